@@ -1,0 +1,64 @@
+# The commands of this project; `make help` lists them. Needs make and Python 3.11 or newer, nothing else.
+#
+# Recipes keep standard output for what was asked for: `make gtp` speaks GTP there, so all that installing prints goes
+# to standard error. (`make -C FOLDER gtp` says on standard output that it enters the folder; give it -s as well.) Two
+# stamps in .venv say what is installed there; they are older than pyproject.toml or constraints.txt exactly when pip
+# has to look again.
+
+PYTHON ?= python3
+# More options for the engine (`make gtp ARGS="--visits 500"`), for pytest (`make test ARGS="-k ladder"`) and for pip.
+ARGS ?=
+PIP_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PLAY := $(VENV)/installed-play
+DEV := $(VENV)/installed-dev
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
+SOURCES := engine gtp bench weights tests
+
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help gtp test test-slow lint bench wheel clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
+
+gtp: $(PLAY) ## install if needed, then play: GTP on standard input and output
+	@exec $(BIN)/keima gtp $(ARGS)
+
+test: $(DEV) ## run the default test suite
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-slow: $(DEV) ## run the tests that take minutes each
+	@$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(DEV) ## check style and formatting
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+
+bench: $(DEV) ## play a short match of the engine against itself: small search against none
+	@$(BIN)/keima match --size 9 --games 4 --first "$(BIN)/keima gtp --visits 50" --second "$(BIN)/keima gtp --policy-only" $(ARGS)
+
+wheel: $(DEV) ## build dist/keima-*.whl
+	@$(BIN)/python -m build --wheel
+
+clean: ## remove what was built and installed here; compiled kernels stay in the user's cache folder
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and f"Keima needs Python 3.11 or newer, not {sys.version.split()[0]}: try make PYTHON=python3.12" or 0)'
+	@echo "creating $(VENV)" >&2
+	@$(PYTHON) -m venv $(VENV) >&2 || { rm -rf $(VENV); exit 1; }
+
+# Editable, so that an edit is in force at the next start.
+$(PLAY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing Keima into $(VENV); the first time this takes minutes" >&2
+	@$(INSTALL) --editable . >&2
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing Keima and its test tools into $(VENV); the first time this takes minutes" >&2
+	@$(INSTALL) --editable ".[dev]" >&2
+	@touch $(PLAY) $@
