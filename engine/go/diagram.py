@@ -1,0 +1,88 @@
+"""Boards as text: what people read in a terminal and what tests are written in."""
+
+from typing import NamedTuple
+
+from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, SIZE, Board, new_board, play
+from engine.go.geometry import BLACK, COLUMNS, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, point_at, to_vertex
+
+BLACK_SIGNS = "X#"
+WHITE_SIGNS = "O"
+EMPTY_SIGNS = ".+"
+
+
+class Diagram(NamedTuple):
+    """What a text diagram shows."""
+
+    board: Board
+    marks: dict[str, int]
+    """points of the other signs in the diagram; those points are empty"""
+
+
+def parse(text: str) -> Diagram:
+    """Read a diagram: ``X`` or ``#`` black, ``O`` white, ``.`` or ``+`` empty, any other sign a mark on an empty point.
+
+    One line a row, spaces between signs free. What :func:`render` writes is read too: rows between two lines of
+    column letters, row numbers and parentheses left out.
+
+    Raises:
+        ValueError: no square board of a size we play, a mark used twice, or a chain without liberties.
+    """
+    lines = [line.translate({ord("("): " ", ord(")"): " "}).split() for line in text.splitlines() if line.strip()]
+    headers = [i for i, words in enumerate(lines) if words[:2] == ["A", "B"]]
+    if len(headers) == 2:
+        lines = [words[1:-1] for words in lines[headers[0] + 1 : headers[1]]]
+    rows = ["".join(words) for words in lines]
+    size = len(rows)
+    if not MIN_SIZE <= size <= MAX_SIZE or any(len(row) != size for row in rows):
+        raise ValueError(f"expected a square diagram, got rows of {[len(row) for row in rows]} signs")
+    board, marks = new_board(size), {}
+    for index, sign in enumerate("".join(rows)):
+        point = point_at(index // size, index % size, size)
+        if sign in BLACK_SIGNS or sign in WHITE_SIGNS:
+            color = BLACK if sign in BLACK_SIGNS else WHITE
+            # A chain not yet complete still has the empty point of its next stone, so only a dead one is captured.
+            if play(board, point, color) or board.color[point] == EMPTY:
+                raise ValueError(f"a chain beside {to_vertex(point, size)} has no liberty")
+        elif sign not in EMPTY_SIGNS:
+            if sign in marks:
+                raise ValueError(f"mark {sign!r} is used twice")
+            marks[sign] = point
+    return Diagram(board, marks)
+
+
+def render(board: Board, last_move: int = PASS) -> str:
+    """The board with coordinates, hoshi and prisoners, as GTP's showboard wants it.
+
+    Args:
+        last_move: a point to put in parentheses; PASS for none.
+    """
+    size = int(board.meta[SIZE])
+    header = "   " + " ".join(COLUMNS[:size])
+    lines = [header]
+    for row in range(size):
+        text = f"{size - row:2d} "
+        for column in range(size):
+            point = point_at(row, column, size)
+            empty = "+" if _is_hoshi(row, size) and _is_hoshi(column, size) and _has_hoshi(row, column, size) else "."
+            text += (empty, "X", "O")[board.color[point]]
+            if point == last_move != PASS:
+                text = f"{text[:-2]}({text[-1]})"
+            else:
+                text += " "
+        lines.append(f"{text}{size - row}")
+    lines.append(header)
+    lines.append(f"Black (X) has captured {board.meta[CAPTURED_WHITE]}, White (O) {board.meta[CAPTURED_BLACK]}")
+    return "\n".join(lines)
+
+
+def _is_hoshi(line: int, size: int) -> bool:
+    """Whether a row or column holds hoshi: third or fourth from the edge, and the middle one of odd sizes."""
+    if size < 7:
+        return False
+    edge = 3 if size > 11 else 2
+    return line in (edge, size - 1 - edge) or (size % 2 == 1 and line == size // 2)
+
+
+def _has_hoshi(row: int, column: int, size: int) -> bool:
+    """Whether the crossing of two such lines is marked: below 13 lines the sides' middle points are not."""
+    return size > 11 or (row == size // 2) == (column == size // 2)

@@ -1,0 +1,294 @@
+"""One game: its moves, and the only place that changes them.
+
+A :class:`Game` keeps the position its moves led to and the one it began from, and makes any other by replaying: undo
+and a change of rules go through the same kernel as play, so hashes and the history that superko reads come out the
+same. ``position`` is what everything else reads; it is a new object after undo, growth or a change of rules, so
+whoever holds the old one keeps an intact position.
+
+Messages of ``ValueError`` begin with the words GTP has for the failure.
+"""
+
+from collections.abc import Iterable
+
+from engine.go.board import CAPTURED_BLACK, N_EMPTY, SIZE, play
+from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other, point_at
+from engine.go.position import (
+    HANDICAP,
+    N_MOVES,
+    PASSES,
+    TO_MOVE,
+    Position,
+    apply_rules,
+    begin,
+    is_legal_move,
+    new_position,
+    play_move,
+    with_capacity,
+)
+from engine.go.rules import KOMI_X2, RULE_SETS, Rules, twice_komi
+from engine.jit import kernel
+
+DEFAULT_RULES = "chinese"
+DEFAULT_KOMI = 7.5
+
+
+class Game:
+    """A game from its first position to its last move."""
+
+    def __init__(self, size: int = 19, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> None:
+        self._rules = rules
+        self._half_points = twice_komi(komi)
+        self.new(size)
+
+    @property
+    def size(self) -> int:
+        return int(self.position.board.meta[SIZE])
+
+    @property
+    def rules(self) -> Rules:
+        return self._rules
+
+    @property
+    def komi(self) -> float:
+        """White's points, a multiple of a half."""
+        return self._half_points / 2
+
+    @property
+    def handicap(self) -> int:
+        """Handicap stones, 0 in an even game."""
+        return int(self.position.meta[HANDICAP])
+
+    @property
+    def to_move(self) -> int:
+        """The opponent of whoever moved last."""
+        return int(self.position.meta[TO_MOVE])
+
+    @property
+    def n_moves(self) -> int:
+        """Moves played, passes included, handicap stones not."""
+        return int(self.position.meta[N_MOVES])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last two moves were passes (one that took the button does not count)."""
+        return int(self.position.meta[PASSES]) >= 2
+
+    def moves(self) -> list[tuple[int, int]]:
+        """Colour and point of every move, oldest first."""
+        colors, points = self.position.colors, self.position.moves
+        return [(int(colors[n]), int(points[n])) for n in range(self.n_moves)]
+
+    def start_stones(self) -> dict[int, int]:
+        """Colour of every stone that was on the board before the first move, by point."""
+        cells = self._first.board.color
+        return {int(point): int(cells[point]) for point in on_board_points(self.size) if cells[point] != EMPTY}
+
+    @property
+    def start_to_move(self) -> int:
+        """Whose turn it was before the first move."""
+        return int(self._first.meta[TO_MOVE])
+
+    def captures(self, color: int) -> int:
+        """Stones that the colour has taken (or been given by suicide)."""
+        return int(self.position.board.meta[CAPTURED_BLACK + other(color) - BLACK])
+
+    def new(self, size: int) -> None:
+        """An empty board; rules and komi stay.
+
+        Raises:
+            ValueError: "unacceptable size"; the game stays as it is.
+        """
+        if not MIN_SIZE <= size <= MAX_SIZE:
+            raise ValueError(f"unacceptable size: {size}, expected {MIN_SIZE} to {MAX_SIZE}")
+        self._begin(new_position(size), BLACK, 0)
+
+    def set_komi(self, komi: float) -> None:
+        """Set the komi, in the middle of a game too.
+
+        Raises:
+            ValueError: not in half points.
+        """
+        self._half_points = twice_komi(komi)
+        self._first.rules[KOMI_X2] = self._half_points
+        self.position.rules[KOMI_X2] = self._half_points
+
+    def set_rules(self, rules: Rules) -> None:
+        """Put the game under other rules, as if it had been played under them from its start."""
+        self._rules = rules
+        apply_rules(self._first, rules, self.komi)
+        self._replay(self.n_moves)
+
+    def is_legal(self, color: int, point: int) -> bool:
+        """Whether a move is legal under the rules in force, superko included; a pass always is."""
+        return point == PASS or (self._is_empty(point) and bool(is_legal_move(self.position, point, color)))
+
+    def play(self, color: int, point: int) -> None:
+        """Play a move, whoever's turn it is.
+
+        Repetition and suicide are accepted: the client's own rules may allow them, and it would go on without us.
+
+        Raises:
+            ValueError: "illegal move": the point is occupied or not on the board.
+        """
+        if color not in (BLACK, WHITE) or not (point == PASS or self._is_empty(point)):
+            raise ValueError("illegal move")
+        if self.n_moves == len(self.position.moves):
+            self.position = with_capacity(self.position, 2 * self.n_moves)
+        play_move(self.position, point, color)
+
+    def undo(self) -> None:
+        """Take the last move back.
+
+        Raises:
+            ValueError: "cannot undo": no move has been played since the start, the handicap or the setup.
+        """
+        if self.n_moves == 0:
+            raise ValueError("cannot undo")
+        self._replay(self.n_moves - 1)
+
+    def setup_stones(self, black: Iterable[int], white: Iterable[int], to_move: int) -> None:
+        """Begin the game anew from a position; its moves and its handicap are forgotten.
+
+        Raises:
+            ValueError: a point is named twice or off the board, or a chain has no liberty; the game stays as it is.
+        """
+        position = new_position(self.size)
+        stones = [(int(point), BLACK) for point in black] + [(int(point), WHITE) for point in white]
+        if len({point for point, _ in stones}) < len(stones):
+            raise ValueError("setup: a point is named twice")
+        for point, color in stones:
+            if not _on_board(position, point):
+                raise ValueError("setup: a point is not on the board")
+            if position.board.color[point] == EMPTY:
+                play(position.board, point, color)
+        # Where all chains have a liberty in the end no stone is ever without one before, so none is captured.
+        if any(position.board.color[point] != color for point, color in stones):
+            raise ValueError("setup: a chain has no liberty")
+        self._begin(position, to_move, 0)
+
+    def fixed_handicap(self, count: int) -> list[int]:
+        """Place handicap stones on the points GTP 2 fixes for them; White is to move.
+
+        Returns:
+            list[int]: the points, in the order of the specification.
+        Raises:
+            ValueError: "board not empty", or "invalid number of stones" for this size.
+        """
+        points = fixed_handicap_points(self.size, count)
+        self._place_handicap(points)
+        return points
+
+    def place_free_handicap(self, count: int) -> list[int]:
+        """Place handicap stones where we like; White is to move.
+
+        Returns:
+            list[int]: exactly ``count`` points: the fixed ones as far as they go, then others far from all stones.
+        Raises:
+            ValueError: "board not empty", or "invalid number of stones".
+        """
+        points = free_handicap_points(self.size, count)
+        self._place_handicap(points)
+        return points
+
+    def set_free_handicap(self, points: Iterable[int]) -> None:
+        """Place handicap stones where the client says; White is to move.
+
+        Raises:
+            ValueError: "board not empty", or "bad vertex list": fewer than two points, a point twice, no point free.
+        """
+        stones = [int(point) for point in points]
+        distinct = len(set(stones)) == len(stones) and all(_on_board(self.position, point) for point in stones)
+        if not distinct or not 2 <= len(stones) < self.size**2:
+            raise ValueError("bad vertex list")
+        self._place_handicap(stones)
+
+    def _place_handicap(self, points: list[int]) -> None:
+        """Begin anew with these stones of Black's."""
+        if self.n_moves or self.position.board.meta[N_EMPTY] < self.size**2:
+            raise ValueError("board not empty")
+        position = new_position(self.size)
+        for point in points:
+            play(position.board, point, BLACK)
+        self._begin(position, WHITE, len(points))
+
+    def _begin(self, position: Position, to_move: int, handicap: int) -> None:
+        """Make the stones of a position the start of the game, under the rules in force."""
+        position.meta[HANDICAP] = handicap
+        begin(position, to_move)
+        apply_rules(position, self._rules, self.komi)
+        self.position = position
+        self._first = with_capacity(position, 1)
+
+    def _replay(self, count: int) -> None:
+        """Make the position after the first ``count`` moves."""
+        played = self.position
+        self.position = with_capacity(self._first, len(played.moves))
+        _play_moves(self.position, played.moves, played.colors, count)
+
+    def _is_empty(self, point: int) -> bool:
+        return _on_board(self.position, point) and self.position.board.color[point] == EMPTY
+
+
+@kernel
+def _play_moves(position, points, colors, count):
+    """Play the first moves of a record."""
+    for n in range(count):
+        play_move(position, points[n], colors[n])
+
+
+def _on_board(position: Position, point: int) -> bool:
+    cells = position.board.color
+    return 0 < point < len(cells) and cells[point] <= WHITE
+
+
+def most_fixed_handicap(size: int) -> int:
+    """Most stones of the fixed handicap on a board (GTP 2, section 4.1.1); 0 where there is none."""
+    if size < 7:
+        return 0
+    return 4 if size % 2 == 0 or size == 7 else 9
+
+
+def fixed_handicap_points(size: int, count: int) -> list[int]:
+    """Points of the fixed handicap, in the order of GTP 2 (section 4.1.1).
+
+    Raises:
+        ValueError: "invalid number of stones" for this size.
+    """
+    if not 2 <= count <= most_fixed_handicap(size):
+        raise ValueError("invalid number of stones")
+    high = 3 if size >= 13 else 2
+    low, middle = size - 1 - high, size // 2
+    centre = [(middle, middle)] if count in (5, 7, 9) else []
+    corners = [(low, high), (high, low), (high, high), (low, low)]
+    sides = [(middle, high), (middle, low), (low, middle), (high, middle)]
+    places = (corners + sides)[: count - len(centre)] + centre
+    return [int(point_at(row, column, size)) for row, column in places]
+
+
+def free_handicap_points(size: int, count: int) -> list[int]:
+    """Any number of handicap points: the fixed ones as far as they go, then one by one the farthest from all others.
+
+    Raises:
+        ValueError: "invalid number of stones": fewer than two, or no point left free.
+    """
+    if not 2 <= count < size * size:
+        raise ValueError("invalid number of stones")
+    most = min(count, most_fixed_handicap(size))
+    points = fixed_handicap_points(size, most) if most else []
+    open_points = [int(point) for point in on_board_points(size) if point not in points]
+    while len(points) < count:
+        stones = [divmod(point, size + 1) for point in points]
+        best = max(open_points, key=lambda point: _handicap_merit(point, stones, size))
+        points.append(best)
+        open_points.remove(best)
+    return points
+
+
+def _handicap_merit(point: int, stones: list[tuple[int, int]], size: int) -> tuple[int, int, int]:
+    """Larger is better: not below the line of the fixed points, then far from other stones, then near the centre."""
+    row, column = divmod(point, size + 1)
+    line = 4 if size >= 13 else 3 if size >= 7 else 2
+    height = min(row, column, size + 1 - row, size + 1 - column)
+    gaps = [abs(row - other_row) + abs(column - other_column) for other_row, other_column in stones]
+    off_centre = abs(2 * row - size - 1) + abs(2 * column - size - 1)
+    return min(height, line), min(gaps, default=0), -off_centre

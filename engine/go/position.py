@@ -1,0 +1,252 @@
+"""A position in a game: the board, what led to it and the rules it is played under.
+
+This is what rules, encoders and search workers read. It holds everything legality needs (superko included), so
+"legal" has one meaning everywhere: :func:`is_legal_move`. A worker copies the root's position and plays on.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import (
+    CAPTURED_BLACK,
+    CAPTURED_WHITE,
+    SIZE,
+    Board,
+    copy_board,
+    hash_after,
+    is_legal,
+    is_suicide,
+    new_board,
+    play,
+)
+from engine.go.geometry import BLACK, EMPTY, PASS, ZOBRIST, cell_count, point_of
+from engine.go.rules import (
+    BUTTON,
+    FRIENDLY_PASS,
+    HANDICAP_BONUS,
+    KO,
+    KO_SIMPLE,
+    KO_SITUATIONAL,
+    KOMI_X2,
+    RULE_FIELDS,
+    SCORING,
+    SUICIDE,
+    TAX,
+    Rules,
+    twice_komi,
+)
+from engine.jit import inlined_kernel, kernel
+
+N_MOVES, TO_MOVE, PASSES, HANDICAP, SEEN_FROM, BUTTON_TAKER = range(6)
+"""Indices into ``Position.meta``."""
+META_FIELDS = 8
+PAST_BOARDS = 8
+FILTER_WORDS = 64
+
+
+class Position(NamedTuple):
+    """Board, rules and history. L = ``cell_count(size)``, CAP = moves there is room for."""
+
+    board: Board
+    rules: np.ndarray
+    """int64[8]: the flags of :mod:`engine.go.rules`; KOMI_X2 is twice the komi (White's points)"""
+    meta: np.ndarray
+    """int64[8]: N_MOVES, TO_MOVE, PASSES (consecutive, latest), HANDICAP (stones), SEEN_FROM (first hash that counts),
+    BUTTON_TAKER (who has taken the button, 0 = nobody)"""
+    past: np.ndarray
+    """uint8[8, L]: stones after move n in row n % 8, the current position included"""
+    moves: np.ndarray
+    """int16[CAP]: points played, oldest first; PASS = 0"""
+    colors: np.ndarray
+    """uint8[CAP]: who played them"""
+    hashes: np.ndarray
+    """uint64[CAP + 1]: superko key after n moves; ``hashes[0]`` is the first position's"""
+    seen: np.ndarray
+    """uint64[64]: one bit per ``key & 4095`` of the keys so far; clear bit = certainly new"""
+
+
+def new_position(size: int, capacity: int = 0) -> Position:
+    """An empty position, Black to move, under all-zero rules (simple ko, area scoring, komi 0).
+
+    Args:
+        size: 2 to 25.
+        capacity: moves there is room for; 0 means three boards full.
+    """
+    room = capacity or 3 * size * size + 64
+    cells = int(cell_count(size))
+    position = Position(
+        new_board(size),
+        np.zeros(RULE_FIELDS, np.int64),
+        np.zeros(META_FIELDS, np.int64),
+        np.zeros((PAST_BOARDS, cells), np.uint8),
+        np.zeros(room, np.int16),
+        np.zeros(room, np.uint8),
+        np.zeros(room + 1, np.uint64),
+        np.zeros(FILTER_WORDS, np.uint64),
+    )
+    begin(position, BLACK)
+    return position
+
+
+def with_capacity(position: Position, capacity: int) -> Position:
+    """A copy of the position with room for ``capacity`` moves (at least those it holds)."""
+    copy = new_position(int(position.board.meta[SIZE]), max(capacity, int(position.meta[N_MOVES]) + 1))
+    copy_position(copy, position)
+    return copy
+
+
+@kernel
+def begin(position, to_move):
+    """Make the stones now on the board the first position of a game: history forgotten, ``to_move`` to play."""
+    meta = position.meta
+    meta[N_MOVES] = 0
+    meta[TO_MOVE] = to_move
+    meta[PASSES] = 0
+    meta[SEEN_FROM] = 0
+    meta[BUTTON_TAKER] = 0
+    position.seen[:] = 0
+    for row in range(PAST_BOARDS):
+        _copy(position.past[row], position.board.color, len(position.board.color))
+    _remember(position, 0)
+
+
+@kernel
+def _copy(target, source, count):
+    """Copy the first items; unlike slice assignment this loop vectorises."""
+    for i in range(count):
+        target[i] = source[i]
+
+
+@kernel
+def superko_key(board_hash, to_move, ko_rule):
+    """What must not repeat: the stones (positional), or the stones and who is to move (situational)."""
+    if ko_rule == KO_SITUATIONAL:
+        return board_hash ^ ZOBRIST[EMPTY, to_move]
+    return board_hash
+
+
+@kernel
+def _remember(position, n):
+    """Enter the current board as the one after n moves."""
+    key = superko_key(position.board.hash[0], position.meta[TO_MOVE], position.rules[KO])
+    position.hashes[n] = key
+    bit = key & np.uint64(4095)
+    position.seen[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
+    _copy(position.past[n % PAST_BOARDS], position.board.color, len(position.board.color))
+
+
+@kernel
+def copy_position(target, source):
+    """Make target equal to source; both of one size, target with room for the moves."""
+    copy_board(target.board, source.board)
+    _copy(target.rules, source.rules, RULE_FIELDS)
+    _copy(target.meta, source.meta, META_FIELDS)
+    _copy(target.past.reshape(-1), source.past.reshape(-1), source.past.size)
+    _copy(target.seen, source.seen, FILTER_WORDS)
+    n = source.meta[N_MOVES]
+    _copy(target.moves, source.moves, n)
+    _copy(target.colors, source.colors, n)
+    _copy(target.hashes, source.hashes, n + 1)
+
+
+@kernel
+def play_move(position, point, color):
+    """Play a stone or a pass and enter it into the history; the opponent is to move next.
+
+    Where the rules have a button, the first pass takes it: that pass does not count towards the end of the game, and
+    no earlier position can recur after it, since a position without the button is another one.
+    Legality is the caller's matter; the point must be empty and there must be room for one more move.
+
+    Returns:
+        int: opponent's stones captured.
+    """
+    meta = position.meta
+    captured = play(position.board, point, color)
+    n = meta[N_MOVES]
+    position.moves[n] = point
+    position.colors[n] = color
+    meta[N_MOVES] = n + 1
+    meta[TO_MOVE] = 3 - color
+    meta[PASSES] = meta[PASSES] + 1 if point == PASS else 0
+    if point == PASS and position.rules[BUTTON] == 1 and meta[BUTTON_TAKER] == 0:
+        meta[BUTTON_TAKER] = color
+        meta[PASSES] = 0
+        meta[SEEN_FROM] = n + 1
+    _remember(position, n + 1)
+    return captured
+
+
+@kernel
+def repeats(position, point, color):
+    """Whether the move would recreate an earlier position, in the sense of the ko rule in force.
+
+    As long as no stone has been taken off no position can recur, since every move added one; a capture leaves the
+    stone just played, so only a suicide can be the first repetition.
+    """
+    rule = position.rules[KO]
+    board = position.board
+    if rule == KO_SIMPLE or point == PASS:
+        return False
+    none_taken = board.meta[CAPTURED_BLACK] + board.meta[CAPTURED_WHITE] == 0
+    if none_taken and (position.rules[SUICIDE] == 0 or is_suicide(board, point, color) == 0):
+        return False
+    key = superko_key(hash_after(board, point, color), 3 - color, rule)
+    bit = key & np.uint64(4095)
+    if (position.seen[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1) == 0:
+        return False
+    for n in range(position.meta[SEEN_FROM], position.meta[N_MOVES] + 1):  # noqa: SIM110 - kernels have no generators
+        if position.hashes[n] == key:
+            return True
+    return False
+
+
+@inlined_kernel
+def is_legal_move(position, point, color):
+    """Whether a move (a pass always) is legal under the rules in force, superko included."""
+    if point == PASS:
+        return True
+    if not is_legal(position.board, point, color, position.rules[SUICIDE] == 1):
+        return False
+    return not repeats(position, point, color)
+
+
+@kernel
+def legal_moves(position, color, out):
+    """Mark the legal moves in policy order.
+
+    Args:
+        out: uint8 or bool[size * size + 1], overwritten; the pass, last, is always legal.
+    Returns:
+        int: how many are legal, the pass included.
+    """
+    size = position.board.meta[SIZE]
+    count = 1
+    for index in range(size * size):
+        out[index] = is_legal_move(position, point_of(index, size), color)
+        count += out[index]
+    out[size * size] = 1
+    return count
+
+
+def apply_rules(position: Position, rules: Rules, komi: float) -> None:
+    """Put a position under the rules and komi (White's points).
+
+    Raises:
+        ValueError: the komi is not in half points, or the ko rule or the button would change after moves were played,
+            which the keys of the history depend on (``Game.set_rules`` replays them).
+    """
+    flags, half_points = position.rules, twice_komi(komi)
+    played = bool(position.meta[N_MOVES])
+    if played and (flags[KO] != rules.ko or flags[BUTTON] != rules.button):
+        raise ValueError("the ko rule and the button can only change before the first move")
+    flags[KO] = rules.ko
+    flags[SCORING] = rules.scoring
+    flags[TAX] = rules.tax
+    flags[SUICIDE] = rules.suicide
+    flags[BUTTON] = rules.button
+    flags[HANDICAP_BONUS] = rules.handicap_bonus
+    flags[FRIENDLY_PASS] = rules.friendly_pass
+    flags[KOMI_X2] = half_points
+    if not played:
+        begin(position, position.meta[TO_MOVE])

@@ -1,0 +1,336 @@
+"""Who owns what when a game is over, and by how much it is won.
+
+Start at :func:`score_with_dead`. An empty *region* (connected empty points) belongs to the colour of the stones around
+it if they are all of one colour; otherwise its points are *dame*, nobody's. Dead stones are taken off first.
+
+* Area scoring counts a colour's stones on the board and its regions, territory scoring its regions and its prisoners
+  (stones captured during the game and dead ones).
+* A *group* is what hangs together through chains and the regions they own: all chains of one colour around one region
+  are one group, and so on. A group is *in seki* if it touches a dame and its regions are worth fewer than two eyes: it
+  lives only because neither side wants to play the dame. A group with two eyes that touches a dame is merely one whose
+  border nobody has filled. A region is worth two eyes unless it is so small or so shaped that one opposing stone at
+  its vital point would reduce it to one: up to three points, the square and the pyramid of four, the bulky and the
+  crossed five, and the rabbity six (:func:`_eyes`). Eyes that are false through cutting points elsewhere count as
+  eyes; where that matters, the dame must be played out first, as under the Japanese rules themselves.
+* Tax "seki": regions of groups in seki do not count. Their stones do, under area scoring.
+* Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points,
+  the eyes it cannot fill.
+* White gets the komi and, for handicap stones, the bonus of the rules; whoever took the button gets half a point.
+
+All kernels keep what they find about regions in the cells that :class:`engine.go.board.Board` uses for chains only, at
+the empty points, where the board itself never reads them. Threads: the board must be the caller's own.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, N_EMPTY, SIZE, STRIDE, Board, clear, play
+from engine.go.geometry import BLACK, BORDER, EMPTY, WHITE, on_board_points, point_of, to_vertex
+from engine.go.position import BUTTON_TAKER, HANDICAP, N_MOVES, Position, with_capacity
+from engine.go.rules import (
+    BONUS_N,
+    BONUS_N_MINUS_ONE,
+    HANDICAP_BONUS,
+    KOMI_X2,
+    SCORING,
+    SCORING_AREA,
+    TAX,
+    TAX_ALL,
+    TAX_NONE,
+)
+from engine.jit import kernel
+
+TOUCHES = 3
+"""Bits of ``lib_sum`` at a region's root: which colours it touches; BLACK and WHITE are such bits themselves."""
+DAME = 4
+"""Bit: a chain of the root's group touches a dame."""
+EYE = 8
+"""Unit: the eyes of the root's group are counted in the bits from here on."""
+
+
+@kernel
+def area_owner(board, owner):
+    """Area as Tromp and Taylor define it, all stones taken as alive.
+
+    Args:
+        owner: int8[size * size] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = dame.
+    """
+    _find_regions(board)
+    size = board.meta[SIZE]
+    for index in range(size * size):
+        point = point_of(index, size)
+        holder = board.color[point]
+        if holder == EMPTY:
+            holder = board.lib_sum[board.libs[point]] & TOUCHES
+        owner[index] = 1 if holder == BLACK else (-1 if holder == WHITE else 0)
+
+
+@kernel
+def final_score_black(position):
+    """Black's lead by the rules in force, all stones on the board taken as alive.
+
+    Returns:
+        float64: points, positive if Black is ahead, after komi, handicap bonus, tax and button.
+    """
+    rules, meta, board = position.rules, position.meta, position.board
+    lead = _board_score_black(board, rules[SCORING], rules[TAX]) - rules[KOMI_X2] / 2.0
+    if rules[HANDICAP_BONUS] == BONUS_N:
+        lead -= meta[HANDICAP]
+    elif rules[HANDICAP_BONUS] == BONUS_N_MINUS_ONE:
+        lead -= max(0, meta[HANDICAP] - 1)
+    if meta[BUTTON_TAKER] == BLACK:
+        lead += 0.5
+    elif meta[BUTTON_TAKER] == WHITE:
+        lead -= 0.5
+    return lead
+
+
+@kernel
+def _board_score_black(board, scoring, tax):
+    """Black's lead on the board alone: stones or prisoners, regions, tax."""
+    meta = board.meta
+    _find_regions(board)
+    if tax != TAX_NONE:
+        _join_groups(board)
+    lead = 0
+    for i in range(meta[N_EMPTY]):
+        root = _root(board, board.empty[i])
+        state = board.lib_sum[root]
+        if tax == TAX_NONE or not _in_seki(state):
+            lead += _sign(state & TOUCHES)
+            if tax == TAX_ALL and root == board.empty[i]:
+                lead -= 2 * _sign(state & TOUCHES)
+    if scoring == SCORING_AREA:
+        for index in range(meta[SIZE] * meta[SIZE]):
+            lead += _sign(board.color[point_of(index, meta[SIZE])])
+    else:
+        lead += meta[CAPTURED_WHITE] - meta[CAPTURED_BLACK]
+    return lead
+
+
+@kernel
+def _sign(owner):
+    """+1 for Black, -1 for White, 0 for anything else."""
+    if owner == BLACK:
+        return 1
+    if owner == WHITE:
+        return -1
+    return 0
+
+
+@kernel
+def _in_seki(state):
+    """Whether the group of a root with this ``lib_sum`` touches a dame and has fewer than two eyes."""
+    return (state & DAME) != 0 and state < 2 * EYE
+
+
+@kernel
+def _find_regions(board):
+    """Write every empty region as a circular list in ``next``, its root in ``libs``, its state in ``lib_sum[root]``."""
+    for i in range(board.meta[N_EMPTY]):
+        board.libs[board.empty[i]] = 0
+    for i in range(board.meta[N_EMPTY]):
+        if board.libs[board.empty[i]] == 0:
+            _walk_region(board, board.empty[i])
+
+
+@kernel
+def _walk_region(board, root):
+    """Flood the region of ``root``; its list is its own queue, new points are appended behind the last."""
+    stride = board.meta[STRIDE]
+    board.libs[root] = root
+    board.next[root] = root
+    last, point = root, root
+    count, squares, touched = 0, 0, 0
+    while True:
+        count += 1
+        degree = 0
+        for neighbour in (point - stride, point - 1, point + 1, point + stride):
+            there = board.color[neighbour]
+            if there == EMPTY:
+                degree += 1
+                if board.libs[neighbour] == 0:
+                    board.libs[neighbour] = root
+                    board.next[last] = neighbour
+                    board.next[neighbour] = root
+                    last = neighbour
+            elif there != BORDER:
+                touched |= there
+        squares += degree * degree
+        point = board.next[point]
+        if point == root:
+            break
+    board.lib_sum[root] = touched + EYE * _eyes(count, squares)
+
+
+@kernel
+def _eyes(count, squares):
+    """Eyes a region of ``count`` points is worth, 1 or 2.
+
+    The sum over its points of the square of their neighbours within it tells the shapes with a vital point from the
+    others: of four points the square (16) and the pyramid (12), of five the bulky (22) and the cross (20), of six the
+    rabbity (30).
+    """
+    if count <= 3:
+        return 1
+    if count == 4:
+        return 1 if squares == 16 or squares == 12 else 2
+    if count == 5:
+        return 1 if squares == 22 or squares == 20 else 2
+    return 1 if count == 6 and squares == 30 else 2
+
+
+@kernel
+def _root(board, point):
+    """Root of the group that the region of an empty point belongs to."""
+    while board.libs[point] != point:
+        point = board.libs[point]
+    return point
+
+
+@kernel
+def _join_groups(board):
+    """Give the regions of each group one root, which sums their eyes and knows whether the group touches a dame."""
+    size = board.meta[SIZE]
+    for index in range(size * size):
+        point = point_of(index, size)
+        if board.color[point] != EMPTY and board.head[point] == point:
+            _join_around(board, point)
+
+
+@kernel
+def _join_around(board, chain):
+    """Join the regions that a chain touches and its colour owns."""
+    stride = board.meta[STRIDE]
+    mine = board.color[chain]
+    group, dame = 0, False
+    stone = chain
+    while True:
+        for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if board.color[neighbour] != EMPTY:
+                continue
+            root = _root(board, neighbour)
+            state = board.lib_sum[root]
+            if state & TOUCHES != mine:
+                dame = True
+            elif group == 0:
+                group = root
+            elif group != root:
+                board.libs[root] = group
+                board.lib_sum[group] = (board.lib_sum[group] | (state & DAME)) + (state // EYE) * EYE
+        stone = board.next[stone]
+        if stone == chain:
+            break
+    if dame and group != 0:
+        board.lib_sum[group] |= DAME
+
+
+def score_with_dead(position: Position, dead: Iterable[int]) -> float:
+    """Black's lead by the rules in force after the dead chains are taken off.
+
+    Args:
+        position: left as it is.
+        dead: a point of each dead chain, or all of them. They are prisoners under territory scoring.
+    Returns:
+        float: points, positive if Black is ahead.
+    Raises:
+        ValueError: a point holds no stone.
+    """
+    return float(final_score_black(without(position, dead)))
+
+
+def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
+    """Stones of groups in seki once the dead chains are taken off.
+
+    Args:
+        position: left as it is.
+        dead: as for :func:`score_with_dead`.
+    Returns:
+        list[int]: points in policy order, whole chains.
+    Raises:
+        ValueError: a point holds no stone.
+    """
+    board = without(position, dead).board
+    marks = np.zeros(int(board.meta[SIZE]) ** 2, np.uint8)
+    _mark_seki(board, marks)
+    return on_board_points(int(board.meta[SIZE]))[marks != 0].tolist()
+
+
+@kernel
+def _mark_seki(board, marks):
+    """Mark the stones of groups in seki, in policy order; ``marks`` is uint8[size * size]."""
+    _find_regions(board)
+    _join_groups(board)
+    size = board.meta[SIZE]
+    for index in range(size * size):
+        chain = board.head[point_of(index, size)]
+        marks[index] = chain != 0 and _chain_in_seki(board, chain)
+
+
+@kernel
+def _chain_in_seki(board, chain):
+    """Whether the chain's group is in seki; a chain that touches dame alone is one such group."""
+    stride = board.meta[STRIDE]
+    stone = chain
+    while True:
+        for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if board.color[neighbour] == EMPTY:
+                state = board.lib_sum[_root(board, neighbour)]
+                if state & TOUCHES == board.color[chain]:
+                    return _in_seki(state)
+        stone = board.next[stone]
+        if stone == chain:
+            return True
+
+
+def without(position: Position, dead: Iterable[int]) -> Position:
+    """A copy of the position with the chains of some points taken off as prisoners."""
+    board = position.board
+    dead_chains = set()
+    for point in dead:
+        if board.color[point] not in (BLACK, WHITE):
+            raise ValueError(f"no stone at {to_vertex(int(point), int(board.meta[SIZE]))} to be dead")
+        dead_chains.add(int(board.head[point]))
+    cleared = with_capacity(position, int(position.meta[N_MOVES]))
+    _remove_chains(cleared.board, board, dead_chains)
+    return cleared
+
+
+def _remove_chains(target: Board, source: Board, chains: set[int]) -> None:
+    """Set up the source's stones on target but for the given chains, which become prisoners."""
+    prisoners = source.meta[[CAPTURED_BLACK, CAPTURED_WHITE]]
+    clear(target)
+    for point in on_board_points(int(source.meta[SIZE])):
+        color = source.color[point]
+        if color != EMPTY and int(source.head[point]) in chains:
+            prisoners[color - BLACK] += 1
+        elif color != EMPTY:
+            play(target, point, color)
+    target.meta[[CAPTURED_BLACK, CAPTURED_WHITE]] = prisoners
+
+
+def dead_points(board: Board, ownership_black: np.ndarray, threshold: float = 0.2) -> list[int]:
+    """Stones that an estimate of ownership gives to the opponent, as whole chains.
+
+    Args:
+        ownership_black: float[size * size] in policy order, 1 = Black's for certain, -1 = White's.
+        threshold: a chain is dead if its mean ownership, seen from the opponent, exceeds this; what is unsettled or in
+            seki stays.
+    Returns:
+        list[int]: points in policy order.
+    """
+    points = on_board_points(int(board.meta[SIZE]))
+    heads = board.head[points]
+    against = np.where(board.color[points] == BLACK, -ownership_black, ownership_black)
+    sums = np.bincount(heads, against, minlength=len(board.head))
+    counts = np.bincount(heads, minlength=len(board.head))
+    mean = sums / np.maximum(counts, 1)
+    return [int(point) for point, head in zip(points, heads, strict=True) if head and mean[head] > threshold]
+
+
+def result_text(lead_black: float) -> str:
+    """``B+3.5``, ``W+0.5`` or ``0`` for a draw, as in GTP's final_score and the RE property of SGF."""
+    if lead_black == 0:
+        return "0"
+    return f"{'B' if lead_black > 0 else 'W'}+{abs(lead_black):.1f}".removesuffix(".0")

@@ -1,0 +1,313 @@
+"""Games to and from SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), on sgfmill's parser.
+
+Only the main line is read: setup stones, then moves. Files come as people have them, with junk before the first
+``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as ``tt``; what can be understood is.
+What cannot is one ``ValueError`` of one line. Size and number of nodes are limited before anything is parsed, and
+variations cost no more than their bytes, so a hostile file cannot fill the memory.
+"""
+
+import codecs
+import contextlib
+import re
+from dataclasses import dataclass, field
+
+from sgfmill import sgf, sgf_grammar
+
+from engine import __version__
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
+from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
+from engine.go.rules import rules_named
+
+MAX_BYTES = 4 << 20
+MAX_NODES = 100_000
+MAX_VALUES = 500_000
+MAX_ESCAPES = 100_000
+"""Backslashes; the parser keeps a hundred bytes for each one of a value."""
+MAX_DEPTH = 2000
+"""Variations inside variations."""
+MAX_SETUPS = 1000
+"""Nodes with setup on the main line; each may start a new game."""
+MAX_STONES = MAX_SIZE * MAX_SIZE
+"""Points in one setup list, rectangles counted as their points."""
+ENCODINGS = ("utf-8", "gb18030", "shift_jis", "latin-1")
+"""Tried in this order after the one the file names; the last one never fails."""
+WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "big5": "cp950", "cp950": "cp950",
+                  "shift_jis": "cp932", "cp932": "cp932", "utf-16": "utf-16"}  # fmt: skip
+"""By Python's name of a multi-byte encoding, the largest one of its family to read it by. In all of them a byte inside
+a character may look like a bracket or a backslash."""
+COLOR_OF = {"B": BLACK, "W": WHITE}
+RU_NAMES = {"aga": "AGA", "new-zealand": "NZ"}
+"""Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
+
+
+@dataclass
+class SgfGame:
+    """The main line of a file. Points are those of the board's size."""
+
+    size: int
+    komi: float | None
+    """None = not given, or not a komi"""
+    handicap: int
+    rules_name: str | None
+    """name in ``RULE_SETS``; None = not given, or unknown"""
+    black: list[int] = field(default_factory=list)
+    """stones on the board before the first move"""
+    white: list[int] = field(default_factory=list)
+    to_move: int = BLACK
+    moves: list[tuple[int, int]] = field(default_factory=list)
+    """colour and point"""
+    result: str = ""
+    names: dict[str, str] = field(default_factory=dict)
+    """by property: ``PB``, ``PW``"""
+
+    def to_game(self) -> Game:
+        """The game with all its moves played.
+
+        Raises:
+            ValueError: a stone on an occupied point, or a setup that is no position; the message says where.
+        """
+        komi = DEFAULT_KOMI if self.komi is None else self.komi
+        game = Game(self.size, rules_named(self.rules_name or DEFAULT_RULES), komi)
+        is_handicap = self.handicap == len(self.black) >= 2 and not self.white and self.to_move == WHITE
+        if is_handicap:
+            game.set_free_handicap(self.black)
+        elif self.black or self.white or self.to_move != BLACK:
+            game.setup_stones(self.black, self.white, self.to_move)
+        for number, (color, point) in enumerate(self.moves, 1):
+            try:
+                game.play(color, point)
+            except ValueError as error:
+                at = to_sgf(point, self.size)
+                raise ValueError(f"SGF: move {number} at {at} is on an occupied point") from error
+        return game
+
+
+def read_sgf(data: bytes) -> SgfGame:
+    """Read the main line of the first game of a file.
+
+    Raises:
+        ValueError: broken, too large, not Go, or not a square board of 2 to 25; one line.
+    """
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"SGF: {len(data)} bytes, at most {MAX_BYTES} are read")
+    encoding = _declared_encoding(data)
+    if encoding in WIDE_ENCODINGS:
+        # Only in UTF-8 is a bracket always a bracket. Where the file is not what it says, its bytes must do.
+        with contextlib.suppress(UnicodeError):
+            data, encoding = data.decode(WIDE_ENCODINGS[encoding]).encode(), "utf-8"
+    start = re.search(rb"\(\s*;", data)
+    if start is None:
+        raise ValueError("SGF: no game in the file")
+    data = data[start.start() :]
+    _check_bounds(data)
+    try:
+        nodes = list(sgf_grammar.main_sequence_iter(sgf_grammar.parse_sgf_game(data)))
+    except ValueError as error:
+        raise ValueError(f"SGF: {error}") from error
+    return _Reader(nodes, encoding).game
+
+
+def _declared_encoding(data: bytes) -> str:
+    """Python's name of the encoding that the first CA property names; UTF-8 if there is none that Python knows."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    found = re.search(rb"(?<![A-Za-z])CA\s*\[([\w .:-]{1,40})\]", data[:10000])
+    try:
+        name = codecs.lookup(found[1].decode("ascii").strip()).name if found else "utf-8"
+        "".encode(name)
+    except (LookupError, ValueError):
+        return "utf-8"
+    return name
+
+
+def _check_bounds(data: bytes) -> None:
+    """Refuse what would take long or fill the memory, in one pass over the bytes."""
+    # Possessive, and satisfied by the end of the file, so that no byte is looked at twice.
+    # The count keeps a file of nothing but brackets from filling the memory with pieces.
+    value = re.compile(rb"\[(?:[^\\\]]++|\\.?)*+\]?", re.DOTALL)
+    structure, values = value.subn(b"", data, count=MAX_VALUES + 1)
+    if values > MAX_VALUES:
+        raise ValueError(f"SGF: more than {MAX_VALUES} values")
+    for name, count, limit in (
+        ("nodes", structure.count(b";"), MAX_NODES),
+        ("backslashes", data.count(b"\\"), MAX_ESCAPES),
+    ):
+        if count > limit:
+            raise ValueError(f"SGF: {count} {name}, at most {limit} are read")
+    depth = 0
+    for match in re.finditer(rb"[()]", structure):
+        depth += 1 if match.group() == b"(" else -1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"SGF: variations nested more than {MAX_DEPTH} deep")
+
+
+class _Reader:
+    """Turns the nodes of a main line into a :class:`SgfGame`."""
+
+    def __init__(self, nodes: list[dict[str, list[bytes]]], encoding: str):
+        root = nodes[0]
+        self._encoding = encoding
+        game_type = self._first(root, "GM")
+        if game_type not in ("", "1"):
+            raise ValueError(f"SGF: GM[{_shown(game_type)}] is another game, expected GM[1], Go")
+        size = self._size(self._first(root, "SZ"))
+        self.game = SgfGame(
+            size=size,
+            komi=_komi(self._first(root, "KM")),
+            handicap=_whole(self._first(root, "HA")),
+            rules_name=_rules_name(self._first(root, "RU")),
+            result=self._first(root, "RE"),
+            names={name: self._first(root, name) for name in ("PB", "PW") if self._first(root, name)},
+        )
+        self._setups = 0
+        for node in nodes:
+            self._setup(node)
+            self._moves(node)
+        # A handicap is White's turn even where the file does not say so.
+        if "PL" not in root and self.game.black and not self.game.white and not self.game.moves:
+            self.game.to_move = WHITE
+
+    def _first(self, node: dict[str, list[bytes]], name: str) -> str:
+        """First value of a property as text, stripped; empty if it is missing."""
+        raw = sgf_grammar.simpletext_value(node.get(name, [b""])[0])
+        for encoding in (self._encoding, *ENCODINGS):
+            try:
+                return raw.decode(encoding).strip()
+            except UnicodeError:
+                continue
+        return ""
+
+    @staticmethod
+    def _size(text: str) -> int:
+        """Board size; 19 if none is given."""
+        parts = text.split(":") if text else ["19"]
+        if len(parts) > 2 or not all(re.fullmatch(r"\s*[0-9]{1,4}\s*", part) for part in parts):
+            raise ValueError(f"SGF: SZ[{_shown(text)}] is no board size")
+        columns, rows = int(parts[0]), int(parts[-1])
+        if columns != rows or not MIN_SIZE <= columns <= MAX_SIZE:
+            raise ValueError(f"SGF: board {columns}x{rows}, expected a square one of {MIN_SIZE} to {MAX_SIZE}")
+        return columns
+
+    def _point(self, raw: bytes) -> int:
+        """Point of a move or stone; ``tt`` and other points off the board up to 19x19 are passes."""
+        text = raw.strip().lower()
+        size = self.game.size
+        if not text or (text == b"tt" and size <= 19):
+            return PASS
+        column, row = (text[0] - 97, text[1] - 97) if len(text) == 2 else (-1, -1)
+        if not (0 <= column < size and 0 <= row < size):
+            shown = _shown(raw.decode("ascii", "replace"))
+            raise ValueError(f"SGF: [{shown}] is no point of a {size}x{size} board")
+        return int(point_at(row, column, size))
+
+    def _points(self, values: list[bytes]) -> list[int]:
+        """Points of a setup list, rectangles (``aa:cc``) expanded."""
+        points = []
+        for value in values:
+            first, _, last = value.partition(b":")
+            low, high = self._point(first), self._point(last or first)
+            if PASS in (low, high):
+                continue
+            stride = self.game.size + 1
+            rows = range(low // stride, high // stride + 1)
+            points += [row * stride + column for row in rows for column in range(low % stride, high % stride + 1)]
+            if len(points) > MAX_STONES:
+                raise ValueError(f"SGF: a setup list of more than {MAX_STONES} points")
+        return points
+
+    def _setup(self, node: dict[str, list[bytes]]) -> None:
+        """Apply a node's setup; stones set after moves make the position reached the one to start from."""
+        game = self.game
+        player = self._first(node, "PL").upper()[:1]
+        if player in COLOR_OF and not game.moves:
+            game.to_move = COLOR_OF[player]
+        if not node.keys() & {"AB", "AW", "AE"}:
+            return
+        self._setups += 1
+        if self._setups > MAX_SETUPS:
+            raise ValueError(f"SGF: more than {MAX_SETUPS} setups on the main line")
+        if game.moves:
+            reached = game.to_game()
+            colors = {int(point): int(reached.position.board.color[point]) for point in on_board_points(game.size)}
+            game.to_move, game.moves = reached.to_move, []
+        else:
+            colors = dict.fromkeys(game.black, BLACK) | dict.fromkeys(game.white, WHITE)
+        for name, color in (("AB", BLACK), ("AW", WHITE), ("AE", EMPTY)):
+            colors |= dict.fromkeys(self._points(node.get(name, [])), color)
+        game.black = [point for point, color in colors.items() if color == BLACK]
+        game.white = [point for point, color in colors.items() if color == WHITE]
+        if player in COLOR_OF:
+            game.to_move = COLOR_OF[player]
+
+    def _moves(self, node: dict[str, list[bytes]]) -> None:
+        """Append a node's move; a node with both colours, which the standard forbids, counts as Black's first."""
+        for name, color in COLOR_OF.items():
+            if name in node:
+                if not self.game.moves:
+                    self.game.to_move = color
+                self.game.moves.append((color, self._point(node[name][0])))
+
+
+def _shown(text: str) -> str:
+    """A value's beginning as it may stand in a message of one line."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:20])
+
+
+def _whole(text: str) -> int:
+    """A small whole number, 0 for anything else."""
+    return int(text) if re.fullmatch(r"[0-9]{1,3}", text) else 0
+
+
+def _komi(text: str) -> float | None:
+    """Komi in points.
+
+    Servers also write hundredths (``650``) and, in quarters of a "zi", half the komi: ``3.75`` or ``375`` for 7.5.
+    """
+    try:
+        komi = float(text.replace(",", "."))
+    except ValueError:
+        return None
+    if not abs(komi) <= 1000:
+        return None
+    if abs(komi) >= 100:
+        komi /= 100
+    if (4 * komi) % 2 == 1:
+        komi *= 2
+    return komi if (2 * komi).is_integer() else None
+
+
+def _rules_name(text: str) -> str | None:
+    """Name of a rule set, or None for one we do not know."""
+    try:
+        return rules_named(text).name if text else None
+    except ValueError:
+        return None
+
+
+def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
+    """A game as FF[4] in UTF-8.
+
+    Args:
+        black, white: names of the players.
+        result: as in RE, ``B+3.5``.
+    """
+    record = sgf.Sgf_game(game.size, encoding="UTF-8")
+    root = record.get_root()
+    root.set("AP", ("Keima", __version__))
+    root.set("KM", game.komi)
+    root.set("RU", RU_NAMES.get(game.rules.name, game.rules.name.title()))
+    for name, text in (("PB", black), ("PW", white), ("RE", result)):
+        if text:
+            root.set(name, text)
+    if game.handicap:
+        root.set("HA", game.handicap)
+    start = game.start_stones()
+    for name, color in (("AB", BLACK), ("AW", WHITE)):
+        places = [to_sgf(point, game.size).encode() for point, of in start.items() if of == color]
+        if places:
+            root.set_raw_list(name, places)
+    if game.start_to_move == WHITE:
+        root.set("PL", "w")
+    for color, point in game.moves():
+        record.extend_main_sequence().set_raw("B" if color == BLACK else "W", to_sgf(point, game.size).encode())
+    return record.serialise().decode("utf-8")

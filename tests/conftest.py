@@ -1,0 +1,53 @@
+"""What every test may use: markers that skip where something is missing, and paths.
+
+``slow`` tests are left out by the default options in pyproject.toml. The other markers skip by themselves: ``shared``
+without the reference material beside the checkout, ``clients`` without the program, ``gpu`` without a CUDA device.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+GAMES_FOLDERS = ("/usr/games", "/usr/local/games")
+"""Where Debian puts games; not on the search path of every account"""
+
+
+def find_program(name: str) -> str | None:
+    """Full path of a program on the search path or among the games, or None."""
+    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *GAMES_FOLDERS)))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a marked test whose requirement is not met here."""
+    if item.get_closest_marker("shared") and not SHARED.is_dir():
+        pytest.skip(f"needs {SHARED}")
+    for marker in item.iter_markers("clients"):
+        for name in marker.args or ("gnugo",):
+            if find_program(name) is None:
+                pytest.skip(f"needs the program {name}")
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")
+
+
+@pytest.fixture(scope="session")
+def shared_path() -> Path:
+    """Folder of reference material beside the checkout; skips the test without it."""
+    if not SHARED.is_dir():
+        pytest.skip(f"needs {SHARED}")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def gnugo() -> str:
+    """Path of GNU Go; skips the test without it."""
+    path = find_program("gnugo")
+    if path is None:
+        pytest.skip("needs the program gnugo")
+    return path

@@ -1,0 +1,124 @@
+"""Legal positions counted exhaustively: 57 on 2x2, 12,675 on 3x3, 24,318,165 on 4x4 (Tromp, OEIS A094777)."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from engine.go.board import N_EMPTY, SIZE, Board, copy_board, is_legal, new_board, play
+from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
+from engine.jit import kernel
+from tests.go.twin import chain_and_liberties
+
+LEGAL_POSITIONS = {2: 57, 3: 12675, 4: 24318165}
+
+
+@kernel
+def code_of(board):
+    """The position as a number: one base-3 digit a point."""
+    size, code = board.meta[SIZE], 0
+    for index in range(size * size):
+        code = code * 3 + board.color[point_of(index, size)]
+    return code
+
+
+@kernel
+def set_up(board, blank, code):
+    """Put the stones of a legal position on the board, in no game's order; returns stones captured on the way."""
+    copy_board(board, blank)
+    size, captured = board.meta[SIZE], 0
+    for index in range(size * size - 1, -1, -1):
+        color = code % 3
+        code //= 3
+        if color != EMPTY:
+            captured += play(board, point_of(index, size), color)
+    return captured
+
+
+@kernel
+def explore(blank, board, child, found, queue):
+    """Find every position that legal moves of either colour, suicide included, reach from the empty board.
+
+    Args:
+        blank, board, child: boards of one size, the first empty.
+        found: uint8[3 ** (size * size)] of zeros.
+        queue: int64, room for every position.
+    Returns:
+        int: positions found; -1 if setting one up captured something.
+    """
+    size = board.meta[SIZE]
+    found[0] = 1
+    queue[0] = 0
+    read, written = 0, 1
+    while read < written:
+        if set_up(board, blank, queue[read]) > 0:
+            return -1
+        read += 1
+        for index in range(size * size):
+            for color in (BLACK, WHITE):
+                point = point_of(index, size)
+                if is_legal(board, point, color, True):
+                    copy_board(child, board)
+                    play(child, point, color)
+                    code = code_of(child)
+                    if found[code] == 0:
+                        found[code] = 1
+                        queue[written] = code
+                        written += 1
+    return written
+
+
+@kernel
+def count_colourings(boards, choice):
+    """Count the colourings of all points in which every chain has a liberty.
+
+    Points are coloured in policy order, those to come are empty. A chain that loses its last liberty then has only
+    coloured neighbours, so it has none in any completion either: as soon as ``play`` takes a stone off, the whole
+    branch is illegal.
+
+    Args:
+        boards: one empty board for each number of coloured points, from none to all.
+        choice: int64[points + 1] of zeros: the colour to try next, for each number of coloured points.
+    """
+    size = boards[0].meta[SIZE]
+    last, depth, count = size * size, 0, 0
+    while depth >= 0:
+        if depth == last:
+            count += 1
+            depth -= 1
+        elif choice[depth] > WHITE:
+            choice[depth] = EMPTY
+            depth -= 1
+        else:
+            color = choice[depth]
+            choice[depth] += 1
+            board = boards[depth + 1]
+            copy_board(board, boards[depth])
+            if color == EMPTY:
+                depth += 1
+            else:
+                stones = last - board.meta[N_EMPTY]
+                play(board, point_of(depth, size), color)
+                if last - board.meta[N_EMPTY] == stones + 1:
+                    depth += 1
+    return count
+
+
+def is_legal_by_twin(colors: tuple[int, ...], size: int) -> bool:
+    stones = {divmod(i, size): color for i, color in enumerate(colors) if color}
+    return all(chain_and_liberties(stones, size, cell)[1] for cell in stones)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_legal_moves_reach_exactly_the_legal_positions(size):
+    found = np.zeros(3 ** (size * size), np.uint8)
+    boards: list[Board] = [new_board(size) for _ in range(3)]
+    assert explore(*boards, found, np.zeros(LEGAL_POSITIONS[size], np.int64)) == LEGAL_POSITIONS[size]
+    colourings = itertools.product((EMPTY, BLACK, WHITE), repeat=size * size)
+    assert found.tolist() == [is_legal_by_twin(colors, size) for colors in colourings]
+
+
+@pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
+def test_colourings_with_liberties_are_as_many_as_known(size):
+    boards = tuple(new_board(size) for _ in range(size * size + 1))
+    assert count_colourings(boards, np.zeros(size * size + 1, np.int64)) == LEGAL_POSITIONS[size]

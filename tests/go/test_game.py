@@ -1,0 +1,354 @@
+"""One game: moves, undo, setup, handicap and rules."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE
+from engine.go.game import Game, fixed_handicap_points, free_handicap_points
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS, WHITE, from_vertex, on_board_points, to_vertex
+from engine.go.position import HANDICAP, legal_moves
+from engine.go.rules import KO, KOMI_X2, RULE_SETS
+
+
+def play_line(game: Game, line: str) -> None:
+    """Play vertices by the sides in turn."""
+    for vertex in line.split():
+        game.play(game.to_move, from_vertex(vertex, game.size))
+
+
+def play_randomly(game: Game, moves: int, seed: int) -> None:
+    """Play legal moves, passes rarely."""
+    random, mask = np.random.default_rng(seed), np.empty(game.size**2 + 1, np.uint8)
+    for _ in range(moves):
+        legal_moves(game.position, game.to_move, mask)
+        choices = on_board_points(game.size)[mask[:-1] == 1]
+        point = int(random.choice(choices)) if len(choices) and random.random() > 0.02 else PASS
+        game.play(game.to_move, point)
+
+
+def snapshot(game: Game) -> list[object]:
+    """Everything that legality, superko, encoders and scoring read of a game."""
+    position, n = game.position, game.n_moves
+    return [
+        position.board.color.tolist(),
+        position.board.hash.tolist(),
+        position.board.meta.tolist(),
+        position.rules.tolist(),
+        position.meta.tolist(),
+        position.past.tolist(),
+        position.seen.tolist(),
+        position.hashes[: n + 1].tolist(),
+        game.moves(),
+    ]
+
+
+def vertices(points: list[int], size: int) -> str:
+    return " ".join(to_vertex(point, size) for point in points)
+
+
+def test_a_new_game_is_chinese_on_19x19():
+    game = Game()
+    assert (game.size, game.rules.name, game.komi, game.handicap) == (19, "chinese", 7.5, 0)
+    assert (game.to_move, game.n_moves, game.moves(), game.is_over) == (BLACK, 0, [], False)
+
+
+def test_komi_and_rules_survive_a_new_board():
+    game = Game()
+    game.set_komi(0.5)
+    game.set_rules(RULE_SETS["japanese"])
+    game.new(9)
+    assert (game.size, game.komi, game.rules.name) == (9, 0.5, "japanese")
+    assert game.position.rules[KOMI_X2] == 1
+
+
+@pytest.mark.parametrize("size", [MIN_SIZE - 1, 0, -9, MAX_SIZE + 1])
+def test_other_sizes_are_refused_and_change_nothing(size):
+    game = Game(9)
+    play_line(game, "E5")
+    with pytest.raises(ValueError, match="unacceptable size"):
+        game.new(size)
+    assert (game.size, game.n_moves) == (9, 1)
+
+
+@pytest.mark.parametrize("size", range(MIN_SIZE, MAX_SIZE + 1))
+def test_every_size_plays(size):
+    game = Game(size)
+    play_randomly(game, 12, seed=size)
+    assert game.n_moves == 12
+
+
+def test_moves_turns_captures_and_end():
+    game = Game(5)
+    play_line(game, "B1 A1 A2")
+    assert game.moves() == [(color, from_vertex(v, 5)) for color, v in [(BLACK, "B1"), (WHITE, "A1"), (BLACK, "A2")]]
+    assert (game.to_move, game.captures(BLACK), game.captures(WHITE)) == (WHITE, 1, 0)
+    game.play(BLACK, from_vertex("C3", 5))
+    assert game.to_move == WHITE
+    play_line(game, "pass")
+    assert not game.is_over
+    play_line(game, "pass")
+    assert game.is_over
+    play_line(game, "C4")
+    assert not game.is_over
+
+
+@pytest.mark.parametrize(
+    ("color", "point"),
+    [(BLACK, 21), (WHITE, 21), (BLACK, 6), (BLACK, -1), (BLACK, 10**6), (3, 8), (0, 8)],
+)
+def test_occupied_points_and_points_off_the_board_are_illegal(color, point):
+    game = Game(5)
+    play_line(game, "C3")
+    assert game.moves() == [(BLACK, 21)]
+    with pytest.raises(ValueError, match=r"^illegal move$"):
+        game.play(color, point)
+    assert game.n_moves == 1
+
+
+def test_is_legal_off_the_board():
+    game = Game(5)
+    assert [game.is_legal(BLACK, point) for point in (PASS, -1, 5, 6, 7, 10**6)] == [
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_play_accepts_suicide():
+    game = Game(5)
+    game.setup_stones([from_vertex("A1", 5)], [from_vertex(v, 5) for v in ("B1", "B2", "A3", "E4", "D5")], BLACK)
+    corner = from_vertex("E5", 5)
+    assert not game.is_legal(BLACK, corner)
+    game.play(BLACK, corner)
+    assert game.position.board.color[corner] == 0
+    assert game.captures(WHITE) == 1
+    game.play(WHITE, PASS)
+    assert not game.is_legal(BLACK, from_vertex("A2", 5))
+    game.play(BLACK, from_vertex("A2", 5))
+    assert game.captures(WHITE) == 3
+    game.undo()
+    assert game.captures(WHITE) == 1
+
+
+@pytest.mark.parametrize("rules", ["tromp-taylor", "aga-button", "chinese"])
+@pytest.mark.parametrize(("size", "moves"), [(3, 80), (9, 200)])
+def test_undo_and_replay_give_identical_histories(rules, size, moves):
+    game = Game(size, RULE_SETS[rules])
+    snapshots = [snapshot(game)]
+    for n in range(moves):
+        play_randomly(game, 1, seed=n)
+        snapshots.append(snapshot(game))
+    line = game.moves()
+    for n in range(moves - 1, -1, -1):
+        game.undo()
+        assert snapshot(game) == snapshots[n]
+    with pytest.raises(ValueError, match=r"^cannot undo$"):
+        game.undo()
+    for n, (color, point) in enumerate(line):
+        game.play(color, point)
+        assert snapshot(game) == snapshots[n + 1]
+
+
+def test_undo_leaves_the_old_position_intact():
+    game = Game(5)
+    play_line(game, "C3 D3")
+    old = game.position
+    game.undo()
+    play_line(game, "B3")
+    assert old.board.color[from_vertex("D3", 5)] == WHITE
+    assert old.moves[1] == from_vertex("D3", 5)
+
+
+def test_room_for_moves_grows():
+    game = Game(2)
+    room = len(game.position.moves)
+    play_randomly(game, 3 * room, seed=1)
+    assert game.n_moves == 3 * room
+    assert len(game.moves()) == 3 * room
+    hashes = game.position.hashes[: 3 * room].tolist()
+    game.undo()
+    assert game.position.hashes[: 3 * room].tolist() == hashes
+
+
+def test_set_rules_in_a_game_is_as_if_it_had_been_played_under_them():
+    changed, from_start = Game(3, RULE_SETS["chinese"]), Game(3, RULE_SETS["aga-button"])
+    play_randomly(changed, 60, seed=5)
+    for color, point in changed.moves():
+        from_start.play(color, point)
+    changed.set_rules(RULE_SETS["aga-button"])
+    assert changed.rules.name == "aga-button"
+    assert snapshot(changed) == snapshot(from_start)
+    changed.undo()
+    assert changed.position.rules[KO] == from_start.position.rules[KO]
+
+
+def test_set_komi_in_a_game_stays_through_undo():
+    game = Game(5)
+    play_line(game, "C3 D3")
+    game.set_komi(-2.5)
+    game.undo()
+    assert game.komi == -2.5
+    assert game.position.rules[KOMI_X2] == -5
+    with pytest.raises(ValueError, match="half points"):
+        game.set_komi(1.25)
+    assert game.komi == -2.5
+    with pytest.raises(ValueError, match="half points"):
+        Game(9, komi=0.3)
+
+
+def test_setup_begins_anew_from_any_position():
+    game = Game(5)
+    game.play(BLACK, from_vertex("C3", 5))
+    game.setup_stones([from_vertex("A1", 5), from_vertex("B2", 5)], [from_vertex("B1", 5)], WHITE)
+    assert (game.n_moves, game.to_move, game.handicap) == (0, WHITE, 0)
+    assert game.position.board.meta[[CAPTURED_BLACK, CAPTURED_WHITE]].tolist() == [0, 0]
+    assert game.position.board.color[from_vertex("C3", 5)] == 0
+    play_line(game, "A2")
+    with pytest.raises(ValueError, match="cannot undo"):
+        for _ in range(2):
+            game.undo()
+    assert game.position.board.color[from_vertex("B1", 5)] == WHITE
+
+
+@pytest.mark.parametrize(
+    ("black", "white", "message"),
+    [
+        ("A1", "A1", "twice"),
+        ("A1 A1", "", "twice"),
+        ("A1", "B1 A2", "no liberty"),
+        ("A2 B1", "A1", "no liberty"),
+        ("pass", "", "not on the board"),
+    ],
+)
+def test_setup_refuses_impossible_stones(black, white, message):
+    game = Game(5)
+    play_line(game, "C3")
+    stones = [[from_vertex(vertex, 5) for vertex in text.split()] for text in (black, white)]
+    with pytest.raises(ValueError, match=message):
+        game.setup_stones(*stones, BLACK)
+    assert game.n_moves == 1
+
+
+FIXED_19 = {
+    2: "D4 Q16",
+    3: "D4 Q16 D16",
+    4: "D4 Q16 D16 Q4",
+    5: "D4 Q16 D16 Q4 K10",
+    6: "D4 Q16 D16 Q4 D10 Q10",
+    7: "D4 Q16 D16 Q4 D10 Q10 K10",
+    8: "D4 Q16 D16 Q4 D10 Q10 K4 K16",
+    9: "D4 Q16 D16 Q4 D10 Q10 K4 K16 K10",
+}
+
+
+@pytest.mark.parametrize("count", FIXED_19)
+def test_fixed_handicap_on_19x19_is_the_table_of_gtp_2(count):
+    assert vertices(fixed_handicap_points(19, count), 19) == FIXED_19[count]
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "points"),
+    [
+        (7, 4, "C3 E5 C5 E3"),
+        (8, 4, "C3 F6 C6 F3"),
+        (9, 9, "C3 G7 C7 G3 C5 G5 E3 E7 E5"),
+        (11, 5, "C3 J9 C9 J3 F6"),
+        (12, 2, "C3 K10"),
+        (13, 9, "D4 K10 D10 K4 D7 K7 G4 G10 G7"),
+        (14, 3, "D4 L11 D11"),
+        (25, 6, "D4 W22 D22 W4 D13 W13"),
+    ],
+)
+def test_fixed_handicap_on_other_sizes(size, count, points):
+    assert vertices(fixed_handicap_points(size, count), size) == points
+
+
+@pytest.mark.parametrize(
+    ("size", "count"), [(19, 1), (19, 10), (19, 0), (19, -2), (18, 5), (7, 5), (8, 5), (6, 2), (2, 2)]
+)
+def test_other_fixed_handicaps_are_refused(size, count):
+    game = Game(size)
+    with pytest.raises(ValueError, match=r"^invalid number of stones$"):
+        game.fixed_handicap(count)
+    assert (game.handicap, game.to_move) == (0, BLACK)
+
+
+def test_handicap_stones_are_no_moves():
+    game = Game(9)
+    points = game.fixed_handicap(3)
+    assert (game.handicap, game.to_move, game.n_moves) == (3, WHITE, 0)
+    assert all(game.position.board.color[point] == BLACK for point in points)
+    with pytest.raises(ValueError, match="cannot undo"):
+        game.undo()
+    play_line(game, "E5")
+    game.undo()
+    game.set_rules(RULE_SETS["aga"])
+    assert (game.handicap, game.to_move, game.position.meta[HANDICAP]) == (3, WHITE, 3)
+    game.new(9)
+    assert (game.handicap, game.to_move) == (0, BLACK)
+
+
+@pytest.mark.parametrize(
+    ("size", "count"), [(19, 2), (19, 9), (19, 13), (9, 20), (8, 7), (5, 4), (3, 8), (2, 3), (25, 100)]
+)
+def test_free_handicap_places_exactly_as_many_as_asked(size, count):
+    game = Game(size)
+    points = game.place_free_handicap(count)
+    assert len(set(points)) == len(points) == game.handicap == count
+    assert int((game.position.board.color == BLACK).sum()) == count
+    assert game.to_move == WHITE
+
+
+def test_free_handicap_spreads_its_stones():
+    assert vertices(free_handicap_points(19, 9), 19) == FIXED_19[9]
+    assert vertices(free_handicap_points(5, 2), 5) == "C3 B4"
+    rows_and_columns = [divmod(point, 20) for point in free_handicap_points(19, 16)]
+    assert all(4 <= row <= 16 and 4 <= column <= 16 for row, column in rows_and_columns)
+
+
+@pytest.mark.parametrize(("size", "count"), [(19, 1), (19, 0), (19, 361), (2, 4)])
+def test_free_handicap_of_impossible_numbers_is_refused(size, count):
+    with pytest.raises(ValueError, match=r"^invalid number of stones$"):
+        Game(size).place_free_handicap(count)
+
+
+@pytest.mark.parametrize(("size", "text"), [(5, ""), (5, "C3"), (5, "C3 D4 C3"), (5, "C3 pass"), (2, "A1 A2 B1 B2")])
+def test_bad_free_handicaps_are_refused(size, text):
+    with pytest.raises(ValueError, match=r"^bad vertex list$"):
+        Game(size).set_free_handicap([from_vertex(vertex, size) for vertex in text.split()])
+
+
+def test_handicap_needs_an_empty_board():
+    for line in ("C3", "pass"):
+        game = Game(9)
+        play_line(game, line)
+        for place in (game.fixed_handicap, game.place_free_handicap):
+            with pytest.raises(ValueError, match=r"^board not empty$"):
+                place(2)
+        with pytest.raises(ValueError, match=r"^board not empty$"):
+            game.set_free_handicap([from_vertex("E5", 9), from_vertex("E6", 9)])
+    game = Game(9)
+    game.set_free_handicap([from_vertex("E5", 9), from_vertex("E6", 9)])
+    assert (game.handicap, game.to_move) == (2, WHITE)
+    with pytest.raises(ValueError, match=r"^board not empty$"):
+        game.fixed_handicap(2)
+
+
+@pytest.mark.clients("gnugo")
+def test_fixed_handicap_agrees_with_gnu_go(gnugo):
+    # On 12x12 GNU Go plays on the fourth line, against the specification.
+    cases = [(size, count) for size in range(7, 20) if size != 12 for count in range(2, 10)]
+    commands = "".join(f"boardsize {size}\nclear_board\nfixed_handicap {count}\n" for size, count in cases)
+    run = subprocess.run([gnugo, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=60)
+    answers = run.stdout.strip().split("\n\n")[2::3]
+    for (size, count), answer in zip(cases, answers, strict=True):
+        if answer.startswith("="):
+            assert set(answer[1:].split()) == set(vertices(fixed_handicap_points(size, count), size).split())
+        else:
+            with pytest.raises(ValueError, match="invalid number of stones"):
+                fixed_handicap_points(size, count)

@@ -1,0 +1,140 @@
+"""The table of rule sets, names and komi."""
+
+import gzip
+import json
+import math
+
+import pytest
+
+from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.position import apply_rules, new_position, play_move
+from engine.go.rules import (
+    KO,
+    KO_POSITIONAL,
+    KO_SIMPLE,
+    KO_SITUATIONAL,
+    KOMI_X2,
+    MAX_KOMI,
+    RULE_SETS,
+    SCORING_AREA,
+    SCORING_TERRITORY,
+    SUICIDE,
+    TAX,
+    TAX_ALL,
+    Rules,
+    rules_named,
+    twice_komi,
+)
+
+KO_NAMES = ("SIMPLE", "POSITIONAL", "SITUATIONAL")
+SCORING_NAMES = ("AREA", "TERRITORY")
+TAX_NAMES = ("NONE", "SEKI", "ALL")
+BONUS_NAMES = ("0", "N-1", "N")
+
+
+def as_katago_writes(rules: Rules) -> dict[str, object]:
+    """The flags under KataGo's names."""
+    return {
+        "ko": KO_NAMES[rules.ko],
+        "scoring": SCORING_NAMES[rules.scoring],
+        "tax": TAX_NAMES[rules.tax],
+        "suicide": rules.suicide,
+        "hasButton": rules.button,
+        "whiteHandicapBonus": BONUS_NAMES[rules.handicap_bonus],
+        "friendlyPassOk": rules.friendly_pass,
+    }
+
+
+@pytest.mark.shared
+def test_named_sets_have_the_flags_katago_gives_them(shared_path):
+    compared = set()
+    for path in sorted((shared_path / "refs").glob("g170*.jsonl.gz")):
+        for line in gzip.decompress(path.read_bytes()).splitlines():
+            row = json.loads(line)
+            assert as_katago_writes(RULE_SETS[row["rules"]]) == row["rules_json"], row["rules"]
+            compared.add(row["rules"])
+    assert len(compared) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "ko", "scoring", "suicide"),
+    [
+        ("tromp-taylor", KO_POSITIONAL, SCORING_AREA, True),
+        ("chinese", KO_SIMPLE, SCORING_AREA, False),
+        ("chinese-ogs", KO_POSITIONAL, SCORING_AREA, False),
+        ("japanese", KO_SIMPLE, SCORING_TERRITORY, False),
+        ("korean", KO_SIMPLE, SCORING_TERRITORY, False),
+        ("aga", KO_SITUATIONAL, SCORING_AREA, False),
+        ("new-zealand", KO_SITUATIONAL, SCORING_AREA, True),
+        ("stone-scoring", KO_SIMPLE, SCORING_AREA, False),
+        ("ancient-territory", KO_SIMPLE, SCORING_TERRITORY, False),
+    ],
+)
+def test_named_sets(name, ko, scoring, suicide):
+    rules = RULE_SETS[name]
+    assert (rules.name, rules.ko, rules.scoring, rules.suicide) == (name, ko, scoring, suicide)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Chinese", "chinese"),
+        (" NZ ", "new-zealand"),
+        ("new_zealand", "new-zealand"),
+        ("New Zealand", "new-zealand"),
+        ("Tromp-Taylor", "tromp-taylor"),
+        ("jp", "japanese"),
+        ("AGA-Button", "aga-button"),
+    ],
+)
+def test_rules_are_found_by_any_common_spelling(text, name):
+    assert rules_named(text) is RULE_SETS[name]
+
+
+@pytest.mark.parametrize("text", ["", "go", "chinese rules of 1949", "-"])
+def test_unknown_rules_are_refused_with_the_names_there_are(text):
+    with pytest.raises(ValueError, match=r"expected one of tromp-taylor, chinese, .*ancient-territory"):
+        rules_named(text)
+
+
+def test_the_button_needs_area_scoring():
+    with pytest.raises(ValueError, match="button"):
+        Rules("odd", scoring=SCORING_TERRITORY, button=True)
+
+
+@pytest.mark.parametrize(("komi", "half_points"), [(0, 0), (7.5, 15), (-3.5, -7), (6, 12), (0.5, 1), (MAX_KOMI, 2000)])
+def test_komi_is_kept_in_half_points(komi, half_points):
+    assert twice_komi(komi) == half_points
+
+
+@pytest.mark.parametrize("komi", [3.75, 0.1, math.nan, math.inf, -math.inf, 1e300, -1000.5])
+def test_other_komi_is_refused(komi):
+    with pytest.raises(ValueError, match=r"komi is .*expected whole or half points"):
+        twice_komi(komi)
+
+
+def test_apply_rules_writes_all_flags():
+    position = new_position(5)
+    apply_rules(position, RULE_SETS["stone-scoring"], 3.5)
+    assert position.rules.tolist() == [KO_SIMPLE, SCORING_AREA, TAX_ALL, 0, 0, 0, 1, 7]
+    apply_rules(position, RULE_SETS["new-zealand"], 7)
+    assert position.rules[[KO, TAX, SUICIDE, KOMI_X2]].tolist() == [KO_SITUATIONAL, 0, 1, 14]
+
+
+def test_apply_rules_makes_the_first_key_again():
+    early, late = new_position(5), new_position(5)
+    apply_rules(early, RULE_SETS["aga"], 7)
+    assert early.hashes[0] != late.hashes[0]
+    apply_rules(early, RULE_SETS["chinese"], 7)
+    assert early.hashes[0] == late.hashes[0]
+
+
+def test_apply_rules_refuses_another_ko_rule_once_moves_were_played():
+    position = new_position(5)
+    apply_rules(position, RULE_SETS["chinese"], 7)
+    play_move(position, PASS, BLACK)
+    apply_rules(position, RULE_SETS["japanese"], 6.5)
+    for name in ("aga", "tromp-taylor"):
+        with pytest.raises(ValueError, match="before the first move"):
+            apply_rules(position, RULE_SETS[name], 6.5)
+    play_move(position, PASS, WHITE)

@@ -1,0 +1,270 @@
+"""Scores by hand and by the twin: area and territory, seki and taxes, dead stones, bonus and button."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.go.board import SIZE
+from engine.go.diagram import parse
+from engine.go.game import Game
+from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_at, to_vertex
+from engine.go.position import legal_moves
+from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
+from engine.go.scoring import area_owner, dead_points, final_score_black, result_text, score_with_dead, seki_stones
+from tests.go.twin import Cell, Twin, eyes, neighbours, taxed_score_black
+
+AREA = Rules("area", scoring=SCORING_AREA)
+TERRITORY = Rules("territory", scoring=SCORING_TERRITORY)
+
+
+def game_from(diagram: str, rules: Rules = AREA, komi: float = 0.0) -> Game:
+    """A game that begins from a diagram, Black to move."""
+    board, _ = parse(diagram)
+    game = Game(int(board.meta[SIZE]), rules, komi)
+    black, white = ([p for p in on_board_points(game.size) if board.color[p] == c] for c in (BLACK, WHITE))
+    game.setup_stones(black, white, BLACK)
+    return game
+
+
+def points(game: Game, text: str) -> list[int]:
+    return [from_vertex(vertex, game.size) for vertex in text.split()]
+
+
+DAME = """
+    . X . O .
+    . X . O .
+    . X . O O
+    . X X O .
+    . X . O .
+"""
+
+SEKI = """
+    . X . O . X .
+    X X O O O X X
+    O O O O O O O
+    X X X X X X X
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+"""
+
+TWO_EYES = """
+    . X . X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+"""
+
+ONE_EYE = """
+    . X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+"""
+
+DEAD_STONES = """
+    . . . X O . .
+    . O . X O . .
+    . O . X O X .
+    . . . X O . .
+    X X X X O O O
+    O O O O O . .
+    . . . . . . .
+"""
+
+
+def test_area_owner_is_tromp_and_taylors():
+    game, owner = game_from(DAME), np.empty(25, np.int8)
+    area_owner(game.position.board, owner)
+    assert owner.reshape(5, 5).tolist() == [
+        [1, 1, 0, -1, -1],
+        [1, 1, 0, -1, -1],
+        [1, 1, 0, -1, -1],
+        [1, 1, 1, -1, -1],
+        [1, 1, 0, -1, -1],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("diagram", "area", "territory"),
+    [(DAME, (1, 1, 1), (1, 1, 1)), (TWO_EYES, (14, 14, 14), (-5, -5, -5)), (ONE_EYE, (14, 13, 15), (-6, -7, -5)),
+     (SEKI, (25, 23, 21), (23, 21, 19))],
+    ids=["unfilled dame", "two eyes", "one eye", "seki of three"],
+)  # fmt: skip
+def test_scores_under_each_tax(diagram, area, territory):
+    for scoring, expected in [(SCORING_AREA, area), (SCORING_TERRITORY, territory)]:
+        scores = [
+            final_score_black(game_from(diagram, Rules("test", scoring=scoring, tax=tax)).position)
+            for tax in (TAX_NONE, TAX_SEKI, TAX_ALL)
+        ]
+        assert tuple(scores) == expected
+
+
+@pytest.mark.parametrize(
+    ("rules", "dead", "lead"),
+    [
+        (AREA, "", -14),
+        (AREA, "B6 F5", -9),
+        (AREA, "B6 B5 F5", -9),
+        (TERRITORY, "", -9),
+        (TERRITORY, "B5 F5", -4),
+        (RULE_SETS["japanese"], "B5 F5", -4),
+        (RULE_SETS["ancient-territory"], "B5 F5", -4),
+        (RULE_SETS["stone-scoring"], "B5 F5", -9),
+    ],
+)
+def test_dead_chains_are_taken_off(rules, dead, lead):
+    game = game_from(DEAD_STONES, rules)
+    before = game.position.board.color.copy()
+    assert score_with_dead(game.position, points(game, dead)) == lead
+    np.testing.assert_array_equal(game.position.board.color, before)
+
+
+@pytest.mark.parametrize(
+    ("diagram", "dead", "stones"),
+    [
+        (DAME, "", ""),
+        (TWO_EYES, "", ""),
+        (DEAD_STONES, "B6 F5", ""),
+        (SEKI, "", "B7 D7 F7 A6 B6 C6 D6 E6 F6 G6 A5 B5 C5 D5 E5 F5 G5"),
+        (SEKI, "D7", ""),
+    ],
+)
+def test_seki_stones(diagram, dead, stones):
+    game = game_from(diagram)
+    assert seki_stones(game.position, points(game, dead)) == points(game, stones)
+
+
+@pytest.mark.parametrize("point", [PASS, 10])
+def test_only_stones_can_be_dead(point):
+    with pytest.raises(ValueError, match="no stone at"):
+        score_with_dead(game_from(DEAD_STONES).position, [point])
+
+
+def test_prisoners_of_the_game_and_dead_stones_count_under_territory():
+    game = Game(5, TERRITORY, komi=0.5)
+    for vertex in ["B1", "A1", "A2", "E5", "B3", "E4", "C2"]:
+        game.play(game.to_move, from_vertex(vertex, 5))
+    game.play(WHITE, from_vertex("B2", 5))
+    assert game.captures(BLACK) == 2
+    # Two prisoners, two dead stones, 21 empty points, half a point of komi.
+    assert score_with_dead(game.position, points(game, "E5")) == 2 + 2 + 21 - 0.5
+
+
+@pytest.mark.parametrize(
+    ("rules", "stones", "lead"),
+    [
+        ("chinese", 0, 81),
+        ("chinese", 4, 77),
+        ("aga", 4, 78),
+        ("tromp-taylor", 4, 81),
+        ("chinese", 9, 72),
+        ("aga", 2, 80),
+    ],
+)
+def test_white_gets_komi_and_the_handicap_bonus(rules, stones, lead):
+    game = Game(9, RULE_SETS[rules], komi=0.5)
+    if stones:
+        game.fixed_handicap(stones)
+    else:
+        game.play(BLACK, from_vertex("E5", 9))
+    assert final_score_black(game.position) == score_with_dead(game.position, []) == lead - 0.5
+
+
+@pytest.mark.parametrize(("line", "lead"), [("C3", 25), ("C3 pass", 24.5), ("C3 pass pass", 24.5), ("pass C3", -24.5)])
+def test_the_button_is_worth_half_a_point(line, lead):
+    game = Game(5, RULE_SETS["aga-button"], komi=0)
+    for vertex in line.split():
+        game.play(game.to_move, from_vertex(vertex, 5))
+    assert score_with_dead(game.position, []) == lead
+
+
+def test_an_empty_board_is_worth_the_komi():
+    for rules in RULE_SETS.values():
+        assert final_score_black(Game(7, rules, komi=6.5).position) == -6.5
+
+
+def polyominoes(cells: int) -> set[frozenset[Cell]]:
+    """All fixed shapes of connected cells, at the origin."""
+    if cells == 1:
+        return {frozenset({(0, 0)})}
+    grown = set()
+    for shape in polyominoes(cells - 1):
+        for cell in shape:
+            for row, column in [(cell[0] - 1, cell[1]), (cell[0], cell[1] - 1), *neighbours(99, cell)]:
+                larger = shape | {(row, column)}
+                top, left = min(r for r, _ in larger), min(c for _, c in larger)
+                grown.add(frozenset((r - top, c - left) for r, c in larger))
+    return {shape for shape in grown if len(shape) == cells}
+
+
+@pytest.mark.parametrize(("cells", "shapes"), [(1, 1), (2, 2), (3, 6), (4, 19), (5, 63), (6, 216)])
+def test_regions_of_every_shape_are_worth_the_eyes_of_the_twin(cells, shapes):
+    found = polyominoes(cells)
+    assert len(found) == shapes
+    for shape in found:
+        game = Game(10, Rules("test", scoring=SCORING_TERRITORY, tax=TAX_SEKI), 0)
+        black = [(r, c) for r in range(10) for c in range(8) if (r - 1, c - 1) not in shape]
+        game.setup_stones([point_at(r, c, 10) for r, c in black], [point_at(r, 9, 10) for r in range(10)], BLACK)
+        assert final_score_black(game.position) == (cells if eyes(set(shape)) == 2 else 0)
+
+
+CHOICES = st.lists(st.integers(0, 10**6), min_size=20, max_size=150)
+
+
+@settings(deadline=None, derandomize=True, max_examples=80)
+@given(st.integers(3, 9), CHOICES)
+def test_random_positions_score_as_the_twin_does(size, choices):
+    game, twin, mask = Game(size, AREA, 0), Twin(size), np.empty(size * size + 1, np.uint8)
+    lead = 0
+    for choice in choices:
+        color = game.to_move
+        legal_moves(game.position, color, mask)
+        index = int(np.flatnonzero(mask)[choice % int(mask.sum())])
+        game.play(color, int(on_board_points(size)[index]) if index < size * size else PASS)
+        twin.play(divmod(index, size) if index < size * size else None, color)
+        lead += 0 if index == size * size else 1 if color == BLACK else -1
+    stones = sum(1 if color == BLACK else -1 for color in twin.stones.values())
+    prisoners = twin.lost[WHITE] - twin.lost[BLACK]
+    area = sum(1 if color == BLACK else -1 for color in twin.area().values())
+    for tax, regions in [
+        (TAX_NONE, area - stones),
+        (TAX_SEKI, taxed_score_black(twin.stones, size, 0)),
+        (TAX_ALL, taxed_score_black(twin.stones, size, 2)),
+    ]:
+        for rules, expected in [(AREA, stones + regions), (TERRITORY, prisoners + regions)]:
+            game.set_rules(replace(rules, tax=tax))
+            assert final_score_black(game.position) == expected
+    game.set_rules(TERRITORY)
+    # Every stone played is on the board or a prisoner, so the two ways of counting differ by the moves made.
+    assert final_score_black(game.position) == area - lead
+
+
+def test_dead_points_are_whole_chains_that_mean_ownership_gives_away():
+    game = game_from(DEAD_STONES)
+    ownership = np.ones(49, np.float32)
+    ownership.reshape(7, 7)[:5, 4:] = ownership.reshape(7, 7)[5:] = -1
+    assert [to_vertex(p, 7) for p in dead_points(game.position.board, ownership)] == ["B6", "B5", "F5"]
+    ownership.reshape(7, 7)[1, 1] = -1
+    assert [to_vertex(p, 7) for p in dead_points(game.position.board, ownership)] == ["F5"]
+    assert dead_points(game.position.board, np.zeros(49, np.float32)) == []
+    weak = 0.3 * ownership
+    assert len(dead_points(game.position.board, weak)) == 1
+    assert dead_points(game.position.board, weak, threshold=0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("lead", "text"),
+    [(3.5, "B+3.5"), (-0.5, "W+0.5"), (0.0, "0"), (-0.0, "0"), (7.0, "B+7"), (-361.0, "W+361"), (100.5, "B+100.5")],
+)
+def test_result_text(lead, text):
+    assert result_text(lead) == text

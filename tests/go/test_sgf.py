@@ -1,0 +1,172 @@
+"""SGF in and out: real files, odd files, broken files, hostile files."""
+
+import time
+import zipfile
+
+import pytest
+
+from engine.go.game import Game
+from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
+from engine.go.rules import rules_named
+from engine.go.sgf import MAX_BYTES, read_sgf, write_sgf
+
+
+def at(vertex, size=19):
+    return from_vertex(vertex, size)
+
+
+def test_a_plain_game():
+    game = read_sgf(b"(;GM[1]FF[4]SZ[9]KM[6.5]RU[Japanese]PB[A]RE[B+2.5];B[ee];W[ce](;B[];W[tt])(;B[aa]))")
+    assert (game.size, game.komi, game.rules_name, game.result) == (9, 6.5, "japanese", "B+2.5")
+    assert game.moves == [(BLACK, at("E5", 9)), (WHITE, at("C5", 9)), (BLACK, PASS), (WHITE, PASS)]
+    assert game.names == {"PB": "A"}
+    assert game.to_game().n_moves == 4
+
+
+def test_missing_properties_mean_nineteen_and_unknown():
+    game = read_sgf(b"(;B[pd])")
+    assert (game.size, game.komi, game.rules_name, game.handicap) == (19, None, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "komi"),
+    [("6.5", 6.5), ("6,5", 6.5), ("0", 0.0), ("375", 7.5), ("3.75", 7.5), ("750", 7.5), ("650", 6.5), ("2.75", 5.5),
+     ("-0.5", -0.5), ("", None), ("none", None), ("nan", None), ("6.3", None), ("1e9", None)],
+)  # fmt: skip
+def test_komi_as_servers_write_it(text, komi):
+    assert read_sgf(f"(;KM[{text}];B[aa])".encode()).komi == komi
+
+
+def test_handicap_and_setup_stones():
+    game = read_sgf(b"(;SZ[9]HA[2]AB[cc][gg];W[ee])").to_game()
+    assert (game.handicap, game.to_move, game.n_moves) == (2, BLACK, 1)
+    game = read_sgf(b"(;SZ[9]AB[aa:cb]AW[ii]PL[W];W[ee])").to_game()
+    assert game.handicap == 0
+    stones = game.start_stones()
+    assert sorted(stones.values()) == [1] * 6 + [2]
+    assert game.start_to_move == WHITE
+
+
+def test_setup_in_the_middle_starts_from_the_position_reached():
+    game = read_sgf(b"(;SZ[9];B[aa];W[ba];AB[ee]AE[aa];W[ab])").to_game()
+    assert game.n_moves == 1
+    assert game.start_stones() == {at("B9", 9): WHITE, at("E5", 9): BLACK}
+
+
+def test_whose_turn_it_is_may_be_told_anywhere():
+    game = read_sgf(b"(;SZ[9];B[aa]PL[W];W[bb]PL[B];B[cc])")
+    assert [color for color, _ in game.moves] == [BLACK, WHITE, BLACK]
+    assert read_sgf(b"(;SZ[9];AB[aa];PL[W])").to_move == WHITE
+    assert read_sgf(b"(;SZ[9];B[aa];AW[bb]PL[B])").to_move == BLACK
+
+
+@pytest.mark.parametrize("head", [b"", b"\xef\xbb\xbf", b"From: a mail\r\n\r\n", b"   \n"])
+def test_junk_before_the_game_is_passed_over(head):
+    assert len(read_sgf(head + b"(;SZ[9];B[aa];W[bb])").moves) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("(;CA[gb2312]PB[柯洁];B[aa])".encode("gb18030"), "柯洁"),
+        ("(;PB[柯洁];B[aa])".encode(), "柯洁"),
+        ("(;PB[柯洁];B[aa])".encode("gb18030"), "柯洁"),
+        ("(;CA[utf-8]PB[柯洁];B[aa])".encode("gb18030"), "柯洁"),
+        (b"(;CA[no such]PB[Cho];B[aa])", "Cho"),
+        (b"(;CA[idna]PB[Cho];B[aa])", "Cho"),
+        (b"(;CA[GBK]PB[\x9b\x5d];B[aa])", "沒"),
+        ("(;CA[Shift_JIS]PB[表];B[aa])".encode("shift_jis"), "表"),
+        ("(;CA[big5]PB[許功蓋];B[aa])".encode("big5"), "許功蓋"),
+        ("(;PB[柯洁];B[aa])".encode("utf-16"), "柯洁"),
+        ("(;PB[José];B[aa])".encode("latin-1"), "José"),
+    ],
+)
+def test_names_in_encodings_right_wrong_and_missing(data, name):
+    game = read_sgf(data)
+    assert game.names["PB"] == name
+    assert game.moves == [(BLACK, at("A19"))]
+
+
+def test_old_long_property_names():
+    game = read_sgf(b"(;GaMe[1]SiZe[9];Black[aa];White[bb])")
+    assert game.moves == [(BLACK, at("A9", 9)), (WHITE, at("B8", 9))]
+
+
+def test_tt_is_a_pass_up_to_nineteen_and_a_point_beyond():
+    assert read_sgf(b"(;SZ[19];B[tt])").moves == [(BLACK, PASS)]
+    assert read_sgf(b"(;SZ[21];B[tt])").moves == [(BLACK, at("U2", 21))]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "SGF"),
+        (b"hello", "SGF"),
+        (b"(;SZ[9];B[aa]", "SGF"),
+        (b"(;GM[2];B[aa])", "another game"),
+        (b"(;SZ[19:13];B[aa])", "square"),
+        (b"(;SZ[26];B[aa])", "square"),
+        (b"(;SZ[nine];B[aa])", "no board size"),
+        (b"(;SZ[9];B[zz])", "no point"),
+        (b"(;SZ[9];B[a])", "no point"),
+        (b"(;SZ[9];B[a\n;B[bb])", "no point"),
+        (bytes(range(256)) * 20, "SGF"),
+        (b"(;SZ[9]" + b"(;B[aa]" * 100000, "nodes|nested|SGF"),
+        (b"(;" + b"(" * 1000000, "nested"),
+        (b"(" * 1000000, "no game"),
+        (b"(" + b";" * 1000000 + b")", "nodes"),
+        (b"(;C[" + b"x" * (MAX_BYTES + 1) + b"])", "at most"),
+        (b"(;C[" + b"\\]" * 1000000 + b"])", "backslashes"),
+        (b"(;C" + b"[" * 1000000, "end of SGF"),
+        (b"(;C" + b"[" * 1000000 + b"\\", "end of SGF"),
+        (b"[junk (" + b";" * 1000000 + b")", "no game|nodes"),
+        (b"[junk (;" + b";" * 1000000 + b")", "nodes"),
+        (b"(;AB[" + b"aa:ss][" * 500000 + b"aa])", "values"),
+        (b"(;SZ[25];AB" + b"[aa:yy]" * 400000 + b")", "setup list"),
+        (b"(;SZ[25]" + b";AB[aa:yy]" * 90000 + b")", "setups"),
+        (b"(;SZ[19]" + b";B[aa];AE[aa]" * 45000 + b")", "setups"),
+        (b"(;GM[" + b"3" * 100000 + b"])", "another game"),
+        ("(;SZ[²];B[aa])".encode(), "no board size"),
+        (b"(;CA[idna]PB[\xff];SZ[9];B[aa]", "SGF"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line_and_quick(data, words):
+    started_s = time.perf_counter()
+    with pytest.raises(ValueError, match=words) as caught:
+        read_sgf(data)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
+    assert time.perf_counter() - started_s < 10
+
+
+def test_an_impossible_move_says_which():
+    with pytest.raises(ValueError, match="move 2"):
+        read_sgf(b"(;SZ[9];B[aa];W[aa])").to_game()
+
+
+def test_what_is_written_reads_back():
+    game = Game(9, rules_named("japanese"), 6.5)
+    game.set_free_handicap([at("C3", 9), at("G7", 9)])
+    for color, vertex in ((WHITE, "E5"), (BLACK, "pass"), (WHITE, "A9")):
+        game.play(color, at(vertex, 9))
+    text = write_sgf(game, black="B]", white="Ω", result="W+R")
+    for part in ("FF[4]", "GM[1]", "SZ[9]", "CA[UTF-8]", "KM[6.5]", "HA[2]", "RU[Japanese]", "RE[W+R]", ";B[];"):
+        assert part in text
+    record = read_sgf(text.encode())
+    again = record.to_game()
+    assert again.moves() == game.moves()
+    assert (again.size, again.komi, again.rules, again.handicap) == (9, 6.5, game.rules, 2)
+    assert again.start_stones() == game.start_stones()
+    assert record.names == {"PB": "B]", "PW": "Ω"} and record.result == "W+R"
+    assert (again.position.board.hash == game.position.board.hash).all()
+
+
+@pytest.mark.shared
+def test_every_real_file_reads_and_replays(shared_path):
+    with zipfile.ZipFile(shared_path / "data" / "sgf_samples.zip") as archive:
+        lines = archive.read("MANIFEST.tsv").decode("utf-8").splitlines()
+        columns = lines[0].split("\t")
+        for line in lines[1:]:
+            row = dict(zip(columns, line.split("\t"), strict=True))
+            game = read_sgf(archive.read(row["file"]))
+            assert len(game.moves) == int(row["main_line_moves"]), row["file"]
+            assert game.to_game().n_moves == len(game.moves)
