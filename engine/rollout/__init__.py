@@ -1,0 +1,1 @@
+"""Games played to the end by fast random moves: their results and who owned what."""

@@ -1,0 +1,63 @@
+"""Random numbers for kernels: xoshiro256++ on a state that the caller owns, so every run repeats from its seed.
+
+Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021); seeds are spread by splitmix64.
+"""
+
+import numpy as np
+
+from engine.jit import kernel
+
+UNIT = 1.0 / (1 << 53)
+
+
+def seed_state(seed: int, stream: int) -> np.ndarray:
+    """A fresh state, uint64[4].
+
+    Args:
+        seed: any int; taken modulo 2**64.
+        stream: number of the user of the seed (a worker, a game). Different streams give unrelated sequences.
+    """
+    mask = (1 << 64) - 1
+    word, words = seed & mask, []
+    for step in (stream, 0, 0, 0, 0):
+        word = (_splitmix(word) + step) & mask
+        words.append(_splitmix(word))
+    return np.array(words[1:], np.uint64)
+
+
+def _splitmix(word: int) -> int:
+    """One round of splitmix64: every bit of the result depends on every bit of the word."""
+    mask = (1 << 64) - 1
+    word = (word + 0x9E3779B97F4A7C15) & mask
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
+    return word ^ (word >> 31)
+
+
+@kernel
+def next_word(state):
+    """The next uint64 of the sequence."""
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    total = s0 + s3
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+    shifted = s1 << np.uint64(17)
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+    return result
+
+
+@kernel
+def next_below(state, n):
+    """A uniform int64 from 0 to n - 1, for n up to 2**31; uneven by less than n / 2**32."""
+    return np.int64(((next_word(state) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@kernel
+def next_unit(state):
+    """A uniform float64 from [0, 1) with 53 random bits."""
+    return np.float64(next_word(state) >> np.uint64(11)) * UNIT

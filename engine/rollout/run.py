@@ -1,0 +1,161 @@
+"""Games to the end by uniformly random moves, and what they say about a position.
+
+A player moves on any legal point, superko not checked, that is not an own single-point eye, and passes when there is
+none. Start at :func:`play_out`.
+"""
+
+import numpy as np
+
+from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, SIZE, STRIDE, copy_board, play
+from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, point_at
+from engine.jit import inlined_kernel, kernel
+from engine.rollout.random import next_below
+
+
+@inlined_kernel
+def is_sensible(board, point, color):
+    """Whether a move on an empty point is legal and fills no own single-point eye: ``is_legal`` and not ``is_eye``.
+
+    Random games ask this twice a move and can hardly be foreseen, so the neighbours are counted without branches, four
+    bits a colour.
+    """
+    cells, stride = board.color, board.meta[STRIDE]
+    up, left, right, down = point - stride, point - 1, point + 1, point + stride
+    at_up, at_left, at_right, at_down = cells[up], cells[left], cells[right], cells[down]
+    if point == board.meta[KO_POINT] and color == board.meta[KO_COLOR]:
+        return False
+    around = (1 << 4 * at_up) + (1 << 4 * at_left) + (1 << 4 * at_right) + (1 << 4 * at_down)
+    if around & 15:
+        return True
+    enemy = 3 - color
+    if (around >> 4 * enemy) & 15 == 0:
+        diagonals = 1 << 4 * cells[up - 1]
+        diagonals += 1 << 4 * cells[up + 1]
+        diagonals += 1 << 4 * cells[down - 1]
+        diagonals += 1 << 4 * cells[down + 1]
+        if ((diagonals >> 4 * enemy) & 15) + (diagonals >> 4 * BORDER > 0) < 2:
+            return False
+    head, libs = board.head, board.libs
+    free = (at_up != BORDER) & ((at_up == color) == (libs[head[up]] > 1))
+    free |= (at_left != BORDER) & ((at_left == color) == (libs[head[left]] > 1))
+    free |= (at_right != BORDER) & ((at_right == color) == (libs[head[right]] > 1))
+    free |= (at_down != BORDER) & ((at_down == color) == (libs[head[down]] > 1))
+    return free
+
+
+@inlined_kernel
+def random_move(board, color, state):
+    """A legal point that fills no own eye, each with the same chance; PASS if there is none.
+
+    Points that will not do are moved behind those not tried yet, so none is drawn twice and every draw is uniform
+    over the rest. This only permutes ``board.empty``, whose order means nothing.
+    """
+    empty, slot = board.empty, board.slot
+    untried = board.meta[N_EMPTY]
+    while untried > 0:
+        drawn = next_below(state, untried)
+        point = np.int64(empty[drawn])
+        if is_sensible(board, point, color):
+            return point
+        untried -= 1
+        last = empty[untried]
+        empty[drawn], empty[untried] = last, point
+        slot[last], slot[point] = drawn, untried
+    return PASS
+
+
+@kernel
+def play_out(board, color, state, move_limit):
+    """Play random moves on the board until both players have passed in turn.
+
+    Args:
+        board: played on in place.
+        color: who moves first.
+        state: uint64[4], the caller's random state.
+        move_limit: moves, passes included, after which the game is broken off; cycles make endless games possible.
+    Returns:
+        int: moves played, passes included.
+    """
+    passes = 0
+    for move in range(move_limit):
+        point = random_move(board, color, state)
+        play(board, point, color)
+        passes = passes + 1 if point == PASS else 0
+        if passes == 2:
+            return move + 1
+        color = 3 - color
+    return move_limit
+
+
+@kernel
+def owner_at_end(board, point):
+    """Whose area a point is after :func:`play_out`: 1 Black's, -1 White's, 0 nobody's.
+
+    A game that has ended leaves no two empty points side by side, since either would be a legal move and no eye. So
+    the neighbours of an empty point decide, as Tromp and Taylor's flood fill would. In a game broken off, open points
+    count for nobody.
+    """
+    if board.color[point] != EMPTY:
+        return 1 if board.color[point] == BLACK else -1
+    stride = board.meta[STRIDE]
+    seen = 0
+    for near in (point - stride, point - 1, point + 1, point + stride):
+        there = board.color[near]
+        if there == EMPTY:
+            return 0
+        if there != BORDER:
+            seen |= there
+    return 1 if seen == BLACK else (-1 if seen == WHITE else 0)
+
+
+@kernel
+def area_lead_black(board):
+    """Black's area minus White's after :func:`play_out`."""
+    size = board.meta[SIZE]
+    lead = 0
+    for row in range(size):
+        for column in range(size):
+            lead += owner_at_end(board, point_at(row, column, size))
+    return lead
+
+
+@kernel
+def rollout_value(source, scratch, color, komi_x2, state, move_limit):
+    """Result for Black of one random game by area: 1 won, -1 lost, 0 drawn.
+
+    Args:
+        source: the position, left as it is.
+        scratch: a board of the same size, overwritten.
+        color: who moves first.
+        komi_x2: twice White's compensation.
+        state, move_limit: as in :func:`play_out`.
+    """
+    copy_board(scratch, source)
+    play_out(scratch, color, state, move_limit)
+    lead_x2 = 2 * area_lead_black(scratch) - komi_x2
+    return 1 if lead_x2 > 0 else (-1 if lead_x2 < 0 else 0)
+
+
+@kernel
+def average_ownership(source, scratch, color, count, state, out):
+    """Mean owner of each point over random games, each broken off after three boards full of moves.
+
+    Args:
+        source: the position, left as it is.
+        scratch: a board of the same size, overwritten.
+        color: who moves first.
+        count: games to play, at least 1.
+        state: uint64[4], the caller's random state.
+        out: float32[N*N], policy order, overwritten: 1 = always Black's, -1 = always White's.
+    """
+    size = source.meta[SIZE]
+    for i in range(size * size):
+        out[i] = 0.0
+    for _ in range(count):
+        copy_board(scratch, source)
+        play_out(scratch, color, state, 3 * size * size)
+        for row in range(size):
+            for column in range(size):
+                out[row * size + column] += owner_at_end(scratch, point_at(row, column, size))
+    for i in range(size * size):
+        out[i] /= count

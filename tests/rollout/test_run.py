@@ -1,0 +1,184 @@
+"""Random games: uniform, legal, ending by themselves, and repeatable."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.go.board import KO_POINT, N_EMPTY, SIZE, copy_board, is_eye, is_legal, new_board, play
+from engine.go.diagram import parse
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
+from engine.go.scoring import area_owner
+from engine.rollout.random import seed_state
+from engine.rollout.run import (
+    area_lead_black,
+    average_ownership,
+    is_sensible,
+    owner_at_end,
+    play_out,
+    random_move,
+    rollout_value,
+)
+
+
+def candidates(board, color):
+    """The points a random player may choose, by the board's own rules."""
+    empty = [int(p) for p in board.empty[: board.meta[N_EMPTY]]]
+    return sorted(p for p in empty if is_legal(board, p, color, False) and not is_eye(board, p, color))
+
+
+# Eyes, a false eye, a ko, suicides, captures and open points, for either side.
+TANGLED = """
+    . X . X O .
+    X X X O . O
+    . X O . O .
+    X O . O O .
+    O O O X X X
+    . O X . X .
+"""
+
+
+@pytest.mark.parametrize("color", [BLACK, WHITE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        ". . .\n. . .\n. . .",
+        TANGLED,
+        ". X .\nX . X\n. X .",
+        ". X O .\nX O . O\n. X O .\n. . . .",
+    ],
+)
+def test_moves_are_uniform_over_the_sensible_ones(text, color):
+    board, state = parse(text).board, seed_state(1, color)
+    allowed = candidates(board, color)
+    draws = 400 * max(1, len(allowed))
+    drawn = [int(random_move(board, color, state)) for _ in range(draws)]
+    assert set(drawn) == set(allowed or [PASS])
+    counts = np.array([drawn.count(p) for p in allowed or [PASS]])
+    expected = draws / len(counts)
+    freedom = len(counts) - 1
+    assert ((counts - expected) ** 2 / expected).sum() <= freedom + 4 * np.sqrt(2 * freedom)
+
+
+def test_ko_is_not_retaken_at_once():
+    board, _ = parse(". X O .\nX O . O\n. X O .\n. . . .")
+    play(board, from_vertex("C3", 4), BLACK)
+    ko = int(board.meta[KO_POINT])
+    assert ko == from_vertex("B3", 4)
+    state = seed_state(2, 0)
+    assert all(random_move(board, WHITE, state) != ko for _ in range(200))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    size=st.integers(2, 7),
+    moves=st.lists(st.tuples(st.integers(0, 48), st.sampled_from((BLACK, WHITE))), min_size=5, max_size=120),
+)
+def test_sensible_means_legal_and_no_own_eye(size, moves):
+    board, state = new_board(size), seed_state(4, size)
+    points = on_board_points(size).tolist()
+    for index, color in moves:
+        point = points[index % len(points)]
+        if is_legal(board, point, color, False):
+            play(board, point, color)
+    for color in (BLACK, WHITE):
+        allowed = candidates(board, color)
+        assert [p for p in points if board.color[p] == EMPTY and is_sensible(board, p, color)] == allowed
+        random_move(board, color, state)
+        # Only the order of the empty points may change, and their slots follow.
+        empty = board.empty[: board.meta[N_EMPTY]]
+        assert sorted(empty) == [p for p in points if board.color[p] == EMPTY]
+        assert (board.slot[empty] == np.arange(len(empty))).all()
+
+
+@pytest.mark.parametrize("size", [2, 5, 9, 19])
+def test_games_end_when_nobody_has_a_move(size):
+    for seed in range(20):
+        board = new_board(size)
+        moves = play_out(board, BLACK, seed_state(seed, 0), 100 * size * size)
+        assert size * size <= moves + board.meta[N_EMPTY] or size < 4
+        assert moves < 100 * size * size
+        last = BLACK if moves % 2 else WHITE
+        assert candidates(board, last) == []
+        owner = np.empty(size * size, np.int8)
+        area_owner(board, owner)
+        points = on_board_points(size).tolist()
+        assert [owner_at_end(board, p) for p in points] == owner.tolist()
+        assert area_lead_black(board) == owner.sum()
+
+
+def test_games_are_as_long_as_elsewhere():
+    lengths = [play_out(new_board(19), BLACK, seed_state(seed, 1), 3 * 361) for seed in range(100)]
+    assert 440 < np.mean(lengths) < 470
+    assert max(lengths) < 3 * 361
+
+
+def test_eyes_are_never_filled():
+    board, marks = parse("""
+        a X b X O . .
+        X X X X O . .
+        O O O O O . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+    """)
+    for seed in range(50):
+        end = new_board(7)
+        copy_board(end, board)
+        play_out(end, WHITE, seed_state(seed, 0), 1000)
+        assert end.color[marks["a"]] == end.color[marks["b"]] == EMPTY
+        assert end.color[from_vertex("D6", 7)] == BLACK
+
+
+def test_the_limit_stops_a_game():
+    board = new_board(9)
+    assert play_out(board, BLACK, seed_state(0, 0), 7) == 7
+    assert board.meta[N_EMPTY] == 81 - 7
+    assert [owner_at_end(board, p) for p in on_board_points(9).tolist() if board.color[p] == EMPTY].count(0) > 60
+
+
+def test_two_passes_end_a_settled_game_at_once():
+    board, _ = parse(". X .\nX X X\n. X .")
+    assert play_out(board, WHITE, seed_state(0, 0), 100) == 2
+    assert area_lead_black(board) == 9
+
+
+def test_a_seed_repeats_a_game():
+    ends = []
+    for seed in (6, 6, 7):
+        board = new_board(13)
+        play_out(board, BLACK, seed_state(seed, 0), 3 * 169)
+        ends.append(int(board.hash[0]))
+    assert ends[0] == ends[1] != ends[2]
+
+
+def test_ownership_is_the_mean_of_single_games():
+    board, _ = parse(TANGLED)
+    size, scratch = int(board.meta[SIZE]), new_board(int(board.meta[SIZE]))
+    before = board.buffer.copy()
+    out, total = np.full(36, 9, np.float32), np.zeros(36)
+    average_ownership(board, scratch, WHITE, 40, seed_state(9, 0), out)
+    state = seed_state(9, 0)
+    for _ in range(40):
+        copy_board(scratch, board)
+        play_out(scratch, WHITE, state, 3 * size * size)
+        total += [owner_at_end(scratch, p) for p in on_board_points(size).tolist()]
+    np.testing.assert_allclose(out, total / 40, atol=1e-6)
+    assert (board.buffer == before).all()
+    assert np.abs(out).max() <= 1.0
+
+
+def test_black_leads_an_empty_board_on_average():
+    out = np.empty(81, np.float32)
+    average_ownership(new_board(9), new_board(9), BLACK, 4000, seed_state(1, 0), out)
+    assert 1.5 < out.sum() < 3.0
+    square = out.reshape(9, 9)
+    for turned in (square[::-1], square[:, ::-1], square.T):
+        assert np.abs(square - turned).max() < 0.1
+
+
+@pytest.mark.parametrize(("komi_x2", "value"), [(17, 1), (18, 0), (19, -1), (-100, 1)])
+def test_rollout_value_counts_area_and_komi(komi_x2, value):
+    board, _ = parse(". X .\nX X X\n. X .")
+    assert rollout_value(board, new_board(3), WHITE, komi_x2, seed_state(0, 0), 100) == value
