@@ -1,0 +1,1 @@
+"""Encoders: a position becomes a network's input planes."""

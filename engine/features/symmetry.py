@@ -1,0 +1,33 @@
+"""The eight symmetries of the board.
+
+Symmetry s moves the point (row, column) so: first, if ``s & 4``, rows and columns change places; then, if
+``s & 1``, the rows are reversed; then, if ``s & 2``, the columns. 0 is the identity.
+"""
+
+import numpy as np
+
+from engine.jit import kernel
+
+SYMMETRIES = 8
+INVERSE = (0, 1, 2, 3, 4, 6, 5, 7)
+"""INVERSE[s] undoes s."""
+
+
+@kernel
+def turn(index, size, symmetry):
+    """Where the policy index goes under a symmetry; a pass stays a pass."""
+    if index == size * size:
+        return index
+    row, column = index // size, index % size
+    if symmetry & 4:
+        row, column = column, row
+    if symmetry & 1:
+        row = size - 1 - row
+    if symmetry & 2:
+        column = size - 1 - column
+    return row * size + column
+
+
+def turn_table(size: int) -> np.ndarray:
+    """int16[8, size*size+1]: ``table[s, i]`` is where index i goes under symmetry s."""
+    return np.array([[turn(i, size, s) for i in range(size * size + 1)] for s in range(SYMMETRIES)], np.int16)

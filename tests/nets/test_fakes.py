@@ -1,0 +1,48 @@
+"""The networks without weights keep their promises."""
+
+import torch
+
+from engine.nets.fakes import HashNetwork, UniformNetwork
+
+
+def inputs(count: int, size: int = 5, seed: int = 0):
+    """Planes of zeros and ones, and any globals."""
+    generator = torch.Generator().manual_seed(seed)
+    planes = torch.randint(0, 2, (count, 4, size, size), generator=generator).float()
+    return planes, torch.randn(count, 3, generator=generator)
+
+
+def test_the_hash_network_is_a_function_of_each_row_alone():
+    network = HashNetwork("test")
+    planes, globals_ = inputs(6)
+    together = network.evaluate(planes, globals_)
+    for row in range(6):
+        alone = network.evaluate(planes[row : row + 1], globals_[row : row + 1])
+        for part, whole in zip(alone, together, strict=True):
+            assert torch.equal(part[0], whole[row])
+    assert len(set(together.value.tolist())) == 6
+
+
+def test_any_change_of_input_changes_the_hash_networks_outputs():
+    network = HashNetwork("test")
+    planes, globals_ = inputs(1)
+    first = network.evaluate(planes, globals_).policy
+    for index in range(planes.numel()):
+        changed = planes.clone()
+        changed.view(-1)[index] = 1 - changed.view(-1)[index]
+        assert not torch.equal(network.evaluate(changed, globals_).policy, first)
+    assert not torch.equal(network.evaluate(planes, globals_ + 0.01).policy, first)
+    assert not torch.equal(HashNetwork("test", seed=2).evaluate(planes, globals_).policy, first)
+
+
+def test_hash_outputs_fill_their_ranges():
+    output = HashNetwork("test").evaluate(*inputs(500))
+    assert -3 <= output.policy.min() < -2.9 and 2.9 < output.policy.max() <= 3
+    assert -0.9 <= output.value.min() < -0.85 and 0.85 < output.value.max() <= 0.9
+    assert abs(output.value.mean()) < 0.1
+
+
+def test_the_uniform_network_prefers_nothing():
+    output = UniformNetwork("test").evaluate(*inputs(3))
+    assert output.policy.shape == (3, 26) and not output.policy.any() and not output.value.any()
+    assert output.ownership.shape == (3, 5, 5)
