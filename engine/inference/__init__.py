@@ -1,0 +1,1 @@
+"""Evaluating positions in batches: request arrays, the result cache and the server's threads."""

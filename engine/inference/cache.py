@@ -1,0 +1,141 @@
+"""The result cache: network outputs by position key, in a fixed number of bytes, read and written without a lock.
+
+Four ways a set; the oldest entry gives way. An entry's first word is its key XOR a checksum of all its other words,
+so an entry torn by two threads writing at once reads as a different key, which is a miss (Hyatt & Mann, "A lockless
+transposition table implementation for parallel search", 2002). The policy is stored un-turned and unmasked.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.jit import kernel
+
+WAYS = 4
+LOGIT_STEPS = 512.0
+"""Logits are stored as int16 in steps of 1/512, from -64 to 64; finer than float16 above 2."""
+KEY, VALUES, LOGITS = range(3)
+"""Words of an entry: key XOR checksum, value and score, then the logits four to a word."""
+
+
+class Cache(NamedTuple):
+    """R entries of W words, in R / WAYS sets."""
+
+    words: np.ndarray
+    """uint64[R, W]; an entry of zeros is empty"""
+    stamps: np.ndarray
+    """uint32[R]: when the entry was written, in insertions"""
+    clock: np.ndarray
+    """uint32[1]: insertions so far; approximate when threads insert at once"""
+
+
+def new_cache(byte_limit: int, max_moves: int) -> Cache:
+    """An empty cache. The system hands its pages out as entries are written.
+
+    Args:
+        byte_limit: memory it may take; at least one set is made.
+        max_moves: most policy entries of a position, N*N + 1 of the largest board.
+    """
+    words = LOGITS + (max_moves + 3) // 4
+    sets = max(1, byte_limit // (WAYS * (words * 8 + 4)))
+    memory = np.zeros((sets * WAYS, words), np.uint64)
+    stamps = np.zeros(sets * WAYS, np.uint32)
+    return Cache(memory, stamps, np.zeros(1, np.uint32))
+
+
+SIGNATURE_START = np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def _signed(signature, word):
+    """The checksum with one more word; the rotation tells words that changed places."""
+    return ((signature << np.uint64(5)) | (signature >> np.uint64(59))) ^ word
+
+
+@kernel
+def _holds(cache, row, key, last):
+    """Whether an entry is the key's, its words up to ``last`` whole."""
+    if cache.words[row, KEY] == 0:
+        return False
+    signature = SIGNATURE_START
+    for i in range(VALUES, last):
+        signature = _signed(signature, cache.words[row, i])
+    return cache.words[row, KEY] ^ signature == key
+
+
+@kernel
+def _set_of(cache, key):
+    """First row of the set a key belongs to."""
+    sets = np.uint64(cache.words.shape[0] // WAYS)
+    return np.int64(((key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)) % sets) * WAYS
+
+
+@kernel
+def probe(cache, key, moves, logits):
+    """Look a position up.
+
+    Args:
+        key: uint64, of position and board size.
+        moves: N*N + 1.
+        logits: float32[>= moves], written on a hit.
+    Returns:
+        (found: bool, value: float, score: float)
+    Threads: any number at once, beside :func:`insert`.
+    """
+    first = _set_of(cache, key)
+    last = LOGITS + (moves + 3) // 4
+    for row in range(first, first + WAYS):
+        if not _holds(cache, row, key, last):
+            continue
+        # Another thread may write meanwhile, so what counts is the checksum of the very words that are copied.
+        values = cache.words[row, VALUES]
+        signature = _signed(SIGNATURE_START, values)
+        for i in range(LOGITS, last):
+            word = cache.words[row, i]
+            signature = _signed(signature, word)
+            at = 4 * (i - LOGITS)
+            for k in range(min(4, moves - at)):
+                logits[at + k] = np.int16((word >> np.uint64(16 * k)) & np.uint64(0xFFFF)) / LOGIT_STEPS
+        if cache.words[row, KEY] ^ signature == key:
+            value = np.uint32(values & np.uint64(0xFFFFFFFF)).view(np.float32)
+            return True, value, np.uint32(values >> np.uint64(32)).view(np.float32)
+    return False, np.float32(0.0), np.float32(0.0)
+
+
+@kernel
+def insert(cache, key, moves, logits, value, score):
+    """Store a result, in the place of the same key, an empty entry or the set's oldest.
+
+    Threads: any number at once, beside :func:`probe`.
+    """
+    first = _set_of(cache, key)
+    last = LOGITS + (moves + 3) // 4
+    chosen = first
+    for row in range(first, first + WAYS):
+        if cache.words[row, KEY] == 0 or _holds(cache, row, key, last):
+            chosen = row
+            break
+        if np.int32(cache.stamps[row] - cache.stamps[chosen]) < 0:
+            chosen = row
+    cache.clock[0] += np.uint32(1)
+    cache.stamps[chosen] = cache.clock[0]
+    # The checksum is of the words meant, never of words read back: another thread may be writing here as well.
+    word = np.uint64(np.float32(value).view(np.uint32)) | (
+        np.uint64(np.float32(score).view(np.uint32)) << np.uint64(32)
+    )
+    cache.words[chosen, VALUES] = word
+    signature = _signed(SIGNATURE_START, word)
+    for i in range(LOGITS, last):
+        at = 4 * (i - LOGITS)
+        word = np.uint64(0)
+        for k in range(min(4, moves - at)):
+            step = np.int64(max(-32767.0, min(32767.0, round(logits[at + k] * LOGIT_STEPS))))
+            word |= np.uint64(step & 0xFFFF) << np.uint64(16 * k)
+        cache.words[chosen, i] = word
+        signature = _signed(signature, word)
+    cache.words[chosen, KEY] = key ^ signature
+
+
+def wipe(cache: Cache) -> None:
+    """Forget every entry. Threads: none may use the cache meanwhile."""
+    cache.words[:] = 0
