@@ -1,0 +1,105 @@
+"""Every option of the engine, once: name, default, unit, range and one sentence of help.
+
+Options flow from the command line into these frozen dataclasses and from there into constructors; nothing else
+holds a default. Unknown keys and values out of range are refused with one line that says what was expected.
+"""
+
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+
+def option(default: Any, text: str, *, low: float | None = None, high: float | None = None, unit: str = "") -> Any:
+    """A dataclass field with its range, unit and help kept as metadata."""
+    return field(default=default, metadata={"help": text, "low": low, "high": high, "unit": unit})
+
+
+def check(options: Any) -> None:
+    """Refuse values outside their declared range.
+
+    Raises:
+        ValueError: naming the option, its value and the range.
+    """
+    for item in fields(options):
+        low, high = item.metadata.get("low"), item.metadata.get("high")
+        value = getattr(options, item.name)
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise ValueError(f"{item.name} is {value}, expected {range_text(item)}")
+
+
+def range_text(item: Field) -> str:
+    """The allowed range of a field in words, for messages and help."""
+    low, high, unit = item.metadata.get("low"), item.metadata.get("high"), item.metadata.get("unit")
+    tail = f" {unit}" if unit else ""
+    if low is not None and high is not None:
+        return f"{low} to {high}{tail}"
+    if low is not None:
+        return f"{low} or more{tail}"
+    if high is not None:
+        return f"{high} or less{tail}"
+    return f"any value{tail}"
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How the tree search works; see engine/search."""
+
+    threads: int = option(0, "search worker threads; 0 = chosen for the machine", low=0, high=256)
+    batch: int = option(8, "most leaves a worker sends to the network at once", low=1, high=512)
+    memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
+    c_puct: float = option(1.4, "exploration constant of PUCT", low=0.0, high=20.0)
+    fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
+    policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
+    rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)
+    virtual_loss: int = option(1, "losses pretended on an edge while its leaf is evaluated", low=0, high=100)
+    seed: int = option(0, "seed of all randomness; one thread and one seed repeat a search", low=0, high=2**63 - 1)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class PlayOptions:
+    """How a move is chosen, timed and when a game is given up; see engine/player.py and engine/clock.py."""
+
+    visits: int = option(0, "most visits a move; 0 = no limit", low=0, high=10**9)
+    seconds: float = option(
+        3.0,
+        "thinking time a move when no clock was set; 0 = no limit, if visits are limited",
+        low=0.0,
+        high=86400.0,
+        unit="s",
+    )
+    policy_only: bool = option(False, "play the network's first choice without search")
+    temperature: float = option(0.0, "randomness of the move choice in the opening", low=0.0, high=10.0)
+    temperature_moves: int = option(30, "moves of the opening that the temperature applies to", low=0, high=1000)
+    resign_below: float = option(-0.9, "resign when the win rate value falls below this", low=-1.0, high=1.0)
+    resign_count: int = option(3, "consecutive own moves below it before resigning", low=1, high=1000)
+    lag: float = option(0.5, "clock time kept back for delays between engine and server", low=0.0, high=60.0, unit="s")
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How a network is trained; see engine/train/trainer.py."""
+
+    steps: int = option(20000, "gradient steps of the whole run", low=1, high=10**9)
+    batch: int = option(64, "positions of a 19x19 batch", low=1, high=65536)
+    rate: float = option(1e-3, "peak learning rate of AdamW", low=0.0, high=1.0)
+    warmup: int = option(300, "steps over which the rate rises to its peak", low=0, high=10**6)
+    decay_share: float = option(0.3, "share of the run at its end over which the rate falls to zero", low=0.0, high=1.0)
+    weight_decay: float = option(0.02, "weight decay of AdamW", low=0.0, high=10.0)
+    clip: float = option(1.0, "gradients are scaled down to this norm", low=0.0, high=1e6)
+    ema: float = option(0.999, "decay a step of the averaged weights that are shipped", low=0.0, high=1.0)
+    label_share: float = option(
+        0.5, "share of steps on a teacher's labels, when both kinds are given", low=0.0, high=1.0
+    )
+    blocks: int = option(6, "residual blocks of a new network", low=1, high=100)
+    channels: int = option(64, "channels of a new network", low=4, high=2048)
+    validate_every: int = option(1000, "steps between validations", low=1, high=10**9)
+    save_every: int = option(500, "steps between checkpoints", low=1, high=10**9)
+    seed: int = option(1, "seed of initial weights and of the order of the data", low=0, high=2**63 - 1)
+
+    def __post_init__(self) -> None:
+        check(self)

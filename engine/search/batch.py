@@ -1,0 +1,72 @@
+"""A batch: the leaves one worker has in flight together, from selection to backup, as arrays.
+
+One row a leaf. :func:`engine.search.kernels.select` fills the path, :mod:`engine.search.evaluate` what is known of
+the position at its end, :func:`engine.search.kernels.complete` carries that into the tree.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+MAX_DEPTH = 512
+"""Moves below the root that a path may hold; a node that deep is not searched further."""
+
+NEW, KNOWN, FINISHED, UNSETTLED = range(4)
+"""What a leaf is: to be evaluated; valued in the tree already; game over, settled; game over, dead stones unknown."""
+
+
+class Batch(NamedTuple):
+    """K leaves; A = N*N + 1 policy entries, D = MAX_DEPTH."""
+
+    node: np.ndarray
+    """int32[K, D]: nodes of the path, the root first, the leaf not among them"""
+    slot: np.ndarray
+    """int16[K, D]: which of that node's edges was chosen"""
+    move: np.ndarray
+    """int16[K, D]: and the point it plays"""
+    depth: np.ndarray
+    """int32[K]: edges of the path"""
+    leaf: np.ndarray
+    """int32[K]: the node at its end"""
+    kind: np.ndarray
+    """uint8[K]: NEW, KNOWN, FINISHED or UNSETTLED"""
+    request_row: np.ndarray
+    """int32[K]: row of the evaluation request, -1 if none was needed"""
+    key: np.ndarray
+    """uint64[K]: key of the result cache"""
+    symmetry: np.ndarray
+    """uint8[K]: how the position was turned for the network"""
+    n_candidates: np.ndarray
+    """int32[K]: moves the leaf's node will have"""
+    candidates: np.ndarray
+    """uint32[K, A]: first their points alone, then packed with priors and sorted (see ``Tree.candidate``)"""
+    logits: np.ndarray
+    """float32[K, A]: the network's move logits, un-turned, policy order"""
+    value: np.ndarray
+    """float32[K]: network value or exact result, -1 to 1 for the side to move at the leaf"""
+    rollout: np.ndarray
+    """float32[K]: rollout or exact result, likewise"""
+    score: np.ndarray
+    """float32[K]: lead in points, likewise; 0 where nobody knows"""
+
+
+def new_batch(size: int, capacity: int) -> Batch:
+    """Room for ``capacity`` leaves on boards of one size."""
+    k, moves = capacity, size * size + 1
+    return Batch(
+        np.zeros((k, MAX_DEPTH), np.int32),
+        np.zeros((k, MAX_DEPTH), np.int16),
+        np.zeros((k, MAX_DEPTH), np.int16),
+        np.zeros(k, np.int32),
+        np.zeros(k, np.int32),
+        np.zeros(k, np.uint8),
+        np.zeros(k, np.int32),
+        np.zeros(k, np.uint64),
+        np.zeros(k, np.uint8),
+        np.zeros(k, np.int32),
+        np.zeros((k, moves), np.uint32),
+        np.zeros((k, moves), np.float32),
+        np.zeros(k, np.float32),
+        np.zeros(k, np.float32),
+        np.zeros(k, np.float32),
+    )

@@ -1,0 +1,367 @@
+"""A search: one tree over one game's current position, its workers, and when to start, stop and keep what was found.
+
+Read :mod:`engine.search.worker` for the loop itself. A search belongs to one front end: one thread calls
+:meth:`Search.run` and :meth:`Search.set_position`, any thread may call :meth:`Search.stop`,
+:meth:`Search.in_flight` and :meth:`Search.report`.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from engine.config import SearchOptions
+from engine.features.encoder import Encoder, encode, new_scratch
+from engine.features.symmetry import SYMMETRIES, turn_table
+from engine.go.board import SIZE, new_board
+from engine.go.geometry import BLACK, cell_count, other
+from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
+from engine.inference.server import InferenceServer, core_count
+from engine.rollout.random import seed_state
+from engine.rollout.run import average_ownership
+from engine.search.kernels import Tuning, node_value
+from engine.search.report import Report, new_root_table, read_moves, root_score
+from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
+from engine.search.tree import (
+    EXPANDED,
+    FULL,
+    IN_FLIGHT,
+    N_NODES,
+    NONE,
+    ROOT,
+    ROOT_VISITS,
+    Tree,
+    clear,
+    edge_visits,
+    follow,
+    keep_subtree,
+    new_tree,
+)
+from engine.search.worker import Shared, Worker
+
+CACHE_SHARE = 0.25
+"""Share of ``SearchOptions.memory`` that the result cache takes; the tree has the rest."""
+OWNERSHIP_ROLLOUTS = 200
+
+
+def cache_mib(options: SearchOptions) -> int:
+    """Memory of the result cache of a search with a network, for :class:`InferenceServer`."""
+    return int(options.memory * CACHE_SHARE)
+
+
+def worker_count(options: SearchOptions, server: InferenceServer | None) -> int:
+    """Worker threads: as asked for, or what suits the machine.
+
+    On the CPU the network takes nearly all the time and its evaluators all cores: one worker prepares some thousands
+    of leaves a second, which is enough for any number of cores seen so far. In front of a GPU, and where rollouts are
+    all there is, workers are what computes.
+    """
+    cores = core_count()
+    if options.threads:
+        return options.threads
+    if server is None:
+        return cores
+    return 1 if server.network.device.type == "cpu" else max(1, min(4, cores - 1))
+
+
+class Search:
+    """See the module's text. The network, if there is one, belongs to the server; the search only uses it."""
+
+    def __init__(self, options: SearchOptions, server: InferenceServer | None, encoder: Encoder | None):
+        """Make a search without a position; :meth:`set_position` comes next.
+
+        Args:
+            server: evaluates positions; None = no network: equal priors and rollouts alone, on any board.
+            encoder: the one that ``server.spec.encoder`` names; None without a server.
+        """
+        # Equal priors say nothing against a move, so without a network none is valued below its parent.
+        fpu_reduction = options.fpu_reduction if server else 0.0
+        tuning = Tuning(options.c_puct, fpu_reduction, options.rollout_weight, options.virtual_loss)
+        size = server.spec.min_size if server else 9
+        self._shared = Shared(
+            tree=new_tree(),
+            tuning=tuning,
+            batch=options.batch,
+            policy_temperature=options.policy_temperature,
+            seed=options.seed,
+            limit_bytes=(options.memory - (cache_mib(options) if server else 0)) << 20,
+            server=server,
+            encoder=encoder,
+            n_workers=worker_count(options, server),
+            root=new_position(size, 1),
+            allowed=np.ones(cell_count(size), np.uint8),
+        )
+        self._stop = threading.Event()
+        self._finished = threading.Event()
+        self._busy = threading.Lock()
+        self._evaluations_before = 0
+        self._make_workers()
+
+    def _make_workers(self) -> None:
+        """Working memory for the root's board size."""
+        size = int(self._shared.root.board.meta[SIZE])
+        self._shared.allowed = np.ones(cell_count(size), np.uint8)
+        self._workers = [Worker(self._shared, index) for index in range(self._shared.n_workers)]
+        self._table = new_root_table(size)
+
+    def set_position(self, position: Position) -> None:
+        """Search this position from now on.
+
+        What is known of it is kept when it is the old one or follows from it by moves; otherwise the tree and the
+        random numbers begin anew. The position is copied.
+
+        Raises:
+            ValueError: the network does not play this board size.
+            RuntimeError: a search is running.
+        """
+        shared = self._shared
+        size = int(position.board.meta[SIZE])
+        if shared.server is not None:
+            spec = shared.server.spec
+            if not spec.min_size <= size <= spec.max_size:
+                raise ValueError(
+                    f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {size}x{size}"
+                )
+        with self._not_running():
+            moves = _moves_since(shared.root, position)
+            kept = moves is not None and self._descend(moves)
+            resized = size != int(shared.root.board.meta[SIZE])
+            shared.root = with_capacity(position, int(position.meta[N_MOVES]))
+            if resized:
+                self._make_workers()
+            for worker in self._workers:
+                worker.make_room()
+            if not kept:
+                self._begin_anew()
+
+    @contextmanager
+    def _not_running(self) -> Iterator[None]:
+        """Keep runs and changes of the position apart."""
+        if not self._busy.acquire(blocking=False):
+            raise RuntimeError("a search is running")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def clear(self) -> None:
+        """Forget the tree of the current position; the random numbers begin anew."""
+        with self._not_running():
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        clear(self._shared.tree)
+        for worker in self._workers:
+            worker.restart()
+
+    def _descend(self, moves: list[int]) -> bool:
+        """Make the node after these moves the root; False if it is unknown or has no moves."""
+        tree = self._shared.tree
+        node, visits = ROOT, int(tree.meta[ROOT_VISITS])
+        for move in moves:
+            edge = follow(tree, node, move)
+            if edge == NONE or tree.child[edge] == NONE:
+                return False
+            node, visits = int(tree.child[edge]), int(edge_visits(tree, edge))
+        if tree.state[node] != EXPANDED:
+            return False
+        if node != ROOT:
+            with self._shared.changed:
+                keep_subtree(tree, node, visits)
+        return True
+
+    def run(
+        self,
+        visits: int = 0,
+        seconds: float = 0.0,
+        on_report: Callable[[Report], None] | None = None,
+        report_interval_s: float = 1.0,
+        allowed: Collection[int] | None = None,
+        avoid: Collection[int] = (),
+        stop_when_decided: bool = False,
+        ownership: bool = False,
+    ) -> Report:
+        """Search the current position; blocks until a limit is reached or :meth:`stop` is called.
+
+        Args:
+            visits: stop when the root has so many, those kept from earlier searches included; 0 = no limit.
+            seconds: stop after so long; 0 = no limit.
+            on_report: called with a snapshot every ``report_interval_s`` seconds, in this thread.
+            allowed: the only points to play at the root (PASS among them if wanted); None = every legal move.
+            avoid: points not to play at the root.
+            stop_when_decided: stop as soon as the leading move cannot be overtaken within the limits.
+            ownership: let the final report say who owns what.
+        Returns:
+            Report: holds at least one move unless ``allowed`` and ``avoid`` leave none.
+        Raises:
+            ValueError: neither limit given.
+            RuntimeError: the network failed, or a search is running already.
+        """
+        if visits <= 0 and seconds <= 0.0:
+            raise ValueError("a search needs a limit: visits or seconds")
+        with self._not_running():
+            shared = self._shared
+            stoppers: list[Stopper] = [Interrupt(self._stop), MemoryFull()]
+            if visits > 0:
+                stoppers.append(VisitLimit(visits))
+            if seconds > 0.0:
+                stoppers.append(TimeLimit(seconds))
+            if stop_when_decided:
+                stoppers.append(Decided(visits, seconds))
+            shared.stoppers = stoppers
+            shared.timed = seconds > 0.0
+            shared.started_s = time.perf_counter()
+            _mark_allowed(shared.allowed, allowed, avoid)
+            if _has_barred_visits(shared.tree, shared.allowed):
+                # Visits of moves that may not be played would count towards the limits and colour the root's value.
+                clear(shared.tree)
+            shared.visits_before = int(shared.tree.meta[ROOT_VISITS])
+            shared.tree.meta[FULL] = 0
+            shared.error = None
+            self._evaluations_before = shared.server.evaluations if shared.server else 0
+            self._stop.clear()
+            self._finished.clear()
+            self._work(seconds, on_report, report_interval_s)
+            if shared.error is not None:
+                raise shared.error
+            return self.report(ownership)
+
+    def _work(self, seconds: float, on_report: Callable[[Report], None] | None, interval_s: float) -> None:
+        """Run the workers to their end, reporting meanwhile; they are joined even if a report's reader fails."""
+        self._working = len(self._workers)
+        threads = [
+            threading.Thread(target=self._run_worker, args=(worker,), name=f"search-{index}", daemon=True)
+            for index, worker in enumerate(self._workers)
+        ]
+        for thread in threads:
+            thread.start()
+        deadline = self._shared.started_s + seconds if seconds > 0.0 else float("inf")
+        try:
+            while not self._finished.wait(min(interval_s, max(0.0, deadline - time.perf_counter()))):
+                if time.perf_counter() >= deadline:
+                    self.stop()
+                    break
+                if on_report is not None:
+                    on_report(self.report())
+        finally:
+            if not self._finished.is_set():
+                self.stop()
+            for thread in threads:
+                thread.join()
+
+    def _run_worker(self, worker: Worker) -> None:
+        """A worker's thread; the last one to end says so."""
+        try:
+            worker.run()
+        finally:
+            with self._shared.changed:
+                self._working -= 1
+                if self._working == 0:
+                    self._finished.set()
+
+    def stop(self) -> None:
+        """End the run in progress soon; without one, nothing happens. Threads: any."""
+        self._stop.set()
+        for worker in self._workers:
+            worker.cancel()
+
+    def in_flight(self) -> int:
+        """Playouts under way; 0 whenever no search runs. Threads: any."""
+        return int(self._shared.tree.meta[IN_FLIGHT])
+
+    def report(self, ownership: bool = False) -> Report:
+        """A snapshot of the tree; during a run, of the moment. Threads: any, ``ownership`` only without a run."""
+        shared = self._shared
+        tree, tuning = shared.tree, shared.tuning
+        has_scores = shared.uses_rollouts or shared.network_scores
+        with shared.changed:
+            visits = int(tree.meta[ROOT_VISITS])
+            moves = read_moves(tree, tuning, shared.allowed, self._table, has_scores)
+            value = float(node_value(tree, ROOT, tuning.rollout_weight))
+            score = float(root_score(tree)) if has_scores else None
+            nodes = int(tree.meta[N_NODES])
+        evaluations = shared.server.evaluations - self._evaluations_before if shared.server else 0
+        return Report(
+            visits=visits,
+            playouts_this_run=visits - shared.visits_before,
+            seconds=time.perf_counter() - shared.started_s,
+            value_stm=value,
+            score_stm=score,
+            moves=moves,
+            ownership_black=self.ownership_black() if ownership else None,
+            tree_nodes=nodes,
+            evaluations=evaluations,
+        )
+
+    def ownership_black(self) -> np.ndarray:
+        """Who will own the points of the current position: by the network, all symmetries averaged, or by rollouts.
+
+        Returns:
+            float32[N*N] in policy order, 1 = Black's, -1 = White's.
+        Threads: no search may be running.
+        """
+        shared = self._shared
+        root, server = shared.root, shared.server
+        size = int(root.board.meta[SIZE])
+        ownership = np.zeros(size * size, np.float32)
+        if server is None or not server.spec.has_ownership:
+            random = seed_state(shared.seed, len(self._workers))
+            scratch = new_board(size)
+            average_ownership(root.board, scratch, int(root.meta[TO_MOVE]), OWNERSHIP_ROLLOUTS, random, ownership)
+            return ownership
+        encoder = shared.encoder
+        request = server.new_request(size, SYMMETRIES, encoder.planes, encoder.globals)
+        scratch = new_scratch(size)
+        for symmetry in range(SYMMETRIES):
+            encode(encoder.id, root, symmetry, scratch, request.planes[symmetry], request.globals[symmetry])
+        request.count = SYMMETRIES
+        server.submit(request)
+        server.wait(request)
+        turned = turn_table(size)[:, :-1]
+        for symmetry in range(SYMMETRIES):
+            ownership += request.ownership[symmetry].reshape(-1)[turned[symmetry]] / SYMMETRIES
+        return ownership if root.meta[TO_MOVE] == BLACK else -ownership
+
+    def close(self) -> None:
+        """End a run in progress and wait for it. The server is not touched."""
+        self.stop()
+        with self._busy:
+            pass
+
+
+def _has_barred_visits(tree: Tree, allowed: np.ndarray) -> bool:
+    """Whether an earlier search visited root moves that may not be played now."""
+    first, count = int(tree.first_edge[ROOT]), int(tree.n_edges[ROOT])
+    return any(edge_visits(tree, edge) > 0 and not allowed[tree.move[edge]] for edge in range(first, first + count))
+
+
+def _mark_allowed(marks: np.ndarray, allowed: Collection[int] | None, avoid: Collection[int]) -> None:
+    """Write which points the root may choose."""
+    marks[:] = 1 if allowed is None else 0
+    if allowed is not None:
+        marks[list(allowed)] = 1
+    marks[list(avoid)] = 0
+
+
+def _moves_since(old: Position, new: Position) -> list[int] | None:
+    """The moves that lead from one position to the other; None if it does not follow from it.
+
+    Moves must alternate, since the tree knows no others.
+    """
+    n, m = int(old.meta[N_MOVES]), int(new.meta[N_MOVES])
+    if m < n or len(old.board.buffer) != len(new.board.buffer):
+        return None
+    same = (
+        np.array_equal(old.rules, new.rules)
+        and old.meta[HANDICAP] == new.meta[HANDICAP]
+        and np.array_equal(old.hashes[: n + 1], new.hashes[: n + 1])
+        and np.array_equal(old.moves[:n], new.moves[:n])
+        and np.array_equal(old.colors[:n], new.colors[:n])
+    )
+    first = int(old.meta[TO_MOVE])
+    colors = np.where(np.arange(m - n + 1) % 2 == 0, first, other(first))
+    if not same or colors[-1] != new.meta[TO_MOVE] or not np.array_equal(colors[:-1], new.colors[n:m]):
+        return None
+    return [int(move) for move in new.moves[n:m]]

@@ -1,0 +1,287 @@
+"""One search thread: the loop that turns leaves into visits.
+
+:meth:`Worker.run` repeats these steps, on several batches in turn so that neither it nor the evaluators wait:
+
+1. lock; select K leaves, adding virtual loss; unlock
+2. replay each path on the worker's own position; settle finished games by the rules
+3. probe the cache
+4. encode the misses straight into the slots of a request; submit it
+5. roll out from these leaves, if rollouts count; or start the next batch
+6. wait for the oldest batch; bring its results home, rank the moves
+7. lock; expand, back up, take virtual loss off; unlock
+
+Steps 2 to 4 are one kernel call for the whole batch, and so is each of the others: Python never touches a leaf.
+Batches end in the order they began, so one worker alone grows the same tree every time.
+"""
+
+import enum
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.features.encoder import Encoder, new_scratch
+from engine.go.board import SIZE
+from engine.go.position import N_MOVES, Position, new_position
+from engine.inference.server import InferenceServer
+from engine.inference.slots import State
+from engine.rollout.random import seed_state
+from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
+from engine.search.evaluate import (
+    prepare,
+    prepare_for_network,
+    rank_moves,
+    roll_out,
+    settle_territory,
+    shuffle_moves,
+    take_results,
+)
+from engine.search.kernels import Tuning, complete, leaders, release, select
+from engine.search.stoppers import Progress, Stopper, allowance
+from engine.search.tree import FULL, IN_FLIGHT, ROOT_VISITS, RUN_CLASSES, Tree, reserve
+
+VISITS_PER_LEAF = 64
+"""A batch takes one leaf more for each so many visits of the root: in a small tree, leaves chosen together under
+virtual loss are poor choices."""
+BATCH_SECONDS = 0.02
+"""Under a time limit a batch is kept to what the network evaluates in this time."""
+EDGES_A_BATCH = 2 << (RUN_CLASSES - 1)
+"""Edge rows kept free before selecting: the longest run moving to a new place, and shorter ones besides."""
+
+
+@dataclass
+class Shared:
+    """What the workers of one search have in common; fields are constant during a run unless they say otherwise."""
+
+    tree: Tree
+    """guarded by ``changed``"""
+    tuning: Tuning
+    batch: int
+    """most leaves a batch"""
+    policy_temperature: float
+    seed: int
+    limit_bytes: int
+    """memory of the tree"""
+    server: InferenceServer | None
+    encoder: Encoder | None
+    n_workers: int
+    root: Position
+    allowed: np.ndarray
+    """uint8[L] by point: moves the root may choose"""
+    stoppers: Sequence[Stopper] = ()
+    timed: bool = False
+    """a time limit is in force"""
+    started_s: float = 0.0
+    """``time.perf_counter`` at the start of the run"""
+    visits_before: int = 0
+    """visits of the root at the start of the run"""
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    """the tree's lock; notified when values have been backed up"""
+    error: BaseException | None = None
+    """the first failure of a worker; guarded by ``changed``"""
+
+    @property
+    def uses_rollouts(self) -> bool:
+        """Whether leaves are rolled out: rollouts have a weight, or there is no network."""
+        return self.server is None or self.tuning.rollout_weight > 0.0
+
+    @property
+    def network_scores(self) -> bool:
+        """Whether leads in points come from the network, not from rollouts."""
+        return self.server is not None and self.server.spec.has_score
+
+    def progress(self) -> Progress:
+        """Figures for the stoppers. Threads: the lock is held."""
+        meta, server = self.tree.meta, self.server
+        visits = int(meta[ROOT_VISITS])
+        first, second = leaders(self.tree)
+        return Progress(
+            visits=visits,
+            in_flight=int(meta[IN_FLIGHT]),
+            playouts=visits - self.visits_before,
+            elapsed_s=time.perf_counter() - self.started_s,
+            best_visits=first,
+            second_visits=second,
+            full=bool(meta[FULL]),
+            seconds_per_playout=server.seconds_per_position / server.evaluators if server else 0.0,
+        )
+
+
+class _Outcome(enum.Enum):
+    """How an attempt to start a batch ended."""
+
+    STARTED = enum.auto()
+    COLLIDED = enum.auto()
+    STOPPED = enum.auto()
+
+
+class _Flight:
+    """A batch and, with a network, the request that its misses travel in."""
+
+    def __init__(self, shared: Shared):
+        size = int(shared.root.board.meta[SIZE])
+        self.batch = new_batch(size, shared.batch)
+        self.count = 0
+        self.request = None
+        if shared.server is not None:
+            encoder = shared.encoder
+            self.request = shared.server.new_request(size, shared.batch, encoder.planes, encoder.globals)
+            # Alone in its evaluation: results then do not depend on what else happens to be waiting.
+            self.request.alone = shared.n_workers == 1
+
+
+class Worker:
+    """A worker's private memory, kept from run to run; :meth:`run` is its thread."""
+
+    def __init__(self, shared: Shared, index: int):
+        self._shared = shared
+        self._size = int(shared.root.board.meta[SIZE])
+        self._index = index
+        self._scratch = new_scratch(self._size)
+        flights = 1 if shared.server is None else max(2, 1 + -(-shared.server.evaluators // shared.n_workers))
+        self._idle = deque(_Flight(shared) for _ in range(flights))
+        self._flying: deque[_Flight] = deque()
+        self._flights = tuple(self._idle)
+        self._position = new_position(self._size, MAX_DEPTH)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin the random numbers anew, for a tree that begins anew."""
+        self._random = seed_state(self._shared.seed, self._index)
+
+    def make_room(self) -> None:
+        """See to it that the worker's position can hold the root's game and a path."""
+        moves = int(self._shared.root.meta[N_MOVES]) + MAX_DEPTH + 1
+        if len(self._position.moves) < moves:
+            self._position = new_position(self._size, moves + MAX_DEPTH)
+
+    def cancel(self) -> None:
+        """Take this worker's waiting requests back, so that a stopped search ends soon. Threads: any."""
+        if self._shared.server is not None:
+            for flight in self._flights:
+                self._shared.server.cancel(flight.request)
+
+    def run(self) -> None:
+        """Work until a stopper says so; nothing is in flight afterwards, whatever happens."""
+        shared = self._shared
+        try:
+            while True:
+                outcome = self._start() if self._idle else _Outcome.COLLIDED
+                if outcome is _Outcome.STARTED and self._idle:
+                    continue
+                if self._flying:
+                    self._finish()
+                elif outcome is _Outcome.STOPPED:
+                    return
+                else:
+                    # All leaves worth selecting are other workers'; a time-out guards against a lost wake-up.
+                    with shared.changed:
+                        shared.changed.wait(timeout=0.05)
+        except BaseException as error:
+            with shared.changed:
+                shared.error = shared.error or error
+        finally:
+            self._abandon()
+
+    def _start(self) -> _Outcome:
+        """Steps 1 to 5 for one batch."""
+        shared, server = self._shared, self._shared.server
+        flight = self._idle[0]
+        batch = flight.batch
+        with shared.changed:
+            wanted = self._batch_size()
+            if wanted == 0:
+                return _Outcome.STOPPED
+            meta = shared.tree.meta
+            has_room = reserve(shared.tree, wanted, EDGES_A_BATCH + wanted, 0, shared.limit_bytes)
+            count = select(shared.tree, batch, wanted, shared.tuning, shared.allowed)
+            # With room left, a refused row only means that these leaves took more than usual: try again.
+            refused = has_room and meta[FULL] == 1
+            if has_room:
+                meta[FULL] = 0
+            if count == 0:
+                return _Outcome.COLLIDED if refused or meta[IN_FLIGHT] > 0 else _Outcome.STOPPED
+        flight.count = count
+        self._flying.append(self._idle.popleft())
+        if server is None:
+            prepare(shared.root, self._position, batch, count)
+        else:
+            request = flight.request
+            request.state = State.FILLING
+            request.count = prepare_for_network(
+                shared.root,
+                self._position,
+                batch,
+                count,
+                server.cache,
+                shared.encoder.id,
+                self._scratch,
+                np.uint64(shared.seed),
+                request.planes,
+                request.globals,
+            )
+            if request.count > 0:
+                server.submit(request)
+        if (batch.kind[:count] == UNSETTLED).any():
+            settle_territory(shared.root, self._position, batch, count, self._random)
+        if shared.uses_rollouts:
+            roll_out(shared.root, self._position, batch, count, self._random, not shared.network_scores)
+        return _Outcome.STARTED
+
+    def _batch_size(self) -> int:
+        """Leaves to select now; 0 = stop. Threads: the lock is held."""
+        shared = self._shared
+        if shared.error is not None:
+            return 0
+        progress = shared.progress()
+        wanted = min(shared.batch, 1 + progress.visits // VISITS_PER_LEAF)
+        if shared.timed and shared.server is not None and shared.server.seconds_per_position > 0.0:
+            wanted = min(wanted, max(1, int(BATCH_SECONDS / shared.server.seconds_per_position)))
+        wanted = min(wanted, allowance(shared.stoppers, progress))
+        if progress.visits + progress.in_flight == 0:
+            # Whatever the budget, the root itself is evaluated: there is always a move to choose.
+            wanted = 1
+        return wanted
+
+    def _finish(self) -> None:
+        """Steps 6 and 7 for the oldest batch."""
+        shared, server = self._shared, self._shared.server
+        flight = self._flying[0]
+        batch, count, request = flight.batch, flight.count, flight.request
+        if server is None:
+            shuffle_moves(batch, count, self._random)
+        else:
+            if request.count > 0:
+                server.wait(request)
+                if request.cancelled:
+                    self._release(self._flying.popleft())
+                    return
+                outputs = (request.policy, request.value, request.score)
+                take_results(batch, count, self._size, *outputs, shared.network_scores, server.cache)
+                request.state = State.FREE
+            rank_moves(batch, count, self._size, shared.policy_temperature)
+        with shared.changed:
+            room = int(batch.n_candidates[:count].sum()) + count
+            reserve(shared.tree, 0, 0, room, shared.limit_bytes)
+            complete(shared.tree, batch, count, shared.tuning, server is not None, shared.uses_rollouts)
+            shared.changed.notify_all()
+        self._idle.append(self._flying.popleft())
+
+    def _release(self, flight: _Flight) -> None:
+        """Give a batch up without results."""
+        with self._shared.changed:
+            release(self._shared.tree, flight.batch, flight.count)
+            self._shared.changed.notify_all()
+        self._idle.append(flight)
+
+    def _abandon(self) -> None:
+        """Release whatever is still in flight after an error."""
+        self.cancel()
+        while self._flying:
+            flight = self._flying.popleft()
+            if flight.request is not None and flight.request.state in (State.QUEUED, State.RUNNING):
+                flight.request.done.wait()
+            self._release(flight)

@@ -1,0 +1,391 @@
+"""Selection, expansion and backup against a slow plain-Python twin, and what must hold after every batch."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from engine.go.geometry import PASS, on_board_points
+from engine.search.batch import FINISHED, NEW, new_batch
+from engine.search.kernels import Tuning, complete, leaders, main_line, node_value, release, select
+from engine.search.tree import (
+    FULL,
+    IN_FLIGHT,
+    N_NODES,
+    NONE,
+    PENDING,
+    ROOT,
+    ROOT_VISITS,
+    candidate_prior,
+    clear,
+    edge_visits,
+    follow,
+    keep_subtree,
+    new_tree,
+    pack_candidate,
+    reserve,
+)
+from tests.search.tree_tools import check_at_rest, dump, edges_of, visits_of
+
+SIZE = 3
+POINTS = (PASS, *on_board_points(SIZE).tolist())
+LIMIT = 64 << 20
+EVERY = np.ones(64, np.uint8)
+BOTH = (True, True)
+
+
+def position_facts(path: tuple[int, ...]) -> tuple[list[tuple[int, float]], float, float, float, bool]:
+    """A made-up game: (candidates best first, value, rollout, score, over) as a function of the moves so far."""
+    rng = random.Random(repr(path))
+    points = rng.sample(POINTS, rng.randint(1, len(POINTS)) if path else len(POINTS))
+    weights = [rng.random() ** 3 + 0.01 for _ in points]
+    total = sum(weights)
+    packed = sorted(int(pack_candidate(-math.log(w / total), p)) for w, p in zip(weights, points, strict=True))
+    moves = [(c & 0xFFFF, float(candidate_prior(np.uint32(c)))) for c in packed]
+    value, rollout = np.float32(rng.uniform(-1, 1)), rng.choice((-1.0, 1.0))
+    return moves, float(value), rollout, float(np.float32(rng.uniform(-5, 5))), len(path) >= 5
+
+
+def fill(batch, i: int) -> None:
+    """Evaluate leaf i of a batch by :func:`position_facts`."""
+    path = tuple(int(move) for move in batch.move[i, : batch.depth[i]])
+    moves, value, rollout, score, over = position_facts(path)
+    batch.value[i], batch.rollout[i], batch.score[i] = value, rollout, score
+    if over:
+        batch.kind[i] = FINISHED
+        batch.value[i] = batch.rollout[i] = 1.0 if value > 0 else -1.0
+        return
+    batch.n_candidates[i] = len(moves)
+    for j, (point, prior) in enumerate(moves):
+        batch.candidates[i, j] = pack_candidate(-math.log(prior), point)
+
+
+class TwinNode:
+    """A node of the twin: everything spelt out, nothing shared with the kernels."""
+
+    def __init__(self, path: tuple[int, ...]):
+        self.path = path
+        self.state = "unexpanded"
+        self.moves: list[tuple[int, float]] = []
+        self.own = 0.0
+        self.n_v: dict[int, int] = {}
+        self.w_v: dict[int, float] = {}
+        self.n_r: dict[int, int] = {}
+        self.w_r: dict[int, float] = {}
+        self.in_flight: dict[int, int] = {}
+        self.children: dict[int, TwinNode] = {}
+
+
+class Twin:
+    """Monte Carlo tree search as the papers write it, with dictionaries and recursion."""
+
+    def __init__(self, tuning: Tuning, adds_value: bool, adds_rollout: bool):
+        self.tuning, self.adds_value, self.adds_rollout = tuning, adds_value, adds_rollout
+        self.root = TwinNode(())
+
+    def q(self, node: TwinNode, move: int, loss: int) -> float:
+        lam = self.tuning.rollout_weight
+        n_v, n_r = node.n_v.get(move, 0), node.n_r.get(move, 0)
+        if n_v + n_r == 0:
+            return -1.0
+        q_v = (node.w_v.get(move, 0.0) - loss) / (n_v + loss) if n_v else 0.0
+        q_r = (node.w_r.get(move, 0.0) - loss) / (n_r + loss) if n_r else 0.0
+        return q_r if not n_v else q_v if not n_r else (1 - lam) * q_v + lam * q_r
+
+    def visits(self, node: TwinNode, move: int) -> int:
+        return max(node.n_v.get(move, 0), node.n_r.get(move, 0))
+
+    def best_move(self, node: TwinNode) -> int:
+        loss, is_root = self.tuning.virtual_loss, node is self.root
+        tried = [m for m, _ in node.moves if self.visits(node, m) + node.in_flight.get(m, 0) > 0]
+        visits = {m: self.visits(node, m) for m, _ in node.moves}
+        total = sum(visits[m] + loss * node.in_flight.get(m, 0) for m, _ in node.moves)
+        mean = node.own + sum(visits[m] * self.q(node, m, 0) for m in tried if visits[m])
+        mean /= 1 + sum(visits.values())
+        mass = sum(p for m, p in node.moves if m in tried)
+        unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
+
+        def score(entry: tuple[int, float]) -> float:
+            move, prior = entry
+            pretended = loss * node.in_flight.get(move, 0)
+            weight = visits[move] + pretended
+            q = self.q(node, move, pretended) if weight else unvisited
+            return q + self.tuning.c_puct * prior * math.sqrt(max(total, 1)) / (1 + weight)
+
+        return max(node.moves, key=score)[0]
+
+    def select(self, wanted: int) -> list[list[tuple[TwinNode, int]]]:
+        """Paths of (node, move) to the leaves."""
+        leaves = []
+        for _ in range(wanted):
+            node, path = self.root, []
+            while node.state == "expanded":
+                move = self.best_move(node)
+                path.append((node, move))
+                node.in_flight[move] = node.in_flight.get(move, 0) + 1
+                node = node.children.setdefault(move, TwinNode((*node.path, move)))
+            if node.state == "pending":
+                for above, move in path:
+                    above.in_flight[move] -= 1
+                break
+            if node.state == "unexpanded":
+                node.state = "pending"
+            leaves.append((path, node))
+        return leaves
+
+    def complete(self, leaves) -> None:
+        lam = self.tuning.rollout_weight
+        for path, leaf in leaves:
+            moves, value, rollout, _, over = position_facts(leaf.path)
+            if over:
+                value = rollout = 1.0 if value > 0 else -1.0
+            if leaf.state == "pending":
+                leaf.moves = moves
+                leaf.state = "terminal" if over else "expanded"
+                both = self.adds_value and self.adds_rollout
+                leaf.own = (1 - lam) * value + lam * rollout if both else value if self.adds_value else rollout
+            for ply, (node, move) in enumerate(reversed(path)):
+                sign = -1.0 if ply % 2 == 0 else 1.0
+                node.in_flight[move] -= 1
+                if self.adds_value:
+                    node.n_v[move] = node.n_v.get(move, 0) + 1
+                    node.w_v[move] = node.w_v.get(move, 0.0) + sign * value
+                if self.adds_rollout:
+                    node.n_r[move] = node.n_r.get(move, 0) + 1
+                    node.w_r[move] = node.w_r.get(move, 0.0) + sign * rollout
+
+
+def grown_tree(rounds: int, k: int, tuning: Tuning, sides=BOTH, flights: int = 1):
+    """A tree grown by the kernels on the made-up game, with several batches in flight."""
+    tree, flying = new_tree(), []
+    for _ in range(rounds):
+        reserve(tree, k, 4096, k * 12, LIMIT)
+        batch = new_batch(SIZE, k)
+        count = select(tree, batch, k, tuning, EVERY)
+        for i in range(count):
+            if batch.kind[i] == NEW:
+                fill(batch, i)
+        flying.append((batch, count))
+        if len(flying) == flights or count == 0:
+            complete(tree, *flying.pop(0), tuning, *sides)
+    for one in flying:
+        complete(tree, *one, tuning, *sides)
+    return tree
+
+
+def compare(tree, node: int, twin: TwinNode) -> None:
+    """Both trees hold the same statistics from here down."""
+    for edge in edges_of(tree, node):
+        move = int(tree.move[edge])
+        assert tree.N_v[edge] == twin.n_v.get(move, 0)
+        assert tree.N_r[edge] == twin.n_r.get(move, 0)
+        assert tree.W_v[edge] == pytest.approx(twin.w_v.get(move, 0.0), abs=1e-5)
+        assert tree.W_r[edge] == pytest.approx(twin.w_r.get(move, 0.0))
+        if tree.child[edge] != NONE:
+            compare(tree, int(tree.child[edge]), twin.children[move])
+
+
+@pytest.mark.parametrize(
+    ("tuning", "sides", "k"),
+    [
+        (Tuning(1.4, 0.2, 0.0, 1), (True, False), 1),
+        (Tuning(1.4, 0.2, 0.0, 1), (True, False), 4),
+        (Tuning(1.4, 0.2, 0.5, 3), (True, True), 4),
+        (Tuning(5.0, 0.0, 1.0, 1), (True, True), 3),
+        (Tuning(0.8, 0.5, 1.0, 2), (False, True), 2),
+        (Tuning(1.4, 0.2, 0.3, 0), (True, True), 2),
+    ],
+)
+def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
+    tree, twin = new_tree(), Twin(tuning, *sides)
+    batch = new_batch(SIZE, k)
+    for _ in range(120):
+        reserve(tree, k, 4096, k * 12, LIMIT)
+        count = select(tree, batch, k, tuning, EVERY)
+        leaves = twin.select(k)
+        paths = [tuple(int(m) for m in batch.move[i, : batch.depth[i]]) for i in range(count)]
+        assert paths == [tuple(move for _, move in path) for path, _ in leaves]
+        assert tree.meta[IN_FLIGHT] == count
+        for i in range(count):
+            if batch.kind[i] == NEW:
+                fill(batch, i)
+        complete(tree, batch, count, tuning, *sides)
+        twin.complete(leaves)
+    compare(tree, ROOT, twin.root)
+    check_at_rest(tree)
+
+
+def test_backup_removes_virtual_loss():
+    check_at_rest(grown_tree(200, 4, Tuning(1.4, 0.2, 0.5, 3), flights=3))
+
+
+def test_release_leaves_no_trace():
+    tuning = Tuning(1.4, 0.2, 0.5, 3)
+    tree = grown_tree(50, 4, tuning)
+    visits = [int(edge_visits(tree, edge)) for edge in edges_of(tree, ROOT)]
+    batch = new_batch(SIZE, 6)
+    reserve(tree, 6, 4096, 0, LIMIT)
+    count = select(tree, batch, 6, tuning, EVERY)
+    assert count > 0 and tree.meta[IN_FLIGHT] == count
+    release(tree, batch, count)
+    assert tree.meta[IN_FLIGHT] == 0
+    assert (tree.state[: tree.meta[N_NODES]] != PENDING).all()
+    for node in range(int(tree.meta[N_NODES])):
+        assert all(tree.in_flight[edge] == 0 for edge in edges_of(tree, node))
+    assert visits == [int(edge_visits(tree, edge)) for edge in edges_of(tree, ROOT)][: len(visits)]
+
+
+def test_a_batch_ends_at_the_first_collision():
+    tree, batch = new_tree(), new_batch(SIZE, 4)
+    reserve(tree, 8, 4096, 100, LIMIT)
+    tuning = Tuning(1.4, 0.2, 0.0, 1)
+    assert select(tree, batch, 4, tuning, EVERY) == 1, "only the root is there"
+    assert select(tree, new_batch(SIZE, 4), 4, tuning, EVERY) == 0
+    assert tree.meta[IN_FLIGHT] == 1
+
+
+def test_values_change_sides_only_in_backup():
+    """A reply that wins for the opponent counts as a loss at the edge of the move before."""
+    tree, batch, tuning = new_tree(), new_batch(SIZE, 1), Tuning(1.4, 0.2, 0.0, 1)
+    for value in (0.5, -0.25, 1.0):
+        reserve(tree, 1, 4096, 12, LIMIT)
+        assert select(tree, batch, 1, tuning, EVERY) == 1
+        batch.value[0], batch.score[0], batch.n_candidates[0] = value, 4.0 * value, 1
+        batch.candidates[0, 0] = pack_candidate(0.0, 7)
+        complete(tree, batch, 1, tuning, True, False)
+    first = int(tree.first_edge[ROOT])
+    second = int(tree.first_edge[tree.child[first]])
+    assert tree.W_v[second] == -1.0 and tree.N_v[second] == 1
+    assert tree.W_v[first] == 0.25 + 1.0 and tree.N_v[first] == 2
+    assert tree.W_s[first] == 5.0
+    assert node_value(tree, ROOT, 0.0) == pytest.approx((0.5 + 0.25 + 1.0) / 3)
+
+
+def test_moves_that_are_not_allowed_are_never_chosen_at_the_root():
+    tuning = Tuning(1.4, 0.2, 0.0, 1)
+    moves = [move for move, _ in position_facts(())[0]]
+    allowed = np.zeros(64, np.uint8)
+    allowed[moves[2]] = allowed[moves[-1]] = 1
+    tree, batch = new_tree(), new_batch(SIZE, 3)
+    for _ in range(60):
+        reserve(tree, 3, 4096, 40, LIMIT)
+        count = select(tree, batch, 3, tuning, allowed)
+        for i in range(count):
+            if batch.kind[i] == NEW:
+                fill(batch, i)
+        complete(tree, batch, count, tuning, True, False)
+    visited = {int(tree.move[edge]) for edge in edges_of(tree, ROOT) if edge_visits(tree, edge)}
+    assert visited == {moves[2], moves[-1]}
+    check_at_rest(tree)
+    assert select(tree, batch, 3, tuning, np.zeros(64, np.uint8)) == 0
+
+
+def test_leaders_and_main_line_follow_the_visits():
+    tree = grown_tree(150, 2, Tuning(1.4, 0.2, 0.0, 1), (True, False))
+    visits = sorted((int(edge_visits(tree, edge)) for edge in edges_of(tree, ROOT)), reverse=True)
+    assert leaders(tree) == (visits[0], visits[1])
+    line = np.zeros(4, np.int16)
+    length = main_line(tree, ROOT, line)
+    best = max(edges_of(tree, ROOT), key=lambda edge: edge_visits(tree, edge))
+    assert length == 4 and line[0] == tree.move[best]
+
+
+def test_the_chosen_subtree_is_kept_whole_and_the_rest_given_back():
+    tuning = Tuning(1.4, 0.2, 0.5, 1)
+    tree = grown_tree(400, 4, tuning)
+    best = max(edges_of(tree, ROOT), key=lambda edge: edge_visits(tree, edge))
+    node, visits = int(tree.child[best]), int(edge_visits(tree, best))
+    before, nodes = dump(tree, SIZE, node), int(tree.meta[N_NODES])
+    rows = [int(tree.meta[i]) for i in range(3)]
+    keep_subtree(tree, node, visits)
+    assert dump(tree, SIZE) == before
+    assert tree.meta[N_NODES] < nodes and tree.meta[ROOT_VISITS] == visits
+    assert all(tree.meta[i] < rows[i] for i in range(3))
+    check_at_rest(tree)
+
+
+def test_a_kept_subtree_grows_on_as_if_nothing_had_been_moved():
+    """Compaction changes row numbers only: the next batches choose the same paths."""
+    tuning = Tuning(1.4, 0.2, 0.0, 1)
+    tree = grown_tree(300, 4, tuning, (True, False))
+    move = int(tree.move[max(edges_of(tree, ROOT), key=lambda edge: edge_visits(tree, edge))])
+    edge = follow(tree, ROOT, move)
+    keep_subtree(tree, int(tree.child[edge]), int(edge_visits(tree, edge)))
+    batch = new_batch(SIZE, 4)
+    for _ in range(200):
+        reserve(tree, 4, 4096, 50, LIMIT)
+        count = select(tree, batch, 4, tuning, EVERY)
+        for i in range(count):
+            if batch.kind[i] == NEW:
+                fill(batch, i)
+        complete(tree, batch, count, tuning, True, False)
+        check_at_rest(tree)
+
+
+def test_a_full_tree_refuses_rows_and_stays_sound():
+    tuning = Tuning(20.0, 0.2, 0.0, 1)
+    tree, batch = new_tree(), new_batch(SIZE, 4)
+    for _ in range(2000):
+        count = select(tree, batch, 4, tuning, EVERY)
+        for i in range(count):
+            if batch.kind[i] == NEW:
+                fill(batch, i)
+        complete(tree, batch, count, tuning, True, False)
+        if count == 0 and tree.meta[FULL]:
+            break
+    assert tree.meta[FULL] == 1
+    assert tree.meta[N_NODES] <= len(tree.state)
+    check_at_rest(tree)
+    clear(tree)
+    assert tree.meta[FULL] == 0 and tree.meta[N_NODES] == 1
+
+
+def test_a_fixed_amount_of_work_grows_the_golden_tree():
+    """Vertices and visits of a whole tree; any change of selection or backup shows here."""
+    tree = grown_tree(30, 2, Tuning(1.0, 0.2, 0.5, 1), flights=2)
+    assert visits_of(dump(tree, SIZE)) == GOLDEN
+
+
+GOLDEN = [
+    (
+        "B1",
+        32,
+        [
+            (
+                "C3",
+                9,
+                [
+                    ("C3", 2, [("B3", 1, [])]),
+                    ("B2", 2, [("C3", 1, [])]),
+                    ("A1", 4, [("A3", 3, [("B1", 1, []), ("C3", 1, [])])]),
+                ],
+            ),
+            (
+                "A2",
+                22,
+                [
+                    ("B2", 5, [("A1", 4, [("A1", 1, []), ("B2", 1, []), ("C1", 1, [])])]),
+                    ("A2", 3, [("B1", 1, []), ("A2", 1, [])]),
+                    ("C2", 5, [("pass", 4, [("A2", 3, [])])]),
+                    ("A1", 8, [("A2", 5, [("A3", 4, [])]), ("C2", 1, []), ("B3", 1, [])]),
+                ],
+            ),
+        ],
+    ),
+    ("pass", 5, [("C1", 2, [("B3", 1, [])]), ("B3", 1, []), ("A1", 1, [])]),
+    ("B2", 1, []),
+    ("A2", 1, []),
+    ("A3", 1, []),
+    ("C1", 2, [("A3", 1, [])]),
+    ("B3", 1, []),
+    (
+        "A1",
+        13,
+        [
+            ("C1", 7, [("C1", 4, [("B3", 2, [("C1", 1, [])]), ("C3", 1, [])]), ("B2", 1, []), ("C2", 1, [])]),
+            ("pass", 3, [("C2", 2, [("B3", 1, [])])]),
+            ("B1", 2, [("A2", 1, [])]),
+        ],
+    ),
+]

@@ -1,0 +1,67 @@
+"""Each reason to stop, asked with plain figures."""
+
+import threading
+
+import pytest
+
+from engine.search.stoppers import (
+    UNLIMITED,
+    Decided,
+    Interrupt,
+    MemoryFull,
+    Progress,
+    TimeLimit,
+    VisitLimit,
+    allowance,
+)
+
+
+def progress(**changes) -> Progress:
+    """A search of one second and 100 visits, with some figures changed."""
+    figures = {
+        "visits": 100,
+        "in_flight": 4,
+        "playouts": 80,
+        "elapsed_s": 1.0,
+        "best_visits": 60,
+        "second_visits": 20,
+        "full": False,
+        "seconds_per_playout": 0.01,
+    }
+    return Progress(**(figures | changes))
+
+
+CASES = [
+    (VisitLimit(150), {}, 46),
+    (VisitLimit(103), {}, 0),
+    (VisitLimit(50), {}, 0),
+    (TimeLimit(2.0), {}, 96),
+    (TimeLimit(1.03), {}, 0),
+    (TimeLimit(1.0), {}, 0),
+    (TimeLimit(2.0), {"seconds_per_playout": 0.0}, UNLIMITED),
+    (MemoryFull(), {}, UNLIMITED),
+    (MemoryFull(), {"full": True}, 0),
+    (Decided(140, 0.0), {}, UNLIMITED),
+    (Decided(139, 0.0), {}, 0),
+    (Decided(0, 1.4), {}, 0),
+    (Decided(0, 1.5), {}, UNLIMITED),
+    (Decided(0, 1.4), {"elapsed_s": 0.1, "playouts": 1}, UNLIMITED),
+    (Decided(1000, 1.4), {}, 0),
+    (Decided(0, 0.0), {}, UNLIMITED),
+]
+
+
+@pytest.mark.parametrize(("stopper", "changes", "expected"), CASES)
+def test_each_stopper_says_how_much_may_be_started(stopper, changes, expected):
+    assert stopper.allowance(progress(**changes)) == expected
+
+
+def test_an_interrupt_lasts():
+    event = threading.Event()
+    assert Interrupt(event).allowance(progress()) == UNLIMITED
+    event.set()
+    assert Interrupt(event).allowance(progress()) == 0
+
+
+def test_the_smallest_allowance_counts():
+    assert allowance([VisitLimit(150), TimeLimit(1.2), MemoryFull()], progress()) == 15
