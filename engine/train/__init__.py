@@ -1,0 +1,1 @@
+"""Training: records to positions, one loop for every network, checkpoints that resume."""
