@@ -1,0 +1,128 @@
+"""The shipped networks: the manifest agrees with the files, names are found, and mistakes get one clear line."""
+
+import hashlib
+import tomllib
+
+import pytest
+
+import weights
+from weights import FOLDER, Entry
+
+MAX_MIB = 40
+SHIPPED = weights.entries()
+
+
+def test_the_default_is_shipped_as_soon_as_anything_is():
+    assert not SHIPPED or weights.DEFAULT in SHIPPED
+
+
+def test_names_are_the_tables_of_the_manifest():
+    assert weights.names() == list(tomllib.loads(weights.MANIFEST.read_text(encoding="utf-8")))
+
+
+def test_every_network_file_is_listed():
+    listed = {entry.file for entry in SHIPPED.values()}
+    assert {path.name for path in FOLDER.glob("*.safetensors")} == listed
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_network_is_what_the_manifest_says(name):
+    from engine.features.encoder import ENCODERS
+    from engine.nets.checkpoint import read_header
+
+    entry, path = SHIPPED[name], weights.find(name)
+    assert path == FOLDER / entry.file
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == entry.sha256
+    assert read_header(path)["encoder"] == entry.encoder
+    assert entry.encoder in ENCODERS
+    assert entry.description and "\n" not in entry.description
+    assert (FOLDER / entry.card).read_text(encoding="utf-8").startswith("#")
+
+
+def test_the_box_stays_small():
+    assert sum((FOLDER / entry.file).stat().st_size for entry in SHIPPED.values()) < MAX_MIB << 20
+
+
+@pytest.fixture
+def manifest(tmp_path, monkeypatch):
+    """Write a manifest of the test's own and use it."""
+
+    def write(text: str) -> None:
+        (tmp_path / "MANIFEST.toml").write_text(text, encoding="utf-8")
+
+    monkeypatch.setattr(weights, "FOLDER", tmp_path)
+    monkeypatch.setattr(weights, "MANIFEST", tmp_path / "MANIFEST.toml")
+    return write
+
+
+TWO = """
+[one]
+file = "one.safetensors"
+sha256 = "00"
+encoder = "keima-1"
+description = "the first"
+card = "one.md"
+
+[two]
+file = "two.safetensors"
+sha256 = "11"
+encoder = "keima-1"
+description = "the second"
+card = "two.md"
+"""
+
+
+def test_a_name_gives_its_file(manifest, tmp_path):
+    manifest(TWO)
+    (tmp_path / "one.safetensors").write_bytes(b"x")
+    assert weights.find("one") == tmp_path / "one.safetensors"
+    assert weights.names() == ["one", "two"]
+    assert weights.entries()["two"] == Entry("two.safetensors", "11", "keima-1", "the second", "two.md")
+
+
+def test_a_path_gives_itself(manifest, tmp_path, monkeypatch):
+    manifest(TWO)
+    (tmp_path / "own.bin").write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    assert weights.find("own.bin").resolve() == tmp_path.resolve() / "own.bin"
+    assert weights.find(str(tmp_path / "own.bin")) == tmp_path / "own.bin"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("two", "network 'two' is listed in .* but its file .*two.safetensors is missing"),
+        ("three", "unknown network 'three': no such file, and the shipped networks are: one, two"),
+        ("", "unknown network ''"),
+        (".", "is a folder, expected a network file"),
+        ("x" * 5000, "cannot be looked up|unknown network"),
+        ("a\0b", "unknown network"),
+        ("~no-such-user-here/net", "cannot be looked up"),
+    ],
+)
+def test_what_cannot_be_found_is_said_in_one_line(manifest, wanted, message):
+    manifest(TWO)
+    with pytest.raises(ValueError, match=message) as caught:
+        weights.find(wanted)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[one\n", "not valid TOML"),
+        ("one = 1\n", "network 'one' needs exactly the keys card, description, encoder, file, sha256"),
+        ("[one]\nfile = 'a'\n", "network 'one' needs exactly"),
+        (TWO + "color = 'red'\n", "network 'two' needs exactly"),
+    ],
+)
+def test_a_damaged_manifest_is_named(manifest, text, message):
+    manifest(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        weights.names()
+    assert "MANIFEST.toml" in str(caught.value)
+
+
+def test_a_missing_manifest_is_named(manifest):
+    with pytest.raises(ValueError, match=r"MANIFEST\.toml: cannot be read"):
+        weights.find("one")

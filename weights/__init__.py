@@ -1,0 +1,85 @@
+"""The shipped networks: data, and the functions that turn a name or a path into a file.
+
+``MANIFEST.toml`` beside this module lists them, one table a network::
+
+    [keima-6x64]
+    file = "keima-6x64.safetensors"
+    sha256 = "..."
+    encoder = "keima-1"
+    description = "one line for people"
+    card = "keima-6x64.md"
+
+Checksums are verified by the tests, not at every start: hashing 40 MB would delay the first answer, and a damaged
+file is refused by its reader anyway.
+"""
+
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+MANIFEST = FOLDER / "MANIFEST.toml"
+DEFAULT = "keima-6x64"
+"""The network that plays when nobody has named one"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One shipped network as the manifest describes it; files are relative to this folder."""
+
+    file: str
+    sha256: str
+    encoder: str
+    description: str
+    card: str
+
+
+def entries() -> dict[str, Entry]:
+    """All shipped networks by name, in the manifest's order.
+
+    Raises:
+        ValueError: the manifest is missing or damaged; one line naming it and the fault.
+    """
+    expected = {item.name for item in fields(Entry)}
+    try:
+        tables = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{MANIFEST}: cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{MANIFEST}: not valid TOML ({error})") from error
+    for name, table in tables.items():
+        if not isinstance(table, dict) or set(table) != expected:
+            raise ValueError(f"{MANIFEST}: network {name!r} needs exactly the keys {', '.join(sorted(expected))}")
+    return {name: Entry(**table) for name, table in tables.items()}
+
+
+def names() -> list[str]:
+    """Names of the shipped networks, in the manifest's order."""
+    return list(entries())
+
+
+def find(name_or_path: str) -> Path:
+    """File of a shipped network's name, or of a path to any network file.
+
+    A name wins over a file of the same name in the working directory; write ``./name`` to mean the file.
+
+    Raises:
+        ValueError: neither a name nor an existing file, or the shipped file is missing; one clear line.
+    """
+    shipped = entries()
+    if name_or_path in shipped:
+        path = FOLDER / shipped[name_or_path].file
+        if not path.is_file():
+            raise ValueError(f"network {name_or_path!r} is listed in {MANIFEST} but its file {path} is missing")
+        return path
+    path = Path(name_or_path)
+    try:
+        path = path.expanduser()
+        if path.is_file():
+            return path
+        if name_or_path and path.is_dir():
+            raise ValueError(f"{name_or_path}: is a folder, expected a network file")
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{name_or_path!r} cannot be looked up ({error})") from error
+    known = ", ".join(shipped) or "none"
+    raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}")
