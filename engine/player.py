@@ -1,0 +1,399 @@
+"""What a front end drives: one game, its search and its clock, and the judgement when to pass and when to resign.
+
+Start at :meth:`Player.genmove`. Before searching, the player asks :mod:`engine.settle` whether there is anything left
+to play for. Passing is the one move that a referee, not the search, gives its meaning to, so it has its own rules
+here:
+
+* a settled game is ended by passing, by the side that is behind only when its search has lost hope too. Under strict
+  area rules (no friendly pass) the opponent's dead stones count for him as long as they stand; where that would cost
+  the game they are captured first;
+* after the opponent's pass, ours ends the game. Unless it is surely won however the open points fall, the best other
+  move is searched for, and has to promise less than ending now;
+* before the board has filled, nobody passes of his own accord.
+"""
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from engine.clock import Clock, moves_left
+from engine.config import PlayOptions, SearchOptions
+from engine.features.encoder import ENCODERS
+from engine.go.diagram import render
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points
+from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capacity
+from engine.go.rules import SCORING_AREA, rules_named
+from engine.go.scoring import result_text, seki_stones
+from engine.go.sgf import read_sgf, write_sgf
+from engine.inference.server import InferenceServer
+from engine.nets.load import load_network
+from engine.search.report import Report
+from engine.search.root import choose
+from engine.search.search import Search, cache_mib
+from engine.settle import Settlement, fill, points_that_capture, settle
+
+RESIGN = -1
+"""What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
+DEFAULT_SECONDS = 3.0
+WARM_UP_VISITS = 8
+WATCH_INTERVAL_S = 0.1
+"""How often a running search is asked whether it was interrupted before it began."""
+ENDGAME_FILL = 0.3
+"""Share of the board that holds stones before a game can be at its end."""
+RESIGN_AFTER = 0.2
+"""Moves before which nobody resigns, as a share of the board's points: 72 on 19x19."""
+RESIGN_AFTER_A_STONE = 0.1
+"""The same for each handicap stone that the player has given, up to ``RESIGN_LATEST`` in all."""
+RESIGN_LATEST = 0.6
+LOST = -0.5
+"""A settled game is lost where the search values it less than this."""
+WORSE = 0.1
+"""How far below the value of ending the game playing on must be to be given up; the search is no surer than that."""
+COSTLY = 1.5
+"""Points that a move may cost before passing is better: more than one stone in one's own territory."""
+STATUSES = ("alive", "dead", "seki")
+
+
+class Player:
+    """One player of one game at a time.
+
+    Threads: one caller, but for :meth:`interrupt`, which any thread may call.
+    """
+
+    def __init__(
+        self,
+        search_options: SearchOptions,
+        play_options: PlayOptions,
+        network: Path | None = None,
+        device: str = "auto",
+        size: int = 19,
+        rules: str = DEFAULT_RULES,
+        komi: float = DEFAULT_KOMI,
+    ) -> None:
+        """Load the network and set up the board.
+
+        Args:
+            network: file of the network; None = rollouts alone, on any board.
+        Raises:
+            ValueError: network, device, rules, komi or size cannot be used; one clear line.
+        """
+        self.options = play_options
+        self.game = Game(size, rules_named(rules), komi)
+        self.clock = Clock(play_options.lag)
+        self.report: Report | None = None
+        """what the latest search found; None where a move needed none"""
+        self.server: InferenceServer | None = None
+        encoder = None
+        if network is not None:
+            loaded = load_network(network, device)
+            encoder = ENCODERS[loaded.spec.encoder]
+            self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads)
+        self._search = Search(search_options, self.server, encoder)
+        self._interrupted = threading.Event()
+        self._random = np.random.default_rng(search_options.seed)
+        self._hopeless = {BLACK: 0, WHITE: 0}
+        self.new_game(size)
+
+    def close(self) -> None:
+        """Stop searching and end all threads."""
+        self.interrupt()
+        self._search.close()
+        if self.server is not None:
+            self.server.close()
+
+    def interrupt(self) -> None:
+        """End the search in progress, or the next one at its start, until :meth:`resume`. Threads: any."""
+        self._interrupted.set()
+        self._search.stop()
+
+    def resume(self) -> None:
+        """Let searches take their time again. Threads: any."""
+        self._interrupted.clear()
+
+    def new_game(self, size: int) -> None:
+        """An empty board; rules, komi and time settings stay.
+
+        Raises:
+            ValueError: "unacceptable size", with the reason; the game stays as it is.
+        """
+        self._check_size(size)
+        self.game.new(size)
+        self._begin()
+
+    def _check_size(self, size: int) -> None:
+        """Refuse boards the network does not play."""
+        spec = self.server.spec if self.server else None
+        if spec is not None and not spec.min_size <= size <= spec.max_size:
+            raise ValueError(
+                f"unacceptable size: {size}, the network {spec.name} plays {spec.min_size} to {spec.max_size}"
+            )
+
+    def _begin(self) -> None:
+        """A game begins: clocks full, no thought of resigning."""
+        self.clock.begin_game()
+        self.report = None
+        self._hopeless = {BLACK: 0, WHITE: 0}
+
+    def load_sgf(self, data: bytes, n_moves: int | None = None) -> None:
+        """Take over the main line of an SGF file, as far as ``n_moves``; None = to its end.
+
+        Komi and rules stay as they are where the file does not name them.
+
+        Raises:
+            ValueError: broken, too large, no Go, or a size the network does not play; the game stays as it is.
+        """
+        record = read_sgf(data)
+        self._check_size(record.size)
+        if record.komi is None:
+            record.komi = self.game.komi
+        if record.rules_name is None:
+            record.rules_name = self.game.rules.name
+        if n_moves is not None:
+            del record.moves[n_moves:]
+        self.game = record.to_game()
+        self._begin()
+
+    def sgf(self) -> str:
+        """The game so far as SGF."""
+        return write_sgf(self.game)
+
+    def genmove(self, color: int, update: bool = True) -> int:
+        """Choose a move for a colour, whoever's turn it is.
+
+        Args:
+            update: play it, charge the clock and perhaps resign; False = only say it.
+        Returns:
+            int: a point, PASS or RESIGN.
+        """
+        started_s = time.perf_counter()
+        position = self._position_for(color)
+        self._search.set_position(position)
+        self.report = None
+        settlement = self._settlement(position) if self._is_endgame(position) else None
+        point = None if settlement is None else self._settled_move(position, settlement)
+        if point is None:
+            point = self._searched_move(position, settlement, started_s)
+        if not update:
+            return point
+        self.clock.spend(color, time.perf_counter() - started_s)
+        if self._gives_up(color, point):
+            return RESIGN
+        self.game.play(color, point)
+        return point
+
+    def _position_for(self, color: int) -> Position:
+        """The current position with the colour to move."""
+        position = self.game.position
+        if self.game.to_move != color:
+            position = with_capacity(position, self.game.n_moves)
+            position.meta[TO_MOVE] = color
+        return position
+
+    def _is_endgame(self, position: Position) -> bool:
+        """Whether it is worth asking if the game is finished."""
+        return position.meta[PASSES] > 0 or fill(position.board) >= ENDGAME_FILL
+
+    def _settlement(self, position: Position) -> Settlement:
+        """The position judged as it stands; the search must have it."""
+        has_opinion = self.server is not None and self.server.spec.has_ownership
+        return settle(position, self._search.ownership_black() if has_opinion else None)
+
+    def _settled_move(self, position: Position, settlement: Settlement) -> int | None:
+        """PASS where the game is finished, or None where it is not."""
+        color = int(position.meta[TO_MOVE])
+        if self._must_capture(settlement, color):
+            return None
+        if settlement.is_settled and settlement.lead(color) >= 0:
+            return PASS
+        # Under area scoring another move costs nothing, so what is open is better played out.
+        if not self._is_area and position.meta[PASSES] > 0 and settlement.surely_won(color):
+            return PASS
+        return None
+
+    def _must_capture(self, settlement: Settlement, color: int) -> bool:
+        """Whether the opponent's dead stones stand between the colour and its win."""
+        strict = self._is_area and not self.game.rules.friendly_pass
+        return strict and settlement.lead(color) > 0 >= settlement.strict_lead(color)
+
+    @property
+    def _is_area(self) -> bool:
+        return self.game.rules.scoring == SCORING_AREA
+
+    def _searched_move(self, position: Position, settlement: Settlement | None, started_s: float) -> int:
+        """The choice of a search, within the rules for passing."""
+        color = int(position.meta[TO_MOVE])
+        if settlement is not None and settlement.is_settled and self._must_capture(settlement, color):
+            report = self._run(color, started_s, self._legal_captures(position, settlement, color), [])
+            if not report.moves:
+                report = self._run(color, started_s, None, [PASS])
+        elif settlement is not None and self._knows_passing(position):
+            report = self._run(color, started_s, None, [])
+        else:
+            report = self._run(color, started_s, None, [PASS])
+            may_end = position.meta[PASSES] > 0 and fill(position.board) >= ENDGAME_FILL
+            if may_end and self._ending_is_better(position, settlement, report):
+                return PASS
+        if not report.moves or self._is_lost(position, settlement, report):
+            return PASS
+        is_opening = self.game.n_moves < self.options.temperature_moves
+        return choose(report, self.options.temperature if is_opening else 0.0, self._random)
+
+    def _is_lost(self, position: Position, settlement: Settlement | None, report: Report) -> bool:
+        """Whether a settled game is lost and the search sees no way to unsettle it."""
+        if settlement is None or not settlement.is_settled or fill(position.board) < ENDGAME_FILL:
+            return False
+        return settlement.lead(int(position.meta[TO_MOVE])) < 0 and report.value_stm < LOST
+
+    def _ending_is_better(self, position: Position, settlement: Settlement, report: Report) -> bool:
+        """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
+        color = int(position.meta[TO_MOVE])
+        if not report.moves or report.moves[0].value_stm < settlement.value_of_ending(color) - WORSE:
+            return True
+        if settlement.lead(color) <= 0:
+            return False
+        after = with_capacity(position, self.game.n_moves + 1)
+        play_move(after, report.moves[0].point, color)
+        return settle(after).lead(color) < settle(position).lead(color) - COSTLY
+
+    def _knows_passing(self, position: Position) -> bool:
+        """Whether the search judges a pass as a referee would.
+
+        It does while a pass does not end the game, and under strict area rules, where its count is the referee's.
+        Under territory rules it asks rollouts for the dead stones, which is good enough once the board has filled.
+        """
+        if position.meta[PASSES] == 0:
+            return True
+        if self._is_area:
+            return not self.game.rules.friendly_pass
+        return fill(position.board) >= ENDGAME_FILL
+
+    def _legal_captures(self, position: Position, settlement: Settlement, color: int) -> list[int]:
+        """Moves towards capturing the opponent's dead stones."""
+        points = points_that_capture(position.board, settlement.dead, color)
+        return [point for point in points if self.game.is_legal(color, point)]
+
+    def _run(self, color: int, started_s: float, allowed: list[int] | None, avoid: list[int]) -> Report:
+        """Search within the budget of the move."""
+        visits, seconds = self._budget(color)
+        if self._interrupted.is_set():
+            visits, seconds = 1, 0.0
+        elif seconds:
+            seconds = max(1e-3, seconds - (time.perf_counter() - started_s))
+        self.report = self._search.run(
+            visits,
+            seconds,
+            on_report=self._watch,
+            report_interval_s=WATCH_INTERVAL_S,
+            allowed=allowed,
+            avoid=avoid,
+            stop_when_decided=True,
+        )
+        return self.report
+
+    def _watch(self, _: Report) -> None:
+        """Repeat an interruption that came just before the search could notice it."""
+        if self._interrupted.is_set():
+            self._search.stop()
+
+    def _budget(self, color: int) -> tuple[int, float]:
+        """Visits and seconds of the next move; 0 = no such limit."""
+        if self.options.policy_only:
+            return 1, 0.0
+        clock_s = self.clock.budget_s(color, moves_left(self.game.n_moves, self.game.size**2))
+        if clock_s is not None:
+            return self.options.visits, max(1e-3, clock_s)
+        if not self.options.visits and not self.options.seconds:
+            return 0, DEFAULT_SECONDS
+        return self.options.visits, self.options.seconds
+
+    def _gives_up(self, color: int, point: int) -> bool:
+        """Count the hopeless moves in a row, and say whether it is time to resign."""
+        if self.report is None or point == PASS:
+            return False
+        hopeless = self.report.value_stm < self.options.resign_below
+        self._hopeless[color] = self._hopeless[color] + 1 if hopeless else 0
+        return self._hopeless[color] >= self.options.resign_count and self.game.n_moves >= self._resign_after(color)
+
+    def _resign_after(self, color: int) -> float:
+        """Moves before which the colour does not resign: more for White the more stones Black was given.
+
+        Black's moves in a row at the start count as handicap too, since some clients send the stones as moves.
+        """
+        given = 0
+        if color == WHITE:
+            colors = [mover for mover, _ in self.game.moves()]
+            leading = colors.index(WHITE) if WHITE in colors else len(colors)
+            given = max(self.game.handicap, leading if leading > 1 else 0)
+        return min(RESIGN_AFTER + RESIGN_AFTER_A_STONE * given, RESIGN_LATEST) * self.game.size**2
+
+    def play(self, color: int, point: int) -> None:
+        """Play a move for a colour, whoever's turn it is.
+
+        Raises:
+            ValueError: "illegal move": the point is occupied.
+        """
+        self.game.play(color, point)
+
+    def undo(self) -> None:
+        """Take the last move back.
+
+        Raises:
+            ValueError: "cannot undo".
+        """
+        self.game.undo()
+        self._hopeless = {BLACK: 0, WHITE: 0}
+
+    def diagram(self) -> str:
+        """The board as text, the last move marked."""
+        moves = self.game.moves()
+        return render(self.game.position.board, moves[-1][1] if moves else PASS)
+
+    def final_score(self) -> str:
+        """The result with the dead stones off, whether or not the game is over: ``B+3.5``, ``W+0.5`` or ``0``."""
+        return result_text(self._final_settlement().lead_black)
+
+    def final_status(self, status: str) -> list[list[int]]:
+        """The chains that are ``alive``, ``dead`` or in ``seki``, each as its points.
+
+        Raises:
+            ValueError: "syntax error": no such status.
+        """
+        if status not in STATUSES:
+            raise ValueError(f"syntax error: {status!r} is no status, expected one of {', '.join(STATUSES)}")
+        position = self.game.position
+        dead = self._final_settlement().dead
+        groups = {"dead": set(dead), "seki": set(seki_stones(position, dead))}
+        chains: dict[int, list[int]] = {}
+        for point in on_board_points(self.game.size).tolist():
+            found = next((name for name, points in groups.items() if point in points), "alive")
+            if position.board.color[point] != EMPTY and found == status:
+                chains.setdefault(int(position.board.head[point]), []).append(point)
+        return list(chains.values())
+
+    def _final_settlement(self) -> Settlement:
+        """The current position judged."""
+        self._search.set_position(self.game.position)
+        return self._settlement(self.game.position)
+
+    def warm_up(self) -> None:
+        """Use everything that play uses once, so that compiling and loading fall before the clock starts.
+
+        The game must be new; it is so again afterwards.
+        """
+        if self.server is not None:
+            encoder = ENCODERS[self.server.spec.encoder]
+            self.server.warm_up(self.game.size, encoder.planes, encoder.globals)
+        for color in (BLACK, WHITE, BLACK):
+            self._search.set_position(self.game.position)
+            self.game.play(color, choose(self._search.run(visits=WARM_UP_VISITS)))
+        self.game.is_legal(WHITE, PASS)
+        self.undo()
+        self.final_status("seki")
+        load = self.sgf().encode()
+        self.load_sgf(load)
+        self.new_game(self.game.size)
+        self._search.set_position(self.game.position)
+        self._search.clear()

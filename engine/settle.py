@@ -1,0 +1,126 @@
+"""Whether a game is finished: who owns what, which stones are dead, and what is still worth a move.
+
+Three opinions make one ownership. Rollouts know tactics next to stones and need no network; the network knows life
+and death; Benson's theorem knows for certain, where it applies, and overrules both. A point is *open* while that
+ownership is doubtful (a dame, an unsettled group, a seki) or differs from what counting would find with the dead
+stones off (a border not yet closed), and while its chain is left in atari. A position without open points is *settled*.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import N_EMPTY, SIZE, STRIDE, Board, new_board
+from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
+from engine.go.life import pass_alive
+from engine.go.position import TO_MOVE, Position
+from engine.go.rules import SUICIDE
+from engine.go.scoring import area_owner, dead_points, final_score_black, without
+from engine.rollout.random import seed_state
+from engine.rollout.run import average_ownership
+
+ROLLOUTS = 256
+SURE = 0.5
+"""A point is open unless it is owned with this certainty, by the colour that counting gives it to."""
+SEED = 20260801
+
+
+class Settlement(NamedTuple):
+    """One position judged as if play ended now."""
+
+    ownership_black: np.ndarray
+    """float32[N*N] in policy order: 1 = Black's, -1 = White's"""
+    dead: list[int]
+    """points of the dead stones of both colours"""
+    n_open: int
+    """points whose owner is in doubt, or not yet walled off"""
+    lead_black: float
+    """by the rules in force, the dead stones taken off"""
+    strict_lead_black: float
+    """by the rules in force, all stones alive"""
+
+    @property
+    def is_settled(self) -> bool:
+        return self.n_open == 0
+
+    def lead(self, color: int) -> float:
+        """A colour's lead, dead stones off."""
+        return self.lead_black if color == BLACK else -self.lead_black
+
+    def strict_lead(self, color: int) -> float:
+        """A colour's lead, all stones alive."""
+        return self.strict_lead_black if color == BLACK else -self.strict_lead_black
+
+    def surely_won(self, color: int) -> bool:
+        """Whether the colour wins even if every open point goes to the opponent."""
+        return self.lead(color) > 2 * self.n_open
+
+    def value_of_ending(self, color: int) -> float:
+        """What the colour may expect if the game ended now, -1 to 1: a lead counts for less, the more is open."""
+        if self.lead(color) <= 0:
+            return -1.0
+        return min(1.0, self.lead(color) / max(1, 2 * self.n_open))
+
+
+def settle(position: Position, network_ownership: np.ndarray | None = None) -> Settlement:
+    """Judge a position; takes some tens of milliseconds on 19x19.
+
+    Args:
+        position: left as it is.
+        network_ownership: float32[N*N], 1 = Black's; None without a network that has an opinion.
+    """
+    board = position.board
+    size = int(board.meta[SIZE])
+    ownership = np.zeros(size * size, np.float32)
+    random = seed_state(SEED, 0)
+    average_ownership(board, new_board(size), int(position.meta[TO_MOVE]), ROLLOUTS, random, ownership)
+    if network_ownership is not None:
+        ownership = (ownership + network_ownership) / 2
+    _apply_proofs(board, ownership, position.rules[SUICIDE] == 1)
+    dead = dead_points(board, ownership, threshold=0.0)
+    cleared = without(position, dead)
+    counted = np.zeros(size * size, np.int8)
+    area_owner(cleared.board, counted)
+    return Settlement(
+        ownership_black=ownership,
+        dead=dead,
+        n_open=int(np.count_nonzero((ownership * counted < SURE) | _in_atari(cleared.board))),
+        lead_black=float(final_score_black(cleared)),
+        strict_lead_black=float(final_score_black(position)),
+    )
+
+
+def _in_atari(board: Board) -> np.ndarray:
+    """bool[N*N]: chains in atari, and the liberty that is left to them: whoever moves first decides them."""
+    size = int(board.meta[SIZE])
+    points = on_board_points(size)
+    heads = board.head[points]
+    threatened = (heads > 0) & (board.libs[heads] == 1)
+    liberties = board.lib_sum[heads[threatened]]
+    return threatened | np.isin(points, liberties)
+
+
+def _apply_proofs(board: Board, ownership_black: np.ndarray, suicide: bool) -> None:
+    """Overwrite what Benson's theorem proves: unconditional life and what it surrounds."""
+    proven = np.zeros(len(ownership_black), np.uint8)
+    for color, value in ((BLACK, 1.0), (WHITE, -1.0)):
+        pass_alive(board, color, proven, suicide)
+        ownership_black[proven != 0] = value
+
+
+def points_that_capture(board: Board, dead: list[int], color: int) -> list[int]:
+    """Empty points beside dead stones of the opponent's, where capturing them goes on."""
+    stride, enemy = int(board.meta[STRIDE]), other(color)
+    beside = {
+        point + step
+        for point in dead
+        if board.color[point] == enemy
+        for step in (-stride, -1, 1, stride)
+        if board.color[point + step] == EMPTY
+    }
+    return sorted(beside)
+
+
+def fill(board: Board) -> float:
+    """Share of the board's points that hold stones."""
+    return 1.0 - int(board.meta[N_EMPTY]) / int(board.meta[SIZE]) ** 2

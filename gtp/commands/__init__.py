@@ -1,0 +1,10 @@
+"""The GTP commands, one family a file.
+
+To add one, write a function in the family's file and register it there; its parameters are the command's arguments
+and its docstring the help. Nothing here imports the board at module level: it would delay the first answers.
+"""
+
+from gtp.commands import board, core, endgame, files, play, time
+from gtp.protocol import Registry
+
+COMMANDS = Registry(core.COMMANDS, board.COMMANDS, play.COMMANDS, time.COMMANDS, endgame.COMMANDS, files.COMMANDS)

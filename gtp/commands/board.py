@@ -1,0 +1,68 @@
+"""The board, komi and handicap."""
+
+from gtp.commands import arguments
+from gtp.host import Host
+from gtp.protocol import CommandError, Registry, integer, number
+
+COMMANDS = Registry()
+
+
+@COMMANDS.command("boardsize")
+def boardsize(host: Host, size: str, height: str = "") -> None:
+    """Begin a game on an empty board of this size; komi and rules stay.
+
+    Some clients ask for a rectangle by a second number; only squares are played.
+    """
+    width = integer(size)
+    if height and integer(height) != width:
+        raise CommandError(f"unacceptable size: {size}x{height} is not square")
+    host.player.new_game(width)
+
+
+@COMMANDS.command("clear_board")
+def clear_board(host: Host) -> None:
+    """Begin a game on an empty board of the same size; komi and rules stay."""
+    host.player.new_game(host.player.game.size)
+
+
+@COMMANDS.command("komi")
+def komi(host: Host, points: str) -> None:
+    """Set the komi, in whole or half points; it stays for all games to come."""
+    try:
+        host.player.game.set_komi(number(points))
+    except ValueError as error:
+        raise CommandError(f"syntax error: {error}") from error
+
+
+@COMMANDS.command("get_komi")
+def get_komi(host: Host) -> str:
+    """The komi in force."""
+    return f"{host.player.game.komi:g}"
+
+
+@COMMANDS.command("showboard")
+def showboard(host: Host) -> str:
+    """Draw the board."""
+    return "\n" + host.player.diagram()
+
+
+@COMMANDS.command("fixed_handicap")
+def fixed_handicap(host: Host, stones: str) -> str:
+    """Place handicap stones on their traditional points."""
+    return arguments.vertices(host, host.player.game.fixed_handicap(integer(stones)))
+
+
+@COMMANDS.command("place_free_handicap")
+def place_free_handicap(host: Host, stones: str) -> str:
+    """Place handicap stones where the engine likes."""
+    return arguments.vertices(host, host.player.game.place_free_handicap(integer(stones)))
+
+
+@COMMANDS.command("set_free_handicap")
+def set_free_handicap(host: Host, *vertex: str) -> None:
+    """Place handicap stones on these points."""
+    try:
+        stones = [arguments.vertex(host, text) for text in vertex]
+    except CommandError as error:
+        raise CommandError(f"bad vertex list: {error}") from error
+    host.player.game.set_free_handicap(stones)

@@ -1,0 +1,42 @@
+"""Game records."""
+
+from pathlib import Path
+
+from gtp.host import Host
+from gtp.protocol import INTEGER, CommandError, Registry, integer
+
+COMMANDS = Registry()
+MAX_BYTES = 1 << 24
+"""Of a file that is read at all"""
+
+
+@COMMANDS.command("loadsgf")
+def loadsgf(host: Host, file: str, *move: str) -> None:
+    """Load a game from an SGF file: all of it, or up to just before a move's number.
+
+    A name may hold spaces; a number behind it is taken as the move.
+    """
+    words = [file, *move]
+    number = integer(words.pop()) if len(words) > 1 and INTEGER.fullmatch(words[-1]) else None
+    path = Path(" ".join(words))
+    try:
+        if not path.is_file():
+            raise ValueError(f"{path} is no file")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES)
+        host.player.load_sgf(data, None if number is None else max(0, number - 1))
+    except (OSError, ValueError) as error:
+        raise CommandError(f"cannot load file: {error}") from error
+
+
+@COMMANDS.command("printsgf")
+def printsgf(host: Host, *file: str) -> str:
+    """Give the game as SGF, or write it to a file."""
+    text = host.player.sgf()
+    if not file:
+        return text
+    try:
+        Path(" ".join(file)).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write file: {error}") from error
+    return ""

@@ -1,0 +1,242 @@
+"""A running GTP process: standard input and output, interruption, and how it ends. It knows no Go.
+
+Three threads share the work, so that nothing that takes long keeps another from its task:
+
+* the *input* thread reads lines into a queue, notices ``# interrupt`` and the end of input;
+* the *command* thread answers them one after the other;
+* the main thread waits for the end and receives signals.
+
+Exit status: 0 after ``quit`` and at a plain end of input; 1 when input ended inside a command, when nobody reads the
+output any more and when the program could not start; 128 + the signal's number after SIGINT and SIGTERM.
+"""
+
+import contextlib
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+import time
+from typing import Protocol
+
+from gtp.protocol import Registry, clean, failure, parse
+
+MAX_LINE = 1 << 16
+"""Bytes of a line; what follows is thrown away and the command refused."""
+MAX_WAITING = 1024
+"""Lines read ahead; a client that sends more than that has to wait."""
+READ_SIZE = 1 << 16
+INTERRUPT = b"# interrupt"
+"""GoGui's comment line that asks for the end of the running command."""
+WATCH_S = 0.2
+"""How often the main thread wakes, and a program whose input has ended looks whether its output is still read."""
+REFUSAL_S = 1.0
+"""How long a program that cannot start takes to refuse the commands it has read."""
+STATUS_FAILED = 1
+UNREAD = "nobody reads the replies any more"
+
+
+class Host(Protocol):
+    """What a session drives besides the registry's commands."""
+
+    quitting: bool
+    """set by a command: the session ends with its answer"""
+
+    def interrupt(self) -> None:
+        """End the running command soon; it is answered all the same. Threads: any."""
+
+    def resume(self) -> None:
+        """Forget an interruption: the next command is a new one."""
+
+    def refuse(self, reason: str) -> None:
+        """The program could not start: commands that need it fail with this reason."""
+
+
+class Output:
+    """The process's real standard output, kept for replies alone."""
+
+    def __init__(self) -> None:
+        """Take the descriptor aside and let descriptor 1 lead to standard error from now on.
+
+        Whatever prints later, from a stray ``print`` to a C library's warning, cannot reach the client. Descriptors
+        closed by the parent are opened on the null device first, so that no file of ours takes their numbers.
+        """
+        while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(spare)
+        if sys.stderr is None:
+            sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - lives as long as the process
+        self._file = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+
+    def write(self, text: str) -> None:
+        """Send a reply at once.
+
+        Raises:
+            OSError: nobody reads any more.
+        """
+        self._file.write(text.encode("utf-8", "backslashreplace"))
+        self._file.flush()
+
+    def is_read(self) -> bool:
+        """Whether somebody still holds the other end; True where the system cannot tell."""
+        if not hasattr(select, "poll"):
+            return True
+        poll = select.poll()
+        poll.register(self._file.fileno(), 0)
+        return not any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+
+
+class LineReader:
+    """Cuts a stream of bytes into lines of bounded length."""
+
+    def __init__(self) -> None:
+        self.rest = bytearray()
+        """the line begun but not ended"""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Complete lines, without their ends; of one that is too long the first ``MAX_LINE + 1`` bytes."""
+        *ends, rest = data.split(b"\n")
+        lines = []
+        for end in ends:
+            self._append(end)
+            lines.append(bytes(self.rest))
+            self.rest.clear()
+        self._append(rest)
+        return lines
+
+    def _append(self, data: bytes) -> None:
+        self.rest += data[: MAX_LINE + 1 - len(self.rest)]
+
+
+class _Signalled(Exception):
+    """A signal has arrived in the main thread."""
+
+
+class Session:
+    """One conversation. Create it, then call :meth:`run` in the main thread; the process ends with its result."""
+
+    def __init__(self, registry: Registry, host: Host, output: Output) -> None:
+        self._registry = registry
+        self._host = host
+        self._output = output
+        self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
+        self._reader = LineReader()
+        self._ended = threading.Event()
+        self._status = 0
+        self._failure = ""
+        self._lock = threading.Lock()
+        """guards the three counters below"""
+        self._n_read = 0
+        self._n_begun = 0
+        self._n_interrupted = 0
+        """lines up to this one are to be answered without delay"""
+
+    def run(self) -> int:
+        """Converse until the end; returns the exit status."""
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, _on_signal)
+            for target in (self._read_all, self._answer_all):
+                threading.Thread(target=target, name=f"gtp{target.__name__}", daemon=True).start()
+            # In slices, since on Windows a signal does not end an untimed wait.
+            while not self._ended.wait(WATCH_S):
+                pass
+        except _Signalled as signalled:
+            self.end(128 + signalled.args[0])
+        self._host.interrupt()
+        return self._status
+
+    def end(self, status: int, message: str = "") -> None:
+        """End at once; the first call decides the status. Threads: any."""
+        with self._lock:
+            if self._ended.is_set():
+                return
+            self._status = status
+            if message:
+                with contextlib.suppress(OSError):
+                    print(f"keima: {message}", file=sys.stderr, flush=True)
+            self._ended.set()
+
+    def fail(self, message: str) -> None:
+        """End because the program could not start; commands read by now are refused first. Threads: any."""
+        self._failure = message
+        self._host.refuse(message)
+        deadline = time.monotonic() + REFUSAL_S
+        while self._lines.unfinished_tasks and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.end(STATUS_FAILED, message)
+
+    def _read_all(self) -> None:
+        """The input thread."""
+        while True:
+            try:
+                data = os.read(0, READ_SIZE)
+            except OSError:
+                data = b""
+            if not data:
+                break
+            for line in self._reader.feed(data):
+                self._take(line)
+        self._lines.put(None)
+        while not self._ended.wait(WATCH_S):
+            if not self._output.is_read():
+                self.end(STATUS_FAILED, UNREAD)
+
+    def _take(self, line: bytes) -> None:
+        """Queue a line, or act on it now if it is an interruption."""
+        interrupts = line.strip() == INTERRUPT
+        with self._lock:
+            if interrupts:
+                self._n_interrupted = self._n_read
+                self._host.interrupt()
+            else:
+                self._n_read += 1
+        if not interrupts:
+            self._lines.put(line)
+
+    def _answer_all(self) -> None:
+        """The command thread."""
+        try:
+            while not self._host.quitting and (line := self._lines.get()) is not None:
+                self._answer(line)
+                self._lines.task_done()
+            unfinished = "" if self._host.quitting else clean(_decode(self._reader.rest))
+            if unfinished:
+                self.end(STATUS_FAILED, f"input ended in the middle of a command: {unfinished[:60]!r}")
+            elif self._failure:
+                self.end(STATUS_FAILED, self._failure)
+            self.end(0)
+        except OSError:
+            self.end(STATUS_FAILED, UNREAD)
+        except BaseException as error:
+            self.end(STATUS_FAILED, f"internal error: {type(error).__name__}: {error}")
+
+    def _answer(self, line: bytes) -> None:
+        """Answer one line, without delay if it was interrupted before its turn."""
+        with self._lock:
+            self._n_begun += 1
+            self._host.resume()
+            if self._n_begun <= self._n_interrupted:
+                self._host.interrupt()
+        if len(line) > MAX_LINE and b"#" not in line:
+            request = parse(_decode(line))
+            reply = failure(request.id, f"syntax error: a line longer than {MAX_LINE} bytes") if request else None
+        else:
+            reply = self._registry.answer(self._host, _decode(line))
+        if reply is not None:
+            self._output.write(reply)
+
+
+def _on_signal(number: int, _: object) -> None:
+    """Leave the main thread's wait, once: setting an event here could wait for a lock this very thread holds."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Signalled(number)
+
+
+def _decode(line: bytes | bytearray) -> str:
+    """Text of a line. Bytes that are no UTF-8 survive, so file names of any encoding do."""
+    return line.decode("utf-8", "surrogateescape")

@@ -1,0 +1,219 @@
+"""Every command against the real process, as clients send them."""
+
+import re
+
+import pytest
+
+from tests.gtp.process import Engine
+
+FAILS = {
+    "boardsize": "? syntax error: expected boardsize SIZE [HEIGHT]",
+    "boardsize x": "? syntax error: 'x' is not a whole number",
+    "boardsize 9.0": "? syntax error: '9.0' is not a whole number",
+    "boardsize 26": "? unacceptable size: 26, expected 2 to 25",
+    "boardsize 1": "? unacceptable size: 1, expected 2 to 25",
+    "boardsize -9": "? unacceptable size: -9, expected 2 to 25",
+    "boardsize 9 13": "? unacceptable size: 9x13 is not square",
+    "komi": "? syntax error: expected komi POINTS",
+    "komi seven": "? syntax error: 'seven' is not a number",
+    "komi nan": "? syntax error: 'nan' is not a number",
+    "komi 6.3": "? syntax error: komi is 6.3, expected whole or half points between -1000 and 1000",
+    "komi 1e9": "? syntax error: '1e9' is not a number",
+    "play": "? syntax error: expected play COLOR VERTEX",
+    "play b": "? syntax error: expected play COLOR VERTEX",
+    "play b D4 E5": "? syntax error: expected play COLOR VERTEX",
+    "play b Z99": "? invalid color or coordinate: 'Z99' is no vertex of a 9x9 board",
+    "play b I5": "? invalid color or coordinate: 'I5' is no vertex of a 9x9 board",
+    "play b A0": "? invalid color or coordinate: 'A0' is no vertex of a 9x9 board",
+    "play b K1": "? invalid color or coordinate: 'K1' is no vertex of a 9x9 board",
+    "play green D4": "? invalid color or coordinate: 'green' is no color, expected b or w",
+    "play b resign": "? invalid color or coordinate: 'resign' is no vertex of a 9x9 board",
+    "genmove": "? syntax error: expected genmove COLOR",
+    "genmove x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+    "undo": "? cannot undo",
+    "fixed_handicap 1": "? invalid number of stones",
+    "fixed_handicap 10": "? invalid number of stones",
+    "place_free_handicap 0": "? invalid number of stones",
+    "place_free_handicap 81": "? invalid number of stones",
+    "set_free_handicap": "? bad vertex list",
+    "set_free_handicap D4": "? bad vertex list",
+    "set_free_handicap D4 D4": "? bad vertex list",
+    "set_free_handicap D4 pass": "? bad vertex list",
+    "time_settings 1 2": "? syntax error: expected time_settings MAIN_TIME PERIOD STONES",
+    "time_settings a b c": "? syntax error: 'a' is not a number",
+    "time_left b": "? syntax error: expected time_left COLOR TIME [STONES]",
+    "final_status_list": "? syntax error: expected final_status_list STATUS",
+    "final_status_list sleeping": "? syntax error: 'sleeping' is no status, expected one of alive, dead, seki",
+    "loadsgf": "? syntax error: expected loadsgf FILE [MOVE...]",
+    "loadsgf /nowhere.sgf": "? cannot load file: /nowhere.sgf is no file",
+    "loadsgf /": "? cannot load file: / is no file",
+    "known_command": "? syntax error: expected known_command COMMAND",
+    "help nothing": "? unknown command",
+    "GENMOVE b": "? unknown command",
+}
+
+
+@pytest.fixture(scope="module")
+def process():
+    with Engine("--visits", "8", "--seed", "3") as engine:
+        yield engine
+
+
+@pytest.fixture
+def ask(process):
+    """Ask the engine, which begins each test on an empty 9x9 board with komi 7.5 and without a clock."""
+    for command in ("boardsize 9", "clear_board", "komi 7.5", "time_settings 0 1 0"):
+        assert process.ask(command) == "="
+    return process.ask
+
+
+@pytest.mark.parametrize(("command", "reply"), FAILS.items())
+def test_what_cannot_be_done_is_said_in_gtps_words(ask, command, reply):
+    assert ask(command) == reply
+
+
+def test_the_list_is_the_registry(ask):
+    names = ask("list_commands")[2:].split("\n")
+    assert len(names) == len(set(names))
+    assert {"protocol_version", "name", "version", "known_command", "list_commands", "quit", "boardsize"} <= set(names)
+    assert {"clear_board", "komi", "play", "genmove", "undo", "showboard", "reg_genmove", "cputime"} <= set(names)
+    for name in names:
+        assert ask(f"known_command {name}") == "= true"
+        assert ask(f"help {name}").startswith(f"= {name}")
+    assert ask("known_command nothing") == "= false"
+    assert len(ask("help").split("\n")) == len(names)
+
+
+def test_administration(ask):
+    assert ask("protocol_version") == "= 2"
+    assert re.fullmatch(r"= \d+\.\d+\.\d+", ask("version"))
+    assert re.fullmatch(r"= \d+\.\d{3}", ask("cputime"))
+
+
+def test_a_board_in_text(ask):
+    for move in ("b D4", "WHITE e5", "Black PASS", "w d5"):
+        assert ask(f"play {move}") == "="
+    rows = ask("showboard").split("\n")
+    assert rows[0] == "= "
+    assert rows[1].split() == list("ABCDEFGHJ")
+    assert rows[6].split() == ["5", ".", ".", ".(O)O", ".", ".", ".", ".", "5"]
+    assert rows[7].split() == ["4", ".", ".", ".", "X", ".", ".", ".", ".", ".", "4"]
+
+
+def test_komi_outlives_boards(ask):
+    assert ask("komi 6.50") == "="
+    for command in ("clear_board", "boardsize 13", "boardsize 13", "clear_board"):
+        assert ask(command) == "="
+        assert ask("get_komi") == "= 6.5"
+    assert ask("komi -0.5") == "="
+    assert ask("get_komi") == "= -0.5"
+
+
+def test_a_refused_size_leaves_the_game_as_it_is(ask):
+    ask("play b D4")
+    assert ask("boardsize 26").startswith("? unacceptable size")
+    assert ask("play w D4") == "? illegal move"
+
+
+def test_moves_of_one_colour_in_a_row(ask):
+    for _ in range(3):
+        assert re.fullmatch("= [A-J][1-9]", ask("genmove b"))
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove w"))
+    assert ask("showboard").count("X") == 4  # one of them in the line of prisoners
+
+
+def test_play_goes_on_after_two_passes(ask):
+    ask("play b E5")
+    ask("play w pass")
+    ask("play b pass")
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove w"))
+    assert ask("undo") == "="
+    assert ask("undo") == "="
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove b"))
+
+
+def test_undo_to_the_beginning(ask):
+    for vertex in ("D4", "E5", "pass"):
+        ask(f"play b {vertex}")
+    assert [ask("undo") for _ in range(4)] == ["=", "=", "=", "? cannot undo"]
+
+
+def test_a_move_shown_is_not_played(ask):
+    empty = ask("showboard")
+    assert re.fullmatch("= [A-J][1-9]", ask("reg_genmove b"))
+    assert ask("showboard") == empty
+
+
+def test_what_a_client_plays_is_accepted(ask):
+    """Suicide and repetition may be legal under the client's rules."""
+    for move in ("b A2", "b B1", "w A1"):
+        assert ask(f"play {move}") == "="
+    assert ask("play w B1") == "? illegal move"
+
+
+def test_handicap(ask):
+    assert set(ask("fixed_handicap 4").split()) == {"=", "C3", "C7", "G3", "G7"}
+    assert ask("fixed_handicap 4") == "? board not empty"
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove w"))
+    ask("clear_board")
+    points = ask("place_free_handicap 12").split()[1:]
+    assert len(set(points)) == 12
+    ask("clear_board")
+    assert ask("set_free_handicap A1 j9 E5") == "="
+    assert ask("play w A1") == "? illegal move"
+    assert ask("undo") == "? cannot undo"
+
+
+def test_clocks(ask):
+    assert ask("time_settings 1 0 0") == "="
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove b"))
+    for odd in ("b -5 0", "w 0 0", "b 600", "black 30 -1", "WHITE 10.5 3"):
+        assert ask(f"time_left {odd}") == "="
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove w"))
+    assert ask("time_settings 0 0 0") == "="
+
+
+def test_the_end_of_a_game(ask):
+    for row in range(1, 10):
+        for column, color in (("C", "b"), ("D", "b"), ("E", "w"), ("F", "w")):
+            ask(f"play {color} {column}{row}")
+    ask("play w B5")
+    # 36 points to 45
+    assert ask("final_score") == "= W+16.5"
+    assert ask("final_status_list dead") == "= B5"
+    alive = ask("final_status_list alive").split("\n")
+    assert [len(chain.replace("= ", "").split()) for chain in alive] == [18, 18]
+    assert ask("final_status_list seki") == "="
+    assert [ask("genmove b"), ask("genmove w")] == ["= pass", "= pass"]
+    assert ask("final_score") == "= W+16.5"
+
+
+def test_records_go_out_and_in(ask, tmp_path):
+    for move in ("b E5", "w C3", "b G7", "w pass", "b C7"):
+        ask(f"play {move}")
+    ask("komi 5.5")
+    shown = ask("showboard")
+    text = ask("printsgf")
+    assert text.startswith("= (;")
+    file = tmp_path / "a game.sgf"
+    assert ask(f"printsgf {file}") == "="
+    ask("boardsize 13")
+    assert ask(f"loadsgf {file}") == "="
+    assert ask("showboard") == shown
+    assert ask("get_komi") == "= 5.5"
+    assert ask(f"loadsgf {file} 3") == "="
+    assert ask("play b G7") == "="
+    assert ask("play b C3") == "? illegal move"
+    assert ask(f"loadsgf {file} 0") == "="
+    assert ask("undo") == "? cannot undo"
+
+
+def test_a_record_that_is_none_changes_nothing(ask, tmp_path):
+    ask("play b E5")
+    for name, data in {"junk": b"\x00\xff(((", "chess": b"(;GM[3]SZ[8])", "wide": b"(;GM[1]SZ[19:9])"}.items():
+        (tmp_path / name).write_bytes(data)
+        reply = ask(f"loadsgf {tmp_path / name}")
+        assert reply.startswith("? cannot load file: ")
+        assert "\n" not in reply
+    assert ask("play w E5") == "? illegal move"
+    assert ask(f"printsgf {tmp_path}").startswith("? cannot write file: ")

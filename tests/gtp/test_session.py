@@ -1,0 +1,212 @@
+"""The real process: how it starts, is interrupted, takes bad input and ends."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gtp.session import MAX_LINE, LineReader
+from tests.gtp.process import ANSWER_S, ROOT, Engine, start
+
+REPLY = re.compile(r"[=?][0-9]*( .*)?")
+"""First line of a reply"""
+
+
+def assert_gtp(output: str) -> int:
+    """Whether an output is replies and nothing else; returns their number."""
+    assert output == "" or output.endswith("\n\n")
+    replies = output.split("\n\n")[:-1]
+    for reply in replies:
+        assert REPLY.fullmatch(reply.split("\n")[0]), reply
+    return len(replies)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_lines_are_cut_at_newlines_wherever_the_chunks_end(size):
+    data = b"name\r\n\n5 version\n" + b"x" * 20 + b"\nrest"
+    reader = LineReader()
+    lines = [line for i in range(0, len(data), size) for line in reader.feed(data[i : i + size])]
+    assert lines == [b"name\r", b"", b"5 version", b"x" * 20]
+    assert reader.rest == b"rest"
+
+
+def test_a_long_line_takes_bounded_memory():
+    reader = LineReader()
+    for _ in range(40):
+        assert reader.feed(b"x" * MAX_LINE) == []
+    assert len(reader.rest) == MAX_LINE + 1
+    first, second = reader.feed(b"\nname\n")
+    assert (len(first), second) == (MAX_LINE + 1, b"name")
+
+
+def test_who_are_you_is_answered_within_a_second():
+    """The best of three, since the machine may be busy."""
+    taken = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        with Engine() as engine:
+            assert engine.ask("name") == "= Keima"
+            assert engine.ask("list_commands").startswith("= protocol_version\n")
+            taken.append(time.perf_counter() - begin)
+    assert min(taken) < 1.0
+
+
+def test_pipelined_commands_are_answered_in_order_while_loading():
+    with Engine("--visits", "4") as engine:
+        engine.send("1 name\n2 boardsize 7\r\n\n# comment\n3 genmove b\n4 version\nnonsense\n5 protocol_version\n")
+        status, output, _ = engine.end()
+    assert re.fullmatch(r"=1 Keima\n\n=2\n\n=3 [A-G][1-7]\n\n=4 [0-9.]+\n\n\? unknown command\n\n=5 2\n\n", output), (
+        output
+    )
+    assert status == 0
+
+
+def test_a_search_is_interrupted_and_still_answered():
+    with Engine("--seconds", "600") as engine:
+        assert engine.ask("boardsize 9") == "="
+        engine.send("genmove b\n")
+        time.sleep(0.3)
+        begin = time.perf_counter()
+        engine.send("# interrupt\n")
+        assert re.fullmatch("= [A-J][1-9]", engine.reply())
+        assert time.perf_counter() - begin < 1.0
+        # Sent in one piece, the interruption comes before the search has begun.
+        engine.send("genmove w\nname\n# interrupt\n")
+        assert re.fullmatch("= [A-J][1-9]", engine.reply())
+        assert engine.reply() == "= Keima"
+        assert time.perf_counter() - begin < 3.0
+
+
+def test_an_interruption_of_nothing_is_forgotten():
+    with Engine("--visits", "300") as engine:
+        engine.ask("boardsize 9")
+        engine.send("# interrupt\n")
+        assert engine.ask("genmove b").startswith("= ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_signal_ends_a_search_at_once(number):
+    with Engine("--seconds", "600") as engine:
+        engine.ask("boardsize 9")
+        engine.send("genmove b\n")
+        time.sleep(0.3)
+        begin = time.perf_counter()
+        engine.process.send_signal(number)
+        assert engine.process.wait(ANSWER_S) == 128 + number
+        assert time.perf_counter() - begin < 2.0
+        _, output, errors = engine.end()
+    assert (output, "Traceback" in errors) == ("", False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a broken pipe cannot be seen before the next reply")
+def test_a_vanished_client_ends_the_process():
+    with Engine("--seconds", "600") as engine:
+        engine.ask("boardsize 9")
+        engine.send("genmove b\n")
+        engine.process.stdin.close()
+        engine.process.stdout.close()
+        assert engine.process.wait(10) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "replies", "message"),
+    [
+        (b"", 0, 0, ""),
+        (b"quit\n", 0, 1, ""),
+        (b"name\n", 0, 1, ""),
+        (b"name\nquit\nversion\n", 0, 2, ""),
+        (b"name\n# bye", 0, 1, ""),
+        (b"name\n  \t\r", 0, 1, ""),
+        (b"name\nvers", 1, 1, "input ended in the middle of a command: 'vers'"),
+        (b"quit", 1, 0, "input ended in the middle of a command: 'quit'"),
+        (b"name\nquit\nvers", 0, 2, ""),
+    ],
+)
+def test_the_end_of_input(text, status, replies, message):
+    process = start()
+    output, errors = process.communicate(text, ANSWER_S)
+    assert process.returncode == status
+    assert assert_gtp(output.decode()) == replies
+    assert errors.decode() == (f"keima: {message}\n" if message else "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+@pytest.mark.parametrize(("closed", "status"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0)])
+def test_closed_descriptors_do_no_harm(closed, status):
+    command = f"{sys.executable} -m gtp.cli gtp --weights none {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, input=b"name\nquit\n", capture_output=True, timeout=ANSWER_S)
+    assert done.returncode == status
+    assert b"Traceback" not in done.stderr
+    assert_gtp(done.stdout.decode())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--weights", "nothing"], "unknown network 'nothing'"),
+        (["--weights", str(ROOT / "pyproject.toml")], "not a safetensors file"),
+        (["--rules", "chess"], "no rules are called 'chess'"),
+        (["--komi", "6.3"], "komi is 6.3"),
+        (["--size", "26"], "26 is not in the range 2<=x<=25"),
+        (["--visits", "-1"], "visits is -1, expected 0 to 1000000000"),
+        (["--visits", "many"], "'many' is not a valid integer"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_one_clear_line(options, message):
+    process = start(*options)
+    output, errors = process.communicate(b"name\nboardsize 9\n", ANSWER_S)
+    assert process.returncode != 0
+    assert message in errors.decode()
+    assert "Traceback" not in errors.decode()
+    assert_gtp(output.decode())
+
+
+@pytest.mark.parametrize("options", [["--rules", "chess"], ["--komi", "6.3"], ["--size", "1"]])
+def test_a_wrong_setting_is_told_even_if_nobody_asks_anything(options):
+    process = start(*options)
+    output, errors = process.communicate(b"", ANSWER_S)
+    assert (process.returncode != 0, output) == (True, b"")
+    assert errors.decode().count("Error: ") == 1
+
+
+def test_commands_that_wait_for_a_failed_start_are_refused():
+    process = start("--weights", str(ROOT / "pyproject.toml"))
+    output, _ = process.communicate(b"name\n7 boardsize 9\nversion\n", ANSWER_S)
+    assert output.startswith(b"= Keima\n\n?7 ") and b"not a safetensors file" in output
+    assert assert_gtp(output.decode()) == 3
+
+
+def test_junk_is_answered_and_survived():
+    noise = random.Random(1)
+    junk = bytes(noise.randrange(256) for _ in range(100_000))
+    long_lines = b"x" * 300_000 + b"\n5 " + b"y" * 70_000 + b"\n# " + b"z" * 70_000 + b"\n"
+    process = start()
+    output, errors = process.communicate(junk + b"\n" + long_lines + b"name\n", ANSWER_S)
+    text = output.decode()
+    assert_gtp(text)
+    assert text.endswith(
+        f"? syntax error: a line longer than {MAX_LINE} bytes\n\n"
+        f"?5 syntax error: a line longer than {MAX_LINE} bytes\n\n= Keima\n\n"
+    )
+    assert (process.returncode, errors) == (0, b"")
+
+
+def test_standard_output_holds_replies_only():
+    commands = "boardsize 7\nplay b D4\ngenmove w\nshowboard\nfinal_score\nfinal_status_list alive\nprintsgf\nquit\n"
+    process = start("--visits", "4", PYTHONWARNINGS="always", NUMBA_DEBUG_CACHE="1")
+    output, _ = process.communicate(commands.encode(), ANSWER_S)
+    assert assert_gtp(output.decode()) == 8
+
+
+@pytest.mark.slow
+def test_compiling_shows_progress_on_standard_error_alone(tmp_path):
+    process = start("--visits", "4", PYTHONWARNINGS="always", KEIMA_CACHE=os.fspath(tmp_path))
+    output, errors = process.communicate(b"boardsize 7\ngenmove b\nfinal_score\nquit\n", ANSWER_S)
+    assert assert_gtp(output.decode()) == 4
+    assert "compiling kernels (once) " in errors.decode()

@@ -1,0 +1,303 @@
+"""The player without a front end: budgets, passing, resignation, results. Rollouts alone unless a test needs more."""
+
+import threading
+import time
+
+import pytest
+
+from engine.config import PlayOptions, SearchOptions
+from engine.features.encoder import KEIMA
+from engine.go import diagram
+from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, other, point_at, to_vertex
+from engine.go.scoring import final_score_black
+from engine.nets.checkpoint import save_network
+from engine.nets.network import NetworkSpec
+from engine.nets.resnet import ResNet, ResNetShape
+from engine.player import RESIGN, Player
+
+SEARCH = SearchOptions(threads=1, seed=1)
+FEW = PlayOptions(visits=64, seconds=0.0)
+
+DEAD_STONES = """
+    . . . X O . . . .
+    . O . X O . O . .
+    . . X X O O . . .
+    X X . X X O . O .
+    . . X . X O O . .
+    . X . . X X O . .
+    . . . X . X O O .
+    . O . X . X X O .
+    . . . X . . X O .
+"""
+"""Black has 45 points and three dead white stones in them; counted as they stand these make Black's regions dame."""
+
+TWO_EYES = """
+    . X O O .
+    X X O O O
+    X X O . O
+    X X O O O
+    . X O O O
+"""
+"""Black's only moves fill its eyes, White's too"""
+
+
+def position(player, text, to_move):
+    """Set a player's board up from a diagram."""
+    board = diagram.parse(text).board
+    size = int(board.meta[0])
+    player.new_game(size)
+    points = on_board_points(size).tolist()
+    stones = {color: [point for point in points if board.color[point] == color] for color in (BLACK, WHITE)}
+    player.game.setup_stones(stones[BLACK], stones[WHITE], to_move)
+    return player
+
+
+@pytest.fixture
+def make():
+    """Players that are closed at the end."""
+    players = []
+
+    def make_player(options=FEW, **settings):
+        players.append(Player(SEARCH, options, size=settings.pop("size", 9), **settings))
+        return players[-1]
+
+    yield make_player
+    for player in players:
+        player.close()
+
+
+@pytest.fixture(scope="module")
+def tiny_network(tmp_path_factory):
+    """A file with a network of random weights for boards of 7 to 9."""
+    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
+    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, has_score=True, has_ownership=True)
+    save_network(path, ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8)), spec, {})
+    return path
+
+
+def test_visits_are_the_budget_that_was_asked_for(make):
+    player = make(PlayOptions(visits=40, seconds=0.0))
+    player.genmove(BLACK)
+    assert 1 < player.report.visits <= 40
+
+
+def test_seconds_are(make):
+    player = make(PlayOptions(seconds=0.3))
+    player.warm_up()
+    player.genmove(BLACK)
+    assert player.report.seconds < 0.6
+
+
+def test_the_clock_overrules_seconds_and_is_charged(make):
+    player = make(PlayOptions(seconds=60.0))
+    player.warm_up()
+    player.clock.configure(4.0, 0.0, 0)
+    begin = time.perf_counter()
+    player.genmove(BLACK)
+    taken = time.perf_counter() - begin
+    assert taken < 1.0
+    moves = 1.0
+    assert player.clock.budget_s(BLACK, moves) < player.clock.budget_s(WHITE, moves)
+
+
+def test_policy_alone_looks_at_one_position(make, tiny_network):
+    player = make(PlayOptions(policy_only=True), network=tiny_network)
+    for color in (BLACK, WHITE):
+        assert player.genmove(color) > 0
+        assert player.report.visits == 1
+
+
+def test_an_interruption_ends_a_search_and_lasts_until_resumed(make):
+    player = make(PlayOptions(seconds=600.0))
+    player.warm_up()
+    timer = threading.Timer(0.2, player.interrupt)
+    timer.start()
+    begin = time.perf_counter()
+    assert player.genmove(BLACK) > 0
+    assert player.genmove(WHITE) > 0
+    assert time.perf_counter() - begin < 3.0
+    player.resume()
+    timer.join()
+
+
+def test_sizes_are_those_of_the_network(make, tiny_network):
+    player = make(network=tiny_network)
+    for size in (6, 10, 26):
+        with pytest.raises(ValueError, match=f"unacceptable size: {size}, the network tiny plays 7 to 9"):
+            player.new_game(size)
+    player.new_game(7)
+    assert player.genmove(BLACK) > 0
+    with pytest.raises(ValueError, match="unacceptable size: 19"):
+        make(network=tiny_network, size=19)
+    with pytest.raises(ValueError, match="unacceptable size"):
+        player.load_sgf(b"(;GM[1]SZ[19];B[dd])")
+    assert (player.game.size, player.game.n_moves) == (7, 1)
+
+
+@pytest.mark.parametrize("rules", ["chinese", "tromp-taylor", "japanese"])
+@pytest.mark.parametrize("color", [BLACK, WHITE])
+def test_a_game_ends(make, rules, color):
+    """Whatever the rules and whoever begins, both pass within twice the board."""
+    player = make(PlayOptions(visits=16, seconds=0.0, resign_below=-1.0), rules=rules, size=5)
+    while not player.game.is_over and player.game.n_moves < 50:
+        assert player.genmove(color) != RESIGN
+        color = other(color)
+    assert player.game.is_over
+
+
+@pytest.mark.parametrize(("rules", "lead"), [("chinese", "B+8.5"), ("japanese", "B+4.5"), ("aga", "B+8.5")])
+@pytest.mark.parametrize("opponent_passed", [False, True])
+def test_where_dead_stones_are_agreed_upon_a_settled_game_is_passed(make, rules, lead, opponent_passed):
+    player = position(make(rules=rules, komi=6.5), DEAD_STONES, WHITE if opponent_passed else BLACK)
+    if opponent_passed:
+        player.play(WHITE, PASS)
+    assert player.genmove(BLACK) == PASS
+    assert player.final_score() == lead
+
+
+@pytest.mark.parametrize("to_move", [BLACK, WHITE])
+def test_under_strict_rules_dead_stones_are_captured_before_passing(make, to_move):
+    player = position(make(rules="tromp-taylor", komi=6.5), DEAD_STONES, to_move)
+    assert final_score_black(player.game.position) < 0
+    color = to_move
+    while not player.game.is_over and player.game.n_moves < 60:
+        if color == WHITE:
+            player.play(WHITE, PASS)
+        else:
+            player.genmove(BLACK)
+        color = other(color)
+    assert player.game.is_over
+    assert final_score_black(player.game.position) > 0
+
+
+IN_ATARI = """
+    X X O O O X . . .
+    X O O O X X X . .
+    X X O O O O X . .
+    X . X O O X . X .
+    X X X X O X X . .
+    . X O O O X O X .
+    X X O O . O O X X
+    X O . O . . O O X
+    O O O . O . O . O
+"""
+"""From a game against GNU Go 3.8: White to move after Black's pass, two and a half points ahead, J1 in atari."""
+
+
+def test_a_chain_left_in_atari_is_protected_before_the_game_ends(make):
+    player = position(make(PlayOptions(visits=4000, seconds=0.0)), IN_ATARI, BLACK)
+    player.play(BLACK, PASS)
+    assert to_vertex(player.genmove(WHITE), 9) == "H1"
+
+
+def test_a_lost_game_is_ended_too(make):
+    player = position(make(rules="tromp-taylor", komi=40.5), DEAD_STONES, WHITE)
+    player.play(WHITE, PASS)
+    assert player.genmove(BLACK) == PASS
+
+
+@pytest.mark.parametrize("rules", ["chinese", "japanese"])
+def test_an_early_pass_is_no_reason_to_pass(make, rules):
+    """Counted as it stands, the board would be all Black's."""
+    player = make(rules=rules)
+    player.play(BLACK, from_vertex("E5", 9))
+    player.play(WHITE, PASS)
+    assert player.genmove(BLACK) > 0
+
+
+def test_nobody_passes_in_the_opening(make):
+    player = make(PlayOptions(visits=1, seconds=0.0), size=7)
+    for n in range(12):
+        assert player.genmove(BLACK if n % 2 == 0 else WHITE) > 0
+
+
+@pytest.mark.parametrize("color", [BLACK, WHITE])
+@pytest.mark.parametrize("komi", [-50.0, 50.0])
+def test_own_eyes_stay(make, color, komi):
+    player = position(make(rules="tromp-taylor", komi=komi, size=5), TWO_EYES, color)
+    assert player.genmove(color) == PASS
+
+
+def test_a_finished_game_can_be_resumed(make):
+    player = make(rules="tromp-taylor")
+    for color, vertex in ((BLACK, "E5"), (WHITE, "pass"), (BLACK, "pass")):
+        player.play(color, from_vertex(vertex, 9))
+    assert player.game.is_over
+    assert player.genmove(WHITE) > 0
+    player.undo()
+    player.undo()
+    assert player.game.n_moves == 2
+
+
+def scatter(player, count, color):
+    """Play isolated stones, colours in turn, to a number of moves: nothing is settled."""
+    size = player.game.size
+    spread = [point_at(row, column, size) for row in range(size) for column in range(row % 2, size, 2)]
+    for point in spread:
+        if player.game.n_moves < count and player.game.is_legal(color, point):
+            player.play(color, point)
+            color = other(color)
+
+
+@pytest.mark.parametrize(
+    ("handicap", "as_moves", "n_moves", "gives_up"),
+    [(0, 0, 33, False), (0, 0, 34, True), (2, 0, 67, False), (2, 0, 68, True), (0, 2, 67, False), (0, 2, 68, True)],
+)
+def test_a_lost_game_is_given_up_but_not_in_the_opening(make, handicap, as_moves, n_moves, gives_up):
+    """White waits the longer the more stones it has given; some clients send these as moves."""
+    player = make(PlayOptions(visits=4, seconds=0.0, resign_count=1), size=13, komi=-170.0)
+    if handicap:
+        player.game.fixed_handicap(handicap)
+    for point in on_board_points(13).tolist()[:as_moves]:
+        player.play(BLACK, point)
+    scatter(player, n_moves, WHITE if handicap or as_moves else BLACK)
+    assert player.game.n_moves == n_moves
+    assert (player.genmove(WHITE) == RESIGN) == gives_up
+
+
+def test_resigning_takes_as_many_moves_in_a_row_as_asked_for(make):
+    player = make(PlayOptions(visits=4, seconds=0.0, resign_count=4), komi=-100.0)
+    scatter(player, 20, BLACK)
+    for _ in range(3):
+        assert player.genmove(WHITE) != RESIGN
+    assert player.genmove(WHITE, update=False) != RESIGN
+    assert player.genmove(WHITE) == RESIGN
+    never = make(PlayOptions(visits=4, seconds=0.0, resign_below=-1.0), komi=-100.0)
+    scatter(never, 20, BLACK)
+    assert all(never.genmove(WHITE) != RESIGN for _ in range(5))
+
+
+def test_one_seed_and_thread_repeat_a_game(make):
+    games = []
+    for _ in range(2):
+        player = make(PlayOptions(visits=30, seconds=0.0, temperature=1.0))
+        games.append([player.genmove(BLACK if n % 2 == 0 else WHITE) for n in range(6)])
+    assert games[0] == games[1]
+
+
+def test_status_of_stones(make):
+    player = position(make(), DEAD_STONES, BLACK)
+    dead = [[to_vertex(point, 9) for point in chain] for chain in player.final_status("dead")]
+    assert sorted(dead) == [["B2"], ["B8"]]
+    alive = sum(len(chain) for chain in player.final_status("alive"))
+    assert alive + 2 == DEAD_STONES.count("X") + DEAD_STONES.count("O")
+    assert player.final_status("seki") == []
+    with pytest.raises(ValueError, match="syntax error: 'asleep' is no status"):
+        player.final_status("asleep")
+
+
+def test_a_record_brings_komi_and_rules_only_if_it_names_them(make):
+    player = make(komi=5.5, rules="japanese")
+    player.load_sgf(b"(;GM[1]SZ[9];B[ee];W[cc])")
+    assert (player.game.komi, player.game.rules.name, player.game.n_moves) == (5.5, "japanese", 2)
+    player.load_sgf(b"(;GM[1]SZ[9]KM[0.5]RU[Chinese];B[ee];W[cc])", n_moves=1)
+    assert (player.game.komi, player.game.rules.name, player.game.n_moves) == (0.5, "chinese", 1)
+    with pytest.raises(ValueError, match="SGF"):
+        player.load_sgf(b"junk")
+    assert player.game.n_moves == 1
+
+
+def test_warming_up_leaves_a_new_game(make):
+    player = make()
+    player.warm_up()
+    assert (player.game.n_moves, player.report) == (0, None)
