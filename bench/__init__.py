@@ -1,0 +1,1 @@
+"""Measurements: matches between GTP engines and the ratings that follow from them; one runnable module each."""

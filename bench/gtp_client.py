@@ -1,0 +1,256 @@
+"""The other end of GTP: an engine as a child process that answers commands, or fails in a known way.
+
+Start at :meth:`GtpClient.ask`. Two threads read the engine's outputs, so a caller can wait with a limit and no pipe
+ever fills up; a caller waits in short steps, so Ctrl-C works on every platform. Commands carry ids, and an answer must
+repeat its own. Standard error is kept as its last lines, for messages.
+
+Source: GTP version 2, draft 2 (Farneback), sections 2.1 to 2.7.
+"""
+
+import contextlib
+import itertools
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+STDERR_LINES = 50
+MAX_LINE_BYTES = 1 << 20
+POLL_S = 0.1
+QUIT_S = 3.0
+_END = None
+"""Queue item: the engine closed its standard output"""
+
+
+class EngineError(Exception):
+    """The engine failed; nothing more can be asked of it."""
+
+
+class EngineDied(EngineError):
+    """The process ended, or could not be started."""
+
+
+class EngineTimeout(EngineError):
+    """No answer within the limit."""
+
+
+class EngineGarbled(EngineError):
+    """The answer was not GTP."""
+
+
+class EngineRefused(Exception):
+    """The engine answered ``?``; it goes on working. The text is its reason."""
+
+
+class GtpClient:
+    """A GTP engine as a child process.
+
+    Threads: one caller at a time; ``kill`` from any thread.
+    """
+
+    def __init__(self, command: str | Sequence[str], folder: Path | None = None) -> None:
+        """Start the engine.
+
+        Args:
+            command: a command line as one would type it, or its words.
+            folder: working directory of the engine; None = ours.
+        Raises:
+            EngineDied: no such program.
+            ValueError: the command line is empty or has an open quotation.
+        """
+        self.command = command if isinstance(command, str) else shlex.join(command)
+        self.broken = False
+        """whether an EngineError was raised: nothing more can be asked"""
+        self.last_answer_s = 0.0
+        """seconds the latest answer took"""
+        self.stray_lines = 0
+        """lines on standard output that belonged to no answer"""
+        self._ids = itertools.count(1)
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self._commands: frozenset[str] | None = None
+        self._killed = False
+        try:
+            self._process = subprocess.Popen(
+                argument_words(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                **_own_group(),
+            )
+        except OSError as error:
+            raise EngineDied(f"cannot start {self.command!r}: {error.strerror or error}") from error
+        self._readers = [
+            threading.Thread(target=self._read_stdout, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read_stderr, args=(self._process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def ask(self, command: str, limit_s: float) -> str:
+        """Send one command and wait for its answer.
+
+        Args:
+            command: one line, without an id.
+            limit_s: most seconds to wait.
+        Returns:
+            str: the text after ``=``, several lines joined by newlines.
+        Raises:
+            EngineRefused: the engine answered ``?``.
+            EngineDied, EngineTimeout, EngineGarbled: it can no longer be used.
+        """
+        number = next(self._ids)
+        start = time.perf_counter()
+        try:
+            self._write(f"{number} {command}\n", command)
+            lines = self._read_answer(command, start + limit_s)
+            self.last_answer_s = time.perf_counter() - start
+            return _parse_answer(lines, number, command)
+        except EngineError:
+            self.broken = True
+            raise
+
+    def lists(self, command: str, limit_s: float) -> bool:
+        """Whether the engine lists the command; asked once."""
+        if self._commands is None:
+            self._commands = frozenset(self.ask("list_commands", limit_s).split())
+        return command in self._commands
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs and may be asked."""
+        return not self.broken and self._process.poll() is None
+
+    def close(self) -> None:
+        """End the engine: ``quit``, then force. Never raises, and may be called again."""
+        if not self.broken:
+            with contextlib.suppress(EngineError, EngineRefused):
+                self.ask("quit", QUIT_S)
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(QUIT_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the engine and what it started, at once. Never raises, and may be called again."""
+        if not self._killed:
+            # Only once: afterwards the process number may belong to somebody else.
+            self._killed = True
+            _kill_group(self._process)
+        for reader in self._readers:
+            reader.join(QUIT_S)
+
+    def __enter__(self) -> "GtpClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, line: str, command: str) -> None:
+        """Send a line; an engine that is gone shows here or at its answer."""
+        try:
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise EngineDied(self._death(command)) from error
+
+    def _read_answer(self, command: str, deadline: float) -> list[str]:
+        """Lines of the next answer, up to its blank line; counts what stands before it as stray."""
+        lines: list[str] = []
+        while True:
+            try:
+                line = self._lines.get(timeout=min(POLL_S, max(deadline - time.perf_counter(), 0.001)))
+            except queue.Empty:
+                if time.perf_counter() >= deadline:
+                    raise EngineTimeout(f"no answer to {command!r} in time") from None
+                continue
+            if line is _END:
+                self._lines.put(_END)
+                raise EngineDied(self._death(command))
+            if lines and not line:
+                return lines
+            if lines or line[:1] in ("=", "?"):
+                lines.append(line)
+            elif line:
+                self.stray_lines += 1
+
+    def _death(self, command: str) -> str:
+        """One line about an engine that is gone: exit status and the last it said."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(QUIT_S)
+        self._readers[1].join(POLL_S)
+        status = self._process.returncode
+        ended = "closed its output" if status is None else f"ended with status {status}"
+        said = f"; last words: {self._stderr[-1]}" if self._stderr else ""
+        return f"engine {ended} at {command!r}{said}"
+
+    def _read_stdout(self, pipe: IO[bytes]) -> None:
+        """Thread: queue the engine's lines, control characters dropped as GTP 2.1 asks."""
+        with pipe, contextlib.suppress(OSError, ValueError):
+            for raw in iter(lambda: pipe.readline(MAX_LINE_BYTES), b""):
+                text = raw.decode("utf-8", "replace").replace("\t", " ")
+                self._lines.put("".join(letter for letter in text if letter >= " " and letter != "\x7f").rstrip())
+        self._lines.put(_END)
+
+    def _read_stderr(self, pipe: IO[bytes]) -> None:
+        """Thread: keep the last lines of the engine's standard error."""
+        with pipe, contextlib.suppress(OSError, ValueError):
+            for raw in iter(lambda: pipe.readline(MAX_LINE_BYTES), b""):
+                text = raw.decode("utf-8", "replace").strip()
+                if text:
+                    self._stderr.append(text)
+
+
+def _parse_answer(lines: list[str], number: int, command: str) -> str:
+    """Text of an answer whose first line begins with ``=`` or ``?``."""
+    head, _, text = lines[0].partition(" ")
+    if head[1:] not in ("", str(number)):
+        raise EngineGarbled(f"answer to {command!r} carries id {head[1:]!r}, expected {number}")
+    answer = "\n".join([text.strip(), *lines[1:]]).strip()
+    if head[0] == "?":
+        raise EngineRefused(answer or "no reason given")
+    return answer
+
+
+def argument_words(command: str | Sequence[str]) -> str | list[str]:
+    """What Popen wants: words, but on Windows the line itself, which Windows splits by its own rules.
+
+    Raises:
+        ValueError: nothing there, or an open quotation.
+    """
+    if not command or not any(word.strip() for word in command):
+        raise ValueError("empty command line, expected an engine")
+    if not isinstance(command, str):
+        return list(command)
+    return command if sys.platform == "win32" else shlex.split(command)
+
+
+def _own_group() -> dict[str, object]:
+    """Popen options that keep the terminal's Ctrl-C away from the engine: the match ends its engines itself."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"start_new_session": True}
+
+
+def _kill_group(process: subprocess.Popen) -> None:
+    """Kill a process and, where groups exist, all it started; then collect it."""
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            # The group outlives its leader as long as a child of the engine lives.
+            os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(QUIT_S)
+    with contextlib.suppress(OSError, ValueError):
+        process.stdin.close()

@@ -1,0 +1,101 @@
+"""Win rates, intervals and ratings against values that are known in closed form or from a slow search."""
+
+import json
+import math
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.elo import Z_95, command, elo_difference, expected_rate, ratings, results_in, wilson_interval
+
+
+@pytest.mark.parametrize(
+    ("wins", "games", "low", "high"),
+    [
+        (5, 10, 0.2366, 0.7634),
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        (9, 12, 0.4677, 0.9111),
+        (500, 1000, 0.4691, 0.5309),
+    ],
+)
+def test_wilson_interval_matches_published_values(wins, games, low, high):
+    assert wilson_interval(wins, games) == pytest.approx((low, high), abs=2e-4)
+
+
+def test_no_games_tell_nothing():
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+
+
+@given(st.integers(1, 500), st.floats(0, 1))
+def test_wilson_interval_ends_where_the_rate_is_z_deviations_off(games, share):
+    wins = share * games
+    rate = wins / games
+    for bound in wilson_interval(wins, games):
+        deviation = math.sqrt(bound * (1 - bound) / games)
+        assert abs(bound - rate) == pytest.approx(Z_95 * deviation, abs=1e-6) or bound in (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "elo"), [(0.5, 0.0), (10 / 11, 400.0), (0.64, 99.95), (0.0, -math.inf), (1.0, math.inf)]
+)
+def test_elo_difference_of_a_rate(rate, elo):
+    assert elo_difference(rate) == pytest.approx(elo, abs=0.01)
+    assert expected_rate(elo) == pytest.approx(rate, abs=1e-5)
+
+
+def test_ratings_of_two_players_are_those_of_their_rate():
+    found = ratings({("a", "b"): 74.5, ("b", "a"): 24.5})
+    assert list(found) == ["a", "b"]
+    assert found["a"] - found["b"] == pytest.approx(elo_difference(0.75))
+    assert sum(found.values()) == pytest.approx(0.0)
+
+
+def test_ratings_recover_the_strengths_that_made_the_results():
+    strengths = {"a": 150.0, "b": 20.0, "c": -30.0, "d": -140.0}
+    wins = {
+        (one, two): 1e6 * expected_rate(strengths[one] - strengths[two])
+        for one in strengths
+        for two in strengths
+        if one != two
+    }
+    assert ratings(wins) == pytest.approx(strengths, abs=0.01)
+
+
+def test_ratings_stay_finite_without_a_loss():
+    found = ratings({("a", "b"): 20.0, ("b", "c"): 20.0})
+    assert all(math.isfinite(value) for value in found.values())
+    assert list(found) == ["a", "b", "c"]
+
+
+def test_ratings_of_nobody():
+    assert ratings({}) == {}
+
+
+def _line(first, second, winner):
+    return json.dumps({"names": {"first": first, "second": second}, "winner": winner}) + "\n"
+
+
+def test_results_of_folders_count_draws_half_and_unfinished_games_not(tmp_path):
+    lines = [_line("a", "b", "first"), _line("b", "a", "first"), _line("a", "b", "draw"), _line("a", "b", None)]
+    (tmp_path / "games.jsonl").write_text("".join(lines))
+    assert results_in([tmp_path, tmp_path]) == {("a", "b"): 3.0, ("b", "a"): 3.0}
+
+
+def test_the_program_prints_one_line_a_player(tmp_path):
+    (tmp_path / "games.jsonl").write_text(_line("strong", "weak", "first") * 9 + _line("strong", "weak", "second"))
+    answer = CliRunner().invoke(command, [str(tmp_path)])
+    assert answer.exit_code == 0
+    assert [line.split()[-1] for line in answer.output.splitlines()] == ["strong", "weak"]
+    assert "9.0 of 10" in answer.output
+
+
+@pytest.mark.parametrize("text", ["no json\n", "[]\n", '{"winner": "first"}\n'])
+def test_a_damaged_file_is_named_in_one_line(tmp_path, text):
+    (tmp_path / "games.jsonl").write_text(text)
+    answer = CliRunner().invoke(command, [str(tmp_path)])
+    assert answer.exit_code == 1
+    assert answer.output.count("\n") == 1
+    assert "games.jsonl: line 1" in answer.output

@@ -1,0 +1,165 @@
+"""The command: whole matches between processes, files, going on after a stop, and one clear line for every mistake."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench.folder import MatchFolder
+from bench.match import INTERRUPTED, command, read_openings
+from bench.play import GameRecord
+from engine.go.game import Game
+from engine.go.geometry import from_vertex
+from engine.go.sgf import read_sgf
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "tests" / "data" / "gtp_engine.py"
+
+
+def engine(*options: str) -> str:
+    """Command line of the test engine."""
+    words = [sys.executable, str(ENGINE), *options]
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+FIRST, SECOND = engine("--seed", "1"), engine("--seed", "2")
+
+
+def run(*options: str, first: str = FIRST, second: str = SECOND):
+    """Run the command in this process."""
+    return CliRunner().invoke(command, ["--first", first, "--second", second, "--size", "5", *options])
+
+
+def test_a_match_from_the_first_game_to_the_last_and_on(tmp_path):
+    folder, figures = tmp_path / "match", tmp_path / "figures.json"
+    options = ["--sgf", str(folder), "--json", str(figures), "--first-name", "A", "--second-name", "B"]
+    answer = run("--games", "2", *options)
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout.startswith("A against B: 5x5, komi 7.5, chinese rules\n")
+    assert json.loads(figures.read_text())["all"]["games"] == 2
+    before = (folder / "games.jsonl").read_text()
+    # A third game that was being written when the machine went down is played again.
+    (folder / "games.jsonl").write_text(before + '{"game": 3, "fi')
+    answer = run("--games", "4", *options, "--concurrency", "2")
+    assert answer.exit_code == 0, answer.output
+    lines = (folder / "games.jsonl").read_text().splitlines()
+    assert "\n".join(lines[:2]) + "\n" == before
+    assert sorted(json.loads(line)["game"] for line in lines) == [1, 2, 3, 4]
+    assert [json.loads(line)["first_color"] for line in sorted(lines)] == ["black", "white"] * 2
+    assert json.loads(figures.read_text())["all"]["games"] == 4
+    for line in lines:
+        record = json.loads(line)
+        game = read_sgf((folder / f"game-{record['game']:04d}.sgf").read_bytes())
+        assert [point for _, point in game.moves] == [from_vertex(vertex, 5) for vertex in record["moves"]]
+        assert game.result == record["result"]
+    # Nothing is missing any more, so nothing is played and the same table comes at once.
+    assert run("--games", "4", *options).stdout == answer.stdout
+    answer = run("--games", "4", *options, "--komi", "0.5")
+    assert answer.exit_code == 1
+    assert "holds a match with other settings: komi was 7.5 and is 0.5" in answer.stderr
+
+
+def test_an_engine_that_crashed_plays_again():
+    answer = run("--games", "2", first=engine("crash"))
+    assert answer.exit_code == 0, answer.output
+    assert "ends: 2 by breakdown" in answer.stdout
+    assert "game 2, first: breakdown: engine ended with status 1" in answer.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
+def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path):
+    words = [sys.executable, "-m", "bench.match", "--first", FIRST, "--second", SECOND, "--size", "5"]
+    words += ["--games", "9000", "--sgf", str(tmp_path)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline().startswith("game 1: ")
+        os.kill(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, errors
+    assert "the same command goes on" in errors
+    assert output.startswith("Random 1 (first) against Random 1 (second): 5x5")
+    assert "Traceback" not in errors
+    games = len((tmp_path / "games.jsonl").read_text().splitlines())
+    assert 1 <= games == len(list(tmp_path.glob("*.sgf")))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--komi", "7.3"], "komi is 7.3"),
+        (["--rules", "checkers"], "checkers"),
+        (["--time", "soon"], "expected S, M"),
+        (["--size", "26"], "26"),
+        (["--first", ""], "empty command line"),
+        (["--first", "no-such-engine"], "cannot start 'no-such-engine'"),
+        (["--openings", "."], "no file *.sgf"),
+    ],
+)
+def test_a_mistake_is_named(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = run(*options)
+    assert answer.exit_code != 0
+    assert message in answer.stderr.replace("\n", " ")
+    assert "Traceback" not in answer.stderr
+
+
+def test_an_engine_that_never_starts_ends_the_match():
+    answer = run(second=engine("deaf"))
+    assert answer.exit_code == 1
+    assert "match stopped: engine ended with status 1 at 'name'; last words: will not start" in answer.stderr
+
+
+def test_openings_are_read_up_to_a_number_of_moves(tmp_path):
+    (tmp_path / "a.sgf").write_text("(;GM[1]SZ[9];B[ee];W[cc];B[gg])")
+    (tmp_path / "b.sgf").write_text("(;GM[1]SZ[9];B[cc])")
+    points = [from_vertex(vertex, 9) for vertex in ("E5", "C7", "G3")]
+    assert read_openings(tmp_path, 9, 0) == (tuple(points), (points[1],))
+    assert read_openings(tmp_path, 9, 2) == (tuple(points[:2]), (points[1],))
+    with pytest.raises(ValueError, match=r"a\.sgf: expected an even game on 13x13"):
+        read_openings(tmp_path, 13, 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["(;GM[1]SZ[9];W[ee])", "(;GM[1]SZ[9]AB[cc];B[ee])", "(;GM[1]SZ[9]HA[2]AB[cc][gg];W[ee])", "no"]
+)
+def test_what_is_no_opening(tmp_path, text):
+    (tmp_path / "x.sgf").write_text(text)
+    with pytest.raises(ValueError, match=r"x\.sgf"):
+        read_openings(tmp_path, 9, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("match.json", "no json", "not the settings of a match"),
+        ("match.json", "[]", "not the settings of a match"),
+        ("games.jsonl", "{}\n", "line 1 is no result"),
+        ("games.jsonl", "[1]\n", "line 1 is no result"),
+    ],
+)
+def test_a_damaged_folder_is_named(tmp_path, name, text, message):
+    MatchFolder(tmp_path, {"komi": 7.5})
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        MatchFolder(tmp_path, {"komi": 7.5})
+    assert name in str(caught.value)
+
+
+def test_without_a_folder_games_stay_in_memory():
+    folder = MatchFolder(None, {})
+    folder.add(GameRecord(1, "black", {"first": "A", "second": "B"}, []), Game(5))
+    assert folder.finished() == {1}
+    assert not folder.is_kept
+
+
+@pytest.mark.clients
+def test_gnu_go_beats_a_random_player_and_both_agree_on_the_score(gnugo):
+    gnu = f"{gnugo} --mode gtp --level 1 --chinese-rules"
+    answer = run("--games", "2", "--referee", gnu, first=gnu)
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout.splitlines()[2].split()[:4] == ["all", "2", "2", "0"]

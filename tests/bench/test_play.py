@@ -1,0 +1,231 @@
+"""One game: every way to lose it, the clocks, the referee and the scores."""
+
+import pytest
+
+from bench.gtp_client import EngineDied, EngineRefused
+from bench.play import (
+    Clock,
+    GameRecord,
+    GameSettings,
+    MatchError,
+    TimeControl,
+    lead_black,
+    play_game,
+    scores_alike,
+    time_control,
+)
+from engine.go.geometry import BLACK, WHITE, from_vertex
+from tests.bench.players import InProcess
+
+SMALL = GameSettings(size=5, komi=3.5)
+
+
+def play(first, second, settings=SMALL, first_color="black", referee=None, opening=()):
+    """Play one game; the record and the final board."""
+    record = GameRecord(1, first_color, {"first": "A", "second": "B"}, [])
+    order = (first, second) if first_color == "black" else (second, first)
+    game = play_game(record, dict(zip((BLACK, WHITE), order, strict=True)), referee, settings, opening)
+    return record, game
+
+
+@pytest.mark.parametrize("first_color", ["black", "white"])
+def test_a_game_is_played_to_two_passes_and_scored(first_color):
+    record, game = play(InProcess(seed=1), InProcess(seed=2), first_color=first_color)
+    assert game.is_over
+    assert record.reason == "score"
+    assert record.moves[-2:] == ["pass", "pass"]
+    assert record.scores["first"] == record.scores["second"] == record.result
+    black_won = record.result.startswith("B+")
+    assert record.winner == ("first" if black_won == (first_color == "black") else "second")
+    assert scores_alike(record)
+
+
+@pytest.mark.parametrize("first_color", ["black", "white"])
+@pytest.mark.parametrize(
+    ("habit", "reason", "letter"),
+    [
+        ("crash", "breakdown", "F"),
+        ("hang", "no answer", "F"),
+        ("illegal", "illegal move", "F"),
+        ("refuse", "refused a legal move", "F"),
+        ("resign", "resignation", "R"),
+    ],
+)
+def test_a_bad_habit_loses_and_is_named(habit, reason, letter, first_color):
+    record, _ = play(InProcess(habit), InProcess(seed=2), first_color=first_color)
+    winner = "W" if first_color == "black" else "B"
+    assert (record.winner, record.reason, record.result) == ("second", reason, f"{winner}+{letter}")
+
+
+def test_a_suicide_is_illegal_under_chinese_rules_and_legal_under_tromp_taylor():
+    opening = [from_vertex(vertex, 5) for vertex in ("A2", "pass", "B2", "pass", "C1", "A1", "E5")]
+    scripted = InProcess()
+    scripted.engine.genmove = lambda color: "B1"
+    record, _ = play(InProcess(), scripted, opening=opening)
+    assert (record.winner, record.reason) == ("first", "illegal move")
+    assert record.detail == "B1 as move 8, under chinese rules"
+    settings = GameSettings(size=5, komi=3.5, rules="tromp-taylor", max_moves=8)
+    record, game = play(InProcess(), scripted, settings, opening=opening)
+    assert (record.reason, game.captures(BLACK)) == ("move limit", 2)
+    assert record.opening == 7
+
+
+def test_a_vertex_off_the_board_is_illegal():
+    player = InProcess()
+    player.engine.genmove = lambda color: "T19"
+    assert play(player, InProcess())[0].reason == "illegal move"
+
+
+def test_genmove_refused_loses():
+    assert play(Failing("genmove", EngineRefused("no idea")), InProcess())[0].reason == "no move"
+
+
+def test_scores_that_name_different_winners_give_no_result():
+    record, _ = play(InProcess("liar", seed=1), InProcess("liar", seed=2))
+    assert (record.winner, record.result, record.reason) == (None, "?", "disagreement")
+    assert record.detail == "first says B+99, second says W+99"
+    assert scores_alike(record) is False
+
+
+def test_the_referee_settles_scores_and_legality():
+    referee = InProcess()
+    record, _ = play(InProcess("liar", seed=1), InProcess("liar", seed=2), referee=referee)
+    assert record.reason == "score"
+    assert record.result == record.scores["referee"]
+    assert len([command for command in referee.heard if command.startswith("play")]) == len(record.moves)
+    record, _ = play(InProcess("illegal"), InProcess(), referee=InProcess())
+    assert (record.winner, record.reason) == ("second", "illegal move")
+    assert "referee says illegal move" in record.detail
+
+
+class Failing(InProcess):
+    """Fails at the first command that begins with a word."""
+
+    def __init__(self, word: str, failure: Exception) -> None:
+        super().__init__()
+        self.word, self.failure = word, failure
+
+    def ask(self, command, limit_s):
+        if command.startswith(self.word):
+            raise self.failure
+        return super().ask(command, limit_s)
+
+
+@pytest.mark.parametrize(
+    ("word", "failure", "message"),
+    [
+        ("play", EngineDied("engine ended"), "referee: engine ended"),
+        ("boardsize", EngineRefused("too small"), "referee does not take these settings: too small"),
+        ("final_score", EngineRefused("who knows"), "referee gives no score: who knows"),
+    ],
+)
+def test_a_referee_that_fails_ends_the_match(word, failure, message):
+    with pytest.raises(MatchError, match=message):
+        play(InProcess(seed=1), InProcess(seed=2), referee=Failing(word, failure))
+
+
+@pytest.mark.parametrize("word", ["boardsize", "komi", "time_settings"])
+def test_settings_an_engine_refuses_end_the_match(word):
+    settings = GameSettings(size=5, time=TimeControl(10.0))
+    with pytest.raises(MatchError, match="A does not take these settings: no"):
+        play(Failing(word, EngineRefused("no")), InProcess(), settings)
+
+
+def test_one_players_word_settles_nothing():
+    record, _ = play(Failing("final_score", EngineRefused("cannot score")), InProcess(seed=2))
+    assert (record.reason, record.winner) == ("no score", None)
+    assert record.detail == f"first says failed: cannot score, second says {record.scores['second']}"
+
+
+def test_a_game_beyond_the_limit_is_scored_as_it_stands():
+    record, game = play(InProcess(seed=1), InProcess(seed=2), GameSettings(size=5, komi=3.5, max_moves=6))
+    assert (record.reason, game.n_moves, record.winner is not None) == ("move limit", 6, True)
+
+
+def test_an_integer_komi_may_end_in_a_draw():
+    settings = GameSettings(size=5, komi=0.0)
+    record, _ = play(InProcess(passes_after=0), InProcess(passes_after=0), settings)
+    assert (record.winner, record.result) == ("draw", "0")
+
+
+def test_lines_that_are_no_gtp_are_counted_a_game_at_a_time():
+    noisy = InProcess(seed=1)
+    noisy.stray_lines = 7
+    record, _ = play(noisy, InProcess(seed=2))
+    assert record.stray_lines == {"first": 7, "second": 0}
+    assert noisy.stray_lines == 0
+
+
+def test_clocks_are_told_and_kept():
+    settings = GameSettings(size=5, komi=3.5, time=TimeControl(1.0, 2.0, 2), max_moves=10)
+    first = InProcess(seed=1, answer_s=0.4)
+    record, _ = play(first, InProcess(seed=2, answer_s=0.0), settings)
+    assert "time_settings 1 2 2" in first.heard
+    assert first.times_left() == ["1 0", "0 0", "0 0", "1 1", "2 2"]
+    assert record.reason == "move limit"
+    assert record.slowest_s["first"] == 0.4
+    assert record.spent_s["first"] == 2.0
+
+
+def test_a_fallen_flag_loses():
+    settings = GameSettings(size=5, time=TimeControl(10.0), tolerance_s=0.5)
+    record, _ = play(InProcess(seed=1, answer_s=3.6), InProcess(seed=2), settings)
+    assert (record.reason, record.result, record.detail) == ("time", "W+T", "move 5 took 3.60 s")
+    record, _ = play(InProcess("hang"), InProcess(seed=2), settings)
+    assert (record.reason, record.result) == ("time", "W+T")
+
+
+def test_patience_bounds_every_answer_and_the_clock_bounds_moves():
+    settings = GameSettings(size=5, time=TimeControl(10.0), tolerance_s=0.5, patience_s=77.0, max_moves=2)
+    player = InProcess()
+    play(player, InProcess(), settings)
+    limits = dict(zip(player.heard, player.limits_s, strict=True))
+    assert limits["genmove black"] == 11.5
+    assert limits["final_score"] == limits["clear_board"] == 77.0
+
+
+def test_main_time_runs_into_the_periods():
+    clock = Clock(TimeControl(10.0, 30.0, 5))
+    assert clock.limit_s() == 40.0
+    assert clock.spend(15.0, 0.0)
+    assert (clock.left_s, clock.stones) == (25.0, 4)
+    for _ in range(4):
+        assert clock.spend(6.0, 0.0)
+    assert (clock.left_s, clock.stones) == (30.0, 5)
+    assert not clock.spend(30.1, 0.0)
+
+
+def test_seconds_a_move_are_periods_of_one_stone():
+    clock = Clock(time_control("3"))
+    assert (clock.left_s, clock.stones, clock.limit_s()) == (3.0, 1, 3.0)
+    assert clock.spend(2.9, 0.0) and clock.left_s == 3.0
+    assert clock.spend(3.4, 0.5) and clock.left_s == 3.0
+    assert not clock.spend(3.6, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5", TimeControl(0.0, 5.0, 1)),
+        ("0.5", TimeControl(0.0, 0.5, 1)),
+        ("600+0", TimeControl(600.0, 0.0, 0)),
+        ("600+30/5", TimeControl(600.0, 30.0, 5)),
+        ("0+10", TimeControl(0.0, 10.0, 1)),
+    ],
+)
+def test_time_controls_are_read(text, expected):
+    assert time_control(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "0+0", "x", "-3", "5+", "10+5/0", "1+2+3", "5 s", "inf"])
+def test_no_time_control(text):
+    with pytest.raises(ValueError, match="expected S, M"):
+        time_control(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "lead"),
+    [("B+3.5", 3.5), ("w+10", -10.0), ("0", 0.0), ("Draw", 0.0), ("B+R", None), ("", None), ("B+", None), ("?", None)],
+)
+def test_scores_are_read(text, lead):
+    assert lead_black(text) == lead

@@ -1,0 +1,72 @@
+"""Tables and figures of a match."""
+
+import json
+
+import pytest
+
+from bench.play import GameRecord
+from bench.summary import render, summarise, tally, to_json
+
+SETTINGS = {"size": 9, "komi": 7.5, "rules": "chinese"}
+
+
+def record(number, winner, **values):
+    return GameRecord(
+        number,
+        "black" if number % 2 else "white",
+        {"first": "A", "second": "B"},
+        [f"D{number}"],
+        winner=winner,
+        **values,
+    )
+
+
+RECORDS = [
+    record(1, "first", reason="score", scores={"first": "B+1.5", "second": "B+1.5"}),
+    record(2, "first", reason="resignation"),
+    record(3, "second", reason="time", detail="move 9 took 12.00 s"),
+    record(4, "draw", reason="score", scores={"first": "0", "second": "0"}),
+    record(5, None, reason="disagreement", detail="they differ", scores={"first": "B+1", "second": "W+1"}),
+]
+
+
+def test_a_draw_is_half_a_win_and_a_game_without_result_none():
+    figures = tally(RECORDS)
+    assert (figures["games"], figures["won"], figures["lost"], figures["drawn"], figures["no_result"]) == (
+        5,
+        2,
+        1,
+        1,
+        1,
+    )
+    assert figures["rate"] == pytest.approx(2.5 / 4)
+    assert figures["rate_low"] < 2.5 / 4 < figures["rate_high"]
+    assert figures["elo_low"] < figures["elo"] < figures["elo_high"]
+
+
+def test_colours_and_reasons_are_counted():
+    summary = summarise(RECORDS, SETTINGS)
+    assert (summary["as_black"]["games"], summary["as_white"]["games"]) == (3, 2)
+    assert summary["reasons"] == {"score": 2, "resignation": 1, "time": 1, "disagreement": 1}
+    assert (summary["scores_compared"], summary["scores_alike"]) == (3, 2)
+    assert summary["different_games"] == 5
+    assert [(fault["game"], fault["by"]) for fault in summary["faults"]] == [(3, "first"), (5, None)]
+
+
+def test_the_table_says_it_all():
+    lines = render(summarise(RECORDS, SETTINGS)).splitlines()
+    assert lines[0] == "A against B: 9x9, komi 7.5, chinese rules"
+    assert lines[2].split()[:7] == ["all", "5", "2", "1", "1", "1", "62.5%"]
+    assert "same score from everyone asked: 2 of 3 games" in lines
+    assert lines[-2:] == ["game 3, first: time: move 9 took 12.00 s", "game 5: disagreement: they differ"]
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_nothing_played():
+    assert render(summarise([], SETTINGS)) == "no game was finished"
+
+
+def test_json_has_no_infinities():
+    figures = json.loads(to_json(summarise([record(1, "first")], SETTINGS)))
+    assert figures["all"]["elo"] is None
+    assert figures["all"]["elo_low"] < 0
