@@ -50,6 +50,12 @@ RESIGN_AFTER_A_STONE = 0.1
 RESIGN_LATEST = 0.6
 LOST = -0.5
 """A settled game is lost where the search values it less than this."""
+SETTLED_VISITS = 32
+"""Visits that the judgement "settled, and lost" is worth: a search of a few visits is too noisy to contradict it."""
+HOPELESS = -0.9
+"""An open game may be ended by the side that is behind where its search values every other move less than this."""
+LONGEST_GAME = 2.0
+"""Moves, as a share of the board's points, after which the side that is behind no longer keeps a game open."""
 WORSE = 0.1
 """How far below the value of ending the game playing on must be to be given up; the search is no surer than that."""
 COSTLY = 1.5
@@ -245,7 +251,10 @@ class Player:
         """Whether a settled game is lost and the search sees no way to unsettle it."""
         if settlement is None or not settlement.is_settled or fill(position.board) < ENDGAME_FILL:
             return False
-        return settlement.lead(int(position.meta[TO_MOVE])) < 0 and report.value_stm < LOST
+        if settlement.lead(int(position.meta[TO_MOVE])) >= 0:
+            return False
+        value = (report.visits * report.value_stm - SETTLED_VISITS) / (report.visits + SETTLED_VISITS)
+        return value < LOST
 
     def _ending_is_better(self, position: Position, settlement: Settlement, report: Report) -> bool:
         """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
@@ -253,7 +262,8 @@ class Player:
         if not report.moves or report.moves[0].value_stm < settlement.value_of_ending(color) - WORSE:
             return True
         if settlement.lead(color) <= 0:
-            return False
+            too_long = self.game.n_moves > LONGEST_GAME * self.game.size**2
+            return too_long or report.moves[0].value_stm < HOPELESS
         after = with_capacity(position, self.game.n_moves + 1)
         play_move(after, report.moves[0].point, color)
         return settle(after).lead(color) < settle(position).lead(color) - COSTLY

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -58,7 +59,8 @@ def make():
     players = []
 
     def make_player(options=FEW, **settings):
-        players.append(Player(SEARCH, options, size=settings.pop("size", 9), **settings))
+        search = replace(SEARCH, seed=settings.pop("seed", SEARCH.seed))
+        players.append(Player(search, options, size=settings.pop("size", 9), **settings))
         return players[-1]
 
     yield make_player
@@ -194,6 +196,29 @@ def test_a_lost_game_is_ended_too(make):
     player = position(make(rules="tromp-taylor", komi=40.5), DEAD_STONES, WHITE)
     player.play(WHITE, PASS)
     assert player.genmove(BLACK) == PASS
+
+
+WALLS = "\n".join([". . X X O O . . ."] * 4 + [". O X X O O . . ."] + [". . X X O O . . ."] * 4)
+"""Black has 36 points, White 45; random games still win this one time in ten"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_lost_and_settled_game_is_passed_by_the_shallowest_search(make, seed):
+    """With a handful of rollouts behind it, the search's hope is chance."""
+    player = position(make(PlayOptions(visits=2 + seed, seconds=0.0), seed=seed), WALLS, BLACK)
+    assert player.genmove(BLACK) == PASS
+
+
+@pytest.mark.parametrize(("komi", "passes", "ends"), [(7.0, 1, False), (81.0, 1, True), (7.0, 2 * 81 + 1, True)])
+def test_an_open_game_is_ended_where_it_is_hopeless_or_endless(make, komi, passes, ends):
+    """Under friendly pass rules the side that is behind plays on after a pass, but not for ever."""
+    player = position(make(PlayOptions(visits=400, seconds=0.0, resign_below=-1.0), komi=komi), IN_ATARI, WHITE)
+    color = WHITE
+    for _ in range(passes):
+        player.play(color, PASS)
+        color = other(color)
+    assert color == BLACK
+    assert (player.genmove(BLACK) == PASS) == ends
 
 
 @pytest.mark.parametrize("rules", ["chinese", "japanese"])
