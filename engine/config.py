@@ -50,6 +50,11 @@ class SearchOptions:
     fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)
+    uniform_rollouts: bool = option(False, "no learnt patterns: random rollouts and, without a network, equal priors")
+    reply_chance: float = option(0.0, "how often a rollout looks for a remembered reply first", low=0.0, high=1.0)
+    mercy: float = option(
+        0.0, "lead in captures that ends a rollout, as a share of the board; 0 = none", low=0.0, high=1.0
+    )
     virtual_loss: int = option(1, "losses pretended on an edge while its leaf is evaluated", low=0, high=100)
     seed: int = option(0, "seed of all randomness; one thread and one seed repeat a search", low=0, high=2**63 - 1)
 

@@ -30,10 +30,12 @@ from engine.go.scoring import result_text, seki_stones
 from engine.go.sgf import read_sgf, write_sgf
 from engine.inference.server import InferenceServer
 from engine.nets.load import load_network
+from engine.rollout.model import Patterns, load_both
 from engine.search.report import Report
 from engine.search.root import choose
 from engine.search.search import Search, cache_mib
 from engine.settle import Settlement, fill, points_that_capture, settle
+from weights import find_patterns
 
 RESIGN = -1
 """What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
@@ -61,6 +63,13 @@ WORSE = 0.1
 COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
 STATUSES = ("alive", "dead", "seki")
+
+
+def _patterns(options: SearchOptions, network: Path | None) -> Patterns | None:
+    """The pattern policies, if the search has a use for them; loading them takes half a second."""
+    if options.uniform_rollouts or (network is not None and options.rollout_weight == 0.0):
+        return None
+    return load_both(find_patterns("rollout"), find_patterns("tree"))
 
 
 class Player:
@@ -97,7 +106,7 @@ class Player:
             loaded = load_network(network, device)
             encoder = ENCODERS[loaded.spec.encoder]
             self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads)
-        self._search = Search(search_options, self.server, encoder)
+        self._search = Search(search_options, self.server, encoder, _patterns(search_options, network))
         self._interrupted = threading.Event()
         self._random = np.random.default_rng(search_options.seed)
         self._hopeless = {BLACK: 0, WHITE: 0}

@@ -209,16 +209,23 @@ def test_a_lost_and_settled_game_is_passed_by_the_shallowest_search(make, seed):
     assert player.genmove(BLACK) == PASS
 
 
-@pytest.mark.parametrize(("komi", "passes", "ends"), [(7.0, 1, False), (81.0, 1, True), (7.0, 2 * 81 + 1, True)])
-def test_an_open_game_is_ended_where_it_is_hopeless_or_endless(make, komi, passes, ends):
-    """Under friendly pass rules the side that is behind plays on after a pass, but not for ever."""
+@pytest.mark.parametrize(("komi", "passes"), [(81.0, 1), (7.0, 2 * 81 + 1)])
+def test_an_open_game_is_ended_where_it_is_hopeless_or_endless(make, komi, passes):
+    """Under friendly pass rules the side that is behind may play on after a pass, but not for ever."""
     player = position(make(PlayOptions(visits=400, seconds=0.0, resign_below=-1.0), komi=komi), IN_ATARI, WHITE)
     color = WHITE
     for _ in range(passes):
         player.play(color, PASS)
         color = other(color)
     assert color == BLACK
-    assert (player.genmove(BLACK) == PASS) == ends
+    assert player.genmove(BLACK) == PASS
+
+
+def test_the_side_that_is_behind_keeps_an_open_game_going(make):
+    player = make(PlayOptions(visits=400, seconds=0.0, resign_below=-1.0))
+    scatter(player, 31, BLACK)
+    player.play(WHITE, PASS)
+    assert player.genmove(BLACK) != PASS
 
 
 @pytest.mark.parametrize("rules", ["chinese", "japanese"])

@@ -21,6 +21,8 @@ FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
 DEFAULT = "keima-6x64"
 """The network that plays when nobody has named one"""
+PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
+"""The shipped pattern policies (:mod:`engine.rollout.model`), described in ``patterns.md``"""
 
 
 @dataclass(frozen=True)
@@ -83,3 +85,15 @@ def find(name_or_path: str) -> Path:
         raise ValueError(f"{name_or_path!r} cannot be looked up ({error})") from error
     known = ", ".join(shipped) or "none"
     raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}")
+
+
+def find_patterns(name_or_path: str) -> Path:
+    """File of a pattern policy: ``rollout`` and ``tree`` are the shipped ones, anything else is a path.
+
+    Raises:
+        ValueError: no such file; one clear line.
+    """
+    path = PATTERNS.get(name_or_path) or Path(name_or_path).expanduser()
+    if not path.is_file():
+        raise ValueError(f"unknown pattern policy {name_or_path!r}: no such file, and shipped are rollout and tree")
+    return path

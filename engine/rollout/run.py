@@ -6,7 +6,17 @@ none. Start at :func:`play_out`.
 
 import numpy as np
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, SIZE, STRIDE, copy_board, play
+from engine.go.board import (
+    CAPTURED_BLACK,
+    CAPTURED_WHITE,
+    KO_COLOR,
+    KO_POINT,
+    N_EMPTY,
+    SIZE,
+    STRIDE,
+    copy_board,
+    play,
+)
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, point_at
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.random import next_below
@@ -64,8 +74,14 @@ def random_move(board, color, state):
     return PASS
 
 
+@inlined_kernel
+def stones_lost_black(board):
+    """Black stones lost so far less White's."""
+    return board.meta[CAPTURED_BLACK] - board.meta[CAPTURED_WHITE]
+
+
 @kernel
-def play_out(board, color, state, move_limit):
+def play_out(board, color, state, move_limit, mercy=0):
     """Play random moves on the board until both players have passed in turn.
 
     Args:
@@ -73,15 +89,18 @@ def play_out(board, color, state, move_limit):
         color: who moves first.
         state: uint64[4], the caller's random state.
         move_limit: moves, passes included, after which the game is broken off; cycles make endless games possible.
+        mercy: the game is broken off, too, when one side has lost more than so many stones more; 0 = never.
     Returns:
         int: moves played, passes included.
     """
-    passes = 0
+    passes, lost_before = 0, stones_lost_black(board)
     for move in range(move_limit):
         point = random_move(board, color, state)
-        play(board, point, color)
+        captured = play(board, point, color)
         passes = passes + 1 if point == PASS else 0
         if passes == 2:
+            return move + 1
+        if captured > 0 and mercy > 0 and abs(stones_lost_black(board) - lost_before) > mercy:
             return move + 1
         color = 3 - color
     return move_limit

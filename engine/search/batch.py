@@ -30,6 +30,8 @@ class Batch(NamedTuple):
     """int32[K]: the node at its end"""
     kind: np.ndarray
     """uint8[K]: NEW, KNOWN, FINISHED or UNSETTLED"""
+    captured: np.ndarray
+    """int16[K]: stones that the last move of the path captured"""
     request_row: np.ndarray
     """int32[K]: row of the evaluation request, -1 if none was needed"""
     key: np.ndarray
@@ -60,6 +62,7 @@ def new_batch(size: int, capacity: int) -> Batch:
         np.zeros(k, np.int32),
         np.zeros(k, np.int32),
         np.zeros(k, np.uint8),
+        np.zeros(k, np.int16),
         np.zeros(k, np.int32),
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint8),

@@ -19,28 +19,35 @@ from engine.features.keima import white_komi
 from engine.features.symmetry import turn
 from engine.go.board import SIZE, STRIDE, is_eye, new_board
 from engine.go.geometry import BLACK, PASS, index_of, point_of
-from engine.go.position import PASSES, TO_MOVE, Position, copy_position, is_legal_move, play_move
+from engine.go.position import N_MOVES, PASSES, TO_MOVE, Position, copy_position, is_legal_move, play_move
 from engine.go.rules import SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, score_with_dead
 from engine.inference.cache import insert, probe
 from engine.jit import kernel
+from engine.rollout.patterns import all_states
+from engine.rollout.policy import play_out_by_policy
 from engine.rollout.random import next_below
+from engine.rollout.replies import remember
 from engine.rollout.run import area_lead_black, average_ownership, play_out
+from engine.rollout.softmax import consider, weigh
 from engine.search.batch import FINISHED, NEW, UNSETTLED, Batch
 from engine.search.tree import pack_candidate
 
 SETTLING_ROLLOUTS = 32
 """Rollouts that decide which stones are dead at the end of a game under territory scoring."""
+UNCONSIDERED = -9.0
+"""Logit of the pass and of moves that the tree policy does not consider"""
 
 
 @kernel
 def replay(root, position, batch, i):
-    """Make ``position`` the one at leaf i."""
+    """Make ``position`` the one at leaf i; returns the stones that the last move captured, 0 at the root."""
     copy_position(position, root)
-    color = root.meta[TO_MOVE]
+    color, captured = root.meta[TO_MOVE], 0
     for d in range(batch.depth[i]):
-        play_move(position, batch.move[i, d], color)
+        captured = play_move(position, batch.move[i, d], color)
         color = 3 - color
+    return captured
 
 
 @kernel
@@ -85,7 +92,7 @@ def _sign(lead):
 @kernel
 def _open_leaf(root, position, batch, i):
     """Replay leaf i and list its moves; a finished game is settled instead and False returned."""
-    replay(root, position, batch, i)
+    batch.captured[i] = replay(root, position, batch, i)
     if batch.depth[i] > 0 and position.meta[PASSES] >= 2:
         if position.rules[SCORING] == SCORING_TERRITORY:
             batch.kind[i] = UNSETTLED
@@ -117,6 +124,35 @@ def prepare(root, position, batch, count):
     for i in range(count):
         if batch.kind[i] == NEW:
             _open_leaf(root, position, batch, i)
+
+
+@kernel
+def prepare_by_patterns(root, position, batch, count, moves, numbers, theta):
+    """Open the new leaves of a batch and write the tree policy's logits for their moves.
+
+    The pass, and moves that the policy does not consider (own eyes filled to save a chain), get little.
+
+    Args:
+        root, position: as for :func:`prepare`.
+        moves: :class:`engine.rollout.softmax.Candidates`, the worker's own.
+        numbers, theta: of the tree policy.
+    """
+    size = root.board.meta[SIZE]
+    for i in range(count):
+        if batch.kind[i] != NEW or not _open_leaf(root, position, batch, i):
+            continue
+        all_states(position.board, moves.cell)
+        played = position.meta[N_MOVES]
+        moves.last[0] = position.moves[played - 1] if played > 0 else PASS
+        moves.last[1] = position.moves[played - 2] if played > 1 else PASS
+        moves.last[2] = batch.captured[i]
+        considered = consider(moves, position.board, numbers, position.meta[TO_MOVE])
+        for index in range(size * size + 1):
+            batch.logits[i, index] = UNCONSIDERED
+        if considered > 0:
+            weigh(moves, considered, theta)
+            for j in range(considered):
+                batch.logits[i, index_of(moves.point[j], size)] = max(UNCONSIDERED, math.log(moves.chance[j]))
 
 
 @kernel
@@ -156,8 +192,57 @@ def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch
 
 
 @kernel
-def roll_out(root, position, batch, count, state, gives_score):
-    """Play every new leaf of a batch out once; writes ``rollout`` and perhaps ``score``.
+def _begin_rollout(position):
+    """What the result of a rollout starts from."""
+    return -white_komi(position) if position.rules[SCORING] == SCORING_TERRITORY else 0.0
+
+
+@kernel
+def _end_rollout(position, batch, i, color, lead, gives_score):
+    """Write the result of the rollout of leaf i, now played out; ``lead`` is from :func:`_begin_rollout`."""
+    territory = position.rules[SCORING] == SCORING_TERRITORY
+    lead += area_lead_black(position.board) if territory else final_score_black(position)
+    if color != BLACK:
+        lead = -lead
+    batch.rollout[i] = _sign(lead)
+    if gives_score:
+        batch.score[i] = lead
+
+
+@kernel
+def roll_out_by_policy(
+    root, position, batch, count, state, gives_score, mercy, weights, tables, replies, reply_chance, cell
+):
+    """Play every new leaf of a batch out by the rollout policy; see :func:`roll_out`.
+
+    On the way to the leaf, moves that the tree's policy thinks the most probable are remembered as replies.
+
+    Args:
+        weights, tables, replies, reply_chance: as for :func:`engine.rollout.policy.play_out_by_policy`.
+        cell: uint8[L], overwritten.
+    """
+    for i in range(count):
+        if batch.kind[i] != NEW:
+            continue
+        copy_position(position, root)
+        board, captured = position.board, 0
+        for d in range(batch.depth[i]):
+            color, move, played = position.meta[TO_MOVE], np.int64(batch.move[i, d]), position.meta[N_MOVES]
+            if reply_chance > 0.0 and batch.slot[i, d] == 0 and played > 0:
+                all_states(board, cell)
+                remember(replies, board, cell, np.int64(position.moves[played - 1]), color, move)
+            captured = play_move(position, move, color)
+        color, played = position.meta[TO_MOVE], position.meta[N_MOVES]
+        last = np.int64(position.moves[played - 1]) if played > 0 else PASS
+        lead = _begin_rollout(position)
+        limit = 3 * board.meta[SIZE] * board.meta[SIZE]
+        play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, limit, mercy)
+        _end_rollout(position, batch, i, color, lead, gives_score)
+
+
+@kernel
+def roll_out(root, position, batch, count, state, gives_score, mercy):
+    """Play every new leaf of a batch out once by uniformly random moves; writes ``rollout`` and perhaps ``score``.
 
     Under territory scoring the area of the played-out board is counted, less what area gains over territory up to
     the leaf; from there on both sides play alike.
@@ -166,21 +251,16 @@ def roll_out(root, position, batch, count, state, gives_score):
         root, position: as for :func:`prepare`.
         state: uint64[4], the worker's random state.
         gives_score: write ``score``; otherwise it is left to the network.
+        mercy: as for :func:`engine.rollout.run.play_out`.
     """
     for i in range(count):
         if batch.kind[i] != NEW:
             continue
         replay(root, position, batch, i)
         board, color = position.board, position.meta[TO_MOVE]
-        territory = position.rules[SCORING] == SCORING_TERRITORY
-        lead = -white_komi(position) if territory else 0.0
-        play_out(board, color, state, 3 * board.meta[SIZE] * board.meta[SIZE])
-        lead += area_lead_black(board) if territory else final_score_black(position)
-        if color != BLACK:
-            lead = -lead
-        batch.rollout[i] = _sign(lead)
-        if gives_score:
-            batch.score[i] = lead
+        lead = _begin_rollout(position)
+        play_out(board, color, state, 3 * board.meta[SIZE] * board.meta[SIZE], mercy)
+        _end_rollout(position, batch, i, color, lead, gives_score)
 
 
 @kernel

@@ -19,6 +19,7 @@ from engine.go.board import SIZE, new_board
 from engine.go.geometry import BLACK, cell_count, other
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
 from engine.inference.server import InferenceServer, core_count
+from engine.rollout.model import Patterns
 from engine.rollout.random import seed_state
 from engine.rollout.run import average_ownership
 from engine.search.kernels import Tuning, node_value
@@ -69,15 +70,22 @@ def worker_count(options: SearchOptions, server: InferenceServer | None) -> int:
 class Search:
     """See the module's text. The network, if there is one, belongs to the server; the search only uses it."""
 
-    def __init__(self, options: SearchOptions, server: InferenceServer | None, encoder: Encoder | None):
+    def __init__(
+        self,
+        options: SearchOptions,
+        server: InferenceServer | None,
+        encoder: Encoder | None,
+        patterns: Patterns | None = None,
+    ):
         """Make a search without a position; :meth:`set_position` comes next.
 
         Args:
-            server: evaluates positions; None = no network: equal priors and rollouts alone, on any board.
+            server: evaluates positions; None = no network: rollouts alone, on any board.
             encoder: the one that ``server.spec.encoder`` names; None without a server.
+            patterns: policies for rollouts and, without a network, for priors; None = both uniform.
         """
-        # Equal priors say nothing against a move, so without a network none is valued below its parent.
-        fpu_reduction = options.fpu_reduction if server else 0.0
+        # Equal priors say nothing against a move: then none is valued below its parent.
+        fpu_reduction = options.fpu_reduction if server or patterns else 0.0
         tuning = Tuning(options.c_puct, fpu_reduction, options.rollout_weight, options.virtual_loss)
         size = server.spec.min_size if server else 9
         self._shared = Shared(
@@ -89,6 +97,9 @@ class Search:
             limit_bytes=(options.memory - (cache_mib(options) if server else 0)) << 20,
             server=server,
             encoder=encoder,
+            patterns=patterns,
+            reply_chance=options.reply_chance,
+            mercy=options.mercy,
             n_workers=worker_count(options, server),
             root=new_position(size, 1),
             allowed=np.ones(cell_count(size), np.uint8),

@@ -28,13 +28,19 @@ from engine.go.board import SIZE
 from engine.go.position import N_MOVES, Position, new_position
 from engine.inference.server import InferenceServer
 from engine.inference.slots import State
+from engine.rollout.model import Patterns
+from engine.rollout.policy import new_weights
 from engine.rollout.random import seed_state
+from engine.rollout.replies import new_replies
+from engine.rollout.softmax import new_candidates
 from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
 from engine.search.evaluate import (
     prepare,
+    prepare_by_patterns,
     prepare_for_network,
     rank_moves,
     roll_out,
+    roll_out_by_policy,
     settle_territory,
     shuffle_moves,
     take_results,
@@ -67,6 +73,10 @@ class Shared:
     """memory of the tree"""
     server: InferenceServer | None
     encoder: Encoder | None
+    patterns: Patterns | None
+    """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
+    reply_chance: float
+    mercy: float
     n_workers: int
     root: Position
     allowed: np.ndarray
@@ -146,11 +156,15 @@ class Worker:
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
         self._position = new_position(self._size, MAX_DEPTH)
+        self._mercy = round(shared.mercy * self._size**2)
+        self._candidates = new_candidates(self._size)
+        self._weights = new_weights(self._size)
         self.restart()
 
     def restart(self) -> None:
         """Begin the random numbers anew, for a tree that begins anew."""
         self._random = seed_state(self._shared.seed, self._index)
+        self._replies = new_replies()
 
     def make_room(self) -> None:
         """See to it that the worker's position can hold the root's game and a path."""
@@ -188,7 +202,7 @@ class Worker:
 
     def _start(self) -> _Outcome:
         """Steps 1 to 5 for one batch."""
-        shared, server = self._shared, self._shared.server
+        shared = self._shared
         flight = self._idle[0]
         batch = flight.batch
         with shared.changed:
@@ -206,16 +220,22 @@ class Worker:
                 return _Outcome.COLLIDED if refused or meta[IN_FLIGHT] > 0 else _Outcome.STOPPED
         flight.count = count
         self._flying.append(self._idle.popleft())
-        if server is None:
-            prepare(shared.root, self._position, batch, count)
-        else:
+        self._prepare(flight)
+        if (batch.kind[:count] == UNSETTLED).any():
+            settle_territory(shared.root, self._position, batch, count, self._random)
+        if shared.uses_rollouts:
+            self._roll_out(flight)
+        return _Outcome.STARTED
+
+    def _prepare(self, flight: _Flight) -> None:
+        """Steps 2 to 4."""
+        shared, server, patterns = self._shared, self._shared.server, self._shared.patterns
+        leaves = (shared.root, self._position, flight.batch, flight.count)
+        if server is not None:
             request = flight.request
             request.state = State.FILLING
             request.count = prepare_for_network(
-                shared.root,
-                self._position,
-                batch,
-                count,
+                *leaves,
                 server.cache,
                 shared.encoder.id,
                 self._scratch,
@@ -225,11 +245,21 @@ class Worker:
             )
             if request.count > 0:
                 server.submit(request)
-        if (batch.kind[:count] == UNSETTLED).any():
-            settle_territory(shared.root, self._position, batch, count, self._random)
-        if shared.uses_rollouts:
-            roll_out(shared.root, self._position, batch, count, self._random, not shared.network_scores)
-        return _Outcome.STARTED
+        elif patterns is not None:
+            prepare_by_patterns(*leaves, self._candidates, patterns.numbers, patterns.theta)
+        else:
+            prepare(*leaves)
+
+    def _roll_out(self, flight: _Flight) -> None:
+        """Step 5."""
+        shared, patterns = self._shared, self._shared.patterns
+        leaves = (shared.root, self._position, flight.batch, flight.count)
+        game = (self._random, not shared.network_scores, self._mercy)
+        if patterns is None:
+            roll_out(*leaves, *game)
+        else:
+            policy = (self._weights, patterns.tables, self._replies, shared.reply_chance)
+            roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
     def _batch_size(self) -> int:
         """Leaves to select now; 0 = stop. Threads: the lock is held."""
@@ -251,17 +281,18 @@ class Worker:
         shared, server = self._shared, self._shared.server
         flight = self._flying[0]
         batch, count, request = flight.batch, flight.count, flight.request
-        if server is None:
-            shuffle_moves(batch, count, self._random)
-        else:
+        if server is not None:
             if request.count > 0:
                 server.wait(request)
                 if request.cancelled:
                     self._release(self._flying.popleft())
                     return
-                outputs = (request.policy, request.value, request.score)
-                take_results(batch, count, self._size, *outputs, shared.network_scores, server.cache)
-                request.state = State.FREE
+            outputs = (request.policy, request.value, request.score)
+            take_results(batch, count, self._size, *outputs, shared.network_scores, server.cache)
+            request.state = State.FREE
+        if server is None and shared.patterns is None:
+            shuffle_moves(batch, count, self._random)
+        else:
             rank_moves(batch, count, self._size, shared.policy_temperature)
         with shared.changed:
             room = int(batch.n_candidates[:count].sum()) + count

@@ -1,4 +1,7 @@
-"""``keima train`` and ``keima evaluate``: from files on disk to a trained network and its figures."""
+"""``keima train`` and ``keima evaluate``: from files on disk to a trained network and its figures.
+
+The pattern policies' subcommands are in :mod:`engine.train.pattern_commands`.
+"""
 
 import json
 from dataclasses import fields
@@ -15,6 +18,7 @@ from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.train.dataset import Mixture
 from engine.train.metrics import label_figures, policy_figures
+from engine.train.pattern_commands import KINDS, evaluate_command, train_command
 from engine.train.records import read_games, read_labels
 from engine.train.trainer import Trainer
 
@@ -130,3 +134,8 @@ def policy(network: Path, data: Path, positions: int, labels: Path | None, devic
     else:
         for name, value in figures.items():
             click.echo(f"{name:20} {value:.4f}" if isinstance(value, float) else f"{name:20} {value}")
+
+
+for _kind in KINDS:
+    train.add_command(train_command(_kind))
+    evaluate.add_command(evaluate_command(_kind))

@@ -12,6 +12,7 @@ none), ``value`` and ``lead`` float16[R] for Black, ``ownership`` int8 in tenths
 
 import io
 import lzma
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,7 +83,7 @@ def _arrays(path: Path, kind: str, needed: set[str]) -> dict[str, np.ndarray]:
         with lzma.open(path) as file:
             archive = np.load(io.BytesIO(file.read()), allow_pickle=False)
             arrays = {name: archive[name] for name in archive.files}
-    except (OSError, lzma.LZMAError, ValueError, EOFError, AttributeError) as error:
+    except (OSError, lzma.LZMAError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: not a readable .npz.xz shard ({error})") from error
     if missing := needed - arrays.keys():
         raise ValueError(f"{path}: not a shard of {kind}, it lacks {', '.join(sorted(missing))}")

@@ -1,0 +1,96 @@
+"""The form of every bench: one JSON line a figure on standard output, each the median of repetitions.
+
+``{"name": "uniform/19/1", "value": 17800, "unit": "rollouts/s"}``
+
+Progress goes to standard error, so that the output of a bench can be piped as it is.
+"""
+
+import json
+import math
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import click
+
+DIGITS = 4
+"""Figures are told to so many significant digits; repetitions differ by more."""
+SLICES = 20
+"""A repetition asks the clock about so many times, so that it ends on time and Python costs nothing."""
+
+Work = Callable[[int], int]
+"""Does something so many times; returns how many smaller steps it took"""
+
+
+class Sample(NamedTuple):
+    """One repetition, all threads together."""
+
+    items_per_s: float
+    steps_per_s: float
+
+
+def sample(works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
+    """Repetitions of some work, each thread doing its own for an equal part of the time.
+
+    Each thread counts what it has done until its own end, so that nobody's waiting is measured. What has to be compiled
+    is compiled before the first clock is read.
+
+    Args:
+        works: one a thread; they must release the GIL to run side by side.
+        seconds: time in all.
+        repeats: parts to cut it into.
+    """
+    for work in works:
+        work(1)
+    part_s = seconds / repeats
+    count = _items_in(works[0], part_s / SLICES)
+    return [_repetition(works, part_s, count) for _ in range(repeats)]
+
+
+def _items_in(work: Work, seconds: float) -> int:
+    """A number of items, a power of two, that takes about so long or a little longer."""
+    count = 1
+    while True:
+        start = time.perf_counter()
+        work(count)
+        if time.perf_counter() - start >= seconds:
+            return count
+        count *= 2
+
+
+def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
+    """One repetition, so many items between looks at the clock."""
+    rates: list[Sample] = []
+    barrier = threading.Barrier(len(works))
+
+    def run(work: Work) -> None:
+        items, steps = 0, 0
+        barrier.wait()
+        start = time.perf_counter()
+        while (spent := time.perf_counter() - start) < seconds or items == 0:
+            steps += work(count)
+            items += count
+        rates.append(Sample(items / spent, steps / spent))
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works[1:]]
+    for thread in threads:
+        thread.start()
+    run(works[0])
+    for thread in threads:
+        thread.join()
+    return Sample(sum(rate.items_per_s for rate in rates), sum(rate.steps_per_s for rate in rates))
+
+
+def print_figure(name: str, values: Iterable[float], unit: str) -> None:
+    """Print the median of repetitions."""
+    click.echo(json.dumps({"name": name, "value": rounded(statistics.median(values)), "unit": unit}))
+
+
+def rounded(value: float) -> float | int:
+    """A value to DIGITS significant digits, whole where those are before the point."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    digits = DIGITS - 1 - math.floor(math.log10(abs(value)))
+    return round(value, digits) if digits > 0 else round(value)

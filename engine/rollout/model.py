@@ -1,0 +1,140 @@
+"""A pattern policy on disk and ready for use: vocabulary, weights, and the tables that rollouts play from.
+
+File: a NumPy ``.npz``, compressed: the arrays of :class:`engine.rollout.vocabulary.Vocabulary` as differences,
+``theta`` float16[weights], and ``header``, UTF-8 bytes of a JSON object with ``format``, ``kind`` ("rollout" or "tree")
+and the record of the training.
+"""
+
+import functools
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.rollout.policy import FACTOR_BITS, Tables
+from engine.rollout.vocabulary import (
+    CORNER_NEIGHBOUR,
+    EDGE_NEIGHBOUR,
+    N_CELLS,
+    RESPONSE,
+    SAVE,
+    Numbers,
+    Vocabulary,
+    unfold,
+)
+
+FORMAT = "keima-patterns-1"
+LARGEST = 1 << 24
+"""Static weights are scaled so that the median of the patterns seen weighs STATIC_UNIT, and cut off here."""
+STATIC_UNIT = 1 << 12
+
+
+class PatternModel(NamedTuple):
+    """A learnt pattern policy."""
+
+    words: Vocabulary
+    theta: np.ndarray
+    """float32[weights], see :class:`engine.rollout.vocabulary.Vocabulary`"""
+    record: dict[str, Any]
+    """how it was trained"""
+
+    @property
+    def kind(self) -> str:
+        """``tree`` or ``rollout``."""
+        return "tree" if self.words.is_tree else "rollout"
+
+
+def save_patterns(path: Path, model: PatternModel) -> None:
+    """Write a model file, whole or not at all."""
+    header = json.dumps({"format": FORMAT, "kind": model.kind, "record": model.record}).encode()
+    arrays = {name: np.diff(words, prepend=0) for name, words in model.words._asdict().items()}
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        np.savez_compressed(
+            file, header=np.frombuffer(header, np.uint8), theta=model.theta.astype(np.float16), **arrays
+        )
+    part.replace(path)
+
+
+def load_patterns(path: Path) -> PatternModel:
+    """Read a model file.
+
+    Raises:
+        ValueError: unreadable, damaged or of another format; one line naming the file.
+    """
+    try:
+        archive = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        header = json.loads(archive["header"].tobytes())
+        if header["format"] != FORMAT:
+            raise ValueError(f"format {header['format']!r}, expected {FORMAT!r}")
+        words = Vocabulary(*(np.cumsum(archive[name], dtype=np.int64) for name in Vocabulary._fields))
+        theta, record = archive["theta"].astype(np.float32), header["record"]
+    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: not a readable pattern policy ({error})") from error
+    if (
+        any(array.ndim != 1 for array in (*words, theta))
+        or len(theta) != words.starts[-1]
+        or not np.isfinite(theta).all()
+    ):
+        raise ValueError(f"{path}: not a readable pattern policy (weights do not fit its patterns)")
+    return PatternModel(words, theta, record)
+
+
+class Patterns(NamedTuple):
+    """Both policies ready for use by a search."""
+
+    tables: Tables
+    numbers: Numbers
+    """of the tree policy"""
+    theta: np.ndarray
+    """float32[weights], of the tree policy"""
+
+
+@functools.cache
+def load_both(rollout: Path, tree: Path) -> Patterns:
+    """Read the two policies of a search; nobody writes into them, so all searches of a process share them.
+
+    Raises:
+        ValueError: a file cannot be used; one line naming it.
+    """
+    models = []
+    for path, kind in ((rollout, "rollout"), (tree, "tree")):
+        model = load_patterns(path)
+        if model.kind != kind:
+            raise ValueError(f"{path}: a {model.kind} policy, expected a {kind} policy")
+        models.append(model)
+    fast, full = models
+    numbers = unfold(fast.words)
+    return Patterns(rollout_tables(fast, numbers), unfold(full.words, (fast.words, numbers)), full.theta)
+
+
+def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Tables:
+    """Weights and factors of a rollout policy as whole numbers."""
+    numbers = numbers or unfold(model.words)
+    padded = np.append(model.theta, np.float32(0.0)).astype(np.float64)  # Place -1 reads the 0.
+    scores = padded[numbers.square_places].sum(axis=1)
+    static = np.clip(np.rint(STATIC_UNIT * np.exp(scores - np.median(scores[1:]))), 1, LARGEST)
+    static[0] = 0
+    single = padded[numbers.single : -1]
+    near = np.array([single[_NEAR[cell]] if cell in _NEAR else 0.0 for cell in range(N_CELLS)])
+    answer = near + padded[numbers.answer] + np.where(numbers.answer >= 0, single[RESPONSE], 0.0)
+    return Tables(
+        numbers.square,
+        static.astype(np.int32),
+        numbers.context_key,
+        numbers.context_row,
+        _factors(answer),
+        _factors(padded[numbers.nakade]),
+        _factors(single[SAVE : SAVE + 1]),
+    )
+
+
+_NEAR = {cell: CORNER_NEIGHBOUR if cell in (0, 2, 5, 7) else EDGE_NEIGHBOUR for cell in range(8)}
+
+
+def _factors(scores: np.ndarray) -> np.ndarray:
+    """Scores as factors, int32 in units of ``2**-FACTOR_BITS``."""
+    return np.rint(np.exp(np.minimum(scores, 10.0)) * (1 << FACTOR_BITS)).astype(np.int32)

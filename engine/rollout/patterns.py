@@ -1,0 +1,178 @@
+"""What the rollout and tree policies see around a point: 3x3 and diamond patterns as integers.
+
+Every cell has a three-bit *state*, colour and liberties of its chain together::
+
+    0 empty    1 2 3 black with 1, 2, 3 or more liberties    4 border    5 6 7 white likewise
+
+so that two patterns differ by their colours exactly in the third bits of their stones, and :func:`swap_colors` is
+three operations on a whole code. A 3x3 *code* joins the states of the eight neighbours (24 bits), a diamond's those of
+the twelve points at Manhattan distance 1 and 2 (36 bits). Patterns are learnt *folded*: a code and its images under the
+eight symmetries of the board share their weights, and the side to move is always black.
+
+Source: AlphaGo, Methods, "Rollout policy", and Extended Data Table 4: "colour and liberty count (1, 2, >= 3) for each
+adjacent intersection".
+"""
+
+import numpy as np
+
+from engine.go.geometry import BLACK, BORDER, EMPTY
+from engine.jit import inlined_kernel, kernel
+
+NO_STONE, OWN_ATARI, OWN_TWO, OWN_MORE, OUTSIDE, ENEMY_ATARI = range(6)
+"""Cell states by the names they have when the side to move is black; ENEMY_ATARI + 1 and + 2 have more liberties."""
+STATE_BITS = 3
+CODE_BITS = 24
+N_CODES = 1 << CODE_BITS
+THIRD_BITS = 0o444444444444
+"""The third bit of every state of a code"""
+
+LOWEST_BITS = 0o11111111
+"""The lowest bit of every state of a 3x3 code"""
+LOWEST_ADJACENT = 0o01011010
+"""The same for the four adjacent cells"""
+
+SQUARE = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
+"""Row and column offsets of the eight neighbours, in the order of a 3x3 code"""
+DIAMOND = (*SQUARE, (-2, 0), (0, -2), (0, 2), (2, 0))
+"""The same for a diamond code: the eight neighbours first"""
+ADJACENT = (1, 3, 4, 6)
+"""Which of them share an edge with the centre"""
+
+
+def images(offsets: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """int64[8, n]: under each symmetry of the board, the place in ``offsets`` where each of them comes from."""
+    found = []
+    for flip_row in (1, -1):
+        for flip_column in (1, -1):
+            for swap in (False, True):
+                turned = [(flip_row * row, flip_column * column) for row, column in offsets]
+                found.append([offsets.index(cell[::-1] if swap else cell) for cell in turned])
+    return np.array(found, np.int64)
+
+
+SQUARE_IMAGES = images(SQUARE)
+DIAMOND_IMAGES = images(DIAMOND)
+
+
+def turned(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Codes under one symmetry: one row of ``SQUARE_IMAGES`` or ``DIAMOND_IMAGES``. Bits above the cells stay."""
+    cells = STATE_BITS * len(places)
+    result = (codes >> cells) << cells
+    for to, of in enumerate(places.tolist()):
+        result |= ((codes >> (STATE_BITS * of)) & 7) << (STATE_BITS * to)
+    return result
+
+
+def folded(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
+    """The smallest image of each code: one name for all that are the same up to symmetry."""
+    return np.min([turned(codes, places) for places in tables], axis=0)
+
+
+@inlined_kernel
+def state_of(board, point):
+    """State of a cell, computed from the board."""
+    color = board.color[point]
+    if color == EMPTY:
+        return 0
+    if color == BORDER:
+        return OUTSIDE
+    return min(board.libs[board.head[point]], 3) + (0 if color == BLACK else OUTSIDE)
+
+
+@inlined_kernel
+def square_code(cell, point, stride):
+    """3x3 code around a point.
+
+    Args:
+        cell: uint8[L], the state of every cell.
+        stride: of the board.
+    """
+    up, down = point - stride, point + stride
+    code = np.int64(cell[up - 1]) | (np.int64(cell[up]) << 3) | (np.int64(cell[up + 1]) << 6)
+    code |= (np.int64(cell[point - 1]) << 9) | (np.int64(cell[point + 1]) << 12)
+    return code | (np.int64(cell[down - 1]) << 15) | (np.int64(cell[down]) << 18) | (np.int64(cell[down + 1]) << 21)
+
+
+@inlined_kernel
+def beyond(cell, point, step):
+    """State of the cell two steps away; the array has one border cell only, so what lies behind it is border too."""
+    return np.int64(cell[point + 2 * step]) if cell[point + step] != OUTSIDE else np.int64(OUTSIDE)
+
+
+@inlined_kernel
+def diamond_code(cell, point, stride):
+    """Diamond code around a point; arguments as for :func:`square_code`."""
+    code = square_code(cell, point, stride)
+    code |= (beyond(cell, point, -stride) << 24) | (beyond(cell, point, -1) << 27)
+    return code | (beyond(cell, point, 1) << 30) | (beyond(cell, point, stride) << 33)
+
+
+@inlined_kernel
+def swap_colors(code):
+    """The code with black and white exchanged."""
+    return code ^ (((code | (code << 1)) << 1) & THIRD_BITS)
+
+
+@inlined_kernel
+def for_mover(code, color):
+    """The code as the colour sees it: its own stones black."""
+    return code if color == BLACK else swap_colors(code)
+
+
+@kernel
+def is_sensible_code(code):
+    """Whether a move in the middle of a 3x3 code is legal, ko apart, and fills no own single-point eye.
+
+    The same as :func:`engine.rollout.run.is_sensible`, which looks at the board.
+    """
+    own_or_border, capture, safe = 0, False, False
+    for i in ADJACENT:
+        state = (code >> (STATE_BITS * i)) & 7
+        if state == NO_STONE:
+            return True
+        own_or_border += state <= OUTSIDE
+        capture |= state == ENEMY_ATARI
+        safe |= state in (OWN_TWO, OWN_MORE)
+    if not (capture or safe):
+        return False
+    if own_or_border < 4:
+        return True
+    held, edge = 0, 0
+    for i in (0, 2, 5, 7):
+        state = (code >> (STATE_BITS * i)) & 7
+        held += state > OUTSIDE
+        edge |= state == OUTSIDE
+    return held + edge >= 2
+
+
+@kernel
+def is_rescue(code):
+    """Whether a move in the middle saves a chain from atari, as far as the 3x3 code shows.
+
+    An own neighbour is in atari, and the stone joins it to two liberties or more: empty neighbours, captured ones, and
+    what an own neighbour with two liberties (one more) or three (two more) brings.
+    """
+    if not code & ~(code >> 1) & ~(code >> 2) & LOWEST_ADJACENT:
+        return False
+    liberties, joined = 0, 0
+    for i in ADJACENT:
+        state = (code >> (STATE_BITS * i)) & 7
+        liberties += state in (NO_STONE, ENEMY_ATARI)
+        if state in (OWN_TWO, OWN_MORE):
+            joined = max(joined, state - 1)
+    return liberties + joined >= 2
+
+
+@inlined_kernel
+def coarse_code(code):
+    """The 3x3 code with every liberty class but atari beside the centre raised to the highest: what rare ones share."""
+    stones = (code | (code >> 1)) & LOWEST_BITS
+    atari = stones & code & ~(code >> 1) & LOWEST_ADJACENT
+    return (code & 0o44444444) | stones | ((stones & ~atari) << 1)
+
+
+@kernel
+def all_states(board, cell):
+    """Write the state of every cell of a board."""
+    for point in range(len(cell)):
+        cell[point] = state_of(board, point)

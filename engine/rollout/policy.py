@@ -1,0 +1,395 @@
+"""The rollout policy: a softmax over local patterns whose weights follow the board move by move.
+
+Each empty point has a *static* weight for each colour, the exponential of everything its 3x3 code says (pattern and
+save-atari), held in :class:`Weights` together with sums over blocks of points. After a move only the points near stones
+whose liberties changed their class are looked up again (:func:`follow`). The *answers*, points that the last move makes
+special, carry factors on top (:func:`list_answers`): response pattern and neighbour, nakade, and captures that
+save a chain the last move put into atari. :func:`draw` samples exactly from the product.
+
+Weights are whole numbers, so sums kept by adding differences equal sums computed afresh. A point that is illegal or an
+own eye weighs 0; simple ko is looked at when drawing.
+
+Source: AlphaGo, Methods, "Rollout policy"; Extended Data Table 4.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, STRIDE, play
+from engine.go.geometry import BLACK, EMPTY, PASS, cell_count
+from engine.jit import inlined_kernel, kernel
+from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern
+from engine.rollout.patterns import all_states, beyond, for_mover, is_rescue, square_code, swap_colors
+from engine.rollout.random import next_unit
+from engine.rollout.replies import recall
+from engine.rollout.run import stones_lost_black
+from engine.rollout.vocabulary import find_row
+
+BLOCK_BITS = 4
+"""Points of a block of sums: 16. Drawing scans the sums, then one block: 27 and 16 steps at most on 19x19."""
+MOST_ANSWERS = 64
+FACTOR_BITS = 8
+"""Factors are in units of 1/256."""
+
+
+class Tables(NamedTuple):
+    """A rollout policy ready to play: weights by code. See :mod:`engine.rollout.model` for how they are made."""
+
+    square: np.ndarray
+    """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
+    static: np.ndarray
+    """int32[numbers]: weight; 0 for number 0"""
+    context_key: np.ndarray
+    """int64[H]: contexts, see :func:`engine.rollout.vocabulary.find_row`"""
+    context_row: np.ndarray
+    """int32[H]: row of ``answer``"""
+    answer: np.ndarray
+    """int32[R, 12]: factors of the cells of the diamond around the last move; row 0 for contexts not in the table"""
+    nakade: np.ndarray
+    """int32[8192]: factors, see :func:`engine.rollout.answers.nakade_pattern`"""
+    save: np.ndarray
+    """int32[1]: factor of a capture that saves a chain"""
+
+
+class Weights(NamedTuple):
+    """The static weights of one position; L = ``cell_count(size)``. Colours are columns: Black 0, White 1."""
+
+    cell: np.ndarray
+    """uint8[L]: state of every cell (:mod:`engine.rollout.patterns`)"""
+    weight: np.ndarray
+    """int32[L, 2]"""
+    block: np.ndarray
+    """int64[blocks, 2]: sums over 16 cells"""
+    total: np.ndarray
+    """int64[2]"""
+    dirty: np.ndarray
+    """int16[2 * L]: points to look up again"""
+    stamp: np.ndarray
+    """int32[L]: the last look-up that a point is listed for"""
+    answer: np.ndarray
+    """int16[MOST_ANSWERS]: points with factors, each once"""
+    factor: np.ndarray
+    """int64[L]: their factors, valid where ``answer_stamp`` is current"""
+    boosted: np.ndarray
+    """int64[MOST_ANSWERS]: their weights times factors"""
+    answer_stamp: np.ndarray
+    """int32[L]"""
+    saver: np.ndarray
+    """int16[MOST_SAVERS]: captures that save a chain"""
+    clock: np.ndarray
+    """int32[2]: current stamps of look-ups and answers"""
+
+
+def new_weights(size: int) -> Weights:
+    """Memory for boards of one size."""
+    cells = int(cell_count(size))
+    return Weights(
+        np.zeros(cells, np.uint8),
+        np.zeros((cells, 2), np.int32),
+        np.zeros(((cells >> BLOCK_BITS) + 1, 2), np.int64),
+        np.zeros(2, np.int64),
+        np.zeros(2 * cells, np.int16),
+        np.zeros(cells, np.int32),
+        np.zeros(MOST_ANSWERS, np.int16),
+        np.zeros(cells, np.int64),
+        np.zeros(MOST_ANSWERS, np.int64),
+        np.zeros(cells, np.int32),
+        np.zeros(MOST_SAVERS, np.int16),
+        np.zeros(2, np.int32),
+    )
+
+
+@kernel
+def begin(weights, board, tables):
+    """Compute the weights of a position from nothing."""
+    all_states(board, weights.cell)
+    weights.clock[0] = 0
+    weights.clock[1] = 0
+    for i in range(len(weights.block)):
+        weights.block[i, 0] = 0
+        weights.block[i, 1] = 0
+    weights.total[0] = 0
+    weights.total[1] = 0
+    for point in range(len(weights.cell)):
+        weights.weight[point, 0] = 0
+        weights.weight[point, 1] = 0
+        weights.stamp[point] = 0
+        weights.answer_stamp[point] = 0
+    for i in range(board.meta[N_EMPTY]):
+        _look_up(weights, tables, np.int64(board.empty[i]), board.meta[STRIDE])
+
+
+@inlined_kernel
+def _set_weight(weights, point, black, white):
+    """Replace both weights of a point."""
+    more_black = black - np.int64(weights.weight[point, 0])
+    more_white = white - np.int64(weights.weight[point, 1])
+    weights.weight[point, 0] = black
+    weights.weight[point, 1] = white
+    block = point >> BLOCK_BITS
+    weights.block[block, 0] += more_black
+    weights.block[block, 1] += more_white
+    weights.total[0] += more_black
+    weights.total[1] += more_white
+
+
+@inlined_kernel
+def _look_up(weights, tables, point, stride):
+    """Bring the weights of an empty point up to date."""
+    code = square_code(weights.cell, point, stride)
+    black = np.int64(tables.static[tables.square[code]])
+    white = np.int64(tables.static[tables.square[swap_colors(code)]])
+    _set_weight(weights, point, black, white)
+
+
+@inlined_kernel
+def _set_state(weights, point, state, stride, count):
+    """Change a cell and list the empty points around it that are not listed yet; returns the length of the list.
+
+    Without branches: whether a neighbour is empty can hardly be foreseen.
+    """
+    cell, stamp, dirty, now = weights.cell, weights.stamp, weights.dirty, weights.clock[0]
+    cell[point] = state
+    for start in (point - stride - 1, point - 1, point + stride - 1):
+        for near in (start, start + 1, start + 2):
+            dirty[count] = near
+            count += (cell[near] == 0) & (stamp[near] != now)
+            stamp[near] = now
+    return count
+
+
+@kernel
+def _set_chain(weights, board, stone, state, stride, count):
+    """Give the chain of a stone its new state where it has another; returns the length of the list of points."""
+    start = stone
+    while True:
+        if weights.cell[stone] != state:
+            count = _set_state(weights, stone, state, stride, count)
+        stone = np.int64(board.next[stone])
+        if stone == start:
+            return count
+
+
+@inlined_kernel
+def _class_of(board, stone, color):
+    """State that a chain should have."""
+    return min(board.libs[board.head[stone]], 3) + 4 * (color - BLACK)
+
+
+@inlined_kernel
+def changed_points(weights, board, point, color, captured):
+    """Bring ``cell`` up to date after a move; lists the empty points whose 3x3 code changed.
+
+    Args:
+        board: after the move.
+        point: where the stone was put; no pass.
+        captured: stones it captured; they are the last of ``board.empty``.
+    Returns:
+        int: points listed in ``weights.dirty``.
+    """
+    stride, cell, colors = board.meta[STRIDE], weights.cell, board.color
+    weights.clock[0] += 1
+    count = 0
+    own = _class_of(board, point, color)
+    merged = False
+    for near in (point - stride, point - 1, point + 1, point + stride):
+        if colors[near] == color:
+            merged |= cell[near] != own
+    for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+        # First all captured stones become empty, so that each of them is listed for its neighbours' sake.
+        cell[board.empty[i]] = EMPTY
+    if merged:
+        count = _set_chain(weights, board, point, own, stride, count)
+    else:
+        count = _set_state(weights, point, own, stride, count)
+    for near in (point - stride, point - 1, point + 1, point + stride):
+        if colors[near] == 3 - color:
+            state = _class_of(board, near, 3 - color)
+            if cell[near] != state:
+                count = _set_chain(weights, board, near, state, stride, count)
+    for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+        freed = np.int64(board.empty[i])
+        count = _set_state(weights, freed, EMPTY, stride, count)
+        for near in (freed - stride, freed - 1, freed + 1, freed + stride):
+            if colors[near] == color:
+                state = _class_of(board, near, color)
+                if cell[near] != state:
+                    count = _set_chain(weights, board, near, state, stride, count)
+    return count
+
+
+@inlined_kernel
+def follow(weights, board, tables, point, color, captured):
+    """Bring the weights up to date after a move; arguments as for :func:`changed_points`."""
+    count = changed_points(weights, board, point, color, captured)
+    _set_weight(weights, point, 0, 0)
+    stride = board.meta[STRIDE]
+    for i in range(count):
+        _look_up(weights, tables, np.int64(weights.dirty[i]), stride)
+
+
+@inlined_kernel
+def _add_answer(weights, count, point, factor):
+    """Multiply a point's factor, listing the point if it is new; returns the number of answers."""
+    if weights.answer_stamp[point] == weights.clock[1]:
+        weights.factor[point] = (weights.factor[point] * factor) >> FACTOR_BITS
+        return count
+    weights.answer_stamp[point] = weights.clock[1]
+    weights.factor[point] = factor
+    weights.answer[count] = point
+    return count + 1
+
+
+@kernel
+def no_answers(weights):
+    """Forget the answers to the move before; returns 0, how many there are."""
+    weights.clock[1] += 1
+    return 0
+
+
+@kernel
+def list_answers(weights, board, tables, last, color, captured):
+    """List the points that the last move makes special, with their factors; :func:`no_answers` comes before.
+
+    Args:
+        last: the last move, no pass.
+        color: the side to move.
+        captured: stones the last move captured.
+    Returns:
+        int: points in ``weights.answer``.
+    """
+    cell, stride = weights.cell, board.meta[STRIDE]
+    row = find_row(tables.context_key, tables.context_row, context_of(cell, board, last, color))
+    factors, count = tables.answer[row], 0
+    for i, step in enumerate(
+        (-stride - 1, -stride, -stride + 1, -1, 1, stride - 1, stride, stride + 1),
+    ):
+        if cell[last + step] == EMPTY:
+            count = _add_answer(weights, count, last + step, np.int64(factors[i]))
+    for i, step in enumerate((-stride, -1, 1, stride)):
+        if beyond(cell, last, step) == EMPTY:
+            count = _add_answer(weights, count, last + 2 * step, np.int64(factors[8 + i]))
+    if captured > 0:
+        count = _list_nakade(weights, board, tables, captured, count)
+    for i in range(list_savers(board, last, color, weights.saver)):
+        point = np.int64(weights.saver[i])
+        if not is_rescue(for_mover(square_code(cell, point, stride), color)):
+            count = _add_answer(weights, count, point, np.int64(tables.save[0]))
+    return count
+
+
+@kernel
+def _list_nakade(weights, board, tables, captured, count):
+    """Add the points of the last capture, if it was small."""
+    if captured > MOST_NAKADE:
+        return count
+    stop = board.meta[N_EMPTY]
+    for i in range(stop - captured, stop):
+        point = np.int64(board.empty[i])
+        count = _add_answer(weights, count, point, np.int64(tables.nakade[nakade_pattern(board, point, captured)]))
+    return count
+
+
+@inlined_kernel
+def _exclude_ko(weights, board, color, count):
+    """Weigh a point forbidden by ko as 0, as an answer; returns the number of answers."""
+    ko = board.meta[KO_POINT]
+    if ko == 0 or board.meta[KO_COLOR] != color:
+        return count
+    if weights.answer_stamp[ko] != weights.clock[1]:
+        weights.answer_stamp[ko] = weights.clock[1]
+        weights.answer[count] = ko
+        count += 1
+    weights.factor[ko] = 0
+    return count
+
+
+@inlined_kernel
+def draw(weights, board, color, count, state):
+    """Draw a move for a colour by the weights and the answers listed; PASS if nothing has weight.
+
+    Args:
+        count: answers listed.
+        state: uint64[4], the caller's random state.
+    """
+    side = color - BLACK
+    count = _exclude_ko(weights, board, color, count)
+    replaced, boosted = 0, 0
+    for i in range(count):
+        point = np.int64(weights.answer[i])
+        plain = np.int64(weights.weight[point, side])
+        replaced += plain
+        raised = (plain * weights.factor[point]) >> FACTOR_BITS
+        weights.boosted[i] = raised
+        boosted += raised
+    total = weights.total[side]
+    if total - replaced + boosted <= 0:
+        return PASS
+    left = np.int64(next_unit(state) * (total - replaced + boosted))
+    if left < boosted:
+        i = 0
+        while left >= weights.boosted[i]:
+            left -= weights.boosted[i]
+            i += 1
+        return np.int64(weights.answer[i])
+    while True:
+        # Answers were drawn for above: drawing anew until it is none leaves the others their shares.
+        left = np.int64(next_unit(state) * total)
+        block = 0
+        while left >= weights.block[block, side]:
+            left -= weights.block[block, side]
+            block += 1
+        point = block << BLOCK_BITS
+        while left >= weights.weight[point, side]:
+            left -= weights.weight[point, side]
+            point += 1
+        if weights.answer_stamp[point] != weights.clock[1]:
+            return point
+
+
+@kernel
+def play_out_by_policy(
+    board, weights, tables, replies, reply_chance, color, last, captured, state, move_limit, mercy=0
+):
+    """Play moves of the policy on the board until both players have passed in turn.
+
+    Args:
+        board: played on in place.
+        weights: overwritten.
+        replies: :class:`engine.rollout.replies.Replies`.
+        reply_chance: how often a move is looked for there first; 0.0 = never.
+        color: who moves first.
+        last: the move before, PASS if there is none.
+        captured: stones it captured, if they are the last of ``board.empty``; else 0.
+        state, move_limit, mercy: as for :func:`engine.rollout.run.play_out`.
+    Returns:
+        int: moves played, passes included.
+    """
+    begin(weights, board, tables)
+    passes, lost_before = 0, stones_lost_black(board)
+    for move in range(move_limit):
+        reply = PASS
+        if last != PASS and reply_chance > 0.0 and next_unit(state) < reply_chance:
+            reply = recall(replies, board, weights.cell, last, color)
+            if weights.weight[reply, color - BLACK] == 0:
+                reply = PASS
+        if reply != PASS:
+            last = reply
+        else:
+            count = no_answers(weights)
+            if last != PASS:
+                count = list_answers(weights, board, tables, last, color, captured)
+            last = draw(weights, board, color, count, state)
+        captured = play(board, last, color)
+        if last == PASS:
+            passes += 1
+            if passes == 2:
+                return move + 1
+        else:
+            passes = 0
+            follow(weights, board, tables, last, color, captured)
+            if captured > 0 and mercy > 0 and abs(stones_lost_black(board) - lost_before) > mercy:
+                return move + 1
+        color = 3 - color
+    return move_limit

@@ -1,0 +1,84 @@
+"""Moves remembered from the search tree for rollouts: AlphaGo's generalised last good reply.
+
+At every step of a descent where the tree follows its most probable move, the move is entered under what surrounds the
+move before it. A rollout that comes upon the same surroundings plays the same answer with high probability, if what
+surrounds that answer is unchanged as well.
+
+The paper keys on "colour, liberty and stone counts"; here on the 3x3 codes around both moves (colours and liberties)
+and on their points. How high the probability is, it does not say: ``SearchOptions.reply_chance``.
+
+Source: AlphaGo, Methods, "Rollout policy" (the last paragraph); Baier and Drake, "The power of forgetting" (2010).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import KO_COLOR, KO_POINT, STRIDE
+from engine.go.geometry import BLACK, EMPTY, PASS
+from engine.jit import inlined_kernel
+from engine.rollout.patterns import square_code
+
+ENTRIES = 1 << 15
+POINT_BITS = 10
+
+
+class Replies(NamedTuple):
+    """A table of answers; one entry a slot, the newest stays."""
+
+    key: np.ndarray
+    """int64[ENTRIES]: last move, its 3x3 code and the side to move; 0 = free"""
+    move: np.ndarray
+    """int16[ENTRIES]: the answer"""
+    code: np.ndarray
+    """int32[ENTRIES]: the 3x3 code around the answer"""
+
+
+def new_replies() -> Replies:
+    """An empty table."""
+    return Replies(np.zeros(ENTRIES, np.int64), np.zeros(ENTRIES, np.int16), np.zeros(ENTRIES, np.int32))
+
+
+@inlined_kernel
+def _key(cell, stride, last, color):
+    """Name of a situation: never 0."""
+    return (square_code(cell, last, stride) << (POINT_BITS + 1)) | (last << 1) | (color - BLACK)
+
+
+@inlined_kernel
+def _slot(key):
+    """Where a situation is kept."""
+    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(49))
+
+
+@inlined_kernel
+def remember(replies, board, cell, last, color, move):
+    """Enter an answer of a colour to the last move; passes are neither answered nor answers.
+
+    Args:
+        cell: uint8[L], the state of every cell.
+    """
+    if last == PASS or move == PASS:
+        return
+    stride = board.meta[STRIDE]
+    key = _key(cell, stride, last, color)
+    slot = _slot(key)
+    replies.key[slot] = key
+    replies.move[slot] = move
+    replies.code[slot] = square_code(cell, move, stride)
+
+
+@inlined_kernel
+def recall(replies, board, cell, last, color):
+    """The answer known to the last move, PASS if there is none, or none that is still what it was."""
+    stride = board.meta[STRIDE]
+    key = _key(cell, stride, last, color)
+    slot = _slot(key)
+    if replies.key[slot] != key:
+        return PASS
+    move = np.int64(replies.move[slot])
+    if cell[move] != EMPTY or square_code(cell, move, stride) != replies.code[slot]:
+        return PASS
+    if move == board.meta[KO_POINT] and color == board.meta[KO_COLOR]:
+        return PASS
+    return move

@@ -1,0 +1,211 @@
+"""The pattern softmax from nothing: every sensible move of a position, its features, and its probability.
+
+This is the tree policy, computed afresh for each new node, and the definition that both policies are learnt by; the
+rollout policy's fast form (:mod:`engine.rollout.policy`) gives the same probabilities. A move's score is the sum of the
+weights of its features, its probability the softmax over the scores of all sensible moves.
+
+The tree policy sees what the rollout policy sees, and also whether a move puts its own chain into atari, how far it is
+from the last two moves, and the diamond around it.
+
+Source: AlphaGo, Extended Data Table 4; Methods, "Rollout policy" and "Searching with policy and value networks".
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, STRIDE
+from engine.go.geometry import EMPTY, PASS, cell_count
+from engine.jit import inlined_kernel, kernel
+from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern, step_to
+from engine.rollout.patterns import beyond, diamond_code, for_mover, is_rescue, square_code
+from engine.rollout.vocabulary import (
+    CORNER_NEIGHBOUR,
+    DISTANCES,
+    EDGE_NEIGHBOUR,
+    LAST_DISTANCE,
+    N_CELLS,
+    RESPONSE,
+    SAVE,
+    SELF_ATARI,
+    find_row,
+)
+
+MOST_FEATURES = 12
+
+
+class Candidates(NamedTuple):
+    """The moves considered in one position; M = points of the board."""
+
+    cell: np.ndarray
+    """uint8[L]: state of every cell, the caller's to fill"""
+    last: np.ndarray
+    """int64[3]: the last move and the one before (PASS = none), and the stones the last one captured; these must be the
+    last of ``board.empty``, else say 0. The caller's to fill."""
+    point: np.ndarray
+    """int64[M]: the moves"""
+    place: np.ndarray
+    """int16[L]: index of an empty point among them, -1 = not considered"""
+    feature: np.ndarray
+    """int32[M, MOST_FEATURES]: places in the vector of weights"""
+    n_features: np.ndarray
+    """int32[M]"""
+    chance: np.ndarray
+    """float64[M]: probability"""
+    saver: np.ndarray
+    """int16[MOST_SAVERS]"""
+
+
+def new_candidates(size: int) -> Candidates:
+    """Memory for boards of one size."""
+    area, cells = size * size, int(cell_count(size))
+    return Candidates(
+        np.zeros(cells, np.uint8),
+        np.zeros(3, np.int64),
+        np.zeros(area, np.int64),
+        np.zeros(cells, np.int16),
+        np.zeros((area, MOST_FEATURES), np.int32),
+        np.zeros(area, np.int32),
+        np.zeros(area, np.float64),
+        np.zeros(MOST_SAVERS, np.int16),
+    )
+
+
+@inlined_kernel
+def manhattan(one, other, stride):
+    """Manhattan distance of two points."""
+    return abs(one // stride - other // stride) + abs(one % stride - other % stride)
+
+
+@kernel
+def is_self_atari(board, point, color):
+    """Whether a legal move leaves its own chain with a single liberty.
+
+    Of a capture only the points beside the new stone count as liberties.
+    """
+    stride, colors, head, libs = board.meta[STRIDE], board.color, board.head, board.libs
+    first = 0
+    for near in (point - stride, point - 1, point + 1, point + stride):
+        there = colors[near]
+        found = 0
+        if there == EMPTY:
+            found = near
+        elif there == color:
+            if libs[head[near]] > 2:
+                return False
+            if libs[head[near]] == 2:
+                found = board.lib_sum[head[near]] - point
+        elif there == 3 - color and libs[head[near]] == 1:
+            found = near
+        if found != 0:
+            if first != 0 and found != first:
+                return False
+            first = found
+    return True
+
+
+@inlined_kernel
+def _add(moves, i, feature):
+    """Give the move considered i a feature."""
+    if feature >= 0:
+        moves.feature[i, moves.n_features[i]] = feature
+        moves.n_features[i] += 1
+
+
+@kernel
+def consider(moves, board, numbers, color):
+    """List the sensible moves of a colour with the numbers of their features; returns how many there are.
+
+    Args:
+        numbers: :class:`engine.rollout.vocabulary.Numbers`.
+    """
+    cell = moves.cell
+    stride, last = board.meta[STRIDE], moves.last[0]
+    count = 0
+    for i in range(board.meta[N_EMPTY]):
+        point = np.int64(board.empty[i])
+        moves.place[point] = -1
+        code = for_mover(square_code(cell, point, stride), color)
+        square = numbers.square[code]
+        if square == 0 or (point == board.meta[KO_POINT] and color == board.meta[KO_COLOR]):
+            continue
+        moves.point[count] = point
+        moves.place[point] = count
+        moves.n_features[count] = 0
+        for j in range(3):
+            _add(moves, count, numbers.square_places[square, j])
+        if numbers.is_tree:
+            _consider_for_tree(moves, board, numbers, count, point, color)
+        count += 1
+    if last != PASS:
+        _consider_answers(moves, board, numbers, color)
+    return count
+
+
+@inlined_kernel
+def _consider_for_tree(moves, board, numbers, i, point, color):
+    """Add the features that only the tree policy has."""
+    code = for_mover(diamond_code(moves.cell, point, board.meta[STRIDE]), color)
+    _add(moves, i, find_row(numbers.diamond_key, numbers.diamond, code) - 1)
+    if is_self_atari(board, point, color):
+        _add(moves, i, numbers.single + SELF_ATARI)
+    for back in range(2):
+        if moves.last[back] != PASS:
+            distance = min(manhattan(point, moves.last[back], board.meta[STRIDE]), DISTANCES - 1)
+            _add(moves, i, numbers.single + LAST_DISTANCE + back * DISTANCES + distance)
+
+
+@kernel
+def _consider_answers(moves, board, numbers, color):
+    """Add the features that the last move gives."""
+    cell, last, captured = moves.cell, moves.last[0], moves.last[2]
+    stride = board.meta[STRIDE]
+    row = find_row(numbers.context_key, numbers.context_row, context_of(cell, board, last, color))
+    for i in range(N_CELLS):
+        step = step_to(i, stride)
+        if i >= 8 and beyond(cell, last, step // 2) != EMPTY:
+            continue
+        place = moves.place[last + step] if cell[last + step] == EMPTY else -1
+        if place < 0:
+            continue
+        if i < 8:
+            corner = i == 0 or i == 2 or i == 5 or i == 7
+            _add(moves, place, numbers.single + (CORNER_NEIGHBOUR if corner else EDGE_NEIGHBOUR))
+        if numbers.answer[row, i] >= 0:
+            _add(moves, place, numbers.single + RESPONSE)
+            _add(moves, place, numbers.answer[row, i])
+    if 0 < captured <= MOST_NAKADE:
+        for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+            point = np.int64(board.empty[i])
+            if moves.place[point] >= 0:
+                _add(moves, moves.place[point], numbers.nakade[nakade_pattern(board, point, captured)])
+    for i in range(list_savers(board, last, color, moves.saver)):
+        point = np.int64(moves.saver[i])
+        if moves.place[point] >= 0 and not is_rescue(for_mover(square_code(cell, point, stride), color)):
+            _add(moves, moves.place[point], numbers.single + SAVE)
+
+
+@kernel
+def weigh(moves, count, theta):
+    """Fill ``chance`` with the probabilities of the moves considered; returns the index of the largest.
+
+    Args:
+        count: moves considered, at least 1.
+        theta: float32[weights].
+    """
+    best, top = 0, -math.inf
+    for i in range(count):
+        score = 0.0
+        for j in range(moves.n_features[i]):
+            score += theta[moves.feature[i, j]]
+        moves.chance[i] = score
+        if score > top:
+            best, top = i, score
+    total = 0.0
+    for i in range(count):
+        moves.chance[i] = math.exp(moves.chance[i] - top)
+        total += moves.chance[i]
+    for i in range(count):
+        moves.chance[i] /= total
+    return best

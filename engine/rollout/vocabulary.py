@@ -1,0 +1,229 @@
+"""Which patterns a policy knows, and the number of each: from codes to places in one vector of weights.
+
+A :class:`Vocabulary` is fixed before learning starts (:mod:`engine.train.vocabulary` picks it by counts) and stored
+with the weights. Patterns are kept folded (:func:`engine.rollout.patterns.folded`), sorted, one int64 each:
+
+* *fine*: 3x3 codes; *coarse*: 3x3 codes without most liberties, which every move has, known or not;
+* *answers*: a context (diamond code of the last move, its liberties above) and the cell played, ``16 * context + cell``
+* *nakade*: 13-bit patterns of captured points;
+* *diamonds* (tree policy only): diamond codes around the move.
+
+In the vector of weights they follow one another in this order, and then come the single features named here.
+:func:`unfold` spells out all symmetric images in tables that kernels index directly.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.jit import inlined_kernel, kernel
+from engine.rollout.patterns import (
+    DIAMOND,
+    DIAMOND_IMAGES,
+    N_CODES,
+    SQUARE_IMAGES,
+    coarse_code,
+    folded,
+    is_rescue,
+    is_sensible_code,
+    turned,
+)
+
+CELL_BITS = 4
+N_CELLS = len(DIAMOND)
+N_NAKADE = 1 << 13
+MOST_NUMBERS = 1 << 16
+DISTANCES = 17
+"""Manhattan distances 0 to 15, and 16 or more"""
+UNSEEN, EDGE_NEIGHBOUR, CORNER_NEIGHBOUR, RESPONSE, SAVE, SELF_ATARI, LAST_DISTANCE = range(7)
+SINGLE = LAST_DISTANCE + 2 * DISTANCES
+"""Number of single features. UNSEEN stands for coarse codes that are not known; RESPONSE is the feature of all known
+answers; the last ones are the distances to the last move and to the one before."""
+
+
+class Vocabulary(NamedTuple):
+    """Folded patterns, each array int64, ascending."""
+
+    fine: np.ndarray
+    coarse: np.ndarray
+    answers: np.ndarray
+    nakade: np.ndarray
+    diamonds: np.ndarray
+    """empty for a rollout policy"""
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where each array's weights start, where the single features start, and how many weights there are."""
+        return tuple(np.cumsum([0, *(len(patterns) for patterns in self), SINGLE]).tolist())
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether this is a tree policy's."""
+        return len(self.diamonds) > 0
+
+
+class Numbers(NamedTuple):
+    """A vocabulary unfolded; *places* are those in the vector of weights, -1 = none."""
+
+    square: np.ndarray
+    """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
+    square_places: np.ndarray
+    """int32[numbers, 3]: places of what the codes of one number have in common: coarse, fine, save-atari"""
+    context_key: np.ndarray
+    """int64[H], see :func:`find_row`"""
+    context_row: np.ndarray
+    """int32[H]: row of ``answer``"""
+    answer: np.ndarray
+    """int32[R, 12]: places by cell of the diamond around the last move; row 0 for unknown contexts"""
+    nakade: np.ndarray
+    """int32[8192]: places"""
+    diamond_key: np.ndarray
+    """int64[H]"""
+    diamond: np.ndarray
+    """int32[H]: place plus 1, so that 0 means unknown"""
+    single: int
+    """where the single features start"""
+    is_tree: bool
+
+
+def folded_answers(contexts: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """The smallest image of each context and cell together."""
+    images = []
+    for places in DIAMOND_IMAGES:
+        # Cell ``to`` of the image shows cell ``places[to]``, so a cell moves to where it is shown.
+        shown_at = np.argsort(places)
+        images.append((turned(contexts, places) << CELL_BITS) | shown_at[cells])
+    return np.min(images, axis=0)
+
+
+def folded_nakade() -> np.ndarray:
+    """int64[8192]: the smallest image of every nakade pattern."""
+    offsets = sorted([*DIAMOND, (0, 0)])
+    bits = (np.arange(N_NAKADE)[:, None] >> np.arange(len(offsets))) & 1
+    images = []
+    for places in DIAMOND_IMAGES:
+        shows = {DIAMOND[to]: DIAMOND[of] for to, of in enumerate(places.tolist())} | {(0, 0): (0, 0)}
+        of = [offsets.index(shows[offset]) for offset in offsets]
+        images.append((bits[:, of] << np.arange(len(offsets))).sum(axis=1))
+    return np.min(images, axis=0)
+
+
+def number(patterns: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Index of each pattern among the known ones, -1 where it is none of them."""
+    if len(known) == 0:
+        return np.full(np.shape(patterns), -1, np.int64)
+    places = np.minimum(np.searchsorted(known, patterns), len(known) - 1)
+    return np.where(known[places] == patterns, places, -1)
+
+
+@inlined_kernel
+def _first_place(key, size):
+    """Where the search for a key starts in a table of so many places, a power of two."""
+    return np.int64(((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(30)) & np.uint64(size - 1))
+
+
+@inlined_kernel
+def find_row(keys, rows, key):
+    """What an open-addressing table holds for a key; 0 if nothing.
+
+    Args:
+        keys: int64[H], H a power of two; -1 = free.
+        rows: int32[H].
+    """
+    place = _first_place(key, len(keys))
+    while keys[place] >= 0:
+        if keys[place] == key:
+            return np.int64(rows[place])
+        place = (place + 1) & (len(keys) - 1)
+    return 0
+
+
+@kernel
+def _insert_all(keys, rows, new_keys, new_rows):
+    """Fill an open-addressing table; a key that comes twice keeps its first row."""
+    for i in range(len(new_keys)):
+        place = _first_place(new_keys[i], len(keys))
+        while keys[place] >= 0 and keys[place] != new_keys[i]:
+            place = (place + 1) & (len(keys) - 1)
+        if keys[place] < 0:
+            keys[place] = new_keys[i]
+            rows[place] = new_rows[i]
+
+
+def _table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An open-addressing table, a third full at most."""
+    size = 1 << max(4, int(3 * len(keys)).bit_length())
+    table = np.full(size, -1, np.int64), np.zeros(size, np.int32)
+    _insert_all(*table, np.ascontiguousarray(keys), rows.astype(np.int32))
+    return table
+
+
+@kernel
+def _spread_coarse(square, coarse_number):
+    """Number the codes that are not fine: their coarse code's number, the next one if the move saves a chain."""
+    for code in range(N_CODES):
+        if square[code] == 0 and is_sensible_code(code):
+            square[code] = coarse_number[coarse_code(code)] + is_rescue(code)
+
+
+def _number_squares(words: Vocabulary) -> np.ndarray:
+    """``square`` of :class:`Numbers`: fine codes from 1 on, then two for each coarse code, then two for unseen ones."""
+    n_fine, n_coarse = len(words.fine), len(words.coarse)
+    unseen = n_fine + 1 + 2 * n_coarse
+    if unseen + 2 > MOST_NUMBERS:
+        raise ValueError(f"{unseen + 2} numbers for 3x3 patterns, expected {MOST_NUMBERS} at most")
+    square, coarse = np.zeros(N_CODES, np.uint16), np.full(N_CODES, unseen, np.uint16)
+    for places in SQUARE_IMAGES:
+        square[turned(words.fine, places)] = 1 + np.arange(n_fine)
+        coarse[turned(words.coarse, places)] = n_fine + 1 + 2 * np.arange(n_coarse)
+    _spread_coarse(square, coarse)
+    return square
+
+
+def _place_squares(words: Vocabulary) -> np.ndarray:
+    """``square_places`` of :class:`Numbers`."""
+    n_fine, n_coarse, starts = len(words.fine), len(words.coarse), words.starts
+    found = np.full((n_fine + 1 + 2 * (n_coarse + 1), 3), -1, np.int32)
+    coarse = number(folded(coarse_code.py_func(words.fine), SQUARE_IMAGES), words.coarse)
+    found[1 : n_fine + 1, 0] = np.where(coarse >= 0, starts[1] + coarse, starts[5] + UNSEEN)
+    found[1 : n_fine + 1, 1] = starts[0] + np.arange(n_fine)
+    found[1 : n_fine + 1, 2] = [starts[5] + SAVE if is_rescue(code) else -1 for code in words.fine.tolist()]
+    found[n_fine + 1 :, 0] = np.repeat(np.append(starts[1] + np.arange(n_coarse), starts[5] + UNSEEN), 2)
+    found[n_fine + 2 :: 2, 2] = starts[5] + SAVE
+    return found
+
+
+def _place_answers(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
+    """All images of all known contexts, ascending, and ``answer`` of :class:`Numbers` for them."""
+    contexts, cells = words.answers >> CELL_BITS, words.answers & ((1 << CELL_BITS) - 1)
+    images = np.concatenate([turned(contexts, places) for places in DIAMOND_IMAGES])
+    shown_at = np.concatenate([np.argsort(places)[cells] for places in DIAMOND_IMAGES])
+    known, rows = np.unique(images, return_inverse=True)
+    answer = np.full((len(known) + 1, N_CELLS), -1, np.int32)
+    answer[rows + 1, shown_at] = words.starts[2] + np.tile(np.arange(len(contexts)), len(DIAMOND_IMAGES))
+    return known, answer
+
+
+def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) -> Numbers:
+    """Spell a vocabulary out in tables.
+
+    Args:
+        like: another vocabulary, unfolded; if it has the same 3x3 patterns, their table is shared (32 MiB).
+    Raises:
+        ValueError: more 3x3 patterns than there are numbers.
+    """
+    starts = words.starts
+    shares = like is not None and all(map(np.array_equal, words[:2], like[0][:2]))
+    contexts, answer = _place_answers(words)
+    nakade = number(folded_nakade(), words.nakade)
+    diamonds = np.concatenate([turned(words.diamonds, places) for places in DIAMOND_IMAGES])
+    return Numbers(
+        like[1].square if shares else _number_squares(words),
+        _place_squares(words),
+        *_table(contexts, 1 + np.arange(len(contexts))),
+        answer,
+        np.where(nakade >= 0, starts[3] + nakade, -1).astype(np.int32),
+        *_table(diamonds, starts[4] + 1 + np.tile(np.arange(len(words.diamonds)), len(DIAMOND_IMAGES))),
+        starts[5],
+        words.is_tree,
+    )

@@ -1,0 +1,146 @@
+"""Which patterns are worth a weight: counted in games, rare ones left out.
+
+A 3x3 code counts each time a sensible move could have been played there, since what people leave alone says as much as
+what they play; answers, nakade and diamonds count when they are played.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import N_EMPTY, STRIDE, Board, clear, new_board, play
+from engine.go.geometry import BLACK, PASS, point_of
+from engine.jit import kernel
+from engine.rollout.answers import MOST_NAKADE, context_of, nakade_pattern, step_to
+from engine.rollout.patterns import (
+    DIAMOND_IMAGES,
+    N_CODES,
+    SQUARE_IMAGES,
+    all_states,
+    coarse_code,
+    diamond_code,
+    folded,
+    for_mover,
+    is_sensible_code,
+    square_code,
+)
+from engine.rollout.policy import Weights, changed_points, new_weights
+from engine.rollout.softmax import Candidates, manhattan, new_candidates
+from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_answers, folded_nakade
+from engine.train.records import Games
+
+SIZE = 19
+LEAST_SEEN = 100
+"""Fine and coarse 3x3 codes seen less often are left out; moves there have their coarse code's weight, or UNSEEN's."""
+LEAST_PLAYED = 8
+"""The same for answers and diamonds."""
+LEAST_NAKADE = 2
+
+
+class Replay(NamedTuple):
+    """A game being replayed, with its cell states kept up."""
+
+    board: Board
+    weights: Weights
+    moves: Candidates
+    """shares the cell states of ``weights``"""
+
+
+def new_replay() -> Replay:
+    """Memory for replaying games."""
+    weights = new_weights(SIZE)
+    return Replay(new_board(SIZE), weights, new_candidates(SIZE)._replace(cell=weights.cell))
+
+
+def restart(replay: Replay) -> None:
+    """Go back to the empty board."""
+    clear(replay.board)
+    all_states(replay.board, replay.weights.cell)
+    replay.moves.last[:] = 0
+
+
+@kernel
+def advance(replay, point, color):
+    """Play the next move of the game."""
+    last = replay.moves.last
+    last[1] = last[0]
+    last[0] = point
+    last[2] = play(replay.board, point, color)
+    if point != PASS:
+        changed_points(replay.weights, replay.board, point, color, last[2])
+
+
+@dataclass
+class Counts:
+    """What happened in games, by unfolded pattern."""
+
+    seen: np.ndarray = field(default_factory=lambda: np.zeros(N_CODES, np.int32))
+    """int32[2**24]: 3x3 codes of empty points, the side to move black"""
+    nakade: np.ndarray = field(default_factory=lambda: np.zeros(N_NAKADE, np.int32))
+    """int32[8192]: nakade patterns played"""
+    answers: list[np.ndarray] = field(default_factory=list)
+    """int64, a part a shard: context and cell of every answer played"""
+    diamonds: list[np.ndarray] = field(default_factory=list)
+    """int64, a part a shard: diamond code of every move played"""
+
+
+@kernel
+def _count_game(replay, moves, seen, nakade, answers, diamonds, used):
+    """Add one game to counts; ``used`` int64[2] says how many answers and diamonds are listed."""
+    board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[STRIDE]
+    for ply in range(len(moves)):
+        point, color = point_of(np.int64(moves[ply]), SIZE), BLACK + ply % 2
+        if point == PASS:
+            return
+        for i in range(board.meta[N_EMPTY]):
+            seen[for_mover(square_code(cell, np.int64(board.empty[i]), stride), color)] += 1
+        diamonds[used[1]] = for_mover(diamond_code(cell, point, stride), color)
+        used[1] += 1
+        last, captured = replay.moves.last[0], replay.moves.last[2]
+        if last != PASS and manhattan(point, last, stride) <= 2:
+            for i in range(N_CELLS):
+                if last + step_to(i, stride) == point:
+                    answers[used[0]] = (context_of(cell, board, last, color) << CELL_BITS) | i
+                    used[0] += 1
+        if 0 < captured <= MOST_NAKADE:
+            for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+                if board.empty[i] == point:
+                    nakade[nakade_pattern(board, point, captured)] += 1
+        advance(replay, point, color)
+
+
+def count_games(games: Games, counts: Counts) -> Iterator[None]:
+    """Add a shard of 19x19 games to counts; yields after each game."""
+    replay, total = new_replay(), len(games.moves)
+    answers, diamonds, used = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(2, np.int64)
+    for game in range(len(games.size)):
+        restart(replay)
+        moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
+        _count_game(replay, moves, counts.seen, counts.nakade, answers, diamonds, used)
+        yield
+    counts.answers.append(answers[: used[0]])
+    counts.diamonds.append(diamonds[: used[1]])
+
+
+def _frequent(codes: np.ndarray, least: int, times: np.ndarray | None = None) -> np.ndarray:
+    """The codes that occur often enough, ascending."""
+    unique, inverse = np.unique(codes, return_inverse=True)
+    return unique[np.bincount(inverse, times, len(unique)) >= least].astype(np.int64)
+
+
+def choose_vocabulary(counts: Counts, is_tree: bool) -> Vocabulary:
+    """The patterns that occurred often enough in the games counted."""
+    codes = np.flatnonzero(counts.seen)
+    codes = codes[[is_sensible_code(code) for code in codes.tolist()]]
+    seen = counts.seen[codes]
+    answers, diamonds = np.concatenate(counts.answers), np.concatenate(counts.diamonds)
+    nakade = np.flatnonzero(counts.nakade)
+    return Vocabulary(
+        fine=_frequent(folded(codes, SQUARE_IMAGES), LEAST_SEEN, seen),
+        coarse=_frequent(folded(coarse_code.py_func(codes), SQUARE_IMAGES), LEAST_SEEN, seen),
+        answers=_frequent(folded_answers(answers >> CELL_BITS, answers & 15), LEAST_PLAYED),
+        nakade=_frequent(folded_nakade()[nakade], LEAST_NAKADE, counts.nakade[nakade]),
+        diamonds=_frequent(folded(diamonds, DIAMOND_IMAGES), LEAST_PLAYED) if is_tree else np.zeros(0, np.int64),
+    )

@@ -1,0 +1,400 @@
+"""Pattern policies from games to figures: counting, learning, judging, and the two commands that do all of it."""
+
+import json
+import lzma
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from engine.go.board import new_board, play
+from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points, point_of
+from engine.rollout.model import load_patterns
+from engine.rollout.patterns import all_states
+from engine.rollout.run import is_sensible
+from engine.rollout.softmax import consider, new_candidates
+from engine.rollout.vocabulary import unfold
+from engine.train.records import Games, read_games
+from engine.train.softmax import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, judge, learn
+from engine.train.vocabulary import Counts, choose_vocabulary, count_games
+from gtp.cli import main
+from tests.go.twin import after, chain_and_liberties
+from weights import find_patterns
+
+SIZE, PASSED = 19, 361
+
+
+def joined(games):
+    """Games of policy indices as a shard is read."""
+    return Games(
+        size=np.full(len(games), SIZE, np.int64),
+        komi=np.full(len(games), 6.5, np.float32),
+        offsets=np.cumsum([0, *map(len, games)]).astype(np.int64),
+        moves=np.concatenate([np.array(game, np.uint16) for game in games]),
+        result=np.ones(len(games), np.int8),
+        territory=np.ones(len(games), bool),
+    )
+
+
+def write_shard(path, games):
+    """Pack games as the shards of games are; returns the path."""
+    moves = np.concatenate([np.array(game, np.int64) for game in games])
+    delta = np.diff([moves // SIZE, moves % SIZE], axis=1, prepend=0) % [[20], [19]]
+    count = len(games)
+    with lzma.open(path, "wb", preset=0) as file:
+        np.savez(
+            file, delta=delta.T.astype(np.uint8), length=np.array([len(game) for game in games], np.uint16),
+            result=np.ones(count, np.int8), komi=np.full(count, 6.5, np.float16), source=np.zeros(count, np.uint8),
+        )  # fmt: skip
+    return path
+
+
+def random_game(seed, region, length):
+    """Sensible moves, most of them near the last one, in a top left corner of the board."""
+    rng, board, game, last = np.random.default_rng(seed), new_board(SIZE), [], PASS
+    points = on_board_points(SIZE).reshape(SIZE, SIZE)[:region, :region].ravel().astype(int)
+    for ply in range(length):
+        order, color = rng.permutation(points), BLACK + ply % 2
+        if last and rng.random() < 0.7:
+            away = np.abs(order // (SIZE + 1) - last // (SIZE + 1)) + np.abs(order % (SIZE + 1) - last % (SIZE + 1))
+            order = order[np.argsort(away, kind="stable")]
+        last = next((int(p) for p in order if board.color[p] == EMPTY and is_sensible(board, int(p), color)), PASS)
+        play(board, last, color)
+        game.append(int(index_of(last, SIZE)))
+    return game
+
+
+def staircase(length):
+    """A game that follows from itself: Black fills one row, White always plays below, Black ahead of that."""
+    return [(2 + ply % 2 + 4 * (ply // 38)) * SIZE + ply % 38 // 2 for ply in range(length)]
+
+
+@pytest.fixture(scope="module")
+def games():
+    """Fights in a corner, fights all over the board, and one that goes on after a pass."""
+    some = [random_game(seed, 11, 110) for seed in range(3)] + [random_game(seed, 19, 130) for seed in range(3, 8)]
+    return [*some, [*some[0][:40], PASSED, *some[0][41:60]]]
+
+
+@pytest.fixture(scope="module")
+def counts(games):
+    """The games counted by the code under test."""
+    result = Counts()
+    assert len(list(count_games(joined(games), result))) == len(games)
+    return result
+
+
+@pytest.fixture(scope="module", params=["rollout", "tree"])
+def numbers(request, counts):
+    """Numbers of what is frequent in these games, and how many weights there are."""
+    words = choose_vocabulary(counts, request.param == "tree")
+    assert words.is_tree == (request.param == "tree")
+    return unfold(words), words.starts[-1]
+
+
+AROUND = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]
+FURTHER = [*AROUND, (-2, 0), (0, -2), (0, 2), (2, 0)]
+
+
+def slow_code(liberties, stones, cell, color, offsets):
+    """Pattern around a cell, digit by digit in base 8, the colour's own stones first."""
+    code = 0
+    for place, (down, right) in enumerate(offsets):
+        row, column = cell[0] + down, cell[1] + right
+        if not (0 <= row < SIZE and 0 <= column < SIZE):
+            digit = 4
+        elif (row, column) not in stones:
+            digit = 0
+        else:
+            digit = min(3, liberties[row, column]) + (0 if stones[row, column] == color else 4)
+        code += digit * 8**place
+    return code
+
+
+def slow_counts(games):
+    """3x3 codes seen, nakade, answers and diamonds played, as Counters; from the stones alone."""
+    seen, nakade, answers, diamonds = Counter(), Counter(), Counter(), Counter()
+    for game in games:
+        stones, last, gone = {}, None, set()
+        for ply, move in enumerate(game):
+            if move == PASSED:
+                break
+            color, cell = BLACK + ply % 2, divmod(move, SIZE)
+            liberties = {stone: len(chain_and_liberties(stones, SIZE, stone)[1]) for stone in stones}
+            for row in range(SIZE):
+                for column in range(SIZE):
+                    if (row, column) not in stones:
+                        seen[slow_code(liberties, stones, (row, column), color, AROUND)] += 1
+            diamonds[slow_code(liberties, stones, cell, color, FURTHER)] += 1
+            step = last and (cell[0] - last[0], cell[1] - last[1])
+            if step in FURTHER:
+                context = slow_code(liberties, stones, last, color, FURTHER) + 8**12 * min(3, liberties[last])
+                answers[16 * context + FURTHER.index(step)] += 1
+            if cell in gone and len(gone) <= 9:
+                shape = [(cell[0] + down, cell[1] + right) in gone for down, right in sorted([*FURTHER, (0, 0)])]
+                nakade[sum(2**bit for bit, taken in enumerate(shape) if taken)] += 1
+            result, _, _ = after(stones, SIZE, cell, color)
+            gone, stones, last = set(stones) - set(result), result, cell
+    return seen, nakade, answers, diamonds
+
+
+def test_counting_equals_a_slow_count(games, counts):
+    seen, nakade, answers, diamonds = slow_counts(games)
+    assert {code: int(counts.seen[code]) for code in np.flatnonzero(counts.seen).tolist()} == seen
+    assert {shape: int(counts.nakade[shape]) for shape in np.flatnonzero(counts.nakade).tolist()} == nakade
+    assert Counter(np.concatenate(counts.answers).tolist()) == answers
+    assert Counter(np.concatenate(counts.diamonds).tolist()) == diamonds
+    # The games are worth counting only if all of this occurs in them.
+    assert min(len(nakade), len(answers), len(diamonds)) >= 3
+
+
+def test_images_of_a_pattern_count_together_and_rare_ones_are_left_out():
+    """The limits are 100 for 3x3 codes, where it could be played, 8 for diamonds and answers, 2 for nakade."""
+    counts = Counts()
+    above, left, corner = 3 * 8**1, 3 * 8**3, 3 * 8**0
+    eye = sum(3 * 8**place for place in range(8))
+    counts.seen[[above, left, corner, eye]] = 60, 40, 99, 1000
+    counts.nakade[[1 << 6 | 1 << 5, 1 << 6 | 1 << 7, 1 << 6 | 1]] = 1, 1, 1
+    counts.diamonds.append(np.repeat([above, left, corner], [7, 1, 7]))
+    counts.answers.append(np.repeat([16 * (above + 8**12), 16 * (above + 2 * 8**12)], [8, 7]))
+    words = choose_vocabulary(counts, is_tree=True)
+    assert words.fine.tolist() == words.coarse.tolist() == [above]
+    assert words.diamonds.tolist() == [above]
+    assert len(words.answers) == len(words.nakade) == 1
+    assert choose_vocabulary(counts, is_tree=False).diamonds.tolist() == []
+
+
+def features_after(game, numbers, size):
+    """Which features the sensible moves have after a game, float64[moves, weights], and the moves; from nothing."""
+    board, moves = new_board(SIZE), new_candidates(SIZE)
+    for ply, move in enumerate(game):
+        point = int(point_of(move, SIZE))
+        moves.last[:] = point, moves.last[0], play(board, point, BLACK + ply % 2)
+    all_states(board, moves.cell)
+    count = consider(moves, board, numbers, BLACK + len(game) % 2)
+    has = np.zeros((count, size))
+    for i in range(count):
+        has[i, moves.feature[i, : moves.n_features[i]]] = 1
+    return has, [int(index_of(point, SIZE)) for point in moves.point[:count]]
+
+
+def softmax(scores):
+    """Probabilities of scores."""
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def learnt(game, numbers, size, square, rate):
+    """Weights and squares after learning from one game; without its last move they are what they were before it."""
+    theta, squares = np.random.default_rng(5).normal(0.0, 0.3, size).astype(np.float32), np.full(size, square)
+    list(learn(joined([game]), np.zeros(1, np.int64), numbers, theta, squares, np.full(1, rate)))
+    return theta, squares
+
+
+@pytest.mark.parametrize("length", [1, 2, 75])
+def test_steps_go_up_the_gradient_of_the_log_likelihood(games, numbers, length):
+    """Squares so large that this move cannot change them leave plain steps of rate / 1000 along the gradient."""
+    game = games[0][:length]
+    (before, _), (behind, _) = (learnt(part, *numbers, square=1e6, rate=10.0) for part in (game[:-1], game))
+    has, moves = features_after(game[:-1], *numbers)
+    played, slopes = moves.index(game[-1]), np.zeros(numbers[1])
+    for i in np.flatnonzero(has.any(axis=0)):
+        low, high = (math.log(softmax(has @ before + nudge * has[:, i])[played]) for nudge in (-1e-5, 1e-5))
+        slopes[i] = (high - low) / 2e-5
+    # A step is 32-bit, and leaves out moves less probable than 1e-4.
+    np.testing.assert_allclose((behind - before) / 1e-2, slopes, atol=2e-3)
+    assert np.abs(slopes).max() > 0.1
+
+
+def test_each_step_is_as_long_as_adagrad_says(games, numbers):
+    """Every move of the position adds its squared gradient to its features' squares, then steps."""
+    game = games[1][:60]
+    (theta, squares), (behind, more) = (learnt(part, *numbers, FIRST_SQUARE, RATE) for part in (game[:-1], game))
+    has, moves = features_after(game[:-1], *numbers)
+    theta, chances = theta.astype(float), softmax(has @ theta)
+    for row, move, chance in zip(has, moves, chances, strict=True):
+        gradient = (move == game[-1]) - chance
+        if abs(gradient) > 1e-4:
+            squares += row * gradient**2
+            theta += row * RATE * gradient / np.sqrt(squares)
+    np.testing.assert_allclose(more, squares, rtol=1e-5)
+    np.testing.assert_allclose(behind, theta, atol=1e-5)
+
+
+def test_learning_raises_the_log_likelihood_over_even_chances(games, numbers):
+    shard, theta, squares = joined(games), np.zeros(numbers[1], np.float32), np.full(numbers[1], FIRST_SQUARE)
+    even = judge(shard, numbers[0], theta).as_dict()
+    list(learn(shard, np.arange(len(games)), numbers[0], theta, squares, np.full(len(games), RATE)))
+    once = judge(shard, numbers[0], theta).as_dict()
+    assert even["log_likelihood"] < -5 < even["log_likelihood"] + 1 < once["log_likelihood"]
+    assert once["top1"] > even["top1"]
+
+
+@pytest.mark.parametrize("is_tree", [False, True])
+def test_a_game_learnt_by_heart_is_foreseen(is_tree):
+    """All but the first move and those that begin a row follow from the move before."""
+    shard, counts = joined([staircase(140)] * 20), Counts()
+    list(count_games(shard, counts))
+    words = choose_vocabulary(counts, is_tree)
+    theta, squares = np.zeros(words.starts[-1], np.float32), np.full(words.starts[-1], FIRST_SQUARE)
+    numbers = unfold(words)
+    list(learn(shard, np.arange(20), numbers, theta, squares, np.full(20, RATE)))
+    assert judge(joined([staircase(140)]), numbers, theta).as_dict()["top1"] > 0.9
+
+
+def test_figures_equal_those_told_by_hand(games, numbers):
+    """The last game is judged up to its pass."""
+    theta = np.random.default_rng(6).normal(0.0, 0.5, numbers[1]).astype(np.float32)
+    expected = np.zeros((4, STAGES))
+    for game in (games[3], games[-1][:40]):
+        for ply, move in enumerate(game):
+            has, moves = features_after(game[:ply], *numbers)
+            chances, played = softmax(has @ theta), moves.index(move)
+            # Moves that look alike are equally probable, and the first of them is named.
+            best = int(np.flatnonzero(chances > chances.max() - 1e-9)[0])
+            expected[:, ply // STAGE_MOVES] += 1, best == played, math.log(chances[played]), 1
+    figures = judge(joined([games[3], games[-1]]), numbers[0], theta)
+    np.testing.assert_allclose(figures, expected, rtol=1e-6)
+    told = figures.as_dict()
+    assert told["positions"] == 170 and told["considered"] == 1
+    assert told["top1"] == pytest.approx(expected[1].sum() / 170) and 0 <= told["top1"] <= 1
+    assert told["log_likelihood"] == pytest.approx(expected[2].sum() / 170)
+    stages = [told[f"top1_moves_{first}_to_{first + 49}"] for first in (1, 51, 101)]
+    assert np.dot(stages, figures.positions[:3]) == pytest.approx(figures.hits.sum())
+
+
+def test_a_move_that_is_not_considered_counts_as_missed(numbers):
+    """Black fills an eye in the corner: the policy never does, so there is no likelihood to speak of."""
+    game = [1, 180, 19, 182, 20, 184, 0]
+    figures = judge(joined([game]), numbers[0], np.zeros(numbers[1], np.float32))
+    assert figures.positions.sum() == 7 and figures.considered.sum() == 6
+    assert figures.as_dict()["considered"] == pytest.approx(6 / 7)
+    assert math.isfinite(figures.as_dict()["log_likelihood"])
+
+
+@pytest.mark.parametrize("positions", [20, 200, 10**6])
+def test_some_positions_are_spread_over_all_moves_of_the_games(games, numbers, positions):
+    """As many as there are games must not mean the first move of each: that says nothing about the others."""
+    shard = joined([game for game in games if PASSED not in game])
+    total = len(shard.moves)
+    looked_at = judge(shard, numbers[0], np.zeros(numbers[1], np.float32), positions).positions
+    assert min(positions, total) <= looked_at.sum() <= 2 * positions
+    np.testing.assert_allclose(looked_at[:2] / looked_at.sum(), 8 * STAGE_MOVES / total, atol=0.15)
+
+
+@pytest.mark.shared
+def test_the_shipped_policies_foresee_moves_of_strong_players(shared_path):
+    """AlphaGo's rollout policy foresaw 24.2%. Games that were not learnt from, every fiftieth."""
+    found = read_games(shared_path / "data" / "validation.npz.xz")
+    shard = joined([found.moves[found.offsets[g] : found.offsets[g + 1]] for g in range(0, len(found.size), 50)])
+    top1 = {}
+    for kind in ("rollout", "tree"):
+        model = load_patterns(find_patterns(kind))
+        assert model.kind == kind
+        top1[kind] = judge(shard, unfold(model.words), model.theta).as_dict()["top1"]
+    assert top1["rollout"] > 0.30
+    assert top1["tree"] > top1["rollout"] + 0.03
+
+
+def keima(*words):
+    """Run a command in this process; any exception it does not turn into a line is a failure."""
+    answer = CliRunner().invoke(main, [str(word) for word in words])
+    assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["rollout", "tree"])
+def test_train_and_evaluate_from_games_to_figures(tmp_path, games, kind):
+    (folder := tmp_path / "games").mkdir()
+    for i in range(4):
+        write_shard(folder / f"{i}.npz.xz", [*games[i : i + 5], staircase(60)])
+    held_out, out = write_shard(tmp_path / "held.npz.xz", [staircase(60), games[-1]]), tmp_path / "policy.npz"
+    read = read_games(held_out)
+    assert read.moves.tolist() == [*staircase(60), *games[-1]] and read.offsets.tolist() == [0, 60, 120]
+
+    answer = keima("train", kind, "--games", folder, "--validation", held_out, "--out", out, "--shards", 3)
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout.startswith("positions")
+    model = load_patterns(out)
+    assert model.kind == kind
+    assert model.record["games"] == ["0.npz.xz", "1.npz.xz", "2.npz.xz"]
+
+    answer = keima("evaluate", kind, held_out, "--patterns", out, "--json")
+    assert answer.exit_code == 0, answer.output
+    figures = json.loads(answer.stdout)
+    assert list(figures)[:3] == ["positions", "top1", "log_likelihood"]
+    # Weights are stored with half precision, so that a tie may break otherwise.
+    assert figures["positions"] == model.record["validation"]["positions"] == 100
+    assert figures["top1"] == pytest.approx(model.record["validation"]["top1"], abs=0.03)
+    assert 0.2 < figures["top1"] < 1 and figures["log_likelihood"] > -5
+
+    answer = keima("evaluate", kind, held_out, "--positions", 30, "--json")
+    assert answer.exit_code == 0, answer.output
+    assert 20 <= json.loads(answer.stdout)["positions"] <= 60
+
+
+@pytest.fixture
+def bad_files(tmp_path, games):
+    """Files that are no shard, no policy, or not all of it."""
+    whole = write_shard(tmp_path / "whole.npz.xz", games[:1])
+    inside = lzma.decompress(whole.read_bytes())
+    (tmp_path / "text.npz.xz").write_text("(;GM[1])")
+    (tmp_path / "cut.npz.xz").write_bytes(whole.read_bytes()[:-60])
+    (tmp_path / "cut-inside.npz.xz").write_bytes(lzma.compress(inside[: len(inside) // 2]))
+    with lzma.open(tmp_path / "labels.npz.xz", "wb") as file:
+        np.savez(file, value=np.zeros(1))
+    policy = find_patterns("rollout").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(policy[: len(policy) // 2])
+    np.savez(tmp_path / "other.npz", header=np.frombuffer(b'{"format": "other"}', np.uint8))
+    (tmp_path / "rollout.npz").write_bytes(policy)
+    return tmp_path
+
+
+SHARD_FAULTS = [
+    ("missing.npz.xz", 2, "does not exist"),
+    ("text.npz.xz", 1, "not a readable .npz.xz shard"),
+    ("cut.npz.xz", 1, "not a readable .npz.xz shard"),
+    ("cut-inside.npz.xz", 1, "not a readable .npz.xz shard"),
+    ("labels.npz.xz", 1, "not a shard of games, it lacks"),
+]
+
+
+def check_one_line(answer, status, name, message):
+    """One line that names the file and the fault."""
+    errors = [line for line in answer.stderr.splitlines() if line.startswith("Error: ")]
+    assert answer.exit_code == status and answer.stdout == "", answer.output
+    assert len(errors) == 1 and name in errors[0] and message in errors[0]
+
+
+@pytest.mark.parametrize(("name", "status", "message"), SHARD_FAULTS)
+def test_games_that_cannot_be_read_are_one_clear_line(bad_files, name, status, message):
+    bad, whole, out = bad_files / name, bad_files / "whole.npz.xz", bad_files / "out.npz"
+    check_one_line(keima("evaluate", "rollout", bad), status, name, message)
+    for learnt_from, held_out in ((bad, whole), (whole, bad)):
+        answer = keima("train", "tree", "--games", learnt_from, "--validation", held_out, "--out", out)
+        check_one_line(answer, status, name, message)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("rollout", "missing.npz", "unknown pattern policy"),
+        ("rollout", "cut.npz", "not a readable pattern policy"),
+        ("rollout", "other.npz", "format 'other', expected 'keima-patterns-1'"),
+        ("rollout", "whole.npz.xz", "not a readable pattern policy"),
+        ("tree", "rollout.npz", "a rollout policy, expected a tree policy"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_one_clear_line(bad_files, kind, name, message):
+    answer = keima("evaluate", kind, bad_files / "whole.npz.xz", "--patterns", bad_files / name)
+    check_one_line(answer, 1, name, message)
+
+
+def test_training_without_games_is_one_clear_line(bad_files):
+    """The shard to measure on is never learnt from, even if it is all there is."""
+    whole, out = bad_files / "whole.npz.xz", bad_files / "out.npz"
+    answer = keima("train", "rollout", "--games", whole, "--validation", whole, "--out", out)
+    check_one_line(answer, 1, "no shard of games", "was found")
