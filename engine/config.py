@@ -46,7 +46,7 @@ class SearchOptions:
     threads: int = option(0, "search worker threads; 0 = chosen for the machine", low=0, high=256)
     batch: int = option(8, "most leaves a worker sends to the network at once", low=1, high=512)
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
-    c_puct: float = option(1.4, "exploration constant of PUCT", low=0.0, high=20.0)
+    c_puct: float = option(0.0, "exploration constant of PUCT; 0 = 1.4 with a network, 5 without", low=0.0, high=20.0)
     fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)

@@ -9,24 +9,29 @@ import functools
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.rollout.policy import FACTOR_BITS, Tables
+from engine.rollout.policy import FACTOR_BITS, MOST_FACTOR, Tables
 from engine.rollout.vocabulary import (
     CORNER_NEIGHBOUR,
     EDGE_NEIGHBOUR,
+    FIRST_CELL,
     N_CELLS,
     RESPONSE,
     SAVE,
     Numbers,
     Vocabulary,
+    hash_table,
     unfold,
 )
 
 FORMAT = "keima-patterns-1"
+DAMAGED = (OSError, ValueError, LookupError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error)
+"""What reading a file that is not one of ours, or no longer, may raise."""
 LARGEST = 1 << 24
 """Static weights are scaled so that the median of the patterns seen weighs STATIC_UNIT, and cut off here."""
 STATIC_UNIT = 1 << 12
@@ -72,7 +77,7 @@ def load_patterns(path: Path) -> PatternModel:
             raise ValueError(f"format {header['format']!r}, expected {FORMAT!r}")
         words = Vocabulary(*(np.cumsum(archive[name], dtype=np.int64) for name in Vocabulary._fields))
         theta, record = archive["theta"].astype(np.float32), header["record"]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise ValueError(f"{path}: not a readable pattern policy ({error})") from error
     if (
         any(array.ndim != 1 for array in (*words, theta))
@@ -120,13 +125,18 @@ def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Table
     static[0] = 0
     single = padded[numbers.single : -1]
     near = np.array([single[_NEAR[cell]] if cell in _NEAR else 0.0 for cell in range(N_CELLS)])
-    answer = near + padded[numbers.answer] + np.where(numbers.answer >= 0, single[RESPONSE], 0.0)
+    known = np.flatnonzero(numbers.contexts.keys[:-1, 0] >= 0)
+    answers = numbers.contexts.values[known, FIRST_CELL:]
+    contexts = hash_table(
+        numbers.contexts.keys[known, 0],
+        _factors(near + padded[answers] + np.where(answers >= 0, single[RESPONSE], 0.0)),
+        _factors(near),
+        FIRST_CELL + N_CELLS,
+    )
     return Tables(
         numbers.square,
         static.astype(np.int32),
-        numbers.context_key,
-        numbers.context_row,
-        _factors(answer),
+        contexts,
         _factors(padded[numbers.nakade]),
         _factors(single[SAVE : SAVE + 1]),
     )
@@ -136,5 +146,5 @@ _NEAR = {cell: CORNER_NEIGHBOUR if cell in (0, 2, 5, 7) else EDGE_NEIGHBOUR for 
 
 
 def _factors(scores: np.ndarray) -> np.ndarray:
-    """Scores as factors, int32 in units of ``2**-FACTOR_BITS``."""
-    return np.rint(np.exp(np.minimum(scores, 10.0)) * (1 << FACTOR_BITS)).astype(np.int32)
+    """Scores as factors, uint16 in units of ``2**-FACTOR_BITS``, cut off at the largest."""
+    return np.minimum(np.rint(np.exp(np.minimum(scores, 20.0)) * (1 << FACTOR_BITS)), MOST_FACTOR).astype(np.uint16)

@@ -20,17 +20,19 @@ from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, STRIDE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, cell_count
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern
-from engine.rollout.patterns import all_states, beyond, for_mover, is_rescue, square_code, swap_colors
+from engine.rollout.patterns import OUTSIDE, all_states, for_mover, is_rescue, square_code, swap_colors
 from engine.rollout.random import next_unit
 from engine.rollout.replies import recall
 from engine.rollout.run import stones_lost_black
-from engine.rollout.vocabulary import find_row
+from engine.rollout.vocabulary import FIRST_CELL, HashTable, find
 
 BLOCK_BITS = 4
 """Points of a block of sums: 16. Drawing scans the sums, then one block: 27 and 16 steps at most on 19x19."""
 MOST_ANSWERS = 64
-FACTOR_BITS = 8
-"""Factors are in units of 1/256."""
+FACTOR_BITS = 7
+"""Factors are in units of 1/128."""
+MOST_FACTOR = (1 << 16) - 1
+"""In these units; nearly 512."""
 
 
 class Tables(NamedTuple):
@@ -40,16 +42,12 @@ class Tables(NamedTuple):
     """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
     static: np.ndarray
     """int32[numbers]: weight; 0 for number 0"""
-    context_key: np.ndarray
-    """int64[H]: contexts, see :func:`engine.rollout.vocabulary.find_row`"""
-    context_row: np.ndarray
-    """int32[H]: row of ``answer``"""
-    answer: np.ndarray
-    """int32[R, 12]: factors of the cells of the diamond around the last move; row 0 for contexts not in the table"""
+    contexts: HashTable
+    """values uint16[H + 1, 16]: factors by cell of the diamond around the last move, from FIRST_CELL on"""
     nakade: np.ndarray
-    """int32[8192]: factors, see :func:`engine.rollout.answers.nakade_pattern`"""
+    """uint16[8192]: factors, see :func:`engine.rollout.answers.nakade_pattern`"""
     save: np.ndarray
-    """int32[1]: factor of a capture that saves a chain"""
+    """uint16[1]: factor of a capture that saves a chain"""
 
 
 class Weights(NamedTuple):
@@ -241,6 +239,15 @@ def _add_answer(weights, count, point, factor):
     return count + 1
 
 
+@inlined_kernel
+def _add_cell(weights, count, point, factor):
+    """List a cell that is not listed yet, if it is empty; without branches, as in :func:`_set_state`."""
+    weights.answer_stamp[point] = weights.clock[1]
+    weights.factor[point] = factor
+    weights.answer[count] = point
+    return count + (weights.cell[point] == EMPTY)
+
+
 @kernel
 def no_answers(weights):
     """Forget the answers to the move before; returns 0, how many there are."""
@@ -260,16 +267,14 @@ def list_answers(weights, board, tables, last, color, captured):
         int: points in ``weights.answer``.
     """
     cell, stride = weights.cell, board.meta[STRIDE]
-    row = find_row(tables.context_key, tables.context_row, context_of(cell, board, last, color))
-    factors, count = tables.answer[row], 0
-    for i, step in enumerate(
-        (-stride - 1, -stride, -stride + 1, -1, 1, stride - 1, stride, stride + 1),
-    ):
-        if cell[last + step] == EMPTY:
-            count = _add_answer(weights, count, last + step, np.int64(factors[i]))
+    row, count = find(tables.contexts.keys, context_of(cell, board, last, color)), 0
+    factors = tables.contexts.values[row]
+    for i, step in enumerate((-stride - 1, -stride, -stride + 1, -1, 1, stride - 1, stride, stride + 1)):
+        count = _add_cell(weights, count, last + step, np.int64(factors[FIRST_CELL + i]))
     for i, step in enumerate((-stride, -1, 1, stride)):
-        if beyond(cell, last, step) == EMPTY:
-            count = _add_answer(weights, count, last + 2 * step, np.int64(factors[8 + i]))
+        # What lies behind the border may lie outside the arrays; PASS is a border cell.
+        far = last + 2 * step if cell[last + step] != OUTSIDE else PASS
+        count = _add_cell(weights, count, far, np.int64(factors[FIRST_CELL + 8 + i]))
     if captured > 0:
         count = _list_nakade(weights, board, tables, captured, count)
     for i in range(list_savers(board, last, color, weights.saver)):

@@ -22,14 +22,16 @@ from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_sa
 from engine.rollout.patterns import beyond, diamond_code, for_mover, is_rescue, square_code
 from engine.rollout.vocabulary import (
     CORNER_NEIGHBOUR,
+    DIAMOND_PLACE,
     DISTANCES,
     EDGE_NEIGHBOUR,
+    FIRST_CELL,
     LAST_DISTANCE,
     N_CELLS,
     RESPONSE,
     SAVE,
     SELF_ATARI,
-    find_row,
+    find,
 )
 
 MOST_FEATURES = 12
@@ -147,7 +149,7 @@ def consider(moves, board, numbers, color):
 def _consider_for_tree(moves, board, numbers, i, point, color):
     """Add the features that only the tree policy has."""
     code = for_mover(diamond_code(moves.cell, point, board.meta[STRIDE]), color)
-    _add(moves, i, find_row(numbers.diamond_key, numbers.diamond, code) - 1)
+    _add(moves, i, numbers.diamonds.values[find(numbers.diamonds.keys, code), DIAMOND_PLACE])
     if is_self_atari(board, point, color):
         _add(moves, i, numbers.single + SELF_ATARI)
     for back in range(2):
@@ -161,7 +163,7 @@ def _consider_answers(moves, board, numbers, color):
     """Add the features that the last move gives."""
     cell, last, captured = moves.cell, moves.last[0], moves.last[2]
     stride = board.meta[STRIDE]
-    row = find_row(numbers.context_key, numbers.context_row, context_of(cell, board, last, color))
+    answers = numbers.contexts.values[find(numbers.contexts.keys, context_of(cell, board, last, color))]
     for i in range(N_CELLS):
         step = step_to(i, stride)
         if i >= 8 and beyond(cell, last, step // 2) != EMPTY:
@@ -172,9 +174,9 @@ def _consider_answers(moves, board, numbers, color):
         if i < 8:
             corner = i == 0 or i == 2 or i == 5 or i == 7
             _add(moves, place, numbers.single + (CORNER_NEIGHBOUR if corner else EDGE_NEIGHBOUR))
-        if numbers.answer[row, i] >= 0:
+        if answers[FIRST_CELL + i] >= 0:
             _add(moves, place, numbers.single + RESPONSE)
-            _add(moves, place, numbers.answer[row, i])
+            _add(moves, place, answers[FIRST_CELL + i])
     if 0 < captured <= MOST_NAKADE:
         for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
             point = np.int64(board.empty[i])

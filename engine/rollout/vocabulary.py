@@ -32,6 +32,11 @@ from engine.rollout.patterns import (
 CELL_BITS = 4
 N_CELLS = len(DIAMOND)
 N_NAKADE = 1 << 13
+LINE = 64
+"""Bytes of a line of the processor's caches"""
+FIRST_CELL = 4
+"""Column of a row of contexts where the diamond's first cell stands; before it stands the key"""
+DIAMOND_PLACE = 3
 MOST_NUMBERS = 1 << 16
 DISTANCES = 17
 """Manhattan distances 0 to 15, and 16 or more"""
@@ -62,6 +67,18 @@ class Vocabulary(NamedTuple):
         return len(self.diamonds) > 0
 
 
+class HashTable(NamedTuple):
+    """Rows found by a key, open addressing. Both fields are the same memory, each row's key in front of its values.
+
+    So a look costs one line of the caches instead of two or three; the rows do not straddle any.
+    """
+
+    keys: np.ndarray
+    """int64[H + 1, n], H a power of two: the key in column 0, -1 = free. The last row stands for all other keys."""
+    values: np.ndarray
+    """[H + 1, m]: the row as the table's users read it"""
+
+
 class Numbers(NamedTuple):
     """A vocabulary unfolded; *places* are those in the vector of weights, -1 = none."""
 
@@ -69,18 +86,12 @@ class Numbers(NamedTuple):
     """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
     square_places: np.ndarray
     """int32[numbers, 3]: places of what the codes of one number have in common: coarse, fine, save-atari"""
-    context_key: np.ndarray
-    """int64[H], see :func:`find_row`"""
-    context_row: np.ndarray
-    """int32[H]: row of ``answer``"""
-    answer: np.ndarray
-    """int32[R, 12]: places by cell of the diamond around the last move; row 0 for unknown contexts"""
+    contexts: HashTable
+    """values int32[H + 1, 16]: places by cell of the diamond around the last move, from FIRST_CELL on"""
     nakade: np.ndarray
     """int32[8192]: places"""
-    diamond_key: np.ndarray
-    """int64[H]"""
-    diamond: np.ndarray
-    """int32[H]: place plus 1, so that 0 means unknown"""
+    diamonds: HashTable
+    """values int32[H + 1, 4]: the place, at DIAMOND_PLACE"""
     single: int
     """where the single features start"""
     is_tree: bool
@@ -117,44 +128,51 @@ def number(patterns: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 @inlined_kernel
-def _first_place(key, size):
-    """Where the search for a key starts in a table of so many places, a power of two."""
-    return np.int64(((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(30)) & np.uint64(size - 1))
-
-
-@inlined_kernel
-def find_row(keys, rows, key):
-    """What an open-addressing table holds for a key; 0 if nothing.
-
-    Args:
-        keys: int64[H], H a power of two; -1 = free.
-        rows: int32[H].
-    """
-    place = _first_place(key, len(keys))
-    while keys[place] >= 0:
-        if keys[place] == key:
-            return np.int64(rows[place])
-        place = (place + 1) & (len(keys) - 1)
-    return 0
+def find(keys, key):
+    """Row of a key in a hash table; the last one if it is not there. Arguments as in :class:`HashTable`."""
+    last = len(keys) - 1
+    place = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(30)) & (last - 1)
+    while keys[place, 0] != key:
+        if keys[place, 0] < 0:
+            return last
+        place = (place + 1) & (last - 1)
+    return place
 
 
 @kernel
-def _insert_all(keys, rows, new_keys, new_rows):
-    """Fill an open-addressing table; a key that comes twice keeps its first row."""
+def _enter_keys(keys, new_keys, rows):
+    """Give each key a row; a key that comes twice has the same both times."""
+    last = len(keys) - 1
     for i in range(len(new_keys)):
-        place = _first_place(new_keys[i], len(keys))
-        while keys[place] >= 0 and keys[place] != new_keys[i]:
-            place = (place + 1) & (len(keys) - 1)
-        if keys[place] < 0:
-            keys[place] = new_keys[i]
-            rows[place] = new_rows[i]
+        row = find(keys, new_keys[i])
+        if row == last:
+            row = np.int64((np.uint64(new_keys[i]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(30)) & (last - 1)
+            while keys[row, 0] >= 0:
+                row = (row + 1) & (last - 1)
+            keys[row, 0] = new_keys[i]
+        rows[i] = row
 
 
-def _table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An open-addressing table, a third full at most."""
-    size = 1 << max(4, int(3 * len(keys)).bit_length())
-    table = np.full(size, -1, np.int64), np.zeros(size, np.int32)
-    _insert_all(*table, np.ascontiguousarray(keys), rows.astype(np.int32))
+def hash_table(keys: np.ndarray, values: np.ndarray, missing: int | np.ndarray, columns: int) -> HashTable:
+    """A hash table, two thirds full at most.
+
+    Args:
+        keys: int64[n], 0 or more.
+        values: [n, m] of the table's dtype; they go into the last m columns.
+        missing: what the last m columns hold where no key is.
+        columns: of the table; the first 8 bytes of a row are the key.
+    """
+    rows = (1 << max(4, (3 * len(keys) // 2).bit_length())) + 1
+    row_bytes = columns * values.itemsize
+    memory = np.empty(rows * row_bytes + LINE, np.int8)
+    start = -memory.ctypes.data % LINE
+    memory = memory[start : start + rows * row_bytes]
+    table = HashTable(memory.view(np.int64).reshape(rows, -1), memory.view(values.dtype).reshape(rows, -1))
+    table.keys[:] = -1
+    table.values[:, columns - values.shape[1] :] = missing
+    at = np.zeros(len(keys), np.int64)
+    _enter_keys(table.keys, np.ascontiguousarray(keys), at)
+    table.values[at, columns - values.shape[1] :] = values
     return table
 
 
@@ -194,13 +212,13 @@ def _place_squares(words: Vocabulary) -> np.ndarray:
 
 
 def _place_answers(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
-    """All images of all known contexts, ascending, and ``answer`` of :class:`Numbers` for them."""
+    """All images of all known contexts, and for each the places of its answers by cell, int32[n, 12]."""
     contexts, cells = words.answers >> CELL_BITS, words.answers & ((1 << CELL_BITS) - 1)
     images = np.concatenate([turned(contexts, places) for places in DIAMOND_IMAGES])
     shown_at = np.concatenate([np.argsort(places)[cells] for places in DIAMOND_IMAGES])
     known, rows = np.unique(images, return_inverse=True)
-    answer = np.full((len(known) + 1, N_CELLS), -1, np.int32)
-    answer[rows + 1, shown_at] = words.starts[2] + np.tile(np.arange(len(contexts)), len(DIAMOND_IMAGES))
+    answer = np.full((len(known), N_CELLS), -1, np.int32)
+    answer[rows, shown_at] = words.starts[2] + np.tile(np.arange(len(contexts)), len(DIAMOND_IMAGES))
     return known, answer
 
 
@@ -214,16 +232,15 @@ def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) ->
     """
     starts = words.starts
     shares = like is not None and all(map(np.array_equal, words[:2], like[0][:2]))
-    contexts, answer = _place_answers(words)
     nakade = number(folded_nakade(), words.nakade)
     diamonds = np.concatenate([turned(words.diamonds, places) for places in DIAMOND_IMAGES])
+    diamond_places = starts[4] + np.tile(np.arange(len(words.diamonds)), len(DIAMOND_IMAGES))
     return Numbers(
         like[1].square if shares else _number_squares(words),
         _place_squares(words),
-        *_table(contexts, 1 + np.arange(len(contexts))),
-        answer,
+        hash_table(*_place_answers(words), -1, FIRST_CELL + N_CELLS),
         np.where(nakade >= 0, starts[3] + nakade, -1).astype(np.int32),
-        *_table(diamonds, starts[4] + 1 + np.tile(np.arange(len(words.diamonds)), len(DIAMOND_IMAGES))),
+        hash_table(diamonds, diamond_places[:, None].astype(np.int32), -1, DIAMOND_PLACE + 1),
         starts[5],
         words.is_tree,
     )

@@ -45,6 +45,9 @@ from engine.search.worker import Shared, Worker
 CACHE_SHARE = 0.25
 """Share of ``SearchOptions.memory`` that the result cache takes; the tree has the rest."""
 OWNERSHIP_ROLLOUTS = 200
+C_PUCT_NETWORK = 1.4
+C_PUCT_ROLLOUTS = 5.0
+"""Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240."""
 
 
 def cache_mib(options: SearchOptions) -> int:
@@ -86,7 +89,8 @@ class Search:
         """
         # Equal priors say nothing against a move: then none is valued below its parent.
         fpu_reduction = options.fpu_reduction if server or patterns else 0.0
-        tuning = Tuning(options.c_puct, fpu_reduction, options.rollout_weight, options.virtual_loss)
+        c_puct = options.c_puct or (C_PUCT_NETWORK if server else C_PUCT_ROLLOUTS)
+        tuning = Tuning(c_puct, fpu_reduction, options.rollout_weight, options.virtual_loss)
         size = server.spec.min_size if server else 9
         self._shared = Shared(
             tree=new_tree(),

@@ -34,7 +34,7 @@ from engine.train.records import Games
 SIZE = 19
 LEAST_SEEN = 100
 """Fine and coarse 3x3 codes seen less often are left out; moves there have their coarse code's weight, or UNSEEN's."""
-LEAST_PLAYED = 8
+LEAST_PLAYED = 16
 """The same for answers and diamonds."""
 LEAST_NAKADE = 2
 

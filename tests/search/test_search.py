@@ -18,10 +18,12 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape, TorchNetwork
+from engine.rollout.model import Patterns, load_both
 from engine.search.search import Search, worker_count
 from engine.search.tree import EXPANDED, N_NODES, NONE, ROOT, TERMINAL, byte_count
 from tests.search.positions import game_from, random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of
+from weights import find_patterns
 
 
 class SlowNetwork(HashNetwork):
@@ -60,6 +62,11 @@ def tiny_network() -> TorchNetwork:
     return TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, True, True), torch.device("cpu"))
 
 
+def shipped_patterns() -> Patterns:
+    """The pattern policies in the box."""
+    return load_both(find_patterns("rollout"), find_patterns("tree"))
+
+
 def tree_of(search: Search):
     """The tree behind a search at rest."""
     return search._shared.tree
@@ -77,22 +84,25 @@ def search(hash_server):
 
 
 NETWORKS = {
-    "hash": (lambda: HashNetwork(KEIMA.name), 0.0),
-    "hash and rollouts": (lambda: HashNetwork(KEIMA.name), 0.5),
-    "torch": (tiny_network, 0.0),
-    "rollouts only": (lambda: None, 0.0),
+    "hash": (lambda: HashNetwork(KEIMA.name), 0.0, None),
+    "hash and uniform rollouts": (lambda: HashNetwork(KEIMA.name), 0.5, None),
+    "hash and rollouts by policy": (lambda: HashNetwork(KEIMA.name), 0.5, shipped_patterns),
+    "torch": (tiny_network, 0.0, None),
+    "uniform rollouts only": (lambda: None, 0.0, None),
+    "patterns only": (lambda: None, 0.0, shipped_patterns),
 }
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_one_thread_and_one_seed_give_one_tree(kind):
-    make, weight = NETWORKS[kind]
+    make, weight, patterns = NETWORKS[kind]
     position = random_game(9, 20, seed=4).position
     dumps = []
     for seed in (7, 7, 8):
         network = make()
         server = InferenceServer(network, cache_mib=1, threads=2) if network else None
-        search = Search(SearchOptions(threads=1, seed=seed, rollout_weight=weight), server, KEIMA if network else None)
+        options = SearchOptions(threads=1, seed=seed, rollout_weight=weight, reply_chance=0.5)
+        search = Search(options, server, KEIMA if network else None, patterns and patterns())
         search.set_position(position)
         report = search.run(visits=400)
         assert report.visits == 400 and search.in_flight() == 0

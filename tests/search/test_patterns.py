@@ -1,0 +1,136 @@
+"""The search with pattern policies: their priors, their rollouts, and what is remembered for them."""
+
+import numpy as np
+import pytest
+
+from engine.config import SearchOptions
+from engine.features.encoder import KEIMA
+from engine.go.board import is_eye, new_board, play
+from engine.go.diagram import parse
+from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
+from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import HashNetwork
+from engine.rollout.model import load_both
+from engine.rollout.patterns import all_states
+from engine.rollout.policy import new_weights, play_out_by_policy
+from engine.rollout.random import seed_state
+from engine.rollout.replies import new_replies
+from engine.rollout.run import play_out, stones_lost_black
+from engine.rollout.softmax import consider, new_candidates, weigh
+from engine.search.search import C_PUCT_NETWORK, C_PUCT_ROLLOUTS, Search
+from tests.search.positions import random_game
+from tests.search.tree_tools import candidates_of, check_at_rest
+from weights import find_patterns
+
+
+@pytest.fixture(scope="module")
+def patterns():
+    """The policies in the box."""
+    return load_both(find_patterns("rollout"), find_patterns("tree"))
+
+
+def tree_policy(position, patterns):
+    """What the tree policy says of a position: probability by point."""
+    moves = new_candidates(int(position.board.meta[0]))
+    all_states(position.board, moves.cell)
+    played = int(position.meta[N_MOVES])
+    for back in range(min(2, played)):
+        moves.last[back] = position.moves[played - 1 - back]
+    count = consider(moves, position.board, patterns.numbers, position.meta[TO_MOVE])
+    weigh(moves, count, patterns.theta)
+    return dict(zip(moves.point[:count].tolist(), moves.chance[:count].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("size", "n_moves"), [(5, 6), (9, 0), (9, 30), (13, 60), (19, 120), (25, 40)])
+def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
+    position = random_game(size, n_moves, seed=size).position
+    search = Search(SearchOptions(threads=1), None, None, patterns)
+    search.set_position(position)
+    search.run(visits=1)
+    expected = tree_policy(position, patterns)
+    found = dict(candidates_of(search._shared.tree, 0))
+    color = position.meta[TO_MOVE]
+    legal = {int(p) for p in on_board_points(size) if is_legal_move(position, int(p), color)}
+    assert (
+        {point for point in legal if not is_eye(position.board, point, color)} | {PASS} <= set(found) <= legal | {PASS}
+    )
+    assert sum(found.values()) == pytest.approx(1.0, abs=2e-3)
+    assert found[PASS] < 0.001
+    for point, chance in expected.items():
+        if chance > 0.001:
+            assert found[point] == pytest.approx(chance, rel=0.03)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("weight", [0.0, 0.4])
+def test_nothing_stays_in_flight(patterns, threads, weight):
+    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=2) as server:
+        for network in (server, None):
+            options = SearchOptions(threads=threads, rollout_weight=weight, reply_chance=0.5, mercy=0.3)
+            search = Search(options, network, KEIMA if network else None, patterns)
+            search.set_position(random_game(9, 12, seed=3).position)
+            for visits in (1, 10, 300):
+                assert search.run(visits=visits).visits == visits
+                assert search.in_flight() == 0
+                check_at_rest(search._shared.tree)
+
+
+def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):
+    for chance, expects in ((0.0, False), (0.9, True)):
+        search = Search(SearchOptions(threads=1, reply_chance=chance), None, None, patterns)
+        search.set_position(random_game(9, 12, seed=3).position)
+        search.run(visits=200)
+        assert bool(search._workers[0]._replies.key.any()) == expects
+        search.clear()
+        assert not search._workers[0]._replies.key.any()
+
+
+def test_exploration_suits_the_noise_of_values_unless_it_is_given(patterns):
+    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
+        for network, given, used in ((server, 0.0, C_PUCT_NETWORK), (None, 0.0, C_PUCT_ROLLOUTS), (server, 3.0, 3.0)):
+            search = Search(SearchOptions(c_puct=given), network, KEIMA if network else None)
+            assert search._shared.tuning.c_puct == used
+
+
+CAPTURE_RACE = """
+    . O O O O O O .
+    O X X X X X X O
+    O X X X X X X O
+    O X X X X X X O
+    O X X X X X . O
+    O O O O O O O O
+    . O . . . . . .
+    . . . . . . . .
+"""
+"""White to move takes twenty-three stones"""
+
+
+@pytest.mark.parametrize("by_policy", [False, True])
+def test_mercy_ends_a_rollout_and_none_does_not(patterns, by_policy):
+    start = parse(CAPTURE_RACE).board
+    lengths = {}
+    for mercy in (0, 20):
+        lengths[mercy] = []
+        for seed in range(40):
+            board, state = parse(CAPTURE_RACE).board, seed_state(seed, 0)
+            if by_policy:
+                memory = (new_weights(8), patterns.tables, new_replies(), 0.0)
+                moves = play_out_by_policy(board, *memory, WHITE, PASS, 0, state, 500, mercy)
+            else:
+                moves = play_out(board, WHITE, state, 500, mercy)
+            lengths[mercy].append(moves)
+            if mercy and abs(stones_lost_black(board)) > mercy:
+                assert moves < 200
+    assert np.mean(lengths[20]) < np.mean(lengths[0])
+    assert (start.color == parse(CAPTURE_RACE).board.color).all()
+
+
+def test_a_finished_board_is_no_trouble(patterns):
+    """No sensible move is left for either side: the tree policy has nothing to weigh."""
+    board = new_board(2)
+    play(board, int(on_board_points(2)[0]), BLACK)
+    for size, n_moves in ((2, 2), (3, 7), (5, 60)):
+        search = Search(SearchOptions(threads=1), None, None, patterns)
+        search.set_position(random_game(size, n_moves, seed=1).position)
+        assert search.run(visits=50).visits == 50
