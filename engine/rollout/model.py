@@ -30,8 +30,18 @@ from engine.rollout.vocabulary import (
 )
 
 FORMAT = "keima-patterns-1"
-DAMAGED = (OSError, ValueError, LookupError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error)
-"""What reading a file that is not one of ours, or no longer, may raise."""
+DAMAGED = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a file that is not one of ours, or no longer, may raise; RuntimeError for a flipped "encrypted" bit."""
 LARGEST = 1 << 24
 """Static weights are scaled so that the median of the patterns seen weighs STATIC_UNIT, and cut off here."""
 STATIC_UNIT = 1 << 12

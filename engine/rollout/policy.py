@@ -143,17 +143,15 @@ def _look_up(weights, tables, point, stride):
 
 @inlined_kernel
 def _set_state(weights, point, state, stride, count):
-    """Change a cell and list the empty points around it that are not listed yet; returns the length of the list.
-
-    Without branches: whether a neighbour is empty can hardly be foreseen.
-    """
+    """Change a cell and list the empty points around it that are not listed yet; returns the length of the list."""
     cell, stamp, dirty, now = weights.cell, weights.stamp, weights.dirty, weights.clock[0]
     cell[point] = state
     for start in (point - stride - 1, point - 1, point + stride - 1):
         for near in (start, start + 1, start + 2):
-            dirty[count] = near
-            count += (cell[near] == 0) & (stamp[near] != now)
-            stamp[near] = now
+            if cell[near] == EMPTY and stamp[near] != now:
+                dirty[count] = near
+                count += 1
+                stamp[near] = now
     return count
 
 
@@ -241,7 +239,7 @@ def _add_answer(weights, count, point, factor):
 
 @inlined_kernel
 def _add_cell(weights, count, point, factor):
-    """List a cell that is not listed yet, if it is empty; without branches, as in :func:`_set_state`."""
+    """List a cell that is not listed yet, if it is empty; without branches, which could hardly be foreseen."""
     weights.answer_stamp[point] = weights.clock[1]
     weights.factor[point] = factor
     weights.answer[count] = point
@@ -313,6 +311,8 @@ def _exclude_ko(weights, board, color, count):
 @inlined_kernel
 def draw(weights, board, color, count, state):
     """Draw a move for a colour by the weights and the answers listed; PASS if nothing has weight.
+
+    Every draw needs its own :func:`no_answers` or :func:`list_answers` before it, as a ko is entered among them.
 
     Args:
         count: answers listed.

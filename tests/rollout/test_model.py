@@ -109,6 +109,15 @@ def test_damaged_bytes_are_refused_or_do_no_harm(path):
     assert refusals > 100
 
 
+@pytest.mark.parametrize(("offset", "bit"), [(10, 6), (8, 0), (6, 7)])
+def test_a_directory_that_asks_for_what_zip_cannot_do_is_refused(path, offset, bit):
+    """Another compression, a password, a later version: the archive raises errors of its own."""
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(b"PK\x01\x02") + offset] ^= 1 << bit
+    path.write_bytes(damaged)
+    refused(path)
+
+
 def test_other_files_are_refused(tmp_path):
     refused(tmp_path / "missing.npz")
     refused(tmp_path)
