@@ -13,7 +13,7 @@ import numpy as np
 from engine.go.board import N_EMPTY, SIZE, STRIDE, Board, new_board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
-from engine.go.position import TO_MOVE, Position
+from engine.go.position import Position
 from engine.go.rules import SUICIDE
 from engine.go.scoring import area_owner, dead_points, final_score_black, without
 from engine.rollout.random import seed_state
@@ -22,6 +22,8 @@ from engine.rollout.run import average_ownership
 ROLLOUTS = 256
 SURE = 0.5
 """A point is open unless it is owned with this certainty, by the colour that counting gives it to."""
+DEAD = 0.35
+"""A chain is dead if its mean owner is the opponent with this certainty: of a seki, rollouts are less sure."""
 SEED = 20260801
 
 
@@ -72,12 +74,16 @@ def settle(position: Position, network_ownership: np.ndarray | None = None) -> S
     board = position.board
     size = int(board.meta[SIZE])
     ownership = np.zeros(size * size, np.float32)
-    random = seed_state(SEED, 0)
-    average_ownership(board, new_board(size), int(position.meta[TO_MOVE]), ROLLOUTS, random, ownership)
+    other_first = np.zeros_like(ownership)
+    random, scratch = seed_state(SEED, 0), new_board(size)
+    # Half of the games each: in a seki whoever plays first in a rollout has lost it, or won.
+    average_ownership(board, scratch, BLACK, ROLLOUTS // 2, random, ownership)
+    average_ownership(board, scratch, WHITE, ROLLOUTS // 2, random, other_first)
+    ownership = (ownership + other_first) / 2
     if network_ownership is not None:
         ownership = (ownership + network_ownership) / 2
     _apply_proofs(board, ownership, position.rules[SUICIDE] == 1)
-    dead = dead_points(board, ownership, threshold=0.0)
+    dead = dead_points(board, ownership, DEAD)
     cleared = without(position, dead)
     counted = np.zeros(size * size, np.int8)
     area_owner(cleared.board, counted)

@@ -277,7 +277,7 @@ def scatter(player, count, color):
 )
 def test_a_lost_game_is_given_up_but_not_in_the_opening(make, handicap, as_moves, n_moves, gives_up):
     """White waits the longer the more stones it has given; some clients send these as moves."""
-    player = make(PlayOptions(visits=4, seconds=0.0, resign_count=1), size=13, komi=-170.0)
+    player = make(PlayOptions(visits=4, seconds=0.0, resign_count=1), size=13, komi=-400.0)
     if handicap:
         player.game.fixed_handicap(handicap)
     for point in on_board_points(13).tolist()[:as_moves]:

@@ -39,6 +39,20 @@ ATARI = """
 """
 
 
+SEKI = """
+    X . X . X O O . O
+    . X . X X X O O .
+    X . X X . X O O O
+    X X X . X X O . O
+    O O X X O X X O O
+    . O O O O X . X O
+    O O . O X X X X O
+    X X X O X . X O O
+    . X X O X . X X O
+"""
+"""From a game against GNU Go 3.8: in the lower left each side has one eye, and nobody wants to play at C3"""
+
+
 def settled(text, komi=6.5):
     board = diagram.parse(text).board
     size = int(board.meta[0])
@@ -102,3 +116,10 @@ def test_points_that_capture():
     found, game = settled(DEAD)
     assert [to_vertex(point, 7) for point in points_that_capture(game.position.board, found.dead, BLACK)] == ["A7"]
     assert points_that_capture(game.position.board, found.dead, WHITE) == []
+
+
+def test_stones_in_seki_are_alive():
+    """Rollouts play into a seki and give its stones to either side, which is no reason to take them off."""
+    found, _ = settled(SEKI, komi=7.5)
+    assert found.dead == []
+    assert found.lead_black == 6.5
