@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.rollout.patterns import ADJACENT, SQUARE
 from engine.rollout.policy import FACTOR_BITS, MOST_FACTOR, Tables
 from engine.rollout.vocabulary import (
     CORNER_NEIGHBOUR,
@@ -45,6 +46,9 @@ DAMAGED = (
 LARGEST = 1 << 24
 """Static weights are scaled so that the median of the patterns seen weighs STATIC_UNIT, and cut off here."""
 STATIC_UNIT = 1 << 12
+
+NEAR = {cell: EDGE_NEIGHBOUR if cell in ADJACENT else CORNER_NEIGHBOUR for cell in range(len(SQUARE))}
+"""The single feature of each cell around the last move"""
 
 
 class PatternModel(NamedTuple):
@@ -134,7 +138,7 @@ def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Table
     static = np.clip(np.rint(STATIC_UNIT * np.exp(scores - np.median(scores[1:]))), 1, LARGEST)
     static[0] = 0
     single = padded[numbers.single : -1]
-    near = np.array([single[_NEAR[cell]] if cell in _NEAR else 0.0 for cell in range(N_CELLS)])
+    near = np.array([single[NEAR[cell]] if cell in NEAR else 0.0 for cell in range(N_CELLS)])
     known = np.flatnonzero(numbers.contexts.keys[:-1, 0] >= 0)
     answers = numbers.contexts.values[known, FIRST_CELL:]
     contexts = hash_table(
@@ -150,9 +154,6 @@ def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Table
         _factors(padded[numbers.nakade]),
         _factors(single[SAVE : SAVE + 1]),
     )
-
-
-_NEAR = {cell: CORNER_NEIGHBOUR if cell in (0, 2, 5, 7) else EDGE_NEIGHBOUR for cell in range(8)}
 
 
 def _factors(scores: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from engine.nets.resnet import ResNet, ResNetShape
 from engine.train.dataset import Mixture
 from engine.train.metrics import label_figures, policy_figures
 from engine.train.pattern_commands import KINDS, evaluate_command, train_command
-from engine.train.records import read_games, read_labels
+from engine.train.records import read_games, read_labels, shard_files
 from engine.train.trainer import Trainer
 
 MIN_SIZE, MAX_SIZE = 7, 19
@@ -79,7 +79,7 @@ def _train(games, labels, validation, label_validation, out, start, device, thre
     chosen = choose_device(device)
     shape = ResNetShape(KEIMA.planes, KEIMA.globals, options.blocks, options.channels)
     model = load_model(start)[0] if start else ResNet(shape)
-    game_files, label_files = _shards(games, validation), _shards(labels, label_validation)
+    game_files, label_files = shard_files(games, validation), shard_files(labels, label_validation)
     click.echo(f"reading {len(game_files)} game shards and {len(label_files)} label shards", err=True)
     data = Mixture(
         KEIMA, [read_games(path) for path in game_files], [read_labels(path) for path in label_files], options.batch,
@@ -97,12 +97,6 @@ def _train(games, labels, validation, label_validation, out, start, device, thre
     spec = NetworkSpec(out.name, KEIMA.name, MIN_SIZE, MAX_SIZE, has_score=True, has_ownership=True)
     record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
     Trainer(model, spec, data, validate, options, out, chosen, record).run()
-
-
-def _shards(paths: tuple[Path, ...], held_out: Path | None) -> list[Path]:
-    """The shard files named or found in folders, sorted, without the held-out one."""
-    found = [file for path in paths for file in (sorted(path.glob("*.npz.xz")) if path.is_dir() else [path])]
-    return [file for file in found if held_out is None or file.resolve() != held_out.resolve()]
 
 
 @click.group()

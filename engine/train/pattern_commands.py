@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import unfold
-from engine.train.records import Games, read_games
+from engine.train.records import Games, read_games, shard_files
 from engine.train.softmax import FIRST_SQUARE, RATE, judge, learn
 from engine.train.vocabulary import Counts, choose_vocabulary, count_games
 from weights import find_patterns
@@ -31,7 +31,7 @@ def train_command(kind: str) -> click.Command:
     @click.option("--validation", type=PATHS, required=True, help="shard of games to measure the accuracy on")
     @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="file to write (.npz)")
     @click.option(
-        "--shards", default=3, show_default=True, type=click.IntRange(0), help="shards to use of those found; 0 = all"
+        "--shards", default=4, show_default=True, type=click.IntRange(0), help="shards to use of those found; 0 = all"
     )
     @click.option(
         "--rate",
@@ -43,8 +43,7 @@ def train_command(kind: str) -> click.Command:
     @click.option("--seed", default=1, show_default=True, help="order of the games")
     def command(games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, seed: int) -> None:
         try:
-            files = [file for path in games for file in (sorted(path.glob("*.npz.xz")) if path.is_dir() else [path])]
-            files = [file for file in files if file.resolve() != validation.resolve()][: shards or None]
+            files = shard_files(games, validation)[: shards or None]
             if not files:
                 raise ValueError("no shard of games (.npz.xz) was found")
             if not rate > 0.0:  # Not a number passes every range.

@@ -13,6 +13,7 @@ none), ``value`` and ``lead`` float16[R] for Black, ``ownership`` int8 in tenths
 import io
 import lzma
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,6 +89,12 @@ def _arrays(path: Path, kind: str, needed: set[str]) -> dict[str, np.ndarray]:
     if missing := needed - arrays.keys():
         raise ValueError(f"{path}: not a shard of {kind}, it lacks {', '.join(sorted(missing))}")
     return arrays
+
+
+def shard_files(paths: Iterable[Path], held_out: Path | None) -> list[Path]:
+    """The shard files named or found in folders, each folder's sorted, without the held-out one."""
+    found = [file for path in paths for file in (sorted(path.glob("*.npz.xz")) if path.is_dir() else [path])]
+    return [file for file in found if held_out is None or file.resolve() != held_out.resolve()]
 
 
 TERRITORY_SOURCE = 0
