@@ -151,14 +151,14 @@ def test_counting_equals_a_slow_count(games, counts):
 
 
 def test_images_of_a_pattern_count_together_and_rare_ones_are_left_out():
-    """The limits are 100 for 3x3 codes, where it could be played, 8 for diamonds and answers, 2 for nakade."""
+    """The limits are 100 for 3x3 codes, where it could be played, 16 for diamonds and answers, 2 for nakade."""
     counts = Counts()
     above, left, corner = 3 * 8**1, 3 * 8**3, 3 * 8**0
     eye = sum(3 * 8**place for place in range(8))
     counts.seen[[above, left, corner, eye]] = 60, 40, 99, 1000
     counts.nakade[[1 << 6 | 1 << 5, 1 << 6 | 1 << 7, 1 << 6 | 1]] = 1, 1, 1
-    counts.diamonds.append(np.repeat([above, left, corner], [7, 1, 7]))
-    counts.answers.append(np.repeat([16 * (above + 8**12), 16 * (above + 2 * 8**12)], [8, 7]))
+    counts.diamonds.append(np.repeat([above, left, corner], [15, 1, 15]))
+    counts.answers.append(np.repeat([16 * (above + 8**12), 16 * (above + 2 * 8**12)], [16, 15]))
     words = choose_vocabulary(counts, is_tree=True)
     assert words.fine.tolist() == words.coarse.tolist() == [above]
     assert words.diamonds.tolist() == [above]
