@@ -54,6 +54,7 @@ class Block(nn.Module):
         self.pool_bias = nn.Linear(3 * pool_channels, channels) if pool_channels else None
         nn.init.kaiming_normal_(self.first.weight, nonlinearity="relu")
         nn.init.zeros_(self.second.weight)
+        nn.init.zeros_(self.second.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Same shape out as in."""

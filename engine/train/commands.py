@@ -17,6 +17,7 @@ from engine.nets.load import choose_device
 from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.train.dataset import Mixture
+from engine.train.grow import grown
 from engine.train.metrics import label_figures, policy_figures
 from engine.train.pattern_commands import KINDS, evaluate_command, train_command
 from engine.train.records import read_games, read_labels, shard_files
@@ -51,7 +52,7 @@ def train() -> None:
 @click.option("--validation", type=PATHS, required=True, help="shard of games for the accuracy on people's moves")
 @click.option("--label-validation", type=PATHS, help="shard of labels for the agreement with the teacher")
 @click.option("--out", "out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
-@click.option("--start", type=PATHS, help="network file to start from instead of random weights")
+@click.option("--start", type=PATHS, help="network file to start from instead of random weights; it may be smaller")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @click.option("--threads", default=0, show_default=True, help="CPU threads; 0 = torch's choice")
 @_with_options
@@ -78,7 +79,7 @@ def _train(games, labels, validation, label_validation, out, start, device, thre
     torch.manual_seed(options.seed)
     chosen = choose_device(device)
     shape = ResNetShape(KEIMA.planes, KEIMA.globals, options.blocks, options.channels)
-    model = load_model(start)[0] if start else ResNet(shape)
+    model = grown(load_model(start)[0], shape) if start else ResNet(shape)
     game_files, label_files = shard_files(games, validation), shard_files(labels, label_validation)
     click.echo(f"reading {len(game_files)} game shards and {len(label_files)} label shards", err=True)
     data = Mixture(

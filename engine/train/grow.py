@@ -1,0 +1,33 @@
+"""A larger network that begins as a smaller one: training goes on from what is known already.
+
+The smaller network's weights become the leading rows and columns of the larger one's. What the old channels would
+read of new ones starts at zero, and new blocks start as the identity, so at first both compute the same; new
+channels start with random weights and are free to learn (after Chen et al., "Net2Net", 2016).
+"""
+
+import torch
+
+from engine.nets.resnet import ResNet, ResNetShape
+
+
+def grown(model: ResNet, shape: ResNetShape) -> ResNet:
+    """A network of another shape that gives the same outputs as ``model``.
+
+    Args:
+        shape: blocks and channels may be more than the model's; everything else is the same.
+    Raises:
+        ValueError: the shape is smaller, or differs elsewhere.
+    """
+    old = model.shape
+    same = ResNetShape(**(vars(shape) | {"blocks": old.blocks, "channels": old.channels}))
+    if same != old or shape.blocks < old.blocks or shape.channels < old.channels:
+        raise ValueError(f"a network of {old} cannot grow into {shape}: only blocks and channels may increase")
+    larger = ResNet(shape)
+    held = larger.state_dict()
+    with torch.no_grad():
+        for name, value in model.state_dict().items():
+            target = held[name]
+            if value.ndim > 1:
+                target[: value.shape[0]] = 0.0
+            target[tuple(slice(n) for n in value.shape)] = value
+    return larger

@@ -1,0 +1,42 @@
+"""A network that grows keeps its opinions."""
+
+import pytest
+import torch
+
+from engine.nets.resnet import ResNet, ResNetShape
+from engine.train.grow import grown
+
+SMALL = ResNetShape(planes=5, globals=3, blocks=3, channels=8, head_channels=4, value_hidden=6)
+
+
+def trained(shape):
+    """A network none of whose weights is zero by construction."""
+    torch.manual_seed(3)
+    model = ResNet(shape).eval()
+    with torch.no_grad():
+        for value in model.parameters():
+            value.normal_(std=0.1)
+    return model
+
+
+@pytest.mark.parametrize(("blocks", "channels"), [(3, 8), (3, 12), (5, 8), (7, 20)])
+def test_a_grown_network_gives_the_same_outputs(blocks, channels):
+    small = trained(SMALL)
+    large = grown(small, ResNetShape(**(vars(SMALL) | {"blocks": blocks, "channels": channels}))).eval()
+    planes, globals_ = torch.rand(2, 5, 9, 9), torch.rand(2, 3)
+    with torch.inference_mode():
+        for before, after in zip(small(planes, globals_), large(planes, globals_), strict=True):
+            torch.testing.assert_close(after, before, atol=1e-4, rtol=1e-4)
+
+
+def test_new_channels_learn_from_the_first_step():
+    """All that old channels read of new ones is zero, yet its gradient is not."""
+    large = grown(trained(SMALL), ResNetShape(**(vars(SMALL) | {"channels": 12})))
+    sum(output.sum() for output in large(torch.rand(2, 5, 9, 9), torch.rand(2, 3))).backward()
+    assert large.blocks[0].second.weight.grad[:8, 8:].abs().max() > 0
+
+
+@pytest.mark.parametrize("change", [{"channels": 4}, {"blocks": 2}, {"head_channels": 8}])
+def test_shrinking_or_another_shape_is_refused(change):
+    with pytest.raises(ValueError, match="only blocks and channels may increase"):
+        grown(trained(SMALL), ResNetShape(**(vars(SMALL) | change)))
