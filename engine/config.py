@@ -51,6 +51,7 @@ class SearchOptions:
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)
     uniform_rollouts: bool = option(False, "no learnt patterns: random rollouts and, without a network, equal priors")
+    placeholder_priors: bool = option(False, "open leaves with the tree policy's priors while the network thinks")
     reply_chance: float = option(0.0, "how often a rollout looks for a remembered reply first", low=0.0, high=1.0)
     mercy: float = option(
         0.0, "lead in captures that ends a rollout, as a share of the board; 0 = none", low=0.0, high=1.0

@@ -67,7 +67,8 @@ STATUSES = ("alive", "dead", "seki")
 
 def _patterns(options: SearchOptions, network: Path | None) -> Patterns | None:
     """The pattern policies, if the search has a use for them; loading them takes half a second."""
-    if options.uniform_rollouts or (network is not None and options.rollout_weight == 0.0):
+    wanted = network is None or options.rollout_weight > 0.0 or options.placeholder_priors
+    if options.uniform_rollouts or not wanted:
         return None
     return load_both(find_patterns("rollout"), find_patterns("tree"))
 

@@ -31,7 +31,7 @@ from engine.rollout.replies import remember
 from engine.rollout.run import area_lead_black, average_ownership, play_out
 from engine.rollout.softmax import consider, weigh
 from engine.search.batch import FINISHED, NEW, UNSETTLED, Batch
-from engine.search.tree import pack_candidate
+from engine.search.tree import candidate_point, pack_candidate
 
 SETTLING_ROLLOUTS = 32
 """Rollouts that decide which stones are dead at the end of a game under territory scoring."""
@@ -137,22 +137,40 @@ def prepare_by_patterns(root, position, batch, count, moves, numbers, theta):
         moves: :class:`engine.rollout.softmax.Candidates`, the worker's own.
         numbers, theta: of the tree policy.
     """
-    size = root.board.meta[SIZE]
     for i in range(count):
-        if batch.kind[i] != NEW or not _open_leaf(root, position, batch, i):
-            continue
-        all_states(position.board, moves.cell)
-        played = position.meta[N_MOVES]
-        moves.last[0] = position.moves[played - 1] if played > 0 else PASS
-        moves.last[1] = position.moves[played - 2] if played > 1 else PASS
-        moves.last[2] = batch.captured[i]
-        considered = consider(moves, position.board, numbers, position.meta[TO_MOVE])
-        for index in range(size * size + 1):
-            batch.logits[i, index] = UNCONSIDERED
-        if considered > 0:
-            weigh(moves, considered, theta)
-            for j in range(considered):
-                batch.logits[i, index_of(moves.point[j], size)] = max(UNCONSIDERED, math.log(moves.chance[j]))
+        if batch.kind[i] == NEW and _open_leaf(root, position, batch, i):
+            _think_by_patterns(position, batch, i, moves, numbers, theta)
+
+
+@kernel
+def _think_by_patterns(position, batch, i, moves, numbers, theta):
+    """Write the tree policy's logits for leaf i, whose position this is."""
+    size, played = position.board.meta[SIZE], position.meta[N_MOVES]
+    all_states(position.board, moves.cell)
+    moves.last[0] = position.moves[played - 1] if played > 0 else PASS
+    moves.last[1] = position.moves[played - 2] if played > 1 else PASS
+    moves.last[2] = batch.captured[i]
+    considered = consider(moves, position.board, numbers, position.meta[TO_MOVE])
+    for index in range(size * size + 1):
+        batch.logits[i, index] = UNCONSIDERED
+    if considered > 0:
+        weigh(moves, considered, theta)
+        for j in range(considered):
+            batch.logits[i, index_of(moves.point[j], size)] = max(UNCONSIDERED, math.log(moves.chance[j]))
+
+
+@kernel
+def placeholder_priors(root, position, batch, count, moves, numbers, theta):
+    """Rank the moves of the leaves that the network was asked about by the tree policy; see :func:`place`.
+
+    Args:
+        root, position, moves, numbers, theta: as for :func:`prepare_by_patterns`.
+    """
+    for i in range(count):
+        if batch.kind[i] == NEW and batch.request_row[i] >= 0:
+            replay(root, position, batch, i)
+            _think_by_patterns(position, batch, i, moves, numbers, theta)
+            _rank(batch, i, root.board.meta[SIZE], 1.0)
 
 
 @kernel
@@ -288,20 +306,25 @@ def take_results(batch, count, size, policy, value, score, gives_score, cache):
 def rank_moves(batch, count, size, temperature):
     """Turn the logits of every new leaf into priors over its moves (softmax), sorted best first."""
     for i in range(count):
-        if batch.kind[i] != NEW:
-            continue
-        points, logits, n = batch.candidates[i], batch.logits[i], batch.n_candidates[i]
-        top = -math.inf
-        for j in range(n):
-            top = max(top, logits[index_of(np.int64(points[j]), size)])
-        total = 0.0
-        for j in range(n):
-            total += math.exp((logits[index_of(np.int64(points[j]), size)] - top) / temperature)
-        shift = math.log(total)
-        for j in range(n):
-            point = np.int64(points[j])
-            points[j] = pack_candidate((top - logits[index_of(point, size)]) / temperature + shift, point)
-        _sort(points, n)
+        if batch.kind[i] == NEW:
+            _rank(batch, i, size, temperature)
+
+
+@kernel
+def _rank(batch, i, size, temperature):
+    """:func:`rank_moves` for leaf i; its candidates may hold earlier priors."""
+    candidates, logits, n = batch.candidates[i], batch.logits[i], batch.n_candidates[i]
+    top = -math.inf
+    for j in range(n):
+        top = max(top, logits[index_of(candidate_point(candidates[j]), size)])
+    total = 0.0
+    for j in range(n):
+        total += math.exp((logits[index_of(candidate_point(candidates[j]), size)] - top) / temperature)
+    shift = math.log(total)
+    for j in range(n):
+        point = candidate_point(candidates[j])
+        candidates[j] = pack_candidate((top - logits[index_of(point, size)]) / temperature + shift, point)
+    _sort(candidates, n)
 
 
 @kernel

@@ -19,11 +19,13 @@ from typing import NamedTuple
 from engine.jit import kernel
 from engine.search.batch import FINISHED, KNOWN, MAX_DEPTH, NEW
 from engine.search.tree import (
+    AWAITED,
     EXPANDED,
     FULL,
     IN_FLIGHT,
     NONE,
     PENDING,
+    PROVISIONAL,
     ROOT,
     ROOT_VISITS,
     TERMINAL,
@@ -33,6 +35,7 @@ from engine.search.tree import (
     candidate_prior,
     edge_visits,
     new_node,
+    replace_priors,
     store_candidates,
 )
 
@@ -155,7 +158,7 @@ def select(tree, batch, wanted, tuning, allowed):
 def _select_one(tree, batch, i, tuning, allowed):
     """Select one leaf into row i; False, with its path taken back, when there is none to be had."""
     node, depth = ROOT, 0
-    while tree.state[node] == EXPANDED and depth < MAX_DEPTH:
+    while tree.state[node] in (EXPANDED, AWAITED) and depth < MAX_DEPTH:
         slot = choose_slot(tree, node, tuning, allowed)
         if slot == NONE:
             break
@@ -178,8 +181,8 @@ def _select_one(tree, batch, i, tuning, allowed):
     batch.depth[i] = depth
     batch.leaf[i] = node
     state = tree.state[node]
-    if state == UNEXPANDED:
-        tree.state[node] = PENDING
+    if state in (UNEXPANDED, PROVISIONAL):
+        tree.state[node] = PENDING if state == UNEXPANDED else AWAITED
         batch.kind[i] = NEW
         return True
     if state == TERMINAL or (state == EXPANDED and depth == MAX_DEPTH):
@@ -205,8 +208,25 @@ def release(tree, batch, count):
     for i in range(count):
         _leave_path(tree, batch, i)
         if batch.kind[i] != KNOWN:
-            tree.state[batch.leaf[i]] = UNEXPANDED
+            placed = tree.state[batch.leaf[i]] == AWAITED
+            tree.state[batch.leaf[i]] = PROVISIONAL if placed else UNEXPANDED
         tree.meta[IN_FLIGHT] -= 1
+
+
+@kernel
+def place(tree, batch, count, weight):
+    """Open those of the first ``count`` leaves that the network was asked about, with the priors in ``candidates``.
+
+    Until the network answers such a node is worth what its parent is. The root waits: it is searched once known.
+    (AlphaGo, Methods: "Searching with policy and value networks", placeholder priors of the tree policy.)
+    """
+    for i in range(count):
+        node, depth = batch.leaf[i], batch.depth[i]
+        if batch.kind[i] != NEW or batch.request_row[i] < 0 or depth == 0 or tree.state[node] != PENDING:
+            continue
+        if store_candidates(tree, node, batch.candidates[i], batch.n_candidates[i]):
+            tree.state[node] = AWAITED
+            tree.value[node] = -node_value(tree, batch.node[i, depth - 1], weight)
 
 
 @kernel
@@ -226,7 +246,7 @@ def complete(tree, batch, count, tuning, adds_value, adds_rollout):
 
 @kernel
 def _expand(tree, batch, i, weight, adds_value, adds_rollout):
-    """Settle the state of a pending leaf; without room for its moves it stays unexpanded."""
+    """Settle the state of a leaf with its results; without room for its moves it stays unexpanded."""
     node = batch.leaf[i]
     if adds_value and adds_rollout:
         tree.value[node] = (1.0 - weight) * batch.value[i] + weight * batch.rollout[i]
@@ -235,6 +255,9 @@ def _expand(tree, batch, i, weight, adds_value, adds_rollout):
     tree.score[node] = batch.score[i]
     if batch.kind[i] == FINISHED:
         tree.state[node] = TERMINAL
+    elif tree.state[node] == AWAITED:
+        replace_priors(tree, node, batch.candidates[i])
+        tree.state[node] = EXPANDED
     elif store_candidates(tree, node, batch.candidates[i], batch.n_candidates[i]):
         tree.state[node] = EXPANDED
     else:
@@ -276,7 +299,7 @@ def leaders(tree):
 def main_line(tree, node, line):
     """Write the most visited moves from a node on into ``line`` (int16); returns their number."""
     length = 0
-    while length < len(line) and tree.state[node] == EXPANDED:
+    while length < len(line):
         best, most = NONE, 0
         for edge in range(tree.first_edge[node], tree.first_edge[node] + tree.n_edges[node]):
             if edge_visits(tree, edge) > most:

@@ -85,7 +85,7 @@ class Search:
         Args:
             server: evaluates positions; None = no network: rollouts alone, on any board.
             encoder: the one that ``server.spec.encoder`` names; None without a server.
-            patterns: policies for rollouts and, without a network, for priors; None = both uniform.
+            patterns: policies for rollouts, and for priors where no network has spoken; None = both uniform.
         """
         # Equal priors say nothing against a move: then none is valued below its parent.
         fpu_reduction = options.fpu_reduction if server or patterns else 0.0
@@ -102,6 +102,7 @@ class Search:
             server=server,
             encoder=encoder,
             patterns=patterns,
+            placeholders=options.placeholder_priors and server is not None and patterns is not None,
             reply_chance=options.reply_chance,
             mercy=options.mercy,
             n_workers=worker_count(options, server),

@@ -15,10 +15,16 @@ is held, and nobody keeps a view of a field beyond that lock.
 
 A node's life::
 
-    UNEXPANDED -> PENDING     selected as a leaf; one worker owns it
-    PENDING    -> EXPANDED    evaluated, its moves stored
-    PENDING    -> TERMINAL    the game has ended there; value and score are exact
-    PENDING    -> UNEXPANDED  released without a result, or evaluated when memory was full
+    UNEXPANDED  -> PENDING      selected as a leaf; one worker owns it
+    PENDING     -> EXPANDED     evaluated, its moves stored
+    PENDING     -> TERMINAL     the game has ended there; value and score are exact
+    PENDING     -> UNEXPANDED   released without a result, or evaluated when memory was full
+    PENDING     -> AWAITED      its moves stored with placeholder priors; the network has yet to answer
+    AWAITED     -> EXPANDED     the network's priors and value in place of the placeholders
+    AWAITED     -> PROVISIONAL  released without a result; the placeholders stay
+    PROVISIONAL -> AWAITED      selected as a leaf once more
+
+Playouts pass through AWAITED nodes as through EXPANDED ones, and may already have given them edges.
 """
 
 import math
@@ -28,7 +34,7 @@ import numpy as np
 
 from engine.jit import kernel
 
-UNEXPANDED, PENDING, EXPANDED, TERMINAL = range(4)
+UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
 NONE = -1
 
 N_NODES, N_EDGES, N_CANDIDATES, ROOT_VISITS, IN_FLIGHT, FULL, FREE_RUNS = range(7)
@@ -51,9 +57,9 @@ class Tree(NamedTuple):
     """int64[META_FIELDS]: rows in use per pool, visits of the root, leaves in flight, FULL (1 = a row was refused)"""
 
     state: np.ndarray
-    """uint8[nodes]: UNEXPANDED, PENDING, EXPANDED or TERMINAL"""
+    """uint8[nodes]: UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED or TERMINAL"""
     value: np.ndarray
-    """float32[nodes]: the node's own evaluation, -1 to 1 for its side to move; 0 before"""
+    """float32[nodes]: the node's own evaluation, -1 to 1 for its side to move; 0 before, AWAITED its parent's"""
     score: np.ndarray
     """float32[nodes]: the same in points"""
     first_edge: np.ndarray
@@ -232,6 +238,30 @@ def store_candidates(tree, node, candidates, count):
     tree.first_candidate[node] = start + 1
     tree.n_candidates[node] = count
     return True
+
+
+@kernel
+def replace_priors(tree, node, candidates):
+    """Give a node's moves other priors, from candidates of the same moves.
+
+    Moves that have an edge keep their places at the front, the others follow by prior.
+
+    Args:
+        candidates: uint32[>= the node's number of candidates], ascending.
+    """
+    first, edges, n_edges = tree.first_candidate[node], tree.first_edge[node], tree.n_edges[node]
+    write = first + n_edges
+    for i in range(tree.n_candidates[node]):
+        candidate, held = candidates[i], NONE
+        for slot in range(n_edges):
+            if tree.move[edges + slot] == candidate_point(candidate):
+                held = slot
+        if held == NONE:
+            tree.candidate[write] = candidate
+            write += 1
+        else:
+            tree.candidate[first + held] = candidate
+            tree.P[edges + held] = candidate_prior(candidate)
 
 
 @kernel

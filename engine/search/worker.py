@@ -6,7 +6,7 @@
 2. replay each path on the worker's own position; settle finished games by the rules
 3. probe the cache
 4. encode the misses straight into the slots of a request; submit it
-5. roll out from these leaves, if rollouts count; or start the next batch
+5. roll out from these leaves, if rollouts count; open them with placeholder priors; or start the next batch
 6. wait for the oldest batch; bring its results home, rank the moves
 7. lock; expand, back up, take virtual loss off; unlock
 
@@ -35,6 +35,7 @@ from engine.rollout.replies import new_replies
 from engine.rollout.softmax import new_candidates
 from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
 from engine.search.evaluate import (
+    placeholder_priors,
     prepare,
     prepare_by_patterns,
     prepare_for_network,
@@ -45,7 +46,7 @@ from engine.search.evaluate import (
     shuffle_moves,
     take_results,
 )
-from engine.search.kernels import Tuning, complete, leaders, release, select
+from engine.search.kernels import Tuning, complete, leaders, place, release, select
 from engine.search.stoppers import Progress, Stopper, allowance
 from engine.search.tree import FULL, IN_FLIGHT, ROOT_VISITS, RUN_CLASSES, Tree, reserve
 
@@ -75,6 +76,8 @@ class Shared:
     encoder: Encoder | None
     patterns: Patterns | None
     """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
+    placeholders: bool
+    """leaves open with the tree policy's priors while the network thinks"""
     reply_chance: float
     mercy: float
     n_workers: int
@@ -225,6 +228,8 @@ class Worker:
             settle_territory(shared.root, self._position, batch, count, self._random)
         if shared.uses_rollouts:
             self._roll_out(flight)
+        if shared.placeholders:
+            self._place(flight)
         return _Outcome.STARTED
 
     def _prepare(self, flight: _Flight) -> None:
@@ -260,6 +265,20 @@ class Worker:
         else:
             policy = (self._weights, patterns.tables, self._replies, shared.reply_chance)
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
+
+    def _place(self, flight: _Flight) -> None:
+        """Step 5 too: playouts may pass through these leaves from now on."""
+        shared, batch, count = self._shared, flight.batch, flight.count
+        asked = batch.request_row[:count] >= 0
+        if not asked.any():
+            return
+        placeholder_priors(
+            shared.root, self._position, batch, count, self._candidates, shared.patterns.numbers, shared.patterns.theta
+        )
+        with shared.changed:
+            reserve(shared.tree, 0, 0, int(batch.n_candidates[:count].sum()) + count, shared.limit_bytes)
+            place(shared.tree, batch, count, shared.tuning.rollout_weight)
+            shared.changed.notify_all()
 
     def _batch_size(self) -> int:
         """Leaves to select now; 0 = stop. Threads: the lock is held."""

@@ -19,8 +19,9 @@ from engine.rollout.replies import new_replies
 from engine.rollout.run import play_out, stones_lost_black
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.search.search import C_PUCT_NETWORK, C_PUCT_ROLLOUTS, Search
+from engine.search.tree import EXPANDED, NONE
 from tests.search.positions import random_game
-from tests.search.tree_tools import candidates_of, check_at_rest
+from tests.search.tree_tools import candidates_of, check_at_rest, edges_of
 from weights import find_patterns
 
 
@@ -74,6 +75,38 @@ def test_nothing_stays_in_flight(patterns, threads, weight):
                 assert search.run(visits=visits).visits == visits
                 assert search.in_flight() == 0
                 check_at_rest(search._shared.tree)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("weight", [0.0, 0.4])
+def test_placeholder_priors_leave_no_trace(patterns, threads, weight):
+    """In the end every node has the network's priors and values, as if none had ever been placed."""
+    found = {}
+    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=2) as server:
+        for placeholders in (False, True):
+            server.forget()
+            options = SearchOptions(
+                threads=threads, rollout_weight=weight, placeholder_priors=placeholders, fpu_reduction=0.0, batch=32
+            )
+            search = Search(options, server, KEIMA, patterns)
+            search.set_position(random_game(9, 12, seed=3).position)
+            for visits in (1, 40, 400):
+                assert search.run(visits=visits).visits == visits
+                check_at_rest(search._shared.tree, placeholders)
+            found[placeholders] = priors_by_path(search._shared.tree)
+    common = found[False].keys() & found[True].keys()
+    assert len(common) > 50
+    for path in common:
+        assert found[True][path] == found[False][path]
+
+
+def priors_by_path(tree, node=0, path=()):
+    """Priors of every expanded node, by the moves that lead to it."""
+    found = {path: dict(candidates_of(tree, node))} if tree.state[node] == EXPANDED else {}
+    for edge in edges_of(tree, node):
+        if tree.child[edge] != NONE:
+            found |= priors_by_path(tree, int(tree.child[edge]), (*path, int(tree.move[edge])))
+    return found
 
 
 def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):

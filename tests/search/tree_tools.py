@@ -2,6 +2,7 @@
 
 from engine.go.geometry import to_vertex
 from engine.search.tree import (
+    AWAITED,
     EXPANDED,
     IN_FLIGHT,
     N_NODES,
@@ -30,17 +31,22 @@ def candidates_of(tree: Tree, node: int) -> list[tuple[int, float]]:
     return [(int(candidate_point(one)), float(candidate_prior(one))) for one in packed]
 
 
-def check_at_rest(tree: Tree) -> None:
-    """What must hold whenever nothing is in flight."""
+def check_at_rest(tree: Tree, placeholders: bool = False) -> None:
+    """What must hold whenever nothing is in flight.
+
+    Args:
+        placeholders: nodes may have had edges before their priors: those moves come first, whatever their priors.
+    """
     assert tree.meta[IN_FLIGHT] == 0
     seen = 0
     stack = [(ROOT, int(tree.meta[ROOT_VISITS]))]
     while stack:
         node, visits = stack.pop()
         seen += 1
-        assert tree.state[node] != PENDING
+        assert tree.state[node] not in (PENDING, AWAITED)
         moves = candidates_of(tree, node)
         packed = tree.candidate[int(tree.first_candidate[node]) :][: len(moves)]
+        packed = packed[len(edges_of(tree, node)) if placeholders else 0 :]
         assert (packed[:-1] >> 16 <= packed[1:] >> 16).all(), "the largest priors come first"
         if tree.state[node] == EXPANDED:
             assert abs(sum(prior for _, prior in moves) - 1.0) < 0.01
