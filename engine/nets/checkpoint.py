@@ -1,8 +1,9 @@
-"""Our own network file: safetensors, with a JSON header that says what the tensors are.
+"""The network file: safetensors, with a JSON header that says what the tensors are.
 
-The header lives under the key ``keima`` of the safetensors metadata: ``format`` (1), ``architecture``, ``shape``
-(the architecture's parameters), ``encoder``, ``sizes`` and ``training`` (a free record: data, steps, accuracy).
-Nothing in a file is ever executed or unpickled.
+The header lies under the key ``keima`` of the safetensors metadata: ``format`` (1), ``architecture`` (a name in
+:mod:`engine.nets.architectures`), ``shape`` (the architecture's parameters), ``encoder``, ``sizes`` (smallest and
+largest board) and ``training`` (a free record: data, steps, accuracy). Nothing in a file is ever executed or
+unpickled, and no memory is taken before the header has been found sound.
 """
 
 import json
@@ -14,20 +15,24 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import nn
 
+from engine.nets.architectures import architecture_of, new_model, new_spec
 from engine.nets.network import NetworkSpec
-from engine.nets.resnet import ResNet, ResNetShape
 
 FORMAT = 1
-ARCHITECTURE = "keima-resnet"
 MAX_HEADER_BYTES = 1 << 20
 
 
-def save_network(path: Path, model: ResNet, spec: NetworkSpec, training: dict[str, Any]) -> None:
-    """Write a network, atomically: a reader sees the old file or the new one."""
+def save_network(path: Path, model: nn.Module, spec: NetworkSpec, training: dict[str, Any]) -> None:
+    """Write a network of any registered architecture, atomically: a reader sees the old file or the new one.
+
+    Raises:
+        ValueError: the model is of no registered architecture.
+    """
     header = {
         "format": FORMAT,
-        "architecture": ARCHITECTURE,
+        "architecture": architecture_of(model),
         "shape": asdict(model.shape),
         "encoder": spec.encoder,
         "sizes": [spec.min_size, spec.max_size],
@@ -56,17 +61,15 @@ def read_header(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
     try:
         header = json.loads(json.loads(text)["__metadata__"]["keima"])
-        if header["format"] != FORMAT or header["architecture"] != ARCHITECTURE:
-            raise ValueError(
-                f"{path}: format {header['format']} of architecture {header['architecture']!r}, "
-                f"expected format {FORMAT} of {ARCHITECTURE!r}"
-            )
-    except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        version = header["format"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: no Keima network header (metadata key 'keima' missing or damaged)") from error
+    if version != FORMAT:
+        raise ValueError(f"{path}: a network file of format {str(version)[:40]}, expected format {FORMAT}")
     return header
 
 
-def load_model(path: Path) -> tuple[ResNet, NetworkSpec, dict[str, Any]]:
+def load_model(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
     """Read a network file on the CPU.
 
     Returns:
@@ -76,23 +79,20 @@ def load_model(path: Path) -> tuple[ResNet, NetworkSpec, dict[str, Any]]:
     """
     header = read_header(path)
     try:
-        model = ResNet(ResNetShape(**header["shape"]))
-        spec = NetworkSpec(
-            name=path.stem,
-            encoder=header["encoder"],
-            min_size=header["sizes"][0],
-            max_size=header["sizes"][1],
-            has_score=True,
-            has_ownership=True,
-        )
-    except (KeyError, TypeError, IndexError, RuntimeError) as error:
-        raise ValueError(f"{path}: header does not describe a {ARCHITECTURE} ({error})") from error
+        model = new_model(header["architecture"], header["shape"], device="meta")
+        low, high = header["sizes"]
+        spec = new_spec(model, path.stem, str(header["encoder"]), (low, high))
+        training = header["training"]
+    except KeyError as error:
+        raise ValueError(f"{path}: its header lacks {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: its header describes no network ({error})") from error
     try:
         tensors = load_file(path)
-        model.load_state_dict(tensors)
+        model.to_empty(device="cpu").load_state_dict(tensors)
     except (SafetensorError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())[:160]
         raise ValueError(f"{path}: tensors are damaged, truncated or do not fit the header ({reason})") from error
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise ValueError(f"{path}: holds weights that are not finite numbers")
-    return model, spec, header["training"]
+    return model, spec, training

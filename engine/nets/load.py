@@ -4,9 +4,10 @@ from pathlib import Path
 
 import torch
 
+from engine.nets.adapter import TorchNetwork
 from engine.nets.checkpoint import load_model
 from engine.nets.network import Network
-from engine.nets.resnet import TorchNetwork
+from engine.nets.pair import AlphaGoPair
 
 
 def choose_device(device: str = "auto") -> torch.device:
@@ -26,11 +27,16 @@ def choose_device(device: str = "auto") -> torch.device:
     return chosen
 
 
-def load_network(path: Path, device: str = "auto") -> Network:
+def load_network(path: Path | tuple[Path, Path], device: str = "auto") -> Network:
     """Read a network file and put it on a device.
 
+    Args:
+        path: a file, or AlphaGo's two: policy network and value network, which then play as one.
     Raises:
         ValueError: one line that names the file or the device and what was expected.
     """
+    if isinstance(path, tuple):
+        policy, value = path
+        return AlphaGoPair(load_network(policy, device), load_network(value, device))
     model, spec, _ = load_model(Path(path))
     return TorchNetwork(model, spec, choose_device(device))

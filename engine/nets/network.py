@@ -1,7 +1,7 @@
 """What every network looks like from outside: a spec, and one call that evaluates a batch.
 
 Quirks of a format (a missing pass logit, values for Black, win/loss/no-result) are settled in the adapter that
-implements this interface, never above it.
+implements this interface, never above it. A head that a network does not have is None, and its spec says so.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,32 @@ import torch
 
 
 class NetOutput(NamedTuple):
-    """Raw outputs for B positions on boards of N x N, all from the view of the side to move."""
+    """Outputs for B positions on boards of N x N, all from the view of the side to move; None = no such head."""
 
-    policy: torch.Tensor
+    policy: torch.Tensor | None = None
     """float32[B, N*N+1]: logits in policy order, pass last; not masked for legality"""
-    value: torch.Tensor
+    value: torch.Tensor | None = None
     """float32[B]: expected result, -1 = loss to 1 = win"""
     score: torch.Tensor | None = None
-    """float32[B]: expected lead in points, komi counted; None without such a head"""
+    """float32[B]: expected lead in points, komi counted"""
     ownership: torch.Tensor | None = None
-    """float32[B, N, N]: 1 = surely the mover's, -1 = surely the opponent's; None without such a head"""
+    """float32[B, N, N]: 1 = surely the mover's, -1 = surely the opponent's"""
+
+
+class RawHeads(NamedTuple):
+    """What every architecture's ``forward(planes, globals_)`` returns and training works on; None = no such head.
+
+    In the order of :class:`NetOutput` and from the same view, in the dtype of the forward pass.
+    """
+
+    policy_logits: torch.Tensor | None = None
+    """[B, N*N+1], pass last; [B, N*N] from an architecture without a pass output"""
+    value_logit: torch.Tensor | None = None
+    """[B]: its tanh is the value"""
+    score: torch.Tensor | None = None
+    """[B], in points"""
+    ownership_logit: torch.Tensor | None = None
+    """[B, N, N]: its tanh is the ownership"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,8 @@ class NetworkSpec:
     max_size: int
     has_score: bool = False
     has_ownership: bool = False
+    has_policy: bool = True
+    has_value: bool = True
 
 
 class Network(Protocol):
@@ -48,9 +66,11 @@ class Network(Protocol):
 
         Args:
             planes: float32[B, C, N, N] as the spec's encoder writes them, on ``device``.
-            globals_: float32[B, G], likewise.
+            globals_: float32[B, G], likewise; G may be 0.
         Returns:
             NetOutput on ``device``, float32.
+        Raises:
+            ValueError: planes or globals of another encoder, or a board that the network does not play; one line.
         Threads: any number of callers at once on the CPU; one at a time on a GPU.
         """
         ...

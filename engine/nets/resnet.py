@@ -7,15 +7,14 @@ There is no batch normalisation: training batches hold one board size each, whos
 block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
 """
 
-import threading
-import warnings
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.nets.network import NetOutput, NetworkSpec
+from engine.nets.network import RawHeads
+from engine.nets.shape import Shape, dimension
 
 CENTRE_SIZE = 14.0
 """Board size at which the size-scaled mean is zero, the middle of 9 and 19."""
@@ -24,17 +23,16 @@ SCORE_SCALE = 20.0
 
 
 @dataclass(frozen=True)
-class ResNetShape:
+class ResNetShape(Shape):
     """What fixes the parameters of a :class:`ResNet`."""
 
-    planes: int
-    globals: int
-    blocks: int = 6
-    channels: int = 64
-    head_channels: int = 32
-    value_hidden: int = 64
-    pool_every: int = 3
-    """every how many blocks one gets a global pooling branch"""
+    planes: int = dimension("input planes", 1, 256)
+    globals: int = dimension("input values that are not about points", 0, 256)
+    blocks: int = dimension("residual blocks of two convolutions", 1, 256, 6)
+    channels: int = dimension("channels of the trunk", 1, 2048, 64)
+    head_channels: int = dimension("channels of each head", 1, 1024, 32)
+    value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
+    pool_every: int = dimension("every how many blocks one gets a global pooling branch", 1, 256, 3)
 
 
 def pooled(x: Tensor) -> Tensor:
@@ -66,7 +64,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """The parameters and the forward pass; :class:`TorchNetwork` gives it the Network interface."""
+    """The parameters and the forward pass."""
 
     def __init__(self, shape: ResNetShape):
         super().__init__()
@@ -88,13 +86,8 @@ class ResNet(nn.Module):
         self.value_out = nn.Linear(shape.value_hidden, 2)
         self.ownership_out = nn.Conv2d(head, 1, 1)
 
-    def forward(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Raw outputs for planes[B, C, N, N] and globals_[B, G].
-
-        Returns:
-            policy logits [B, N*N+1]; value logit [B] (tanh gives the value); score in points [B]; ownership
-            logits [B, N, N] (tanh gives ownership). All from the view of the side to move.
-        """
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """All four heads for planes[B, C, N, N] and globals_[B, G]."""
         x = self.stem(planes) + self.stem_globals(globals_)[:, :, None, None]
         for block in self.blocks:
             x = block(x)
@@ -106,44 +99,4 @@ class ResNet(nn.Module):
         local = F.relu(self.value_local(x))
         hidden = F.relu(self.value_hidden(torch.cat([pooled(local), globals_], dim=1)))
         value = self.value_out(hidden)
-        return policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0]
-
-
-class TorchNetwork:
-    """A trained :class:`ResNet` behind the Network interface, frozen for one device.
-
-    On CUDA, and on processors with bfloat16 instructions, it runs in bfloat16 (about twice as fast; win rates move
-    by less than 0.01); outputs are float32 either way. On the CPU each board size is traced and frozen once, which
-    lets oneDNN keep packed weights.
-    """
-
-    def __init__(self, model: ResNet, spec: NetworkSpec, device: torch.device, reduced: bool | None = None):
-        self.spec = spec
-        self.device = device
-        if reduced is None:
-            reduced = device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
-        self.dtype = torch.bfloat16 if reduced else torch.float32
-        self._model = model.eval().to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
-        self._frozen: dict[int, torch.nn.Module] = {}
-        self._freezing = threading.Lock()
-
-    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
-        """See :meth:`engine.nets.network.Network.evaluate`."""
-        with torch.inference_mode():
-            x = planes.to(dtype=self.dtype, memory_format=torch.channels_last)
-            policy, value, score, ownership = self._for_size(planes.shape[2])(x, globals_.to(self.dtype))
-            return NetOutput(policy.float(), value.float().tanh(), score.float(), ownership.float().tanh())
-
-    def _for_size(self, size: int) -> torch.nn.Module:
-        """The model to call for one board size; traced at the first call on the CPU."""
-        if self.device.type != "cpu":
-            return self._model
-        if size not in self._frozen:
-            with self._freezing, warnings.catch_warnings(), torch.inference_mode():
-                warnings.simplefilter("ignore")
-                shape = self._model.shape
-                planes = torch.zeros(2, shape.planes, size, size, dtype=self.dtype)
-                globals_ = torch.zeros(2, shape.globals, dtype=self.dtype)
-                example = (planes.to(memory_format=torch.channels_last), globals_)
-                self._frozen[size] = torch.jit.freeze(torch.jit.trace(self._model, example, check_trace=False))
-        return self._frozen[size]
+        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0])

@@ -15,9 +15,10 @@ from engine.go.geometry import PASS, from_vertex, on_board_points
 from engine.go.position import PASSES, TO_MOVE, is_legal_move, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.inference.server import InferenceServer
+from engine.nets.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
-from engine.nets.resnet import ResNet, ResNetShape, TorchNetwork
+from engine.nets.resnet import ResNet, ResNetShape
 from engine.rollout.model import Patterns, load_both
 from engine.search.search import Search, worker_count
 from engine.search.tree import EXPANDED, N_NODES, NONE, ROOT, TERMINAL, byte_count

@@ -1,0 +1,53 @@
+"""Shapes: the whole numbers that fix a network's parameters, each with the range in which it makes sense."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Self
+
+from engine.config import check, option
+
+MIN_SIZE, MAX_SIZE = 2, 25
+"""Boards that the engine knows"""
+
+
+def dimension(text: str, low: int, high: int, default: Any = MISSING) -> Any:
+    """A field of a shape: its meaning and range; without a default it must be given."""
+    return option(default, text, low=low, high=high)
+
+
+def board_size() -> Any:
+    """The field ``size`` of an architecture whose parameters belong to one board size."""
+    return dimension("the one board size it plays", MIN_SIZE, MAX_SIZE, 19)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Base of all shapes; they all have ``planes`` and ``globals``, the input, and ``size`` if it is fixed.
+
+    Raises:
+        ValueError: a value is no whole number or out of its range; one line.
+    """
+
+    # Without an annotation, so that it is no field and stands in nobody's way who makes it one.
+    globals = 0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ValueError(f"{item.name} is {str(value)[:40]!r}, expected a whole number")
+        check(self)
+
+    @classmethod
+    def read(cls, values: Any) -> Self:
+        """The shape of a file's header or of options.
+
+        Raises:
+            ValueError: unknown or missing names, or wrong values; one line.
+        """
+        known = [item.name for item in fields(cls)]
+        needed = {item.name for item in fields(cls) if item.default is MISSING}
+        if not isinstance(values, Mapping) or not needed <= set(values) <= set(known):
+            given = ", ".join(map(str, values))[:120] if isinstance(values, Mapping) else str(values)[:40]
+            raise ValueError(f"the shape has {given or 'nothing'}, expected {', '.join(known)}")
+        return cls(**values)

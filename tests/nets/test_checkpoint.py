@@ -1,0 +1,100 @@
+"""Network files: what is wrong with one is said in one line, and old ones are still read."""
+
+import json
+import struct
+
+import pytest
+import torch
+
+from engine.nets.architectures import ARCHITECTURES, new_spec
+from engine.nets.checkpoint import load_model, read_header, save_network
+from engine.nets.load import choose_device, load_network
+from tests.nets.models import toy
+from weights import entries, find
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "tiny.safetensors"
+    model = toy("keima-resnet")
+    save_network(path, model, new_spec(model, "tiny"), {"step": 5})
+    return path
+
+
+def _edited(path, change):
+    data = path.read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + length])
+    inner = json.loads(header["__metadata__"]["keima"])
+    change(inner)
+    header["__metadata__"]["keima"] = json.dumps(inner)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
+
+
+def _claims(path, header):
+    text = json.dumps({"__metadata__": {"keima": header}}).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:3]), "not a safetensors file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:900]), "header"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-200]), "damaged, truncated"),
+        (lambda path: path.write_bytes(b"\xff" * 4000), "not a safetensors file"),
+        (lambda path: path.write_bytes(b""), "not a safetensors file"),
+        (lambda path: path.unlink(), "cannot be read"),
+        (lambda path: _claims(path, "[" * 100000), "no Keima network header"),
+        (lambda path: _claims(path, '{"format": ' + "9" * 5000 + "}"), "no Keima network header"),
+        (lambda path: _edited(path, lambda h: h.update(format=99)), "expected format 1"),
+        (lambda path: _edited(path, lambda h: h.update(architecture="oracle")), "unknown architecture 'oracle'"),
+        (lambda path: _edited(path, lambda h: h.update(architecture="alphago-zero")), "describes no network"),
+        (lambda path: _edited(path, lambda h: h["shape"].update(blocks=4)), "do not fit"),
+        (lambda path: _edited(path, lambda h: h["shape"].update(colour=4)), "describes no network"),
+        (lambda path: _edited(path, lambda h: h["shape"].update(channels=10**9)), "expected 1 to 2048"),
+        (lambda path: _edited(path, lambda h: h["shape"].update(channels="8")), "expected a whole number"),
+        (lambda path: _edited(path, lambda h: h.update(sizes=[9])), "describes no network"),
+        (lambda path: _edited(path, lambda h: h.update(sizes=[19, 7])), "expected two from"),
+        (lambda path: _edited(path, lambda h: h.pop("shape")), "lacks 'shape'"),
+        (lambda path: _edited(path, lambda h: h.pop("training")), "lacks 'training'"),
+    ],
+)
+def test_bad_files_give_one_line_that_names_the_file(saved, damage, message):
+    damage(saved)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_model(saved)
+    assert str(saved) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_weights_that_are_not_numbers_are_refused(name, tmp_path):
+    model = toy(name)
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[0] = float("nan")
+    path = tmp_path / "nan.safetensors"
+    save_network(path, model, new_spec(model, "nan"), {})
+    with pytest.raises(ValueError, match="not finite"):
+        load_model(path)
+
+
+def test_header_is_read_without_tensors(saved):
+    header = read_header(saved)
+    assert header["architecture"] == "keima-resnet"
+    assert header["encoder"] == "keima-1"
+    assert header["sizes"] == [7, 19]
+
+
+@pytest.mark.parametrize("name", entries())
+def test_the_shipped_networks_are_still_read(name):
+    network = load_network(find(name), "cpu")
+    size, shape = network.spec.max_size, network.shape
+    planes, globals_ = torch.zeros(1, shape.planes, size, size), torch.zeros(1, shape.globals)
+    assert all(torch.isfinite(head).all() for head in network.evaluate(planes, globals_) if head is not None)
+
+
+def test_unknown_device_is_one_line():
+    with pytest.raises(ValueError, match="expected auto, cpu or cuda"):
+        choose_device("abacus")
