@@ -14,13 +14,14 @@ here:
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from engine.clock import Clock, moves_left
 from engine.config import PlayOptions, SearchOptions
-from engine.features.encoder import ENCODERS
+from engine.features.encoder import ENCODERS, Encoder
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points
@@ -30,6 +31,7 @@ from engine.go.scoring import result_text, seki_stones
 from engine.go.sgf import read_sgf, write_sgf
 from engine.inference.server import InferenceServer
 from engine.nets.load import load_network
+from engine.nets.network import Network
 from engine.rollout.model import Patterns, load_both
 from engine.search.report import Report
 from engine.search.root import choose
@@ -65,9 +67,20 @@ COSTLY = 1.5
 STATUSES = ("alive", "dead", "seki")
 
 
-def _patterns(options: SearchOptions, network: Path | None) -> Patterns | None:
+def _load(files: Path | tuple[Path, Path], device: str) -> tuple[Network, Encoder]:
+    """A network that can choose moves, and the encoder it wants; raises ValueError where there is none."""
+    network = load_network(files, device)
+    spec = network.spec
+    if spec.encoder not in ENCODERS:
+        raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
+    if not spec.has_policy:
+        raise ValueError(f"network {spec.name} has no policy to choose moves with, expected POLICY+{spec.name}")
+    return network, ENCODERS[spec.encoder]
+
+
+def _patterns(options: SearchOptions, has_network: bool) -> Patterns | None:
     """The pattern policies, if the search has a use for them; loading them takes half a second."""
-    wanted = network is None or options.rollout_weight > 0.0 or options.placeholder_priors
+    wanted = not has_network or options.rollout_weight > 0.0 or options.placeholder_priors
     if options.uniform_rollouts or not wanted:
         return None
     return load_both(find_patterns("rollout"), find_patterns("tree"))
@@ -83,7 +96,7 @@ class Player:
         self,
         search_options: SearchOptions,
         play_options: PlayOptions,
-        network: Path | None = None,
+        network: Path | tuple[Path, Path] | None = None,
         device: str = "auto",
         size: int = 19,
         rules: str = DEFAULT_RULES,
@@ -92,7 +105,8 @@ class Player:
         """Load the network and set up the board.
 
         Args:
-            network: file of the network; None = rollouts alone, on any board.
+            network: file of the network, or files of AlphaGo's policy and value network; None = rollouts alone, on
+                any board. Where a network gives no values, rollouts alone judge.
         Raises:
             ValueError: network, device, rules, komi or size cannot be used; one clear line.
         """
@@ -104,10 +118,11 @@ class Player:
         self.server: InferenceServer | None = None
         encoder = None
         if network is not None:
-            loaded = load_network(network, device)
-            encoder = ENCODERS[loaded.spec.encoder]
+            loaded, encoder = _load(network, device)
+            if not loaded.spec.has_value:
+                search_options = replace(search_options, rollout_weight=1.0)
             self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads)
-        self._search = Search(search_options, self.server, encoder, _patterns(search_options, network))
+        self._search = Search(search_options, self.server, encoder, _patterns(search_options, network is not None))
         self._interrupted = threading.Event()
         self._random = np.random.default_rng(search_options.seed)
         self._hopeless = {BLACK: 0, WHITE: 0}

@@ -22,7 +22,7 @@ from gtp.commands import COMMANDS
 from gtp.host import Host
 from gtp.session import Output, Session
 from gtp.startup import Settings, greet, load_player
-from weights import DEFAULT, find
+from weights import DEFAULT, find_network
 
 SUBCOMMANDS = {
     "gtp": ("gtp.cli:gtp", "Play: speak GTP on standard input and output."),
@@ -82,7 +82,12 @@ def options_of(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--weights", default=DEFAULT, metavar="NAME|PATH", help="network: a shipped one, a file, or none")
+@click.option(
+    "--weights",
+    default=DEFAULT,
+    metavar="NAME|PATH",
+    help="network: a shipped one, a file, a policy and a value network as POLICY+VALUE, or none",
+)
 @click.option("--device", default="auto", help="where the network runs: auto, cpu, cuda or cuda:N")
 @click.option("--rules", default="chinese", metavar="NAME", help="tromp-taylor, chinese, japanese, korean, aga, ...")
 @click.option("--komi", default=7.5, metavar="POINTS", help="White's points, in whole or half points")
@@ -103,7 +108,7 @@ def gtp(ctx: click.Context, weights: str, device: str, rules: str, komi: float, 
         settings = Settings(
             search=_pick(SearchOptions, values),
             play=_pick(PlayOptions, values),
-            network=None if weights == NO_NETWORK else find(weights),
+            network=None if weights == NO_NETWORK else find_network(weights),
             device=device,
             rules=rules,
             komi=komi,

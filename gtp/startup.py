@@ -32,8 +32,8 @@ class Settings:
 
     search: SearchOptions
     play: PlayOptions
-    network: Path | None
-    """None = rollouts alone"""
+    network: Path | tuple[Path, Path] | None
+    """a file, or policy and value network; None = rollouts alone"""
     device: str
     rules: str
     komi: float

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+import engine.player
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go import diagram
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, other, point_at, to_vertex
 from engine.go.scoring import final_score_black
 from engine.nets.checkpoint import save_network
+from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.player import RESIGN, Player
@@ -333,3 +335,35 @@ def test_warming_up_leaves_a_new_game(make):
     player = make()
     player.warm_up()
     assert (player.game.n_moves, player.report) == (0, None)
+
+
+class Lacking(HashNetwork):
+    """A network without some heads."""
+
+    def __init__(self, **heads):
+        super().__init__(KEIMA.name)
+        self.spec = replace(self.spec, name="lacking", **heads)
+
+    def evaluate(self, planes, globals_):
+        output = super().evaluate(planes, globals_)
+        return output._replace(
+            policy=output.policy if self.spec.has_policy else None, value=output.value if self.spec.has_value else None
+        )
+
+
+def test_without_values_rollouts_judge(make, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine.player, "load_network", lambda *_: Lacking(has_value=False))
+    player = position(make(network=tmp_path), DEAD_STONES, BLACK)
+    player.genmove(BLACK)
+    assert player.report.evaluations > 0
+    assert player.report.value_stm > 0.5
+
+
+def test_networks_that_cannot_play_are_refused(make, monkeypatch, tmp_path):
+    for lacking, message in (
+        (Lacking(has_policy=False), r"network lacking has no policy to choose moves with, expected POLICY\+lacking"),
+        (HashNetwork("runes"), "network hash wants the encoder 'runes', known are keima-1"),
+    ):
+        monkeypatch.setattr(engine.player, "load_network", lambda *_, network=lacking: network)
+        with pytest.raises(ValueError, match=message):
+            make(network=tmp_path)

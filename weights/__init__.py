@@ -14,6 +14,7 @@ file is refused by its reader anyway.
 """
 
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -85,6 +86,23 @@ def find(name_or_path: str) -> Path:
         raise ValueError(f"{name_or_path!r} cannot be looked up ({error})") from error
     known = ", ".join(shipped) or "none"
     raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}")
+
+
+def find_network(text: str) -> Path | tuple[Path, Path]:
+    """What an option such as ``--weights`` means: a network as for :func:`find`, or two of them joined by ``+``.
+
+    ``POLICY+VALUE`` are a policy network and a value network that play together as AlphaGo's did. Where ``+`` is part
+    of an existing file's name, that file is meant.
+
+    Raises:
+        ValueError: as for :func:`find`.
+    """
+    policy, plus, value = text.partition("+")
+    if plus:
+        with suppress(ValueError):
+            return find(text)
+        return find(policy), find(value)
+    return find(text)
 
 
 def find_patterns(name_or_path: str) -> Path:

@@ -57,7 +57,7 @@ class Request:
         self.policy: np.ndarray = self.tensors["policy"].numpy()
         """float32[S, N*N+1]: move logits, pass last, as the network saw the board (turned, not masked)"""
         self.value: np.ndarray = self.tensors["value"].numpy()
-        """float32[S]: -1 to 1 for the side to move"""
+        """float32[S]: -1 to 1 for the side to move; 0 from a network without a value head"""
         self.score: np.ndarray = self.tensors["score"].numpy()
         """float32[S]: lead in points of the side to move; 0 from a network without a score head"""
         self.ownership: np.ndarray = self.tensors["ownership"].numpy()

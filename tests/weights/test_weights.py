@@ -80,6 +80,20 @@ def test_a_name_gives_its_file(manifest, tmp_path):
     assert weights.entries()["two"] == Entry("two.safetensors", "11", "keima-1", "the second", "two.md")
 
 
+def test_two_networks_joined_by_plus_give_two_files(manifest, tmp_path):
+    manifest(TWO)
+    for name in ("one.safetensors", "two.safetensors", "c++", "c"):
+        (tmp_path / name).write_bytes(b"x")
+    assert weights.find_network("one") == tmp_path / "one.safetensors"
+    assert weights.find_network("one+two") == (tmp_path / "one.safetensors", tmp_path / "two.safetensors")
+    assert weights.find_network(f"{tmp_path / 'c'}+two") == (tmp_path / "c", tmp_path / "two.safetensors")
+    assert weights.find_network(str(tmp_path / "c++")) == tmp_path / "c++"
+    for text in ("one+", "+two", "one+three", "one+two+two", "three"):
+        with pytest.raises(ValueError, match="unknown network") as caught:
+            weights.find_network(text)
+        assert "\n" not in str(caught.value)
+
+
 def test_a_path_gives_itself(manifest, tmp_path, monkeypatch):
     manifest(TWO)
     (tmp_path / "own.bin").write_bytes(b"x")
