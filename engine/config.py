@@ -8,9 +8,12 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 
-def option(default: Any, text: str, *, low: float | None = None, high: float | None = None, unit: str = "") -> Any:
-    """A dataclass field with its range, unit and help kept as metadata."""
-    return field(default=default, metadata={"help": text, "low": low, "high": high, "unit": unit})
+def option(
+    default: Any, text: str, *, low: float | None = None, high: float | None = None, unit: str = "",
+    choices: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
+    """A dataclass field with its range or choices, unit and help kept as metadata."""
+    return field(default=default, metadata={"help": text, "low": low, "high": high, "unit": unit, "choices": choices})
 
 
 def check(options: Any) -> None:
@@ -21,13 +24,17 @@ def check(options: Any) -> None:
     """
     for item in fields(options):
         low, high = item.metadata.get("low"), item.metadata.get("high")
-        value = getattr(options, item.name)
+        value, choices = getattr(options, item.name), item.metadata.get("choices")
+        if choices and value not in choices:
+            raise ValueError(f"{item.name} is {value!r}, expected {range_text(item)}")
         if (low is not None and value < low) or (high is not None and value > high):
             raise ValueError(f"{item.name} is {value}, expected {range_text(item)}")
 
 
 def range_text(item: Field) -> str:
     """The allowed range of a field in words, for messages and help."""
+    if choices := item.metadata.get("choices"):
+        return f"{', '.join(choices[:-1])} or {choices[-1]}"
     low, high, unit = item.metadata.get("low"), item.metadata.get("high"), item.metadata.get("unit")
     tail = f" {unit}" if unit else ""
     if low is not None and high is not None:
@@ -88,21 +95,45 @@ class PlayOptions:
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """How a network is trained; see engine/train/trainer.py."""
+    """How a network is trained, whatever its kind; see engine/train/trainer.py."""
 
     steps: int = option(20000, "gradient steps of the whole run", low=1, high=10**9)
-    batch: int = option(64, "positions of a 19x19 batch", low=1, high=65536)
-    rate: float = option(1e-3, "peak learning rate of AdamW", low=0.0, high=1.0)
+    batch: int = option(64, "positions of a 19x19 batch, on each process", low=1, high=65536)
+    optimizer: str = option("adamw", "how gradients become steps", choices=("adamw", "sgd"))
+    momentum: float = option(0.9, "momentum of SGD", low=0.0, high=0.9999)
+    rate: float = option(1e-3, "peak learning rate", low=0.0, high=10.0)
     warmup: int = option(300, "steps over which the rate rises to its peak", low=0, high=10**6)
-    decay_share: float = option(0.3, "share of the run at its end over which the rate falls to zero", low=0.0, high=1.0)
-    weight_decay: float = option(0.02, "weight decay of AdamW", low=0.0, high=10.0)
+    schedule: str = option(
+        "linear",
+        "fall of the rate: linear at the end, cosine from the start, halving at intervals, or constant",
+        choices=("linear", "cosine", "halving", "constant"),
+    )
+    decay_share: float = option(0.3, "linear: share of the run at its end that the fall takes", low=0.0, high=1.0)
+    halve_every: int = option(100000, "halving: steps between halvings of the rate", low=1, high=10**9)
+    weight_decay: float = option(0.02, "weight decay (SGD: L2 penalty, about 1e-4)", low=0.0, high=10.0)
     clip: float = option(1.0, "gradients are scaled down to this norm", low=0.0, high=1e6)
     ema: float = option(0.999, "decay a step of the averaged weights that are shipped", low=0.0, high=1.0)
+    positions_per_game: int = option(
+        0, "positions taken from a game, always the same ones, against learning results by heart; 0 = all", low=0
+    )
     label_share: float = option(
         0.5, "share of steps on a teacher's labels, when both kinds are given", low=0.0, high=1.0
     )
-    blocks: int = option(6, "residual blocks of a new network", low=1, high=100)
-    channels: int = option(64, "channels of a new network", low=4, high=2048)
+    teacher_share: float = option(
+        0.5, "share of steps on games whose positions the teacher judges, when there is one", low=0.0, high=1.0
+    )
+    policy_weight: float = option(1.0, "weight of the policy's loss", low=0.0, high=1000.0)
+    value_weight: float = option(1.0, "weight of the value's loss", low=0.0, high=1000.0)
+    result_weight: float = option(
+        0.3, "of that, weight of a game's result against a teacher's value", low=0.0, high=1000.0
+    )
+    score_weight: float = option(0.5, "weight of the score's loss", low=0.0, high=1000.0)
+    ownership_weight: float = option(1.0, "weight of the ownership's loss", low=0.0, high=1000.0)
+    value_loss: str = option(
+        "cross-entropy", "the value's loss: cross-entropy of won and lost, or mse", choices=("cross-entropy", "mse")
+    )
+    workers: int = option(1, "threads that prepare batches; they hold no interpreter lock", low=1, high=256)
+    patience: int = option(0, "validations without a better figure before the run ends; 0 = never", low=0, high=10**6)
     validate_every: int = option(1000, "steps between validations", low=1, high=10**9)
     save_every: int = option(500, "steps between checkpoints", low=1, high=10**9)
     seed: int = option(1, "seed of initial weights and of the order of the data", low=0, high=2**63 - 1)

@@ -28,7 +28,7 @@ SUBCOMMANDS = {
     "gtp": ("gtp.cli:gtp", "Play: speak GTP on standard input and output."),
     "match": ("bench.match:command", "Let two GTP engines play a match."),
     "train": ("engine.train.commands:train", "Train networks on game records and teacher's labels."),
-    "evaluate": ("engine.train.commands:evaluate", "Measure networks on held-out positions."),
+    "evaluate": ("engine.train.evaluate_commands:evaluate", "Measure networks on held-out positions."),
 }
 """Name -> where the command is defined, and its line of help"""
 NO_NETWORK = "none"

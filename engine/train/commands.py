@@ -1,136 +1,235 @@
-"""``keima train`` and ``keima evaluate``: from files on disk to a trained network and its figures.
+"""``keima train``: from files on disk to a trained network.
 
-The pattern policies' subcommands are in :mod:`engine.train.pattern_commands`.
+One command a kind of network; they differ in the architecture, in what is known of its training by default and in
+the figure that early stopping watches (``KINDS_OF_NETWORK``). The pattern policies' subcommands are in
+:mod:`engine.train.pattern_commands`, ``keima evaluate`` in :mod:`engine.train.evaluate_commands`.
 """
 
-import json
-from dataclasses import fields
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import torch
+from rich.console import Console
+from rich.progress import Progress
+from torch import nn
 
 from engine.config import TrainOptions, range_text
-from engine.features.encoder import ENCODERS, KEIMA
+from engine.features.encoder import ENCODERS, Encoder
+from engine.inference.server import core_count
+from engine.jit import cache_root
+from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
 from engine.nets.checkpoint import load_model
-from engine.nets.load import choose_device
-from engine.nets.network import NetworkSpec
-from engine.nets.resnet import ResNet, ResNetShape
+from engine.nets.load import choose_device, load_network
 from engine.train.dataset import Mixture
 from engine.train.grow import grown
-from engine.train.metrics import label_figures, policy_figures
-from engine.train.pattern_commands import KINDS, evaluate_command, train_command
-from engine.train.records import read_games, read_labels, shard_files
-from engine.train.trainer import Trainer
+from engine.train.metrics import game_figures, label_figures
+from engine.train.pattern_commands import KINDS, train_command
+from engine.train.ranks import join_ranks
+from engine.train.records import Games, read_games, read_labels, shard_files
+from engine.train.settled import Settled, settled_games
+from engine.train.teacher import Teacher
+from engine.train.trainer import Goal, Trainer
+from weights import find, find_network
 
-MIN_SIZE, MAX_SIZE = 7, 19
 VALIDATION_POSITIONS = 4000
 LABEL_POSITIONS = 600
-
-
-def _with_options(command):
-    """Add one command-line option for each field of TrainOptions."""
-    for item in reversed(fields(TrainOptions)):
-        name = "--" + item.name.replace("_", "-")
-        text = f"{item.metadata['help']} ({range_text(item)})"
-        command = click.option(name, item.name, type=type(item.default), default=item.default, show_default=True,
-                               help=text)(command)  # fmt: skip
-    return command
-
-
+LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight")
 PATHS = click.Path(exists=True, path_type=Path)
 
 
-@click.group()
-def train() -> None:
-    """Train networks on game records and teacher's labels."""
+class NetworkKind(NamedTuple):
+    """What ``keima train`` knows of one kind of network."""
+
+    help: str
+    architectures: tuple[str, ...]
+    """the first is the default"""
+    goal: Goal
+    defaults: dict[str, object]
+    """options whose default differs from that of TrainOptions"""
+    hidden: tuple[str, ...]
+    """options that say nothing here"""
+    uses_labels: bool
 
 
-@train.command()
-@click.option("--games", "games", type=PATHS, multiple=True, help="shard of games (.npz.xz) or folder of them")
-@click.option("--labels", "labels", type=PATHS, multiple=True, help="shard of labels (.npz.xz) or folder of them")
-@click.option("--validation", type=PATHS, required=True, help="shard of games for the accuracy on people's moves")
-@click.option("--label-validation", type=PATHS, help="shard of labels for the agreement with the teacher")
-@click.option("--out", "out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
-@click.option("--start", type=PATHS, help="network file to start from instead of random weights; it may be smaller")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
-@click.option("--threads", default=0, show_default=True, help="CPU threads; 0 = torch's choice")
-@_with_options
-def dual(games, labels, validation, label_validation, out, start, device, threads, **values) -> None:
-    """Train our size-independent network: policy, value, score and ownership.
+KINDS_OF_NETWORK = {
+    "policy": NetworkKind(
+        "Train AlphaGo's policy network (48 planes, 13 layers) to play the moves people played.",
+        ("alphago-policy",),
+        Goal("top1", 1),
+        {},
+        (*LABEL_OPTIONS, "value_weight", "result_weight", "value_loss"),
+        uses_labels=False,
+    ),
+    "value": NetworkKind(
+        "Train AlphaGo's value network (49 planes, 15 layers) to foresee the results of games.",
+        ("alphago-value",),
+        Goal("value_mse", -1),
+        {"value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
+        LABEL_OPTIONS,
+        uses_labels=False,
+    ),
+    "dual": NetworkKind(
+        "Train a network with policy and value: our own for all board sizes, or AlphaGo Zero's.\n\nGames teach the "
+        "policy people's moves, the value their results, and where the last board could be counted, score and "
+        "ownership. Labels, and a teacher that judges positions of the games as training goes on, teach all of these.",
+        ("keima-resnet", "alphago-zero"),
+        Goal("top1", 1),
+        {},
+        (),
+        uses_labels=True,
+    ),
+}
 
-    Games teach the policy people's moves; labels teach policy, value, score and ownership on all board sizes. A file
-    named with --label-validation is never trained on, even if it lies in a folder given with --labels.
-    """
-    try:
-        _train(games, labels, validation, label_validation, out, start, device, threads, TrainOptions(**values))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
+
+def _train_options(kind: NetworkKind) -> Callable[[Callable], Callable]:
+    """A decorator that adds the shape of the network and every field of TrainOptions that matters for this kind."""
+
+    def decorate(command: Callable) -> Callable:
+        for item in reversed(fields(TrainOptions)):
+            default, choices = kind.defaults.get(item.name, item.default), item.metadata["choices"]
+            text = item.metadata["help"] if choices else f"{item.metadata['help']} ({range_text(item)})"
+            command = click.option(
+                "--" + item.name.replace("_", "-"), item.name, default=default, show_default=True, help=text,
+                type=click.Choice(choices) if choices else type(item.default), hidden=item.name in kind.hidden,
+            )(command)  # fmt: skip
+        texts: dict[str, str] = {}
+        for architecture in kind.architectures:
+            for item in fields(ARCHITECTURES[architecture].shape):
+                if item.name not in ("planes", "globals"):
+                    text = texts.get(item.name, f"new network: {item.metadata['help']}")
+                    texts[item.name] = f"{text}; {architecture}: {item.default}"
+        for name, text in reversed(texts.items()):
+            command = click.option("--" + name.replace("_", "-"), name, type=int, help=text)(command)
+        return command
+
+    return decorate
 
 
-def _train(games, labels, validation, label_validation, out, start, device, threads, options: TrainOptions) -> None:
-    """:func:`dual` with its options read.
+def _network_command(name: str, kind: NetworkKind) -> click.Command:
+    """The command ``keima train NAME``."""
+
+    @click.command(name, help=kind.help)
+    @click.option("--games", type=PATHS, multiple=True, help="shard of games (.npz.xz) or folder of them")
+    @click.option("--labels", type=PATHS, multiple=True, hidden=not kind.uses_labels,
+                  help="shard of labels (.npz.xz) or folder of them")  # fmt: skip
+    @click.option("--validation", type=PATHS, required=True, help="shard of games to measure on; never trained on")
+    @click.option("--label-validation", type=PATHS, hidden=not kind.uses_labels,
+                  help="shard of labels to measure on; never trained on")  # fmt: skip
+    @click.option("--teacher", hidden=not kind.uses_labels, help="network (name or file) that judges game positions")
+    @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
+    @click.option("--start", help="network (name or file) to start from instead of random weights; may be smaller")
+    @click.option("--network", "architecture", type=click.Choice(kind.architectures), default=kind.architectures[0],
+                  show_default=True, hidden=len(kind.architectures) == 1, help="architecture")  # fmt: skip
+    @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+    @click.option("--threads", default=0, show_default=True, help="CPU threads of torch; 0 = torch's choice")
+    @_train_options(kind)
+    def command(**given) -> None:
+        values = {item.name: given.pop(item.name) for item in fields(TrainOptions)}
+        try:
+            _train(kind, TrainOptions(**values), **given)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+
+    return command
+
+
+def _train(
+    kind: NetworkKind, options: TrainOptions, games, labels, validation, label_validation, teacher, out, start,
+    architecture, device, threads, **shape,
+) -> None:  # fmt: skip
+    """One run with its options read.
 
     Raises:
         ValueError: a file, the device or the folder's earlier state cannot be used.
     """
-    if threads:
-        torch.set_num_threads(threads)
-    torch.manual_seed(options.seed)
-    chosen = choose_device(device)
-    shape = ResNetShape(KEIMA.planes, KEIMA.globals, options.blocks, options.channels)
-    model = grown(load_model(start)[0], shape) if start else ResNet(shape)
-    game_files, label_files = shard_files(games, validation), shard_files(labels, label_validation)
-    click.echo(f"reading {len(game_files)} game shards and {len(label_files)} label shards", err=True)
-    data = Mixture(
-        KEIMA, [read_games(path) for path in game_files], [read_labels(path) for path in label_files], options.batch,
-        options.label_share, options.seed,
-    )  # fmt: skip
-    held_games = read_games(validation)
-    held_labels = read_labels(label_validation) if label_validation else None
+    with contextlib.ExitStack() as stack:
+        if threads:
+            torch.set_num_threads(threads)
+        torch.manual_seed(options.seed)
+        ranks, chosen = join_ranks(choose_device(device))
+        stack.callback(ranks.leave)
+        console = Console(stderr=True, quiet=not ranks.is_first)
+        model = _new_network(architecture, shape, start)
+        spec = new_spec(model, out.name)
+        encoder = ENCODERS[spec.encoder]
+        game_files, label_files = shard_files(games, validation), shard_files(labels, label_validation)
+        console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
+        game_shards = [read_games(path) for path in game_files]
+        settled = _settle(game_shards, console) if spec.has_ownership else ()
+        tutor = None
+        if teacher:
+            tutor = Teacher(load_network(find_network(teacher), device))
+            stack.callback(tutor.close)
+        data = Mixture(
+            encoder, game_shards, [read_labels(path) for path in label_files], options, settled, tutor,
+            (spec.min_size, spec.max_size), ranks.rank, ranks.count,
+        )  # fmt: skip
+        record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
+        record |= {"teacher": teacher} if teacher else {}
+        validate = _validation(encoder, validation, label_validation, game_shards, chosen)
+        Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks).run()
 
-    def validate(network: ResNet) -> dict[str, float]:
-        found = policy_figures(network, KEIMA, held_games, VALIDATION_POSITIONS, chosen)
+
+def _new_network(architecture: str, shape: dict[str, int | None], start: str | None) -> nn.Module:
+    """A network of random weights, or one that begins as the file ``start``; the shape's None are left open."""
+    shape = {name: value for name, value in shape.items() if value is not None}
+    encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
+    known = {item.name for item in fields(ARCHITECTURES[architecture].shape)}
+    inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
+    if start is None:
+        return new_model(architecture, inputs | shape)
+    model = load_model(find(start))[0]
+    if type(model) is not ARCHITECTURES[architecture].module:
+        raise ValueError(f"{start}: another architecture than {architecture}")
+    wanted = type(model.shape)(**(asdict(model.shape) | shape))
+    return model if wanted == model.shape else grown(model, wanted)
+
+
+def _settle(shards: Iterable[Games], console: Console) -> list[Settled]:
+    """Who owned what at the end of the scored games; the first run computes it, later ones read it."""
+    threads = max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    with Progress(console=console) as progress:
+        task = progress.add_task("settling scored games", total=sum((shard.margin >= 0).sum() for shard in shards))
+        found = []
+        for shard in shards:
+            found.append(settled_games(shard, cache_root() / "settled", threads, lambda n: progress.advance(task, n)))
+        progress.update(task, completed=progress.tasks[0].total)
+    games = sum(len(shard.size) for shard in shards)
+    console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")
+    return found
+
+
+def _validation(encoder: Encoder, games: Path, labels: Path | None, seen: list[Games], device: torch.device):
+    """What measures a network in training: held-out games and labels, and games it has seen, to know the difference."""
+    held_games, held_labels = read_games(games), read_labels(labels) if labels else None
+
+    def validate(network: nn.Module) -> dict[str, float]:
+        figures = game_figures(network, encoder, held_games, VALIDATION_POSITIONS, device)
+        if seen:
+            trained = game_figures(network, encoder, seen[0], VALIDATION_POSITIONS // 2, device)
+            figures |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
         if held_labels:
-            found |= label_figures(network, KEIMA, held_labels, LABEL_POSITIONS, chosen)
-        return found
+            figures |= label_figures(network, encoder, held_labels, LABEL_POSITIONS, device)
+        return figures
 
-    spec = NetworkSpec(out.name, KEIMA.name, MIN_SIZE, MAX_SIZE, has_score=True, has_ownership=True)
-    record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
-    Trainer(model, spec, data, validate, options, out, chosen, record).run()
+    return validate
 
 
 @click.group()
-def evaluate() -> None:
-    """Measure networks on held-out positions."""
+def train() -> None:
+    """Train networks on game records and teacher's labels.
+
+    On several GPUs or machines: torchrun --nproc-per-node GPUS --no-python keima train ...; each process takes --batch
+    positions a step.
+    """
 
 
-@evaluate.command()
-@click.argument("network", type=PATHS)
-@click.argument("data", type=PATHS)
-@click.option("--positions", default=10000, show_default=True, help="positions to look at, spread over all games")
-@click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
-@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
-def policy(network: Path, data: Path, positions: int, labels: Path | None, device: str, as_json: bool) -> None:
-    """Accuracy of NETWORK on the moves people played in the games of DATA (.npz.xz)."""
-    try:
-        chosen = choose_device(device)
-        model, spec, _ = load_model(network)
-        encoder = ENCODERS[spec.encoder]
-        model = model.eval().to(chosen, memory_format=torch.channels_last)
-        figures = policy_figures(model, encoder, read_games(data), positions, chosen)
-        if labels:
-            figures |= label_figures(model, encoder, read_labels(labels), positions, chosen)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    if as_json:
-        click.echo(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            click.echo(f"{name:20} {value:.4f}" if isinstance(value, float) else f"{name:20} {value}")
-
-
-for _kind in KINDS:
-    train.add_command(train_command(_kind))
-    evaluate.add_command(evaluate_command(_kind))
+for _name, _kind in KINDS_OF_NETWORK.items():
+    train.add_command(_network_command(_name, _kind))
+for _patterns in KINDS:
+    train.add_command(train_command(_patterns))

@@ -1,4 +1,4 @@
-"""What training minimises, for networks with policy, value, score and ownership heads."""
+"""What training minimises, for whatever heads a network has."""
 
 from typing import NamedTuple
 
@@ -6,54 +6,59 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from engine.config import TrainOptions
 from engine.nets.resnet import SCORE_SCALE
-
-
-class LossWeights(NamedTuple):
-    """How the parts add up."""
-
-    policy: float = 1.0
-    value: float = 1.0
-    score: float = 0.5
-    ownership: float = 1.0
+from engine.train.batches import Batch
 
 
 class Targets(NamedTuple):
-    """Targets of B positions as tensors on the network's device; shapes as in dataset.Batch."""
+    """Targets of B positions as tensors on the network's device; shapes as in :class:`engine.train.batches.Batch`."""
 
     policy: Tensor
     value: Tensor
+    value_weight: Tensor
     score: Tensor
     ownership: Tensor
-    judged: bool
+    area_weight: Tensor
 
 
-def combined_loss(
-    outputs: tuple[Tensor, Tensor, Tensor, Tensor], targets: Targets, weights: LossWeights
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Weighted sum of the parts, and the parts by name (scalars, nats or as noted).
+def to_targets(batch: Batch, device: torch.device) -> Targets:
+    """The targets of a batch on a device."""
+    return Targets(*(torch.from_numpy(getattr(batch, name)).to(device) for name in Targets._fields))
 
-    Policy: cross-entropy with the target distribution. Value and ownership: binary cross-entropy of (1 + v) / 2,
-    whose logit is twice the tanh's argument. Score: Huber, in units of ``SCORE_SCALE`` points. Positions of plain
-    game records train the policy alone: results without ownership teach a small value head nothing.
+
+def combined_loss(outputs: NamedTuple, targets: Targets, options: TrainOptions) -> tuple[Tensor, dict[str, Tensor]]:
+    """Weighted sum of the parts, and the parts by name (scalars).
+
+    Every part is a sum over the batch divided by B, unknown targets counting zero, so the mean over the processes of a
+    distributed run is the loss of one process with all their positions.
+
+    Policy: cross-entropy with the target distribution, in nats; a network without a pass is not asked about passes.
+    Value: cross-entropy of won and lost with (1 + v) / 2, whose logit is twice the tanh's argument, or the squared
+    error on [-1, 1] (AlphaGo, Methods, "Value network: regression"). Ownership: cross-entropy likewise. Score: Huber,
+    in units of ``SCORE_SCALE`` points.
+
+    Args:
+        outputs: :class:`engine.nets.network.RawHeads`; None where the network has no such head.
     """
-    policy_logits, value_logit, score, ownership_logit = (out.float() for out in outputs)
-    parts = {"policy": -(targets.policy * F.log_softmax(policy_logits, dim=1)).sum(dim=1).mean()}
-    total = weights.policy * parts["policy"]
-    if targets.judged:
-        parts["value"] = F.binary_cross_entropy_with_logits(2 * value_logit, (1 + targets.value) / 2)
-        parts["ownership"] = F.binary_cross_entropy_with_logits(2 * ownership_logit, (1 + targets.ownership) / 2)
-        parts["score"] = F.huber_loss(score / SCORE_SCALE, targets.score / SCORE_SCALE)
-        total = (
-            total
-            + weights.value * parts["value"]
-            + weights.score * parts["score"]
-            + weights.ownership * parts["ownership"]
+    parts, count = {}, len(targets.value)
+    if outputs.policy_logits is not None:
+        logits = outputs.policy_logits.float()
+        parts["policy"] = -(targets.policy[:, : logits.shape[1]] * F.log_softmax(logits, dim=1)).sum() / count
+    if outputs.value_logit is not None:
+        logit = outputs.value_logit.float()
+        if options.value_loss == "mse":
+            each = (logit.tanh() - targets.value) ** 2
+        else:
+            each = F.binary_cross_entropy_with_logits(2 * logit, (1 + targets.value) / 2, reduction="none")
+        parts["value"] = (targets.value_weight * each).sum() / count
+    if outputs.ownership_logit is not None:
+        each = F.binary_cross_entropy_with_logits(
+            2 * outputs.ownership_logit.float(), (1 + targets.ownership) / 2, reduction="none"
         )
+        parts["ownership"] = (targets.area_weight * each.mean(dim=(1, 2))).sum() / count
+    if outputs.score is not None:
+        each = F.huber_loss(outputs.score.float() / SCORE_SCALE, targets.score / SCORE_SCALE, reduction="none")
+        parts["score"] = (targets.area_weight * each).sum() / count
+    total = sum(getattr(options, f"{name}_weight") * part for name, part in parts.items())
     return total, {name: part.detach() for name, part in parts.items()}
-
-
-def to_targets(batch, device: torch.device) -> Targets:
-    """The targets of a dataset.Batch on a device."""
-    arrays = (batch.policy, batch.value, batch.score, batch.ownership)
-    return Targets(*(torch.from_numpy(array).to(device) for array in arrays), judged=batch.judged)

@@ -2,98 +2,146 @@
 
 A run lives in one folder: ``state.safetensors`` (weights, averaged weights, optimizer, step: what resuming needs),
 ``network.safetensors`` (the averaged weights, ready to play), ``curves.csv`` and ``curves.png``.
+
+Start at :meth:`Trainer.run`. What differs between networks comes from outside: the module, its data, its figures.
 """
 
+import copy
 import json
-import signal
+import math
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from engine.config import TrainOptions
 from engine.nets.checkpoint import save_network
 from engine.nets.network import NetworkSpec
-from engine.nets.resnet import ResNet
-from engine.train.dataset import Batch, Mixture
-from engine.train.losses import LossWeights, combined_loss, to_targets
+from engine.train.batches import Batch
+from engine.train.dataset import Mixture
+from engine.train.losses import combined_loss, to_targets
 from engine.train.metrics import Curves
+from engine.train.ranks import Ranks
+from engine.train.signals import StopOnSignal
 
-Validate = Callable[[ResNet], dict[str, float]]
+AGREE_EVERY = 20
+"""Steps between looks at whether any process was asked to stop, and between updates of the progress bar."""
+
+
+class Goal(NamedTuple):
+    """The figure that early stopping watches."""
+
+    figure: str
+    sign: int
+    """1 = more is better, -1 = less is"""
+
+
+Validate = Callable[[nn.Module], dict[str, float]]
 
 
 def learning_rate(step: int, options: TrainOptions) -> float:
-    """Linear warm-up, a plateau, and a linear fall to zero over the last ``decay_share`` of the run."""
-    rising = min(1.0, (step + 1) / max(1, options.warmup))
-    falling = min(1.0, (options.steps - step) / max(1.0, options.steps * options.decay_share))
-    return options.rate * rising * max(0.0, falling)
+    """Linear warm-up, then as the schedule says; linear and cosine end at zero."""
+    rate = options.rate * min(1.0, (step + 1) / max(1, options.warmup))
+    left = max(0.0, (options.steps - step) / options.steps)
+    if options.schedule == "linear":
+        return rate * min(1.0, left / options.decay_share) if options.decay_share > 0.0 else rate
+    if options.schedule == "cosine":
+        return rate * 0.5 * (1.0 - math.cos(math.pi * left))
+    if options.schedule == "halving":
+        return rate * 0.5 ** (step // options.halve_every)
+    return rate
+
+
+def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
+    """AdamW or SGD with momentum; vectors (biases, norms) are not decayed."""
+    decayed = [value for value in model.parameters() if value.ndim > 1]
+    plain = [value for value in model.parameters() if value.ndim <= 1]
+    groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
+    return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
 
 
 class Trainer:
-    """Trains one :class:`ResNet` in one run folder."""
+    """Trains one network in one run folder."""
 
     def __init__(
-        self, model: ResNet, spec: NetworkSpec, data: Mixture, validate: Validate, options: TrainOptions, folder: Path,
-        device: torch.device, record: dict[str, Any],
+        self, model: nn.Module, spec: NetworkSpec, data: Mixture, validate: Validate, goal: Goal,
+        options: TrainOptions, folder: Path, device: torch.device, record: dict[str, Any], ranks: Ranks | None = None,
     ):  # fmt: skip
         """Prepare the run, going on from the folder's ``state.safetensors`` if there is one.
 
         Args:
+            model: of a registered architecture.
             validate: figures of the averaged network, by name.
+            goal: which of them ``patience`` watches.
             record: what the network file says of its training (data, licence); step and figures are added.
+            ranks: the processes that train together; None = this one alone.
         Raises:
             ValueError: the folder's state belongs to another network.
         """
         self.model = model.to(device=device, memory_format=torch.channels_last)
-        self.spec, self.data, self.validate, self.options = spec, data, validate, options
-        self.folder, self.device, self.record = folder, device, record
+        self.spec, self.data, self.validate, self.goal, self.options = spec, data, validate, goal, options
+        self.folder, self.device, self.record, self.ranks = folder, device, record, ranks or Ranks()
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        decayed = [value for value in self.model.parameters() if value.ndim > 1]
-        plain = [value for value in self.model.parameters() if value.ndim <= 1]
-        self.optimizer = torch.optim.AdamW(
-            [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}],
-            lr=options.rate,
-            betas=(0.9, 0.99),
-        )
+        self.optimizer = new_optimizer(self.model, options)
         self.reduced = device.type == "cuda" or torch.cpu._is_avx512_bf16_supported()
         self.step = 0
         self.figures: dict[str, float] = {}
+        self.best, self.worse = -math.inf, 0
         folder.mkdir(parents=True, exist_ok=True)
         if self._state_path.exists():
             self._load()
-        self.curves = Curves(folder / "curves.csv", self.step)
+        self._call = self.ranks.wrap(self.model)
+        self.curves = Curves(folder / "curves.csv", self.step) if self.ranks.is_first else None
 
     @property
     def _state_path(self) -> Path:
         return self.folder / "state.safetensors"
 
     def run(self) -> dict[str, float]:
-        """Train to the last step or to Ctrl-C; returns the latest validation figures. State is saved either way."""
-        stop = _StopOnSignal()
+        """Train to the last step, to Ctrl-C or until patience ends; returns the latest validation figures.
+
+        State is saved either way.
+        """
+        console = Console(stderr=True, quiet=not self.ranks.is_first)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         stream = self.data.stream(self.step)
-        with stop, Progress(*columns, console=_error_console()) as progress:
+        began, waited, first_step = time.perf_counter(), 0.0, self.step
+        with StopOnSignal() as stop, Progress(*columns, console=console) as progress:
             task = progress.add_task("training", total=self.options.steps, completed=self.step)
-            while self.step < self.options.steps and not stop.asked:
-                parts = self._one_step(next(stream))
+            while self.step < self.options.steps:
+                asked = time.perf_counter()
+                batch = next(stream)
+                waited += time.perf_counter() - asked
+                parts = self._one_step(batch)
                 self.step += 1
-                self.curves.add(parts)
-                if self.step % 20 == 0:
-                    progress.update(task, completed=self.step, description=self.curves.summary())
+                if self.curves:
+                    self.curves.add(parts)
                 if self.step % self.options.validate_every == 0 or self.step == self.options.steps:
-                    self._validate()
-                    progress.console.print(f"step {self.step}: {_figures_text(self.figures)}")
+                    self._validate(console)
                 if self.step % self.options.save_every == 0:
                     self.save()
+                if self.step % AGREE_EVERY == 0 or self.ranks.count == 1:
+                    text = self.curves.summary() if self.curves else ""
+                    progress.update(task, completed=self.step, description=text)
+                    impatient = 0 < self.options.patience <= self.worse
+                    if self.ranks.any(stop.asked or impatient, self.device):
+                        break
         stream.close()
         self.save()
-        self.curves.plot(self.folder / "curves.png")
+        if self.curves and self.step > first_step:
+            share = waited / (time.perf_counter() - began)
+            console.print(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
+            self.curves.plot(self.folder / "curves.png")
         return self.figures
 
     def _one_step(self, batch: Batch) -> dict[str, Tensor]:
@@ -102,38 +150,52 @@ class Trainer:
             group["lr"] = learning_rate(self.step, self.options)
         planes = torch.from_numpy(batch.planes).to(self.device, memory_format=torch.channels_last)
         globals_ = torch.from_numpy(batch.globals).to(self.device)
+        self._call.train()
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.reduced):
-            outputs = self.model(planes, globals_)
-        loss, parts = combined_loss(outputs, to_targets(batch, self.device), LossWeights())
+            outputs = self._call(planes, globals_)
+        loss, parts = combined_loss(outputs, to_targets(batch, self.device), self.options)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
         # The average starts as a plain mean of the first steps, so that it is useful from the beginning.
         keep = min(self.options.ema, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
             for name, value in self.model.state_dict().items():
-                self.average[name].lerp_(value, 1 - keep)
+                if value.is_floating_point():
+                    self.average[name].lerp_(value, 1 - keep)
+                else:
+                    self.average[name].copy_(value)
         return parts
 
-    def averaged(self) -> ResNet:
+    def averaged(self) -> nn.Module:
         """A copy of the network with the averaged weights."""
-        model = ResNet(self.model.shape).to(self.device, memory_format=torch.channels_last)
+        model = copy.deepcopy(self.model)
         model.load_state_dict(self.average)
         return model.eval()
 
-    def _validate(self) -> None:
+    def _validate(self, console: Console) -> None:
+        """Measure the averaged network; the first process does, the others go on to where they wait for it."""
+        if not self.curves:
+            return
         self.figures = self.validate(self.averaged())
         self.curves.validated(self.step, self.figures)
+        reached = self.goal.sign * self.figures[self.goal.figure]
+        self.best, self.worse = max(self.best, reached), 0 if reached > self.best else self.worse + 1
+        text = ", ".join(f"{name} {value:.4f}" for name, value in self.figures.items())
+        console.print(f"step {self.step}: {text}")
 
     def save(self) -> None:
         """Write state and network, each atomically."""
+        if not self.ranks.is_first:
+            return
         tensors = {f"average/{name}": value for name, value in self.average.items()}
         tensors |= {f"model/{name}": value for name, value in self.model.state_dict().items()}
         for name, value in self.model.named_parameters():
             for key, moment in self.optimizer.state.get(value, {}).items():
                 tensors[f"optimizer/{key}/{name}"] = moment
         facts = {"step": self.step, "shape": asdict(self.model.shape), "figures": self.figures}
+        facts |= {"best": self.best if math.isfinite(self.best) else None, "worse": self.worse}
         part = self._state_path.with_suffix(".part")
         save_file(
             {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
@@ -151,41 +213,13 @@ class Trainer:
                 raise ValueError(f"{self._state_path}: holds a network of shape {facts['shape']}")
             self.model.load_state_dict({name: file.get_tensor(f"model/{name}") for name in self.average})
             self.average = {name: file.get_tensor(f"average/{name}") for name in self.average}
-            held = set(file.keys())
-            for name, value in self.model.named_parameters():
-                kinds = ("step", "exp_avg", "exp_avg_sq")
-                keys = {kind: f"optimizer/{kind}/{name}" for kind in kinds}
-                if keys["step"] in held:
-                    self.optimizer.state[value] = {kind: file.get_tensor(key) for kind, key in keys.items()}
+            values = dict(self.model.named_parameters())
+            for key in file.keys():  # noqa: SIM118 - not a mapping
+                kind, _, rest = key.partition("/")
+                if kind == "optimizer":
+                    moment, _, name = rest.partition("/")
+                    self.optimizer.state[values[name]][moment] = file.get_tensor(key)
         self.step = facts["step"]
         self.figures = facts["figures"]
-
-
-class _StopOnSignal:
-    """Turns Ctrl-C into a request to stop after the step at hand; a second one interrupts as usual."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> "_StopOnSignal":
-        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _ask(self, number: int, _frame: object) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-
-def _error_console():
-    from rich.console import Console
-
-    return Console(stderr=True)
-
-
-def _figures_text(figures: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+        self.best = facts.get("best") if facts.get("best") is not None else -math.inf
+        self.worse = facts.get("worse", 0)

@@ -1,0 +1,158 @@
+"""From records to batches: replay, encoding and targets, a kernel call for a whole batch."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.features.encoder import Encoder, encode, new_scratch
+from engine.features.symmetry import turn
+from engine.go.geometry import BLACK
+from engine.go.position import TO_MOVE, new_position
+from engine.go.rules import KOMI_X2, RULE_FIELDS
+from engine.jit import kernel
+from engine.train.records import Games, Labels
+from engine.train.replay import game_rules, recorded, replay
+from engine.train.settled import Settled
+
+REPLAY_MOVES = 1024
+"""Longest game replayed at first; boards grow with longer ones."""
+
+
+class Batch(NamedTuple):
+    """B positions of N x N with targets, everything turned by one random symmetry each, for the side to move.
+
+    A target nobody knows is zero and so is its weight; a position whose recorded move is unknown has a policy of
+    zeros.
+    """
+
+    planes: np.ndarray
+    """float32[B, C, N, N]"""
+    globals: np.ndarray
+    """float32[B, G]"""
+    policy: np.ndarray
+    """float32[B, N*N+1]: target probabilities; rows sum to 1"""
+    value: np.ndarray
+    """float32[B] in [-1, 1]"""
+    value_weight: np.ndarray
+    """float32[B]: what the value's loss counts for"""
+    score: np.ndarray
+    """float32[B]: points"""
+    ownership: np.ndarray
+    """float32[B, N, N] in [-1, 1]"""
+    area_weight: np.ndarray
+    """float32[B]: what score and ownership count for"""
+
+
+@kernel
+def _encode_rows(encoder_id, fresh, position, scratch, record, rows, plies, rules, turns, planes, globals_, colors):
+    """Replay each row's game to its ply under its rules and encode the position; ``colors`` says who is to move."""
+    for b in range(len(rows)):
+        replay(position, fresh, record, rows[b], plies[b], rules[b])
+        encode(encoder_id, position, turns[b], scratch, planes[b], globals_[b])
+        colors[b] = position.meta[TO_MOVE]
+
+
+@kernel
+def _label_targets(rows, turns, colors, index, weight, value, lead, ownership, own_offsets, size, out):
+    """Fill a batch's targets from labels rows, turned and seen from the side to move."""
+    policy, out_value, out_score, out_ownership = out
+    for b in range(len(rows)):
+        row = rows[b]
+        sign = 1.0 if colors[b] == BLACK else -1.0
+        total = 0.0
+        for k in range(index.shape[1]):
+            total += weight[row, k]
+        for k in range(index.shape[1]):
+            if weight[row, k] > 0:
+                policy[b, turn(index[row, k], size, turns[b])] = weight[row, k] / total
+        out_value[b] = sign * value[row]
+        out_score[b] = sign * lead[row]
+        for i in range(size * size):
+            at = turn(i, size, turns[b])
+            out_ownership[b, at // size, at % size] = sign * 0.1 * ownership[own_offsets[row] + i]
+
+
+@kernel
+def _turn_ownership(ownership, signs, turns, size, out):
+    """Turn rows of ownership (int8[B, N*N or more], Black's) and show them for the side to move."""
+    for b in range(len(turns)):
+        for i in range(size * size):
+            at = turn(i, size, turns[b])
+            out[b, at // size, at % size] = signs[b] * ownership[b, i]
+
+
+class BatchBuilder:
+    """Encodes rows of records into batches; owns the replay boards. Not for two threads at once."""
+
+    def __init__(self, encoder: Encoder):
+        self.encoder = encoder
+        self._boards: dict[int, tuple] = {}
+
+    def encode(self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, turns: np.ndarray):
+        """Input of the positions after ``plies[i]`` moves of game ``rows[i]``, all of one board size.
+
+        Args:
+            rows, plies, turns: int64[B]; the symmetry each is shown under.
+            rules: int64[B, RULE_FIELDS].
+        Returns:
+            planes float32[B, C, N, N], globals float32[B, G], colors uint8[B] to move.
+        """
+        size, longest = int(games.size[rows[0]]), int(plies.max(initial=0))
+        if size not in self._boards or len(self._boards[size][1].moves) <= longest:
+            room = max(REPLAY_MOVES, 2 * longest)
+            self._boards[size] = (new_position(size, room), new_position(size, room), new_scratch(size))
+        fresh, position, scratch = self._boards[size]
+        planes = np.empty((len(rows), self.encoder.planes, size, size), np.float32)
+        globals_ = np.empty((len(rows), self.encoder.globals), np.float32)
+        colors = np.empty(len(rows), np.uint8)
+        _encode_rows(
+            self.encoder.id, fresh, position, scratch, recorded(games), rows, plies, rules, turns, planes, globals_,
+            colors,
+        )  # fmt: skip
+        return planes, globals_, colors
+
+    def from_games(
+        self, games: Games, rows: np.ndarray, plies: np.ndarray, territory: np.ndarray, turns: np.ndarray,
+        settled: Settled | None = None, result_weight: float = 1.0,
+    ) -> Batch:  # fmt: skip
+        """Positions before the recorded move ``plies[i]`` of game ``rows[i]``: that move, the result, who owned what.
+
+        Args:
+            territory: bool[B]: shown as counted by territory.
+            settled: last boards of these games where they could be scored; None = nothing is known of areas.
+            result_weight: ``value_weight`` of a game with a winner.
+        """
+        size, count = int(games.size[rows[0]]), len(rows)
+        rules = game_rules(games, rows, territory)
+        planes, globals_, colors = self.encode(games, rows, plies, rules, turns)
+        sign = np.where(colors == BLACK, 1.0, -1.0).astype(np.float32)
+        policy = np.zeros((count, size * size + 1), np.float32)
+        played = games.moves[games.offsets[rows] + plies]
+        for i, (move, symmetry) in enumerate(zip(played.tolist(), turns.tolist(), strict=True)):
+            policy[i, turn(move, size, symmetry)] = 1.0
+        value = sign * games.result[rows]
+        value_weight = np.where(value != 0, np.float32(result_weight), np.float32(0))
+        score, area_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)
+        ownership = np.zeros((count, size, size), np.float32)
+        if settled is not None:
+            known = settled.row[rows] >= 0
+            area_weight[known] = 1.0
+            score[known] = (sign * settled.lead_black[rows])[known]
+            _turn_ownership(settled.ownership_black[settled.row[rows]], sign, turns, size, ownership)
+        return Batch(planes, globals_, policy, value, value_weight, score, ownership, area_weight)
+
+    def from_labels(self, labels: Labels, rows: np.ndarray, turns: np.ndarray) -> Batch:
+        """The positions of labels rows, all of one size, with the teacher's opinion as the target."""
+        games, size, count = labels.games, int(labels.games.size[labels.game[rows[0]]]), len(rows)
+        rules = np.zeros((count, RULE_FIELDS), np.int64)
+        rules[:, KOMI_X2] = np.rint(2 * games.komi[labels.game[rows]])
+        planes, globals_, colors = self.encode(games, labels.game[rows], labels.ply[rows], rules, turns)
+        policy = np.zeros((count, size * size + 1), np.float32)
+        value, score = np.zeros(count, np.float32), np.zeros(count, np.float32)
+        ownership = np.zeros((count, size, size), np.float32)
+        _label_targets(
+            rows, turns, colors, labels.policy_index, labels.policy, labels.value_black, labels.lead_black,
+            labels.ownership_black, labels.own_offsets, size, (policy, value, score, ownership),
+        )  # fmt: skip
+        known = np.ones(count, np.float32)
+        return Batch(planes, globals_, policy, value, known, score, ownership, known)

@@ -1,0 +1,61 @@
+"""Several processes that train one network together, started by torchrun: who this one is, and what they agree on.
+
+Each process sees its own part of every batch, and DistributedDataParallel averages their gradients, so N processes
+with batch B take the steps of one with batch N * B. Without torchrun there is one process and nothing to agree on.
+"""
+
+import os
+from dataclasses import dataclass
+
+import torch
+from torch import distributed, nn
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    count: int = 1
+    local: int = 0
+    """its number on this machine: which GPU is its own"""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files, validates and talks."""
+        return self.rank == 0
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The module to call in a training step: the model itself, or one that averages gradients."""
+        return model if self.count == 1 else nn.parallel.DistributedDataParallel(model)
+
+    def any(self, flag: bool, device: torch.device) -> bool:
+        """Whether the flag is set in any process; all must call, so it is also where they wait for each other."""
+        if self.count == 1:
+            return flag
+        held = torch.tensor(float(flag), device=device)
+        distributed.all_reduce(held, distributed.ReduceOp.MAX)
+        return bool(held.item())
+
+    def leave(self) -> None:
+        """End the collaboration."""
+        if self.count > 1:
+            distributed.destroy_process_group()
+
+
+def join_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
+    """Join the processes that torchrun started, if it did; returns who we are and our own device.
+
+    Raises:
+        ValueError: fewer GPUs on this machine than processes.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return Ranks(), device
+    ranks = Ranks(*(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")))
+    if device.type == "cuda":
+        if ranks.local >= torch.cuda.device_count():
+            raise ValueError(f"this machine has {torch.cuda.device_count()} GPUs, too few for a process each")
+        device = torch.device("cuda", ranks.local)
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    return ranks, device

@@ -1,0 +1,143 @@
+"""A recorded game on the board: the stones it begins with, then its moves with colours alternating."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import SIZE, play
+from engine.go.geometry import BLACK, EMPTY, WHITE, point_of, to_sgf
+from engine.go.position import HANDICAP, TO_MOVE, begin, copy_position, is_legal_move, new_position, play_move
+from engine.go.rules import (
+    KO,
+    KO_SIMPLE,
+    KOMI_X2,
+    RULE_FIELDS,
+    SCORING,
+    SCORING_AREA,
+    SCORING_TERRITORY,
+    SUICIDE,
+    TAX,
+    TAX_NONE,
+    TAX_SEKI,
+)
+from engine.jit import kernel
+from engine.train.records import MAX_MOVES, Games
+
+USUAL_KOMI = 7.5
+"""Komi of a game whose record does not say."""
+
+
+@kernel
+def set_up(position, stones, first):
+    """Put stones on the empty board of a position and begin a game there.
+
+    Args:
+        stones: uint16: codes as in ``Games.setup``.
+        first: colour to move; where it is White and all stones are Black they count as handicap.
+    Returns:
+        bool: False if two stones are on one point or a chain has no liberty; the position is of no use then.
+    """
+    size, black = position.board.meta[SIZE], 0
+    for i in range(len(stones)):
+        point, color = point_of(np.int64(stones[i]) >> 1, size), BLACK + (np.int64(stones[i]) & 1)
+        if position.board.color[point] != EMPTY:
+            return False
+        play(position.board, point, color)
+        black += color == BLACK
+    for i in range(len(stones)):
+        if position.board.color[point_of(np.int64(stones[i]) >> 1, size)] == EMPTY:
+            return False
+    position.meta[HANDICAP] = black if black == len(stones) and first == WHITE else 0
+    begin(position, first)
+    return True
+
+
+class Recorded(NamedTuple):
+    """What a replay reads of :class:`engine.train.records.Games`."""
+
+    offsets: np.ndarray
+    moves: np.ndarray
+    setup_offsets: np.ndarray
+    setup: np.ndarray
+    first: np.ndarray
+
+
+def recorded(games: Games) -> Recorded:
+    """The arrays that :func:`replay` needs."""
+    return Recorded(*(getattr(games, name) for name in Recorded._fields))
+
+
+@kernel
+def replay(position, fresh, record, game, ply, rules):
+    """Replay a game of its board's size to the position after ``ply`` moves.
+
+    Args:
+        position: overwritten; with room for the moves.
+        fresh: the position of an empty board, only read.
+        record: :class:`Recorded`.
+        rules: int64[RULE_FIELDS].
+    """
+    copy_position(position, fresh)
+    for i in range(RULE_FIELDS):
+        position.rules[i] = rules[i]
+    stones = record.setup[record.setup_offsets[game] : record.setup_offsets[game + 1]]
+    if len(stones) > 0 or record.first[game] != BLACK:
+        set_up(position, stones, record.first[game])
+    start, size = record.offsets[game], position.board.meta[SIZE]
+    for i in range(start, start + ply):
+        play_move(position, point_of(np.int64(record.moves[i]), size), position.meta[TO_MOVE])
+
+
+def game_rules(games: Games, rows: np.ndarray, territory: np.ndarray) -> np.ndarray:
+    """int64[B, RULE_FIELDS]: the rules that games are shown under.
+
+    Args:
+        rows: int64[B]: the games.
+        territory: bool[B]: counted by territory, else by area.
+    """
+    rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
+    rules[:, KOMI_X2] = np.rint(2 * np.nan_to_num(games.komi[rows], nan=USUAL_KOMI))
+    rules[:, SCORING] = np.where(territory, SCORING_TERRITORY, SCORING_AREA)
+    rules[:, TAX] = np.where(territory, TAX_SEKI, TAX_NONE)
+    rules[:, KO] = KO_SIMPLE
+    return rules
+
+
+@kernel
+def first_illegal(position, moves):
+    """Play moves (uint16, policy indices) until one is illegal; returns its index, or -1."""
+    size = position.board.meta[SIZE]
+    for n in range(len(moves)):
+        point = point_of(np.int64(moves[n]), size)
+        if not is_legal_move(position, point, position.meta[TO_MOVE]):
+            return n
+        play_move(position, point, position.meta[TO_MOVE])
+    return -1
+
+
+class Replayer:
+    """Replays games to see whether they are possible; owns its boards. Not for two threads at once."""
+
+    def __init__(self) -> None:
+        self._boards: dict[int, tuple] = {}
+
+    def check(self, size: int, stones: np.ndarray, first: int, moves: np.ndarray) -> None:
+        """Replay a game of at most ``MAX_MOVES`` under the rules that all rule sets share.
+
+        The simple ko holds and nobody fills his last liberty with a single stone; larger suicides and longer
+        repetitions are legal somewhere.
+
+        Raises:
+            ValueError: the stones are no position, or a move is illegal.
+        """
+        if size not in self._boards:
+            self._boards[size] = new_position(size, MAX_MOVES), new_position(size, MAX_MOVES)
+        fresh, position = self._boards[size]
+        copy_position(position, fresh)
+        position.rules[SUICIDE] = 1
+        if not set_up(position, stones, first):
+            raise ValueError("the stones set up are no position")
+        wrong = first_illegal(position, moves)
+        if wrong >= 0:
+            at = to_sgf(int(point_of(int(moves[wrong]), size)), size)
+            raise ValueError(f"move {wrong + 1} at {at} is illegal")

@@ -1,0 +1,23 @@
+"""Ctrl-C as a request to stop at the next good moment."""
+
+import signal
+
+
+class StopOnSignal:
+    """Within its block SIGINT and SIGTERM only set ``asked``; a second one interrupts as usual."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> "StopOnSignal":
+        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, _frame: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

@@ -1,0 +1,73 @@
+"""Labels for positions of real games from a stronger network, while training goes on.
+
+The teacher sees each position turned as the pupil does, so its answers need no turning. Any network serves, with any
+encoder; what it has no head for keeps the game's own target.
+"""
+
+from threading import local
+
+import numpy as np
+
+from engine.features.encoder import ENCODERS
+from engine.inference.server import InferenceServer
+from engine.inference.slots import State
+from engine.nets.network import Network
+from engine.train.batches import Batch, BatchBuilder
+from engine.train.records import Games
+from engine.train.replay import game_rules
+
+MAX_BATCH = 256
+
+
+class Teacher:
+    """A network that judges batches of game positions, through an inference server of its own."""
+
+    def __init__(self, network: Network, threads: int = 0):
+        """Start the server.
+
+        Args:
+            threads: evaluator threads on the CPU; 0 = one a core.
+        """
+        self.spec = network.spec
+        self._server = InferenceServer(network, cache_mib=1, threads=threads, max_batch=MAX_BATCH)
+        self._own = local()
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.close()
+
+    def plays(self, size: int) -> bool:
+        """Whether the teacher knows boards of this size."""
+        return self.spec.min_size <= size <= self.spec.max_size
+
+    def relabel(
+        self, batch: Batch, games: Games, rows: np.ndarray, plies: np.ndarray, territory: np.ndarray, turns: np.ndarray
+    ) -> Batch:
+        """The batch that :meth:`BatchBuilder.from_games` made of these arguments, with the teacher's opinions.
+
+        Threads: any number at once.
+        """
+        encoder, size, count = ENCODERS[self.spec.encoder], int(games.size[rows[0]]), len(rows)
+        if not hasattr(self._own, "builder"):
+            self._own.builder = BatchBuilder(encoder)
+        planes, globals_, _ = self._own.builder.encode(games, rows, plies, game_rules(games, rows, territory), turns)
+        request = self._server.new_request(size, count, encoder.planes, encoder.globals)
+        request.state = State.FILLING
+        request.planes[:], request.globals[:], request.count = planes, globals_, count
+        self._server.submit(request)
+        self._server.wait(request)
+        known = np.ones(count, np.float32)
+        opinions = {}
+        if self.spec.has_policy:
+            opinions["policy"] = _softmax(request.policy)
+        if self.spec.has_value:
+            opinions |= {"value": request.value, "value_weight": known}
+        if self.spec.has_score and self.spec.has_ownership:
+            opinions |= {"score": request.score, "ownership": request.ownership, "area_weight": known}
+        return batch._replace(**opinions)
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    """float32[B, A]: probabilities."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)

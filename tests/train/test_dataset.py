@@ -1,0 +1,185 @@
+"""Batches: what they show, what they ask for, and which positions a run draws."""
+
+import numpy as np
+import pytest
+
+from engine.config import TrainOptions
+from engine.features import keima
+from engine.features.encoder import KEIMA
+from engine.features.symmetry import turn
+from engine.go.geometry import WHITE
+from engine.nets.fakes import HashNetwork
+from engine.train.batches import BatchBuilder
+from engine.train.dataset import Mixture, sample_games
+from engine.train.records import Games, read_games, read_labels
+from engine.train.settled import Settled
+from engine.train.teacher import Teacher
+from tests.train.made import made_games, made_labels
+
+
+def mixture(games=(), labels=(), **values):
+    """A mixture of small batches."""
+    settings = {name: values.pop(name) for name in ("settled", "teacher", "sizes", "rank", "ranks") if name in values}
+    return Mixture(KEIMA, games, labels, TrainOptions(**({"batch": 8, "seed": 4} | values)), **settings)
+
+
+def same(first, second):
+    """Compare two batches array by array."""
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_game_positions_show_the_board_before_the_move_and_target_the_move_and_the_result():
+    games = made_games()
+    rows, plies, turns = np.array([0, 1, 2]), np.array([0, 7, 20]), np.array([0, 5, 3])
+    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, games.territory[rows], turns, None, 0.25)
+    for i in range(3):
+        move = games.moves[games.offsets[rows[i]] + plies[i]]
+        assert batch.policy[i, turn(int(move), 9, int(turns[i]))] == 1
+        assert batch.planes[i, keima.RECENT].sum() == (plies[i] > 0)
+    assert batch.globals[:, keima.TERRITORY].tolist() == [1, 0, 1]
+    assert batch.value.tolist() == [-1, -1, 1], "White won the first, Black the others; Black, White, Black to move"
+    assert batch.value_weight.tolist() == [0.25] * 3
+    assert batch.area_weight.tolist() == [0] * 3
+
+
+def test_a_game_without_a_winner_teaches_no_value():
+    games = made_games()
+    games.result[5] = 0
+    batch = BatchBuilder(KEIMA).from_games(games, np.array([5]), np.array([3]), np.array([False]), np.array([0]))
+    assert batch.value_weight.tolist() == [0]
+
+
+def test_stones_set_up_are_on_the_board_and_white_may_begin():
+    games = Games(
+        size=np.array([9]), komi=np.array([0.5], np.float32), offsets=np.array([0, 2]),
+        moves=np.array([40, 41], np.uint16), result=np.array([1], np.int8), territory=np.array([False]),
+        first=np.array([WHITE], np.uint8), setup_offsets=np.array([0, 2]),
+        setup=np.array([2 * 20, 2 * 60], np.uint16),
+    )  # fmt: skip
+    arguments = np.array([0, 0]), np.array([0, 1]), np.array([False, False]), np.array([0, 0])
+    batch = BatchBuilder(KEIMA).from_games(games, *arguments)
+    assert np.flatnonzero(batch.planes[0, keima.OPPONENT]).tolist() == [20, 60]
+    assert batch.value.tolist() == [-1, 1], "White to move, then Black"
+
+
+def test_settled_games_teach_score_and_ownership_turned_and_from_the_movers_view():
+    games = made_games()
+    ownership = np.zeros((2, 81), np.int8)
+    ownership[0, 0], ownership[0, 80] = 1, -1
+    row = np.full(40, -1)
+    row[3] = 0
+    lead = np.where(np.arange(40) == 3, np.float32(4.5), np.float32(0))
+    rows, plies, turns = np.array([3, 3, 4]), np.array([0, 1, 0]), np.array([0, 1, 0])
+    batch = BatchBuilder(KEIMA).from_games(
+        games, rows, plies, np.zeros(3, bool), turns, Settled(row, lead, ownership)
+    )  # fmt: skip
+    assert batch.area_weight.tolist() == [1, 1, 0]
+    assert batch.score.tolist() == [4.5, -4.5, 0]
+    assert batch.ownership[0, 0, 0] == 1 and batch.ownership[0, 8, 8] == -1
+    corner = turn(0, 9, 1)
+    assert batch.ownership[1, corner // 9, corner % 9] == -1
+    assert not batch.ownership[2].any()
+
+
+def test_label_positions_are_seen_from_the_side_to_move_and_turned():
+    labels = made_labels()
+    rows = np.arange(20)
+    turns = np.resize(np.arange(8), 20)
+    batch = BatchBuilder(KEIMA).from_labels(labels, rows, turns)
+    for i, row in enumerate(rows):
+        sign = 1 if labels.ply[row] % 2 == 0 else -1
+        assert batch.value[i] == pytest.approx(sign * labels.value_black[row])
+        assert batch.score[i] == pytest.approx(sign * labels.lead_black[row])
+        first, second = (turn(int(index), 9, int(turns[i])) for index in labels.policy_index[row, :2])
+        assert batch.policy[i, [first, second]] == pytest.approx([0.75, 0.25])
+        corner = turn(0, 9, int(turns[i]))
+        assert batch.ownership[i, corner // 9, corner % 9] == pytest.approx(-0.4 * sign)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_batches_depend_only_on_seed_and_step(workers):
+    first, second = (mixture([made_games()], [made_labels()], workers=workers) for _ in range(2))
+    for step in (0, 3, 11):
+        same(first.batch_at(step), second.batch_at(step))
+    stream = first.stream(3)
+    for step in range(3, 12):
+        same(next(stream), second.batch_at(step))
+    stream.close()
+
+
+def test_ranks_share_a_batch_between_them():
+    games = [made_games(), made_games(seed=1)]
+    whole = mixture(games, batch=16)
+    halves = [mixture(games, batch=8, rank=rank, ranks=2) for rank in (0, 1)]
+    for step in range(4):
+        expected, parts = whole.batch_at(step), [half.batch_at(step) for half in halves]
+        for name in expected._fields:
+            joined = np.empty_like(getattr(expected, name))
+            joined[0::2], joined[1::2] = (getattr(part, name) for part in parts)
+            np.testing.assert_array_equal(joined, getattr(expected, name))
+
+
+def test_few_positions_a_game_are_always_the_same_ones():
+    games = made_games(count=5)
+    source = mixture([games], positions_per_game=2, batch=64)
+    seen = {}
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        rows = rng.integers(0, 5, 64)
+        for row, ply in zip(rows, source._plies(games, rows, 0, rng), strict=True):
+            seen.setdefault(int(row), set()).add(int(ply))
+    assert [len(plies) for plies in seen.values()] == [2] * 5
+    assert len(set().union(*seen.values())) > 4, "different ones in different games"
+
+
+def test_all_positions_are_drawn_when_all_may_be():
+    games = made_games(count=1, length=10)
+    source, rng = mixture([games]), np.random.default_rng(0)
+    assert set(source._plies(games, np.zeros(500, np.int64), 0, rng)) == set(range(10))
+
+
+def test_boards_that_the_network_does_not_play_are_left_out():
+    shards = [made_games(size=9), made_games(size=13, length=40)]
+    source = mixture(shards, sizes=(13, 13))
+    assert all(source.batch_at(step).planes.shape[2] == 13 for step in range(10))
+    with pytest.raises(ValueError, match="no training data"):
+        mixture(shards, sizes=(19, 19))
+    with pytest.raises(ValueError, match="no training data"):
+        mixture()
+
+
+def test_a_teacher_says_of_turned_positions_what_it_would_say_of_them():
+    network = HashNetwork(KEIMA.name)
+    teacher = Teacher(network, threads=1)
+    try:
+        batch = mixture([made_games()], teacher=teacher, teacher_share=1.0).batch_at(2)
+        plain = mixture([made_games()]).batch_at(2)
+    finally:
+        teacher.close()
+    np.testing.assert_array_equal(batch.planes, plain.planes)
+    import torch
+
+    expected = network.evaluate(torch.from_numpy(batch.planes), torch.from_numpy(batch.globals))
+    np.testing.assert_allclose(batch.policy, torch.softmax(expected.policy, dim=1), atol=1e-5)
+    np.testing.assert_array_equal(batch.value, expected.value)
+    np.testing.assert_array_equal(batch.ownership, expected.ownership)
+    assert (batch.value_weight == 1).all() and (batch.area_weight == 1).all()
+
+
+def test_sample_is_fixed_and_spread_over_all_games():
+    games = made_games()
+    rows, plies = sample_games(games, 80, 7)
+    assert np.bincount(rows, minlength=40).tolist() == [2] * 40
+    assert ((plies >= 0) & (plies < 30)).all()
+    np.testing.assert_array_equal(sample_games(games, 80, 7)[1], plies)
+
+
+@pytest.mark.shared
+def test_real_shards_replay(shared_path):
+    games = read_games(shared_path / "data" / "validation.npz.xz")
+    assert len(games.size) == 10000 and len(games.moves) == 2132848
+    labels = read_labels(shared_path / "labels" / "labels-07.npz.xz")
+    assert len(labels.game) == 38291 and len(labels.ownership_black) == labels.own_offsets[-1]
+    batch = mixture([games], [labels], batch=16).batch_at(0)
+    np.testing.assert_allclose(batch.policy.sum(axis=1), 1, atol=1e-4)

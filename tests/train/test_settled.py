@@ -1,0 +1,84 @@
+"""Last boards of scored games: dead stones found by the recorded margin."""
+
+import numpy as np
+import pytest
+
+from engine.go.diagram import parse
+from engine.go.geometry import BLACK, WHITE, index_of
+from engine.train.records import Games, read_games
+from engine.train.settled import settle_games, settled_games
+
+FINISHED = """
+    . X . X X O . O .
+    X X X X X O O O O
+    X . O X X O . O .
+    X X X X X O O O O
+    . X . X X O . O .
+    X X X X X O O O O
+    . X . X X O . O .
+    X X X X X O O O O
+    . X . X X O . O .
+"""
+"""The white stone at C7 is dead. By area Black has 45 points and White 36."""
+KOMI = 6.5
+
+
+def game_of(diagram: str, margin: float, result: int, territory: bool = False, copies: int = 1) -> Games:
+    """Games that begin and end at a diagram: the stones are set up, then both pass."""
+    board = parse(diagram).board
+    size = int(board.meta[0])
+    stones = [
+        2 * index_of(int(point), size) + (board.color[point] == WHITE)
+        for point in np.flatnonzero((board.color == BLACK) | (board.color == WHITE))
+    ]
+    return Games(
+        size=np.full(copies, size), komi=np.full(copies, KOMI, np.float32), offsets=np.arange(copies + 1) * 2,
+        moves=np.full(2 * copies, size * size, np.uint16), result=np.full(copies, result, np.int8),
+        territory=np.full(copies, territory), margin=np.full(copies, margin, np.float32),
+        setup_offsets=np.arange(copies + 1) * len(stones), setup=np.tile(np.array(stones, np.uint16), copies),
+    )  # fmt: skip
+
+
+def test_dead_stones_are_found_where_they_give_the_margin():
+    settled = settle_games(game_of(FINISHED, margin=2.5, result=1))
+    assert settled.row.tolist() == [0]
+    assert settled.lead_black.tolist() == [2.5]
+    owner = settled.ownership_black[0].reshape(9, 9)
+    assert owner[2, 2] == 1, "the dead stone's point is Black's"
+    assert owner.sum() == 45 - 36
+
+
+@pytest.mark.parametrize(("margin", "result"), [(1.5, 1), (2.5, -1), (np.nan, 1)])
+def test_a_margin_that_no_reading_gives_is_not_learnt_from(margin, result):
+    settled = settle_games(game_of(FINISHED, margin, result))
+    assert settled.row.tolist() == [-1]
+    assert settled.lead_black.tolist() == [0]
+    assert not settled.ownership_black[-1].any()
+
+
+def test_threads_change_nothing():
+    games = game_of(FINISHED, margin=2.5, result=1, copies=600)
+    games.margin[::3] = 4.5
+    alone, together = (settle_games(games, threads) for threads in (1, 3))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (alone.row < 0).sum() == 200
+
+
+def test_what_was_settled_is_read_back(tmp_path):
+    games, done = game_of(FINISHED, margin=2.5, result=1), []
+    first = settled_games(games, tmp_path, on_progress=done.append)
+    again = settled_games(games, tmp_path, on_progress=done.append)
+    assert done == [1], "the second time nothing is computed"
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    settled_games(game_of(FINISHED, margin=1.5, result=1), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2, "other games, another file"
+
+
+@pytest.mark.shared
+def test_most_real_scored_games_can_be_settled(shared_path):
+    games = read_games(shared_path / "data" / "validation.npz.xz")
+    rows = np.flatnonzero(games.margin >= 0)[:300]
+    few = games._replace(margin=np.where(np.isin(np.arange(len(games.size)), rows), games.margin, np.nan))
+    assert (settle_games(few).row >= 0).sum() > 200

@@ -1,0 +1,186 @@
+"""The training loop: it learns, stops, resumes to the same curve, and gives up when nothing gets better."""
+
+import csv
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from safetensors import safe_open
+
+from engine.config import TrainOptions
+from engine.features.encoder import KEIMA
+from engine.nets.architectures import new_model, new_spec
+from engine.nets.checkpoint import load_model
+from engine.train.commands import train
+from engine.train.dataset import Mixture
+from engine.train.metrics import game_figures, label_figures
+from engine.train.ranks import Ranks
+from engine.train.records import read_games
+from engine.train.trainer import Goal, Trainer, learning_rate
+from tests.train.made import made_games, made_labels
+
+GOAL = Goal("teacher_top1/9", 1)
+CPU = torch.device("cpu")
+
+
+def new_trainer(folder, steps, ranks=None, **values):
+    """A trainer of a tiny network on made-up games and labels."""
+    settings = {
+        "steps": steps, "batch": 8, "rate": 4e-3, "warmup": 5, "decay_share": 0.0, "validate_every": 20,
+        "save_every": 10, "label_share": 0.7,
+    }  # fmt: skip
+    options = TrainOptions(**(settings | values))
+    torch.manual_seed(0)
+    shape = {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 2, "channels": 8, "head_channels": 8}
+    model = new_model("keima-resnet", shape | {"value_hidden": 8})
+    ranks = ranks or Ranks()
+    data = Mixture(KEIMA, [made_games()], [made_labels()], options, rank=ranks.rank, ranks=ranks.count)
+    held = made_labels(seed=5)
+
+    def validate(network):
+        figures = game_figures(network, KEIMA, made_games(seed=5), 100, CPU)
+        return figures | label_figures(network, KEIMA, held, 60, CPU)
+
+    spec = new_spec(model, "test")
+    return Trainer(model, spec, data, validate, GOAL, options, folder, CPU, {"licence": "MIT"}, ranks)
+
+
+def weights(folder):
+    """The averaged weights in a run folder."""
+    return load_model(folder / "network.safetensors")[0].state_dict()
+
+
+@pytest.mark.parametrize(("optimizer", "rate"), [("adamw", 4e-3), ("sgd", 0.1)])
+def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimizer, rate):
+    figures = new_trainer(tmp_path, 120, optimizer=optimizer, rate=rate, label_share=0.9).run()
+    assert figures["teacher_top1/9"] > 0.9
+    assert 0 <= figures["top1"] <= figures["top5"] <= 1
+    assert 0 <= figures["value_accuracy"] <= 1 and figures["value_mse"] > 0
+    _model, _spec, record = load_model(tmp_path / "network.safetensors")
+    assert record["step"] == 120 and record["licence"] == "MIT"
+    assert record["figures"]["teacher_top1/9"] == figures["teacher_top1/9"]
+    with (tmp_path / "curves.csv").open(newline="") as file:
+        names = {row["name"] for row in csv.DictReader(file)}
+    assert {"train/policy", "train/value", "validation/top1", "validation/value_mse"} <= names
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path, optimizer):
+    new_trainer(tmp_path / "whole", 30, optimizer=optimizer).run()
+    first = new_trainer(tmp_path / "parts", 30, optimizer=optimizer)
+    stream = first.data.stream(0)
+    for _ in range(15):
+        first._one_step(next(stream))
+        first.step += 1
+    stream.close()
+    first.save()
+    new_trainer(tmp_path / "parts", 30, optimizer=optimizer).run()
+    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    for name, value in whole.items():
+        torch.testing.assert_close(parts[name], value, rtol=1e-3, atol=1e-4)
+
+
+def test_patience_ends_a_run_that_gets_no_better(tmp_path):
+    trainer = new_trainer(tmp_path, 10_000, rate=0.0, patience=2, validate_every=5)
+    trainer.run()
+    assert trainer.step == 15, "the first validation sets the mark, two more are not above it"
+    again = new_trainer(tmp_path, 10_000, rate=0.0, patience=2, validate_every=5)
+    assert (again.best, again.worse) == (trainer.best, 2)
+
+
+def test_another_networks_state_is_refused(tmp_path):
+    new_trainer(tmp_path, 2).run()
+    path = tmp_path / "state.safetensors"
+    with safe_open(path, "pt") as file:
+        assert "optimizer/exp_avg/stem.weight" in list(file.keys())
+    shape = {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8}
+    model, options = new_model("keima-resnet", shape), TrainOptions()
+    data = Mixture(KEIMA, [made_games()], [], options)
+    with pytest.raises(ValueError, match="holds a network of shape"):
+        Trainer(model, new_spec(model, "test"), data, dict, GOAL, options, tmp_path, CPU, {})
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        ("linear", {0: 0.01, 300: 1.0, 750: 0.5, 1000: 0.0}),
+        ("cosine", {0: 0.01, 250: 0.853553, 500: 0.5, 1000: 0.0}),
+        ("halving", {0: 0.01, 399: 1.0, 400: 0.5, 850: 0.25}),
+        ("constant", {0: 0.01, 99: 1.0, 999: 1.0}),
+    ],
+)
+def test_the_rate_follows_its_schedule(schedule, rates):
+    options = TrainOptions(steps=1000, rate=1.0, warmup=100, decay_share=0.5, schedule=schedule, halve_every=400)
+    for step, rate in rates.items():
+        assert learning_rate(step, options) == pytest.approx(rate, abs=1e-5)
+
+
+RANK_SCRIPT = """
+import sys
+from pathlib import Path
+import torch
+from engine.train.ranks import join_ranks
+from tests.train.test_trainer import new_trainer
+torch.set_num_threads(1)
+ranks, device = join_ranks(torch.device("cpu"))
+trainer = new_trainer(Path(sys.argv[1]), 6, ranks, batch=int(sys.argv[2]))
+trainer.run()
+print(ranks.rank, ranks.count, trainer.step)
+ranks.leave()
+"""
+
+
+def test_two_processes_take_the_steps_of_one_with_twice_the_batch(tmp_path):
+    """The same weights after six steps: the same positions, gradients averaged."""
+    script = tmp_path / "rank.py"
+    script.write_text(RANK_SCRIPT)
+    root = Path(__file__).resolve().parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    together = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611"]
+    for command, folder, batch in ((together, "two", "8"), ([sys.executable], "one", "16")):
+        done = subprocess.run(
+            [*command, str(script), str(tmp_path / folder), batch], env=environment, capture_output=True, text=True,
+            timeout=240, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=2e-2, atol=2e-3)
+
+
+def test_broken_shard_is_one_clear_error(tmp_path):
+    path = tmp_path / "broken.npz.xz"
+    path.write_bytes(lzma.compress(b"not an archive"))
+    with pytest.raises(ValueError, match=r"broken.npz.xz: not a readable"):
+        read_games(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", "0"], "steps is 0, expected 1 to"),
+        (["--games", "DATA"], "not a shard of games, it lacks"),
+        (["--labels", "DATA"], "not a shard of labels, it lacks"),
+        (["--device", "abacus"], "expected auto, cpu or cuda"),
+        (["--start", "nowhere"], "nowhere"),
+        (["--teacher", "nowhere"], "nowhere"),
+        (["--blocks", "0"], "blocks"),
+        ([], "no training data"),
+    ],
+)
+def test_a_run_that_cannot_start_is_one_clear_line(tmp_path, options, message):
+    data = tmp_path / "other.npz.xz"
+    with lzma.open(data, "wb") as file:
+        np.savez(file, other=np.zeros(1))
+    given = [str(shutil.copy(data, tmp_path / "given.npz.xz")) if word == "DATA" else word for word in options]
+    command = ["dual", "--validation", str(data), "--out", str(tmp_path / "run"), *given]
+    result = CliRunner().invoke(train, command)
+    assert result.exit_code == 1
+    assert message in result.output and "Traceback" not in result.output
