@@ -133,6 +133,9 @@ class TrainOptions:
         "cross-entropy", "the value's loss: cross-entropy of won and lost, or mse", choices=("cross-entropy", "mse")
     )
     workers: int = option(1, "threads that prepare batches; they hold no interpreter lock", low=1, high=256)
+    minutes: float = option(
+        0.0, "stop after so long, the state saved; the run goes on when started again; 0 = no limit", low=0.0, high=1e6
+    )
     patience: int = option(0, "validations without a better figure before the run ends; 0 = never", low=0, high=10**6)
     validate_every: int = option(1000, "steps between validations", low=1, high=10**9)
     save_every: int = option(500, "steps between checkpoints", low=1, high=10**9)

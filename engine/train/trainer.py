@@ -108,7 +108,7 @@ class Trainer:
         return self.folder / "state.safetensors"
 
     def run(self) -> dict[str, float]:
-        """Train to the last step, to Ctrl-C or until patience ends; returns the latest validation figures.
+        """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation figures.
 
         State is saved either way.
         """
@@ -134,7 +134,8 @@ class Trainer:
                     text = self.curves.summary() if self.curves else ""
                     progress.update(task, completed=self.step, description=text)
                     impatient = 0 < self.options.patience <= self.worse
-                    if self.ranks.any(stop.asked or impatient, self.device):
+                    late = 0.0 < 60.0 * self.options.minutes <= time.perf_counter() - began
+                    if self.ranks.any(stop.asked or impatient or late, self.device):
                         break
         stream.close()
         self.save()

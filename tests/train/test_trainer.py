@@ -95,6 +95,15 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path):
     assert (again.best, again.worse) == (trainer.best, 2)
 
 
+def test_a_run_stops_in_time_and_goes_on(tmp_path):
+    trainer = new_trainer(tmp_path, 10_000, minutes=1e-4)
+    trainer.run()
+    stopped = trainer.step
+    assert 0 < stopped < 10_000
+    again = new_trainer(tmp_path, 10_000, minutes=1e-4)
+    assert again.step == stopped
+
+
 def test_another_networks_state_is_refused(tmp_path):
     new_trainer(tmp_path, 2).run()
     path = tmp_path / "state.safetensors"
