@@ -1,0 +1,129 @@
+"""``python -m bench.training``: positions a second that data preparation gives and that training takes.
+
+Positions are from games that the rollout policy plays, so no data is needed. ``batches/ENCODER/19`` is one thread's
+replay, encoding and targets; ``step/NETWORK/BATCH`` the trainer's steps on the device; ``threads/NETWORK`` how many
+threads of the first kind the second needs. One JSON line a figure; start at :func:`command`.
+"""
+
+import statistics
+import tempfile
+from pathlib import Path
+
+import click
+import numpy as np
+import torch
+
+from bench.figures import Work, print_figure, rounded, sample
+from bench.rollouts import middle_games
+from engine.config import TrainOptions
+from engine.features.encoder import ENCODERS
+from engine.go.position import N_MOVES
+from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
+from engine.nets.load import choose_device
+from engine.rollout.model import load_both
+from engine.train.batches import BatchBuilder
+from engine.train.dataset import Mixture
+from engine.train.records import Games
+from engine.train.trainer import Goal, Trainer
+from weights import find_patterns
+
+NETWORKS = {
+    "keima-6x64": ("keima-resnet", {}),
+    "keima-6x96": ("keima-resnet", {"channels": 96}),
+    "keima-10x128": ("keima-resnet", {"blocks": 10, "channels": 128}),
+    "keima-12x192": ("keima-resnet", {"blocks": 12, "channels": 192}),
+    "policy-192": ("alphago-policy", {}),
+    "value-192": ("alphago-value", {}),
+    "zero-12x128": ("alphago-zero", {}),
+}
+"""What training is measured on: architecture and shape"""
+SIZE = 19
+
+
+def made_games() -> Games:
+    """Games to the middle game, played by the rollout policy."""
+    positions = [
+        position for position, _ in middle_games(SIZE, load_both(*map(find_patterns, ("rollout", "tree"))).tables)
+    ]
+    moves = []
+    for position in positions:
+        played = position.moves[: int(position.meta[N_MOVES])].astype(np.int64)
+        row, column = np.divmod(played, SIZE + 1)
+        moves.append(np.where(played == 0, SIZE * SIZE, (row - 1) * SIZE + column - 1).astype(np.uint16))
+    count = len(moves)
+    return Games(
+        size=np.full(count, SIZE), komi=np.full(count, 7.5, np.float32),
+        offsets=np.concatenate([[0], np.cumsum([len(one) for one in moves])]), moves=np.concatenate(moves),
+        result=np.ones(count, np.int8), territory=np.zeros(count, bool),
+    )  # fmt: skip
+
+
+def batch_work(games: Games, encoder: str, batch: int) -> Work:
+    """Batches of random positions; items are positions."""
+    builder, rng = BatchBuilder(ENCODERS[encoder]), np.random.default_rng(1)
+    lengths = np.diff(games.offsets)
+
+    def work(count: int) -> int:
+        rows = rng.integers(0, len(lengths), count)
+        plies = (rng.random(count) * lengths[rows]).astype(np.int64)
+        for part in np.split(np.arange(count), range(batch, count, batch)):
+            builder.from_games(games, rows[part], plies[part], np.zeros(len(part), bool), rng.integers(0, 8, len(part)))
+        return count
+
+    return work
+
+
+def step_work(games: Games, name: str, batch: int, device: torch.device, folder: Path) -> Work:
+    """Training steps on one batch, again and again; items are steps."""
+    architecture, shape = NETWORKS[name]
+    encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
+    inputs = {"planes": encoder.planes} | ({"globals": encoder.globals} if encoder.globals else {})
+    model, options = new_model(architecture, inputs | shape), TrainOptions(batch=batch, steps=10**9)
+    data = Mixture(encoder, [games], [], options)
+    trainer = Trainer(model, new_spec(model, name), data, dict, Goal("top1", 1), options, folder / name, device, {})
+    held = data.batch_at(0)
+
+    def work(count: int) -> int:
+        for _ in range(count):
+            parts = trainer._one_step(held)
+        float(next(iter(parts.values())))  # waits for the device
+        return count
+
+    return work
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--network", "names", multiple=True, default=("keima-6x64",), type=click.Choice(list(NETWORKS)))
+@click.option("--batch", "batches", multiple=True, default=(64,), type=click.IntRange(1, 65536), help="repeatable")
+@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's choice")
+@click.option("--seconds", default=20.0, type=click.FloatRange(0.001, 3600), help="time for each measurement")
+@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
+def command(names, batches, device: str, threads: int, seconds: float, repeats: int) -> None:
+    """Speeds of data preparation and of training: one JSON line a figure."""
+    if threads:
+        torch.set_num_threads(threads)
+    try:
+        chosen = choose_device(device)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    games, prepared = made_games(), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            encoder = ARCHITECTURES[NETWORKS[name][0]].encoder
+            if encoder not in prepared:
+                click.echo(f"measuring batches/{encoder}/{SIZE}", err=True)
+                found = [one.items_per_s for one in sample([batch_work(games, encoder, 64)], seconds, repeats)]
+                print_figure(f"batches/{encoder}/{SIZE}", found, "positions/s")
+                prepared[encoder] = statistics.median(found)
+            for batch in batches:
+                click.echo(f"measuring step/{name}/{batch}", err=True)
+                work = step_work(games, name, batch, chosen, Path(folder))
+                rates = [batch * one.items_per_s for one in sample([work], seconds, repeats)]
+                print_figure(f"step/{name}/{batch}", rates, "positions/s")
+                needed = rounded(statistics.median(rates) / prepared[encoder])
+                print_figure(f"threads/{name}/{batch}", [needed], "threads")
+
+
+if __name__ == "__main__":
+    command()
