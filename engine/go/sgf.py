@@ -1,14 +1,15 @@
 """Games to and from SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), on sgfmill's parser.
 
-Only the main line is read: setup stones, then moves. Files come as people have them, with junk before the first
-``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as ``tt``; what can be understood is.
-What cannot is one ``ValueError`` of one line. Size and number of nodes are limited before anything is parsed, and
-variations cost no more than their bytes, so a hostile file cannot fill the memory.
+Only the main line is read: setup stones, then moves; a file may hold several games. Files come as people have them,
+with junk before the first ``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as ``tt``; what
+can be understood is. What cannot is one ``ValueError`` of one line. Size and number of nodes are limited before
+anything is parsed, and variations cost no more than their bytes, so a hostile file cannot fill the memory.
 """
 
 import codecs
 import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sgfmill import sgf, sgf_grammar
@@ -36,6 +37,14 @@ WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "
 """By Python's name of a multi-byte encoding, the largest one of its family to read it by. In all of them a byte inside
 a character may look like a bracket or a backslash."""
 COLOR_OF = {"B": BLACK, "W": WHITE}
+NAMES = ("PB", "PW")
+DETAILS = ("AP", "BR", "DT", "HA", "KM", "RD", "TM", "WR")
+_VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
+"""A property's value. Possessive, and satisfied by the end of the file, so that no byte is looked at twice."""
+_START = re.compile(rb"\(\s*;")
+_TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
+_ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
+"""What follows the bracket of a whole game, and of no variation"""
 RU_NAMES = {"aga": "AGA", "new-zealand": "NZ"}
 """Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
 
@@ -59,6 +68,8 @@ class SgfGame:
     result: str = ""
     names: dict[str, str] = field(default_factory=dict)
     """by property: ``PB``, ``PW``"""
+    details: dict[str, str] = field(default_factory=dict)
+    """other properties of the first node as they are written, by name; those in ``DETAILS``"""
 
     def to_game(self) -> Game:
         """The game with all its moves played.
@@ -88,14 +99,63 @@ def read_sgf(data: bytes) -> SgfGame:
     Raises:
         ValueError: broken, too large, not Go, or not a square board of 2 to 25; one line.
     """
+    # Before the conversion, which may double the size.
+    _check_size(data)
+    return _read_game(*_without_wide_encoding(data))
+
+
+def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
+    """The main line of every game of a file, in order; the limits above hold for each game, not for the file.
+
+    Where a game is broken its error comes in its place and reading goes on with the next. One whose closing bracket is
+    missing ends where another begins.
+    """
+    data, encoding = _without_wide_encoding(data)
+    # A file without any game is one broken game.
+    for piece in list(_split(data)) or [data]:
+        try:
+            yield _read_game(piece, encoding)
+        except ValueError as error:
+            yield error
+
+
+def _split(data: bytes) -> Iterator[bytes]:
+    """The bytes of every game of a file."""
+    start = _START.search(data)
+    while start is not None:
+        first, depth, end = start.start(), 1, start.start() + 1
+        while depth and (bracket := _TO_BRACKET.match(data, end)):
+            is_open = bracket[1] == b"("
+            if is_open and _ROOT.match(data, bracket.end()):
+                end = bracket.start(1)
+                break
+            depth += 1 if is_open else -1
+            end = bracket.end()
+        else:
+            end = len(data) if depth else end
+        yield data[first:end]
+        start = _START.search(data, end)
+
+
+def _check_size(data: bytes) -> None:
     if len(data) > MAX_BYTES:
         raise ValueError(f"SGF: {len(data)} bytes, at most {MAX_BYTES} are read")
+
+
+def _without_wide_encoding(data: bytes) -> tuple[bytes, str]:
+    """The file and its encoding, turned into UTF-8 where brackets could hide in characters."""
     encoding = _declared_encoding(data)
     if encoding in WIDE_ENCODINGS:
         # Only in UTF-8 is a bracket always a bracket. Where the file is not what it says, its bytes must do.
         with contextlib.suppress(UnicodeError):
-            data, encoding = data.decode(WIDE_ENCODINGS[encoding]).encode(), "utf-8"
-    start = re.search(rb"\(\s*;", data)
+            return data.decode(WIDE_ENCODINGS[encoding]).encode(), "utf-8"
+    return data, encoding
+
+
+def _read_game(data: bytes, encoding: str) -> SgfGame:
+    """The first game of some bytes, which are not in a wide encoding unless they are not what they say."""
+    _check_size(data)
+    start = _START.search(data)
     if start is None:
         raise ValueError("SGF: no game in the file")
     data = data[start.start() :]
@@ -122,10 +182,8 @@ def _declared_encoding(data: bytes) -> str:
 
 def _check_bounds(data: bytes) -> None:
     """Refuse what would take long or fill the memory, in one pass over the bytes."""
-    # Possessive, and satisfied by the end of the file, so that no byte is looked at twice.
     # The count keeps a file of nothing but brackets from filling the memory with pieces.
-    value = re.compile(rb"\[(?:[^\\\]]++|\\.?)*+\]?", re.DOTALL)
-    structure, values = value.subn(b"", data, count=MAX_VALUES + 1)
+    structure, values = re.subn(_VALUE, b"", data, count=MAX_VALUES + 1, flags=re.DOTALL)
     if values > MAX_VALUES:
         raise ValueError(f"SGF: more than {MAX_VALUES} values")
     for name, count, limit in (
@@ -157,7 +215,8 @@ class _Reader:
             handicap=_whole(self._first(root, "HA")),
             rules_name=_rules_name(self._first(root, "RU")),
             result=self._first(root, "RE"),
-            names={name: self._first(root, name) for name in ("PB", "PW") if self._first(root, name)},
+            names=self._texts(root, NAMES),
+            details=self._texts(root, DETAILS),
         )
         self._setups = 0
         for node in nodes:
@@ -176,6 +235,11 @@ class _Reader:
             except UnicodeError:
                 continue
         return ""
+
+    def _texts(self, node: dict[str, list[bytes]], names: tuple[str, ...]) -> dict[str, str]:
+        """Those of some properties that are there and not empty."""
+        texts = {name: self._first(node, name) for name in names if name in node}
+        return {name: text for name, text in texts.items() if text}
 
     @staticmethod
     def _size(text: str) -> int:
@@ -217,6 +281,8 @@ class _Reader:
 
     def _setup(self, node: dict[str, list[bytes]]) -> None:
         """Apply a node's setup; stones set after moves make the position reached the one to start from."""
+        if not node.keys() & {"AB", "AW", "AE", "PL"}:
+            return
         game = self.game
         player = self._first(node, "PL").upper()[:1]
         if player in COLOR_OF and not game.moves:

@@ -8,7 +8,7 @@ import pytest
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
 from engine.go.rules import rules_named
-from engine.go.sgf import MAX_BYTES, read_sgf, write_sgf
+from engine.go.sgf import MAX_BYTES, SgfGame, read_sgf, read_sgf_games, write_sgf
 
 
 def at(vertex, size=19):
@@ -90,6 +90,51 @@ def test_names_in_encodings_right_wrong_and_missing(data, name):
 def test_old_long_property_names():
     game = read_sgf(b"(;GaMe[1]SiZe[9];Black[aa];White[bb])")
     assert game.moves == [(BLACK, at("A9", 9)), (WHITE, at("B8", 9))]
+
+
+def shown(game):
+    """A game of a collection by its black player, an error by its words."""
+    return game.names["PB"] if isinstance(game, SgfGame) else str(game)
+
+
+def test_all_games_of_a_collection_are_read():
+    data = b"junk (here)\n(;FF[4]PB[a];B[aa](;W[bb])(;W[cc]))\n(;GM[1]PB[b (;FF[4\\]];B[dd])  (\n;PB[c])"
+    assert [shown(game) for game in read_sgf_games(data)] == ["a", "b (;FF[4]", "c"]
+    assert shown(read_sgf(data)) == "a"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"(;FF[4]PB[a];B[aa]\n(;GM[1]FF[4]PB[b];B[bb])", ["SGF: unexpected end", "b"]),
+        (b"(;FF[4]PB[a];B[aa(;W[bb])\n(;SZ[9]PB[b];B[bb])(;PB[c]", ["SGF: ", "b", "SGF: unexpected end"]),
+        (b"(;PB[a];B[zz])(;PB[b];B[bb])", ["SGF: [zz] is no point", "b"]),
+        (b"(;GM[2])(;PB[b])", ["SGF: GM[2]", "b"]),
+        (b"no game", ["SGF: no game in the file"]),
+        (b"", ["SGF: no game in the file"]),
+    ],
+)
+def test_a_broken_game_does_not_take_the_next_with_it(data, expected):
+    found = [shown(game) for game in read_sgf_games(data)]
+    assert len(found) == len(expected)
+    assert all(name.startswith(start) for name, start in zip(found, expected, strict=True)), found
+
+
+def test_the_encoding_named_in_the_first_game_holds_for_the_file():
+    text = "(;CA[big5]PB[許功蓋];B[aa])(;PB[許功蓋];B[bb])"
+    assert [shown(game) for game in read_sgf_games(text.encode("big5"))] == ["許功蓋", "許功蓋"]
+
+
+def test_splitting_takes_no_longer_than_the_bytes_deserve():
+    for data in (b"(;" * 500000, b"(;C" + b"[" * 1000000, b"(;" + b"a" * 1000000, b"(;(" + b" " * 1000000 + b"x"):
+        started_s = time.perf_counter()
+        assert all(isinstance(game, ValueError) for game in read_sgf_games(data))
+        assert time.perf_counter() - started_s < 10
+
+
+def test_details_are_kept_as_they_are_written():
+    game = read_sgf(b"(;KM[375]DT[2017-01-02 x]BR[ 9d? ]WR[]TM[60]C[no]RE[B+R];B[aa]DT[later])")
+    assert game.details == {"KM": "375", "DT": "2017-01-02 x", "BR": "9d?", "TM": "60"}
 
 
 def test_tt_is_a_pass_up_to_nineteen_and_a_point_beyond():
