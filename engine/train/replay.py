@@ -122,14 +122,16 @@ class Replayer:
         self._boards: dict[int, tuple] = {}
 
     def check(self, size: int, stones: np.ndarray, first: int, moves: np.ndarray) -> None:
-        """Replay a game of at most ``MAX_MOVES`` under the rules that all rule sets share.
+        """Replay a game under the rules that all rule sets share.
 
         The simple ko holds and nobody fills his last liberty with a single stone; larger suicides and longer
         repetitions are legal somewhere.
 
         Raises:
-            ValueError: the stones are no position, or a move is illegal.
+            ValueError: more than ``MAX_MOVES`` moves, the stones are no position, or a move is illegal.
         """
+        if len(moves) > MAX_MOVES:
+            raise ValueError(f"{len(moves)} moves, at most {MAX_MOVES} are read")
         if size not in self._boards:
             self._boards[size] = new_position(size, MAX_MOVES), new_position(size, MAX_MOVES)
         fresh, position = self._boards[size]
