@@ -1,0 +1,193 @@
+"""Game files wherever they lie: single files, folders, and archives, read one after the other.
+
+Nothing is unpacked to disk and one file is in memory at a time, so archives may be of any size. What cannot be read is
+a :class:`Document` with a ``problem``; nothing but a missing path is an error.
+"""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+GAME_FILE = ".sgf"
+SHARD_FILE = ".npz.xz"
+TAR_FILES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+OTHER_ARCHIVES = (".rar", ".7z", ".lzh", ".lha", ".arj")
+PACKED = {".sgf.gz": gzip.open, ".sgf.bz2": bz2.open, ".sgf.xz": lzma.open}
+MAX_FILE_BYTES = 64 << 20
+"""Largest file of games, unpacked"""
+MAX_INNER_ARCHIVE_BYTES = 1 << 30
+"""Largest archive inside an archive, which is held in memory"""
+MAX_DEPTH = 3
+"""Archives inside archives"""
+CORRUPT = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+)
+"""What the standard library raises for damaged, encrypted and otherwise unreadable archives"""
+
+
+class Document(NamedTuple):
+    """One file, or what was wrong with it."""
+
+    name: str
+    """path, archives counted as folders"""
+    data: bytes = b""
+    """contents; empty for a packed shard, which is read from its path"""
+    is_shard: bool = False
+    problem: str = ""
+    """why it could not be read"""
+    bytes_read: int = 0
+    """how much farther on disk the reader is, for progress"""
+
+
+def disk_bytes(path: Path) -> int:
+    """Bytes of all files that :func:`documents` will look at, as they lie on disk."""
+    return path.stat().st_size if path.is_file() else sum(_size_of(file) for file in _files(path))
+
+
+def documents(path: Path) -> Iterator[Document]:
+    """The game files at a path, in an order that depends on names alone.
+
+    Args:
+        path: a file, an archive (zip, tar, and tar compressed), a packed shard, or a folder of such; folders are
+            searched to the bottom, and files of other kinds in folders and archives passed over.
+    Raises:
+        ValueError: there is no such path.
+    """
+    if path.is_dir():
+        for file in _files(path):
+            yield from _documents_of_file(file, is_named=False)
+    elif path.exists():
+        yield from _documents_of_file(path, is_named=True)
+    else:
+        raise ValueError(f"{path}: no such file or folder")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Files of a folder and of those in it, hidden ones left out, sorted within each folder."""
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        yield from (Path(top) / name for name in sorted(names) if not _is_hidden(name))
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a name is one that no person gave: archives from Apple's machines hold ``._x.sgf`` and ``__MACOSX``."""
+    return name.startswith("__MACOSX") or (name.startswith(".") and name.strip(".") != "")
+
+
+def _size_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def _documents_of_file(path: Path, is_named: bool) -> Iterator[Document]:
+    """Documents of one file on disk; one that the user named is taken for SGF whatever its name."""
+    name, size = path.name.casefold(), _size_of(path)
+    if name.endswith(SHARD_FILE):
+        yield Document(str(path), is_shard=True, bytes_read=size)
+        return
+    if not is_named and not _is_wanted(name):
+        yield Document(str(path), problem=_unknown_archive(name), bytes_read=size)
+        return
+    at = 0
+    try:
+        with path.open("rb") as file:
+            for document in _documents_in(str(path), file, 0):
+                now = file.tell()
+                yield document._replace(bytes_read=now - at)
+                at = now
+    except CORRUPT as error:
+        yield Document(str(path), problem=_told(error))
+    yield Document(str(path), bytes_read=size - at)
+
+
+def _is_wanted(name: str) -> bool:
+    return name.endswith((GAME_FILE, *PACKED, ".zip", *TAR_FILES))
+
+
+def _unknown_archive(name: str) -> str:
+    """The problem with a file that is passed over; none unless games are likely to be in it."""
+    return "this kind of archive cannot be read; unpack it first" if name.endswith(OTHER_ARCHIVES) else ""
+
+
+def _told(error: BaseException) -> str:
+    """An error as one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _documents_in(name: str, file: BinaryIO, depth: int) -> Iterator[Document]:
+    """Documents of an open file: itself, or the members of the archive it is."""
+    kind = name.casefold()
+    if kind.endswith(OTHER_ARCHIVES):
+        yield Document(name, problem=_unknown_archive(kind))
+    elif kind.endswith(".zip") or kind.endswith(TAR_FILES):
+        if depth == MAX_DEPTH:
+            yield Document(name, problem=f"archives inside one another more than {MAX_DEPTH} deep")
+            return
+        for member, opened, size in (_zip_members if kind.endswith(".zip") else _tar_members)(file):
+            if not any(_is_hidden(part) for part in member.split("/")):
+                yield from _member(f"{name}/{member}", opened, size, depth + 1)
+    else:
+        packed = next((opened for end, opened in PACKED.items() if kind.endswith(end)), None)
+        yield _whole(name, packed(file) if packed else file)
+
+
+def _member(name: str, opened, size: int, depth: int) -> Iterator[Document]:
+    """Documents of a member of an archive; ``opened()`` is its file."""
+    kind = name.casefold()
+    if not _is_wanted(kind):
+        if problem := _unknown_archive(kind):
+            yield Document(name, problem=problem)
+        return
+    try:
+        with opened() as file:
+            if kind.endswith((GAME_FILE, *PACKED)):
+                yield from _documents_in(name, file, depth)
+            elif size > MAX_INNER_ARCHIVE_BYTES:
+                yield Document(name, problem=f"an archive of {size} bytes inside another; unpack it first")
+            else:
+                yield from _documents_in(name, io.BytesIO(file.read(MAX_INNER_ARCHIVE_BYTES)), depth)
+    except CORRUPT as error:
+        yield Document(name, problem=_told(error))
+
+
+def _zip_members(file: BinaryIO) -> Iterator[tuple]:
+    """Name, opener and size of every file of a zip archive."""
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            if not member.is_dir():
+                yield member.filename, lambda member=member: archive.open(member), member.file_size
+
+
+def _tar_members(file: BinaryIO) -> Iterator[tuple]:
+    """Name, opener and size of every file of a tar archive, compressed or not."""
+    with tarfile.open(fileobj=file, mode="r|*") as archive:
+        for member in archive:
+            if member.isfile():
+                yield member.name, lambda member=member: archive.extractfile(member), member.size
+            # The archive would keep every member's header until it is closed.
+            archive.members.clear()
+
+
+def _whole(name: str, file: BinaryIO) -> Document:
+    """A file of games as a document."""
+    data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        return Document(name, problem=f"more than {MAX_FILE_BYTES >> 20} MiB")
+    return Document(name, data, problem="" if data else "an empty file")

@@ -1,0 +1,90 @@
+"""Which games are worth training on: filters, each of which counts what it removes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.go.geometry import WHITE
+from engine.train.records import COUNTED, MAX_MOVES, RESIGNED, Games
+from engine.train.sgf_values import rank_text
+
+RESULTS = ("any", "decided", "finished")
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a game must be to stay. Ranks, dates and komi that are unknown do not pass where a limit is set."""
+
+    sizes: tuple[int, ...] = (19,)
+    """board sizes; empty = all"""
+    max_handicap: int = 0
+    """handicap stones; 0 = even games only"""
+    setups: bool = False
+    """keep games that begin neither even nor with a handicap, from any position"""
+    results: str = "decided"
+    """any; decided: somebody won; finished: somebody won by counting or resignation, not on time or by forfeit"""
+    min_moves: int = 1
+    max_moves: int = MAX_MOVES
+    min_rank: int = 0
+    """both players' rank at least, as in ``Games.rank_black``; 0 = any"""
+    date_from: int = 0
+    """yyyymmdd with zeros for what is open; 0 = any"""
+    date_to: int = 0
+    """the same; open parts count to their end"""
+    komi: tuple[float, float] | None = None
+    """least and greatest; None = any"""
+
+    def __post_init__(self) -> None:
+        if self.results not in RESULTS:
+            raise ValueError(f"results {self.results!r}, expected one of {', '.join(RESULTS)}")
+        if self.min_moves > self.max_moves:
+            raise ValueError(f"at least {self.min_moves} and at most {self.max_moves} moves, no game has both")
+        if self.date_from and self.date_to and self.date_from > _last_day(self.date_to):
+            raise ValueError(f"dates from {self.date_from} to {self.date_to}, no game has both")
+        if self.komi and not self.komi[0] <= self.komi[1]:
+            raise ValueError(f"komi from {self.komi[0]:g} to {self.komi[1]:g}, no game has both")
+
+    def apply(self, games: Games) -> tuple[np.ndarray, dict[str, int]]:
+        """Which games stay (bool[G]), and how many of those still there each filter removed, in their order."""
+        keep, removed = np.ones(len(games.size), bool), {}
+        for name, passes in self._tests(games):
+            removed[name] = int((keep & ~passes).sum())
+            keep &= passes
+        return keep, removed
+
+    def _tests(self, games: Games) -> Iterator[tuple[str, np.ndarray]]:
+        """Name and outcome (bool[G]) of every filter that is set."""
+        length = np.diff(games.offsets)
+        is_even = games.starts_even()
+        has_stones = np.diff(games.setup_offsets) > 0
+        is_handicap = has_stones & (games.first == WHITE) & (games.handicap == np.diff(games.setup_offsets))
+        if self.sizes:
+            yield f"board size not {', '.join(map(str, self.sizes))}", np.isin(games.size, self.sizes)
+        if not self.setups:
+            yield "begins from another position", is_even | is_handicap
+        yield f"handicap over {self.max_handicap}", games.handicap <= self.max_handicap
+        if self.results != "any":
+            yield "no winner", games.result != 0
+        if self.results == "finished":
+            yield "won otherwise than by counting or resignation", np.isin(games.ending, (COUNTED, RESIGNED))
+        if self.min_moves > 1:
+            yield f"fewer than {self.min_moves} moves", length >= self.min_moves
+        if self.max_moves < MAX_MOVES:
+            yield f"more than {self.max_moves} moves", length <= self.max_moves
+        if self.min_rank:
+            least = np.minimum(games.rank_black, games.rank_white)
+            is_known = (games.rank_black != 0) & (games.rank_white != 0)
+            yield f"a rank unknown or below {rank_text(self.min_rank)}", is_known & (least >= self.min_rank)
+        if self.date_from:
+            yield f"date unknown or before {self.date_from}", games.date >= self.date_from
+        if self.date_to:
+            yield f"date unknown or after {self.date_to}", (games.date > 0) & (games.date <= _last_day(self.date_to))
+        if self.komi:
+            low, high = self.komi
+            yield f"komi unknown or not {low:g} to {high:g}", (games.komi >= low) & (games.komi <= high)
+
+
+def _last_day(date: int) -> int:
+    """The date with open parts at their end, or beyond."""
+    return date + (9999 if date % 10000 == 0 else 99 if date % 100 == 0 else 0)

@@ -1,0 +1,177 @@
+"""Reading many game files at once: batches of documents to worker processes, games and counts back, in order.
+
+The calling process reads the disk and unpacks archives; parsing, checking, filtering and fingerprints, which cost ten
+times as much, are :func:`read_batch`'s. Only a few batches are under way at a time, so memory stays bounded, and what
+comes back does not depend on the number of workers.
+"""
+
+import functools
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.sgf import read_sgf_games
+from engine.train.archive import Document, documents
+from engine.train.filters import Filters
+from engine.train.records import Games, join, read_games, select
+from engine.train.replay import Replayer
+from engine.train.sameness import fingerprints
+from engine.train.sgf_records import row_of, to_games
+
+BATCH_FILES = 256
+BATCH_BYTES = 1 << 20
+QUEUE = 3
+"""Batches under way for each worker"""
+
+
+class Batch(NamedTuple):
+    """Some documents of one source."""
+
+    source: int
+    documents: list[Document]
+
+
+class Gathered(NamedTuple):
+    """What a batch held."""
+
+    source: int
+    files: int
+    found: int
+    """games, with those that are no use"""
+    problems: list[tuple[str, str]]
+    """name and reason of each file or game that could not be read"""
+    removed: dict[str, int]
+    """games by the filter that removed them"""
+    games: Games | None
+    """those that stay; None if there are none"""
+    keys: np.ndarray
+    """uint64[G, 3]: their fingerprints"""
+    bytes_read: int
+    """on disk"""
+
+
+def gather(sources: Sequence[Path], filters: Filters, beginning: int, workers: int) -> Iterator[Gathered]:
+    """Read, check and filter all games of some sources.
+
+    Args:
+        beginning: moves that count for the third fingerprint.
+        workers: processes; 1 = this one alone.
+    Raises:
+        ValueError: a source does not exist.
+        BrokenProcessPool: a worker was killed, as a machine out of memory does.
+    """
+    read = functools.partial(read_batch, filters=filters, beginning=beginning)
+    yield from _mapped(read, _batches(sources), workers)
+
+
+def _batches(sources: Sequence[Path]) -> Iterator[Batch]:
+    """Documents in batches of one source; each shard is one."""
+    for source, path in enumerate(sources):
+        waiting: list[Document] = []
+        size = 0
+        for document in documents(path):
+            waiting.append(document)
+            size += len(document.data)
+            if len(waiting) == BATCH_FILES or size >= BATCH_BYTES or document.is_shard:
+                yield Batch(source, waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield Batch(source, waiting)
+
+
+def _mapped(function: Callable, items: Iterable, workers: int) -> Iterator:
+    """The function's results in the order of the items."""
+    if workers == 1:
+        yield from map(function, items)
+        return
+    # Started afresh: a fork of a process with threads, as progress bars and numerical libraries have them, may hang.
+    with ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts) as pool:
+        waiting: deque = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > QUEUE * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches every process of a terminal; the one that started the workers stops them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@functools.cache
+def _replayer() -> Replayer:
+    """One a process."""
+    return Replayer()
+
+
+def read_batch(batch: Batch, filters: Filters, beginning: int) -> Gathered:
+    """Read, check and filter the games of some documents."""
+    problems: list[tuple[str, str]] = []
+    found, parts, rows = 0, [], []
+    files = [document for document in batch.documents if document.data or document.is_shard or document.problem]
+    for document in files:
+        try:
+            if document.problem:
+                problems.append((document.name, document.problem))
+            elif document.is_shard:
+                games = read_games(Path(document.name))
+                found += len(games.size)
+                parts.append(_possible(document.name, games, problems))
+            else:
+                before = len(problems) + len(rows)
+                _read_document(document, rows, problems)
+                found += len(problems) + len(rows) - before
+        except Exception as error:
+            # A file that finds a mistake of ours must not end hours of work: it is named like any other.
+            problems.append((document.name, f"{type(error).__name__}: {error}"))
+    if rows:
+        parts.append(to_games(rows))
+    removed: dict[str, int] = {}
+    kept, keys = None, np.zeros((0, 3), np.uint64)
+    if parts:
+        games = join(parts)
+        keep, removed = filters.apply(games)
+        kept = select(games, keep) if keep.any() else None
+    if kept is not None:
+        keys = fingerprints(kept, beginning)
+    bytes_read = sum(document.bytes_read for document in batch.documents)
+    return Gathered(batch.source, len(files), found, problems, removed, kept, keys, bytes_read)
+
+
+def _read_document(document: Document, rows: list[dict], problems: list[tuple[str, str]]) -> None:
+    """Add every game of a file to the rows, or what is wrong with it to the problems."""
+    for number, game in enumerate(read_sgf_games(document.data), 1):
+        try:
+            if isinstance(game, ValueError):
+                raise game
+            rows.append(row_of(game, _replayer()))
+        except ValueError as error:
+            name = document.name if number == 1 else f"{document.name}, game {number}"
+            problems.append((name, str(error)))
+
+
+def _possible(name: str, games: Games, problems: list[tuple[str, str]]) -> Games:
+    """The games of a shard that have moves and can be replayed; the problems of the others are added."""
+    keep = np.zeros(len(games.size), bool)
+    for game, size in enumerate(games.size.tolist()):
+        moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
+        stones = games.setup[games.setup_offsets[game] : games.setup_offsets[game + 1]]
+        try:
+            if not len(moves):
+                raise ValueError("no moves")
+            _replayer().check(size, stones, int(games.first[game]), moves)
+            keep[game] = True
+        except ValueError as error:
+            problems.append((f"{name}, game {game + 1}", str(error)))
+    return select(games, keep)

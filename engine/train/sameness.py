@@ -1,0 +1,74 @@
+"""When two games are the same up to the eight symmetries, and which split a game belongs to.
+
+A game's *fingerprint* is a hash of its stones and first moves, taken from whichever of the eight images of the game
+comes first in lexicographic order. Since a beginning of the first image is the first image of that beginning, one look
+at the eight gives the fingerprints of all beginnings.
+"""
+
+import functools
+import hashlib
+
+import numpy as np
+
+from engine.features.symmetry import SYMMETRIES, turn_table
+from engine.train.records import Games
+
+OPENING = 40
+"""Moves; games that share so many go to one split."""
+WHOLE, OPENING_KEY, BEGINNING = range(3)
+"""Columns of :func:`fingerprints`"""
+SPLITS = ("train", "validation", "test")
+
+
+@functools.cache
+def _table(size: int) -> np.ndarray:
+    """uint16[8, size * size + 1], big-endian, so that its bytes sort as its numbers."""
+    return turn_table(size).astype(">u2")
+
+
+def fingerprints(games: Games, beginning: int) -> np.ndarray:
+    """Hashes by which equal games are found.
+
+    Args:
+        beginning: how many moves count for the third column.
+    Returns:
+        uint64[G, 3]: of the whole game without the passes at its end, of its first ``OPENING`` moves, and of its first
+        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three.
+    """
+    keys = np.zeros((len(games.size), 3), np.uint64)
+    for game, size in enumerate(games.size.tolist()):
+        moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
+        stones = games.setup[games.setup_offsets[game] : games.setup_offsets[game + 1]]
+        played = np.flatnonzero(moves != size * size)
+        moves = moves[: played[-1] + 1 if len(played) else 0]
+        table = _table(size)
+        images = np.sort(2 * table[:, stones >> 1] + (stones & 1), axis=1).astype(">u2"), table[:, moves]
+        first = min(images[0][s].tobytes() + images[1][s].tobytes() for s in range(SYMMETRIES))
+        kind = bytes((size, int(games.first[game]), len(stones) & 255, len(stones) >> 8))
+        for column, count in enumerate((len(moves), OPENING, beginning)):
+            digest = hashlib.blake2b(kind + first[: 2 * (len(stones) + count)], digest_size=8)
+            keys[game, column] = int.from_bytes(digest.digest(), "big")
+    return keys
+
+
+def first_of_each(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """bool[G]: the longest game of each key, the first one of several."""
+    order = np.lexsort((-lengths, keys))
+    is_first = np.zeros(len(keys), bool)
+    is_first[order[np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))]] = True
+    return is_first
+
+
+def split_of(opening_keys: np.ndarray, seed: int, validation_share: float, test_share: float) -> np.ndarray:
+    """Split of each game: uint8[G], index into ``SPLITS``.
+
+    It depends on the opening and the seed alone, so a game stays in its split when others are added.
+    """
+    # splitmix64 of the key: keys are hashes already, only the seed has to be mixed in.
+    with np.errstate(over="ignore"):
+        words = opening_keys + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        words ^= words >> np.uint64(31)
+    share = (words >> np.uint64(11)).astype(np.float64) / 2**53
+    return np.where(share < test_share, 2, np.where(share < test_share + validation_share, 1, 0)).astype(np.uint8)

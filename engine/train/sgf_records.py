@@ -1,0 +1,111 @@
+"""From SGF to :class:`engine.train.records.Games`: what a file says, made uniform, and refused where it is no game.
+
+Files disagree about beginnings, komi and scoring. Here:
+
+* Black's moves before White's first, two or more, are stones set up: a handicap placed freely;
+* handicap is the number of Black's stones set up where White has none and begins, or HA if that says more;
+* a komi of 0 in an even game between ranks in 段 (Fox) means 6.5: its scored games agree with that;
+* rules are taken from RU, but komi 7.5 is never territory (Fox writes RU[Japanese] into every file).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.rules import RULE_SETS, SCORING_TERRITORY
+from engine.go.sgf import SgfGame
+from engine.train.records import Games
+from engine.train.replay import Replayer
+from engine.train.sgf_values import date_of, rank_of, result_of, seconds_of
+
+FOX_KOMI = 6.5
+AREA_KOMI = 7.5
+MAX_MAIN_TIME = 10**6
+
+
+def to_games(rows: Sequence[dict[str, Any]]) -> Games:
+    """One game after the other; at least one, each from :func:`row_of`."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    lengths = {name: np.cumsum([0, *map(len, columns[name])]).astype(np.int64) for name in ("moves", "setup")}
+    return Games(
+        size=np.array(columns["size"], np.int64),
+        komi=np.array(columns["komi"], np.float32),
+        offsets=lengths["moves"],
+        moves=np.concatenate(columns["moves"]),
+        result=np.array(columns["result"], np.int8),
+        territory=np.array(columns["territory"], bool),
+        margin=np.array(columns["margin"], np.float32),
+        ending=np.array(columns["ending"], np.uint8),
+        first=np.array(columns["first"], np.uint8),
+        setup_offsets=lengths["setup"],
+        setup=np.concatenate(columns["setup"]),
+        handicap=np.array(columns["handicap"], np.uint8),
+        date=np.array(columns["date"], np.int32),
+        rank_black=np.array(columns["rank_black"], np.int8),
+        rank_white=np.array(columns["rank_white"], np.int8),
+        main_time=np.array(columns["main_time"], np.int32),
+    )
+
+
+def row_of(record: SgfGame, replayer: Replayer) -> dict[str, Any]:
+    """A game's values by the names of ``Games``, if it can be replayed.
+
+    Raises:
+        ValueError: no moves or too many, colours that do not alternate, stones that are no position, an illegal move.
+    """
+    moves = record.moves
+    leading = next((n for n, (color, _) in enumerate(moves) if color == WHITE), len(moves))
+    if leading >= 2 and leading < len(moves) and not record.black and not record.white:
+        stones, moves = [point for _, point in moves[:leading]], moves[leading:]
+        if PASS in stones:
+            raise ValueError("Black passes and moves again before White's first move")
+        record = replace(record, black=stones, moves=moves)
+    if not moves:
+        raise ValueError("no moves")
+    for number, ((color, _), (before, _)) in enumerate(zip(moves[1:], moves, strict=False), 2):
+        if color == before:
+            raise ValueError(f"colours do not alternate at move {number}")
+    row = _row(record)
+    replayer.check(record.size, row["setup"], row["first"], row["moves"])
+    return row
+
+
+def _row(record: SgfGame) -> dict[str, Any]:
+    """:func:`row_of` for a game that begins with one move of each colour, unchecked."""
+    size, details = record.size, record.details
+    result = result_of(record.result)
+    first = record.moves[0][0]
+    stones = len(record.black) if not record.white and first == WHITE else 0
+    declared = int(details["HA"]) if details.get("HA", "").isdecimal() and len(details["HA"]) <= 3 else 0
+    handicap = min(max(stones, declared if declared >= 2 else 0), 255)
+    is_even = first == BLACK and not record.black and not record.white and handicap == 0
+    is_fox = "段" in details.get("BR", "") and "段" in details.get("WR", "")
+    komi = np.nan if record.komi is None else record.komi
+    komi = FOX_KOMI if is_fox and is_even and komi == 0 else komi
+    has_territory = record.rules_name is not None and RULE_SETS[record.rules_name].scoring == SCORING_TERRITORY
+    setup = np.concatenate([2 * _indices(record.black, size), 2 * _indices(record.white, size) + 1])
+    return {
+        "size": size,
+        "komi": komi,
+        "moves": _indices([point for _, point in record.moves], size).astype(np.uint16),
+        "result": result.winner,
+        "territory": has_territory and komi != AREA_KOMI,
+        "margin": result.margin,
+        "ending": result.ending,
+        "first": first,
+        "setup": setup.astype(np.uint16),
+        "handicap": handicap,
+        "date": date_of(details.get("DT", "")) or date_of(details.get("RD", "")),
+        "rank_black": rank_of(details.get("BR", "")),
+        "rank_white": rank_of(details.get("WR", "")),
+        "main_time": min(seconds_of(details.get("TM", "")), MAX_MAIN_TIME),
+    }
+
+
+def _indices(points: Sequence[int], size: int) -> np.ndarray:
+    """Policy indices (int64) of points."""
+    row, column = np.divmod(np.array(points, np.int64), size + 1)
+    return np.where(row == 0, size * size, (row - 1) * size + column - 1)

@@ -1,0 +1,159 @@
+"""What people and servers write into the properties of SGF files: results, ranks, dates, times.
+
+Every function takes the text of a property, empty if it is missing, and never fails: what it does not understand is
+unknown. The standard's own forms are at www.red-bean.com/sgf; the others are those of KGS, OGS, IGS, Tygem, Fox, and
+of Chinese, Japanese and Korean archives.
+"""
+
+import re
+from datetime import date
+from typing import NamedTuple
+
+from engine.train.records import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID
+
+PROFESSIONAL = 20
+"""Added to the dan of professionals, so that they rank above all amateurs."""
+MAX_MARGIN = 625
+_NUMERALS = {sign: str(n) for n, sign in enumerate("一二三四五六七八九十", 1)} | {"初": "1"}
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+
+class Result(NamedTuple):
+    """How a game ended."""
+
+    winner: int
+    """1 Black, -1 White, 0 nobody or unknown"""
+    ending: int
+    """one of the endings of :mod:`engine.train.records`"""
+    margin: float
+    """points won by; NaN = not counted or unknown; 0 in a drawn game"""
+
+
+NOTHING = float("nan")
+_VOID = re.compile(r"void|no.?result|both|annul|無勝負|无胜负|無効")
+_DRAW = re.compile(r"0$|d$|d\+|draw|jigo|tie$|和棋?$|[持芇]碁|持棋|무승부|빅")
+_WINNER = re.compile(r"(?:(b(?:lack)?(?![a-z])|黑|黒|흑)|(w(?:hite)?(?![a-z])|白|백))")
+_ENDINGS = (
+    (re.compile(r"r(?:es)?(?![a-z])|.*(?:resign|中盘|中盤|中押|投了|认输|불계)"), RESIGNED),
+    (re.compile(r"t(?![a-z])|.*(?:time|超时|超時|時間|时间|시간)"), TIME),
+    (re.compile(r"f(?![a-z])|.*(?:forf|offline|disconn|弃权|棄権|不戦|反则|反則|掉线|기권|반칙)"), FORFEIT),
+)
+_POINTS = re.compile(r"(?:(\d+(?:[.,]\d+)?)(?![/\d]))?(?:\s*(?:又|と)?\s*(\d)/(\d))?")
+_HALF = re.compile(r"[半½반]")
+_ZI = "子"
+
+
+def result_of(text: str) -> Result:
+    """Result in RE: ``B+R``, ``W+12.5``, ``B+Time``, ``Draw``, ``白胜1又1/4子``, ...
+
+    Margins in quarters of a point count "zi", stones of one colour, half a point's worth of area each way, so they are
+    doubled; other odd fractions and a margin of zero with a winner are no margins, but the winner holds.
+    """
+    words = " ".join(text.casefold().split())
+    if _VOID.match(words):
+        return Result(0, VOID, NOTHING)
+    winner = _WINNER.match(words)
+    if winner is None:
+        return Result(0, COUNTED, 0.0) if _DRAW.match(words) else Result(0, UNKNOWN, NOTHING)
+    sign, rest = (1 if winner[1] else -1), words[winner.end() :].lstrip("+ ")
+    for pattern, ending in _ENDINGS:
+        if pattern.match(rest):
+            return Result(sign, ending, NOTHING)
+    margin = _margin(rest)
+    return Result(sign, UNKNOWN if margin is None else COUNTED, NOTHING if margin is None else margin)
+
+
+def _margin(words: str) -> float | None:
+    """Points in the words after the winner; None if there are none, or zero; NaN for a number that is no margin."""
+    found = next((match for match in _POINTS.finditer(words) if match[0]), None)
+    whole, upper, lower = found.groups() if found else (None, None, None)
+    margin = float(whole.replace(",", ".")) if whole else 0.0
+    if upper and int(lower):
+        margin += int(upper) / int(lower)
+    if _HALF.search(words):
+        margin += 0.5
+    if margin == 0:
+        return None
+    if _ZI in words or (4 * margin) % 2 == 1:
+        margin *= 2
+    return margin if (2 * margin).is_integer() and margin <= MAX_MARGIN else NOTHING
+
+
+_RANK = re.compile(
+    r"(?P<before>p|pro)?\s*(?P<number>\d{1,2})\s*(?P<unit>dan|d|段|단|kyu|gup|k|級|级|급|pro|p)?\s*(?P<after>\(?pro?\)?|p)?"
+)
+
+
+def rank_of(text: str) -> int:
+    """Rank in BR and WR: ``9d``, ``5k?``, ``P9dan``, ``9p``, ``九段``, ...
+
+    Returns:
+        int: -30 to -1 for 30 to 1 kyu, 1 to 10 for dan, 21 to 29 for professional dan; 0 = unknown.
+    """
+    words = "".join(_NUMERALS.get(sign, sign) for sign in " ".join(text.casefold().split()))
+    found = _RANK.search(words)
+    if found is None:
+        return 0
+    number, unit = int(found["number"]), found["unit"] or ""
+    is_professional = bool(found["before"] or found["after"] or unit.startswith("p"))
+    if unit.startswith(("k", "g", "級", "级", "급")):
+        return -number if 1 <= number <= 30 else 0
+    if is_professional:
+        return PROFESSIONAL + number if 1 <= number <= 9 else 0
+    return number if unit and 1 <= number <= 10 else 0
+
+
+def rank_text(rank: int) -> str:
+    """A rank as :func:`rank_of` reads it: ``5k``, ``9d``, ``9p``; ``?`` if unknown."""
+    if rank == 0:
+        return "?"
+    return f"{-rank}k" if rank < 0 else f"{rank}d" if rank <= PROFESSIONAL else f"{rank - PROFESSIONAL}p"
+
+
+_YEAR_FIRST = re.compile(
+    r"(?<!\d)(1[5-9]\d\d|20\d\d)(?:\s*[-./年]\s*(\d{1,2})(?!\d)(?:\s*[-./月]\s*(\d{1,2})(?!\d))?)?"
+)
+_COMPACT = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d)(\d\d)(\d\d)(?!\d)")
+_WORD_MONTH = re.compile(
+    r"(?:(\d{1,2})(?:st|nd|rd|th)?[\s-]+)?\b(" + "|".join(_MONTHS) + r")[a-z]*\b(?:[\s.]+(\d{1,2})(?:st|nd|rd|th)?\b)?"
+)
+
+
+def date_of(text: str) -> int:
+    """First date in DT: ``2016-12-29 23:30``, ``2017.8.27``, ``20170827``, ``1996-05,06``, ``Dec 12, 2003``, ``2001``.
+
+    Returns:
+        int: yyyymmdd; month and day, or all of it, are 0 where the text does not tell or no calendar has them.
+    """
+    words = text.casefold()
+    found = _COMPACT.search(words)
+    if found and (number := _date(*map(int, found.groups()))) % 100:
+        return number
+    found = _YEAR_FIRST.search(words)
+    if found is None:
+        return 0
+    year, month, day = (int(part or 0) for part in found.groups())
+    named = _WORD_MONTH.search(words)
+    if not month and named:
+        month, day = 1 + _MONTHS.index(named[2]), int(named[1] or named[3] or 0)
+    return _date(year, month, day)
+
+
+def _date(year: int, month: int, day: int) -> int:
+    """yyyymmdd with zeros for what is not in the calendar."""
+    if not 1 <= month <= 12:
+        return 10000 * year
+    try:
+        date(year, month, day)
+    except ValueError:
+        day = 0
+    return 10000 * year + 100 * month + day
+
+
+_SECONDS = {"h": 3600, "m": 60, "s": 1, "小": 3600, "時": 3600, "时": 3600, "分": 60, "秒": 1}
+
+
+def seconds_of(text: str) -> int:
+    """Main time in TM, in seconds; -1 = unknown. Also with units: ``1h``, ``30 minutes``."""
+    found = re.match(r"\s*(\d{1,6}(?:\.\d*)?)\s*(\S?)", text.casefold())
+    return int(float(found[1]) * _SECONDS.get(found[2], 1)) if found else -1

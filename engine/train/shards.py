@@ -1,0 +1,287 @@
+"""``keima data build``: games from anywhere to a folder of shards with a manifest.
+
+Start at :func:`build`. Moves of games that stay wait in one file until all are known; then doubles go, games are split
+and shuffled, and shards written. All of it happens in a folder beside the one asked for, which gets its name when it
+is whole: a build that was stopped leaves nothing that looks finished.
+
+    OUT/manifest.json
+    OUT/train/train-000.npz.xz, train-001.npz.xz, ...
+    OUT/validation.npz.xz
+    OUT/test.npz.xz
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from engine import __version__
+from engine.train.filters import Filters
+from engine.train.gather import Gathered, gather
+from engine.train.records import VERSION, Games, join, read_games, select, write_games
+from engine.train.sameness import BEGINNING, OPENING, OPENING_KEY, SPLITS, WHOLE, fingerprints, first_of_each, split_of
+
+MANIFEST = "manifest.json"
+FORMAT = "keima games"
+NAMED_PROBLEMS = 100
+"""Problems named in the manifest; all are counted"""
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What to build from what."""
+
+    sources: tuple[Path, ...]
+    filters: Filters = Filters()  # noqa: RUF009 - frozen
+    without: tuple[Path, ...] = ()
+    """shards whose games must not be in the new ones, nor any with the same opening"""
+    distinct_moves: int = 0
+    """of games with the same first moves, so many, keep the longest; 0 = all that are not equal"""
+    validation_share: float = 0.02
+    test_share: float = 0.02
+    games_per_shard: int = 20000
+    seed: int = 1
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise ValueError("no source of games was given")
+        if min(self.validation_share, self.test_share) < 0 or self.validation_share + self.test_share > 1:
+            raise ValueError(f"shares {self.validation_share} and {self.test_share}, expected 0 to 1 together")
+        if self.games_per_shard < 1 or self.workers < 1:
+            raise ValueError("at least one game a shard and one worker are needed")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"the seed is {self.seed}, expected 0 to 2**63 - 1")
+
+
+@dataclass
+class SourceCount:
+    """What became of the games of one source."""
+
+    path: str
+    files: int = 0
+    games: int = 0
+    """found, with those that could not be read"""
+    unreadable: int = 0
+    """files and games"""
+    kept: int = 0
+    """after filters, before doubles go"""
+
+
+@dataclass
+class Pool:
+    """Games read so far: their moves in a file, the rest in memory."""
+
+    file: BinaryIO
+    parts: list[Games] = field(default_factory=list)
+    keys: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, games: Games, keys: np.ndarray) -> None:
+        games.moves.tofile(self.file)
+        self.parts.append(games._replace(moves=np.zeros(0, np.uint16)))
+        self.keys.append(keys)
+
+    def all(self) -> tuple[Games, np.ndarray]:
+        """All games, moves still in the file, and their fingerprints."""
+        self.file.flush()
+        return join(self.parts)._replace(moves=np.memmap(self.file.name, np.uint16, "r")), np.concatenate(self.keys)
+
+
+def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], advance: Callable[[int, int], None]):
+    """Build a folder of shards.
+
+    Args:
+        out: folder to make; it must not exist, or be empty.
+        report: told of every batch read.
+        advance: told after every shard how many games are written, and of how many.
+    Returns:
+        dict: the manifest.
+    Raises:
+        ValueError: a path or shard of ``without`` cannot be used, or no game is left.
+        OSError: the folder cannot be written.
+    """
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise ValueError(f"{out}: already there, expected a new or empty folder")
+    if not out.absolute().parent.is_dir():
+        raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
+    for path in options.sources:
+        if not path.exists():
+            raise ValueError(f"{path}: no such file or folder")
+    known = opening_keys(options.without)
+    partial = Path(tempfile.mkdtemp(prefix=f".{out.name}-", suffix=".partial", dir=out.absolute().parent))
+    try:
+        partial.chmod(0o755)
+        spool = partial / "moves"
+        with spool.open("wb") as file:
+            pool, manifest = _read(options, Pool(file), report)
+            if not pool.parts:
+                raise ValueError(_nothing_left(manifest))
+            games, keys = pool.all()
+        splits = _split(options, games, keys, known, manifest)
+        if not any(map(len, splits)):
+            raise ValueError(_nothing_left(manifest))
+        manifest["shards"] = _write(options, games, splits, partial, advance)
+        # A mapped file cannot be deleted everywhere.
+        del games
+        spool.unlink()
+        (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        if out.exists():
+            out.rmdir()
+        partial.rename(out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return manifest
+
+
+def opening_keys(paths: Sequence[Path]) -> np.ndarray:
+    """uint64: fingerprints of the openings of all games in some shards or folders of them."""
+    files = [file for path in paths for file in shard_files_below(path)]
+    keys = [fingerprints(read_games(file), OPENING)[:, OPENING_KEY] for file in files]
+    return np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
+
+
+def shard_files_below(path: Path) -> list[Path]:
+    """A shard, or all in a folder and its folders, sorted.
+
+    Raises:
+        ValueError: there are none.
+    """
+    files = sorted(path.rglob("*.npz.xz")) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{path}: no shard (.npz.xz) in this folder")
+    return files
+
+
+def _read(options: BuildOptions, pool: Pool, report: Callable[[Gathered], None]) -> tuple[Pool, dict[str, Any]]:
+    """Fill the pool, and begin the manifest."""
+    counts = [SourceCount(str(path)) for path in options.sources]
+    removed: Counter[str] = Counter()
+    named: list[list[str]] = []
+    for found in gather(options.sources, options.filters, options.distinct_moves, options.workers):
+        count = counts[found.source]
+        count.files += found.files
+        count.games += found.found
+        count.unreadable += len(found.problems)
+        removed.update(found.removed)
+        named += [list(problem) for problem in found.problems[: NAMED_PROBLEMS - len(named)]]
+        if found.games is not None:
+            count.kept += len(found.games.size)
+            pool.add(found.games, found.keys)
+        report(found)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "program": f"Keima {__version__}",
+        "sources": [asdict(count) for count in counts],
+        "unreadable": sum(count.unreadable for count in counts),
+        "unreadable_first": named,
+        "filters": asdict(options.filters),
+        "removed": dict(removed),
+    }
+    return pool, manifest
+
+
+def _split(
+    options: BuildOptions, games: Games, keys: np.ndarray, known: np.ndarray, manifest: dict[str, Any]
+) -> list[np.ndarray]:
+    """Take doubles out and split what is left: rows (int64) of each split in random order, and the manifest's part."""
+    lengths = np.diff(games.offsets)
+    keep = first_of_each(keys[:, WHOLE], lengths)
+    removed = manifest["removed"]
+    removed["same moves as another game"] = int((~keep).sum())
+    if options.distinct_moves:
+        rows = np.flatnonzero(keep)
+        keep[rows] = first_of_each(keys[rows, BEGINNING], lengths[rows])
+        removed[f"same first {options.distinct_moves} moves as a longer game"] = int(len(rows) - keep.sum())
+    if options.without:
+        is_known = np.isin(keys[:, OPENING_KEY], known)
+        removed[f"same first {OPENING} moves as a game to keep apart from"] = int((keep & is_known).sum())
+        keep &= ~is_known
+    split = split_of(keys[:, OPENING_KEY], options.seed, options.validation_share, options.test_share)
+    splits = [
+        np.random.default_rng([options.seed, number]).permutation(np.flatnonzero(keep & (split == number)))
+        for number in range(len(SPLITS))
+    ]
+    manifest["without"] = [str(path) for path in options.without]
+    manifest["split"] = {
+        "seed": options.seed,
+        "validation_share": options.validation_share,
+        "test_share": options.test_share,
+        "same_opening_same_split": OPENING,
+    }
+    manifest["games"] = {name: len(rows) for name, rows in zip(SPLITS, splits, strict=True)}
+    manifest["moves"] = {name: int(lengths[rows].sum()) for name, rows in zip(SPLITS, splits, strict=True)}
+    manifest["games_per_shard"] = options.games_per_shard
+    return splits
+
+
+def _write(
+    options: BuildOptions, games: Games, splits: list[np.ndarray], folder: Path, advance: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    """Write all shards; the training games in as many as they need, each other split in one."""
+    (folder / "train").mkdir()
+    shards, done, total = [], 0, sum(map(len, splits))
+    for name, rows in zip(SPLITS, splits, strict=True):
+        step = options.games_per_shard if name == "train" else max(1, len(rows))
+        for number, start in enumerate(range(0, len(rows), step)):
+            file = f"train/train-{number:03d}.npz.xz" if name == "train" else f"{name}.npz.xz"
+            chosen = select(games, rows[start : start + step])
+            write_games(folder / file, chosen)
+            data = (folder / file).read_bytes()
+            shards.append({
+                "file": file,
+                "split": name,
+                "games": len(chosen.size),
+                "moves": len(chosen.moves),
+                "bytes": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+            })  # fmt: skip
+            done += len(chosen.size)
+            advance(done, total)
+    return shards
+
+
+def _nothing_left(manifest: dict[str, Any]) -> str:
+    """Why there is nothing to write, in one line."""
+    found = sum(source["games"] for source in manifest["sources"])
+    reasons = [f"{count} {name}" for name, count in manifest["removed"].items() if count]
+    if manifest["unreadable"]:
+        reasons.insert(0, f"{manifest['unreadable']} could not be read")
+    return f"no game is left of {found} found" + (f" ({'; '.join(reasons)})" if reasons else "")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a built folder.
+
+    Raises:
+        ValueError: it is missing, not ours or of a later version.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: not a readable manifest ({error})") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
+        raise ValueError(f"{path}: not a manifest of {FORMAT}, version {VERSION}")
+    return manifest
+
+
+def verify(folder: Path) -> None:
+    """Check every shard of a built folder against its manifest.
+
+    Raises:
+        ValueError: the manifest cannot be read, or a shard is missing or has changed.
+    """
+    for shard in read_manifest(folder)["shards"]:
+        path = folder / shard["file"]
+        if not path.is_file():
+            raise ValueError(f"{path}: missing, the manifest names it")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != shard["sha256"]:
+            raise ValueError(f"{path}: not as the manifest says (SHA-256 differs)")
