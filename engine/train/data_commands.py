@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.train.archive import disk_bytes
@@ -63,7 +63,7 @@ def data() -> None:
     """Make training data from game records, and look at it."""
 
 
-@data.command("build")
+@data.command("build", context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, required=True, type=PATHS)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make")
 @click.option(
@@ -186,7 +186,7 @@ def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
 
 def _show_build(manifest: dict[str, Any], out: Path) -> None:
     """Print what became of the games."""
-    table = Table("source", "files", "games", "unreadable", "after filters")
+    table = Table(Column("source", overflow="fold"), "files", "games", "unreadable", "after filters")
     for source in manifest["sources"]:
         table.add_row(*(str(source[name]) for name in ("path", "files", "games", "unreadable", "kept")))
     lost = Table("removed because", "games")
