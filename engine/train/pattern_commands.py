@@ -11,9 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import unfold
-from engine.train.records import Games, read_games, shard_files
+from engine.train.records import Games, read_games, select, shard_files
 from engine.train.softmax import FIRST_SQUARE, RATE, judge, learn
-from engine.train.vocabulary import Counts, choose_vocabulary, count_games
+from engine.train.vocabulary import SIZE, Counts, choose_vocabulary, count_games
 from weights import find_patterns
 
 PATHS = click.Path(exists=True, path_type=Path)
@@ -50,7 +50,7 @@ def train_command(kind: str) -> click.Command:
                 raise ValueError(f"the rate is {rate}, expected more than 0")
             if not out.absolute().parent.is_dir():
                 raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
-            held_out = read_games(validation)
+            held_out = _read(validation)
             model = _learn(kind, files, rate, seed)
             figures = judge(held_out, unfold(model.words), model.theta).as_dict()
             save_patterns(out, model._replace(record=model.record | {"validation": figures}))
@@ -80,7 +80,7 @@ def evaluate_command(kind: str) -> click.Command:
             model = load_patterns(find_patterns(patterns or kind))
             if model.kind != kind:
                 raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
-            figures = judge(read_games(data), unfold(model.words), model.theta, positions).as_dict()
+            figures = judge(_read(data), unfold(model.words), model.theta, positions).as_dict()
         except ValueError as error:
             raise click.ClickException(str(error)) from error
         _show(figures, as_json)
@@ -88,11 +88,24 @@ def evaluate_command(kind: str) -> click.Command:
     return command
 
 
+def _read(path: Path) -> Games:
+    """The games of a shard that the patterns are learnt from: 19x19, from the empty board, Black first.
+
+    Raises:
+        ValueError: there are none.
+    """
+    games = read_games(path)
+    plain = games.starts_even() & (games.size == SIZE)
+    if not plain.any():
+        raise ValueError(f"{path}: no game of {SIZE}x{SIZE} that begins on the empty board")
+    return games if plain.all() else select(games, plain)
+
+
 def _learn(kind: str, files: list[Path], rate: float, seed: int) -> PatternModel:
     """Count, choose the vocabulary, learn from every game once."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        shards, counts = [read_games(path) for path in files], Counts()
+        shards, counts = [_read(path) for path in files], Counts()
         n_games = sum(len(games.size) for games in shards)
         steps = (None for games in shards for _ in count_games(games, counts))
         _advance(progress, "counting patterns, games", steps, n_games)

@@ -16,7 +16,8 @@ from engine.rollout.patterns import all_states
 from engine.rollout.run import is_sensible
 from engine.rollout.softmax import consider, new_candidates
 from engine.rollout.vocabulary import unfold
-from engine.train.records import Games, read_games
+from engine.train.pattern_commands import _read
+from engine.train.records import Games, join, read_games, write_games
 from engine.train.softmax import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, judge, learn
 from engine.train.vocabulary import Counts, choose_vocabulary, count_games
 from gtp.cli import main
@@ -398,3 +399,15 @@ def test_training_without_games_is_one_clear_line(bad_files):
     whole, out = bad_files / "whole.npz.xz", bad_files / "out.npz"
     answer = keima("train", "rollout", "--games", whole, "--validation", whole, "--out", out)
     check_one_line(answer, 1, "no shard of games", "was found")
+
+
+def test_games_on_other_boards_or_from_set_up_stones_are_left_out(tmp_path):
+    plain = joined([random_game(1, 9, 20), random_game(2, 9, 20)])
+    white_first = joined([random_game(3, 9, 20)])._replace(first=np.array([2], np.uint8))
+    small = joined([[3, 4, 5]])._replace(size=np.array([9]))
+    write_games(tmp_path / "mixed.npz.xz", join([white_first, plain, small]))
+    games = _read(tmp_path / "mixed.npz.xz")
+    assert games.moves.tolist() == plain.moves.tolist()
+    write_games(tmp_path / "small.npz.xz", small)
+    with pytest.raises(ValueError, match="no game of 19x19 that begins on the empty board"):
+        _read(tmp_path / "small.npz.xz")
