@@ -7,8 +7,14 @@ cached on disk, so a kernel that encodes takes the encoder's ``id`` and calls :f
 
 from typing import NamedTuple
 
-from engine.features import keima
+import numpy as np
+
+from engine.features import alphago, history, keima
+from engine.go.geometry import cell_count
+from engine.go.ladder import LadderScratch, new_ladder_scratch
 from engine.jit import kernel
+
+KEIMA_ID, ALPHAGO_POLICY_ID, ALPHAGO_VALUE_ID, ZERO_ID = range(4)
 
 
 class Encoder(NamedTuple):
@@ -22,13 +28,40 @@ class Encoder(NamedTuple):
     """G: values that are not about points"""
 
 
-KEIMA = Encoder("keima-1", 0, keima.PLANES, keima.GLOBALS)
-ENCODERS = {encoder.name: encoder for encoder in (KEIMA,)}
+KEIMA = Encoder("keima-1", KEIMA_ID, keima.PLANES, keima.GLOBALS)
+ALPHAGO_POLICY = Encoder("alphago-48", ALPHAGO_POLICY_ID, alphago.POLICY_PLANES, 0)
+ALPHAGO_VALUE = Encoder("alphago-49", ALPHAGO_VALUE_ID, alphago.VALUE_PLANES, 0)
+ZERO = Encoder("zero-17", ZERO_ID, history.PLANES, 0)
+ENCODERS = {encoder.name: encoder for encoder in (KEIMA, ALPHAGO_POLICY, ALPHAGO_VALUE, ZERO)}
 
 
-def new_scratch(size: int) -> keima.Scratch:
+class Scratch(NamedTuple):
+    """Working memory of any encoder; one per thread and board size."""
+
+    ladder: LadderScratch
+    capture: np.ndarray
+    """uint8[N*N]: ladder captures, policy order"""
+    escape: np.ndarray
+    """uint8[N*N]: ladder escapes"""
+    marks: np.ndarray
+    """int64[L]: marks of :func:`engine.features.tactics.after_move`; a rising stamp spares clearing them"""
+    stamp: np.ndarray
+    """int64[1]: the latest stamp; 32 bits would be used up within minutes of encoding"""
+    numbers: np.ndarray
+    """uint8[alphago.FEATURES, N*N]: numbers that :mod:`engine.features.alphago` turns into planes"""
+
+
+def new_scratch(size: int) -> Scratch:
     """Working memory for :func:`encode` on boards of one size; one per thread."""
-    return keima.new_scratch(size)
+    area = size * size
+    return Scratch(
+        new_ladder_scratch(size),
+        np.zeros(area, np.uint8),
+        np.zeros(area, np.uint8),
+        np.zeros(int(cell_count(size)), np.int64),
+        np.zeros(1, np.int64),
+        np.zeros((alphago.FEATURES, area), np.uint8),
+    )
 
 
 @kernel
@@ -42,10 +75,19 @@ def encode(encoder_id, position, symmetry, scratch, planes, globals_):
         planes: float32[C, N, N], overwritten.
         globals_: float32[G], overwritten.
     """
-    keima.encode(position, symmetry, scratch, planes, globals_)
+    if encoder_id == KEIMA_ID:
+        keima.encode(position, symmetry, scratch, planes, globals_)
+    elif encoder_id == ZERO_ID:
+        history.encode(position, symmetry, planes)
+    else:
+        alphago.encode(position, symmetry, scratch, planes)
 
 
 @kernel
 def key(encoder_id, position):
     """uint64 that covers everything the encoder reads of a position: the key of the result cache."""
-    return keima.key(position)
+    if encoder_id == KEIMA_ID:
+        return keima.key(position)
+    if encoder_id == ZERO_ID:
+        return history.key(position)
+    return alphago.key(position)

@@ -5,15 +5,15 @@ planes: liberties, capture and self-atari sizes and liberties after a move as in
 ladders read to the end. Komi, passes and rules enter as global values, so one network plays them all.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
+from engine.features.keys import legality_key, mix, recent_moves_key
 from engine.features.symmetry import turn
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, STRIDE, is_eye, is_legal
-from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, ZOBRIST, index_of, point_of
-from engine.go.ladder import LadderScratch, ladder_planes, new_ladder_scratch
-from engine.go.position import HANDICAP, N_MOVES, SEEN_FROM, TO_MOVE, repeats
+from engine.features.tactics import after_move
+from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, is_eye, is_legal
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_of
+from engine.go.ladder import ladder_planes
+from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, repeats
 from engine.go.rules import (
     BONUS_N,
     BONUS_N_MINUS_ONE,
@@ -55,86 +55,6 @@ GLOBALS = 8
 KOMI_SCALE = 15.0
 
 
-class Scratch(NamedTuple):
-    """Working memory of the encoder; one per thread and board size."""
-
-    ladder: LadderScratch
-    capture: np.ndarray
-    """uint8[N*N]: ladder captures, policy order"""
-    escape: np.ndarray
-    """uint8[N*N]: ladder escapes"""
-    marks: np.ndarray
-    """int32[L]: marks of :func:`_after_move`; a rising stamp spares clearing them"""
-    stamp: np.ndarray
-    """int32[1]: the latest stamp"""
-
-
-def new_scratch(size: int) -> Scratch:
-    """Working memory for boards of one size."""
-    area = size * size
-    cells = (size + 1) * (size + 2) + 1
-    return Scratch(
-        new_ladder_scratch(size),
-        np.zeros(area, np.uint8),
-        np.zeros(area, np.uint8),
-        np.zeros(cells, np.int32),
-        np.zeros(1, np.int32),
-    )
-
-
-@kernel
-def _mark_chain(board, chain, marks, stamp):
-    """Mark every stone of a chain."""
-    stone = chain
-    while True:
-        marks[stone] = stamp
-        stone = board.next[stone]
-        if stone == chain:
-            return
-
-
-@kernel
-def _after_move(board, point, color, scratch):
-    """What a legal move does: (stones captured, stones of the new chain, its liberties counted up to 4).
-
-    A mark of ``seen`` stands on stones about to be captured and on own stones already joined; ``counted`` on points
-    already taken as liberties. A captured stone's point is free, so it counts like an empty one.
-    """
-    stride = board.meta[STRIDE]
-    cells, head, marks = board.color, board.head, scratch.marks
-    scratch.stamp[0] += 2
-    seen = scratch.stamp[0]
-    counted = seen + 1
-    captured, liberties, stones = 0, 0, 1
-    for neighbour in (point - stride, point - 1, point + 1, point + stride):
-        if cells[neighbour] == 3 - color and board.libs[head[neighbour]] == 1 and marks[neighbour] < seen:
-            captured += board.stones[head[neighbour]]
-            _mark_chain(board, head[neighbour], marks, seen)
-    for neighbour in (point - stride, point - 1, point + 1, point + stride):
-        there = cells[neighbour]
-        if there == EMPTY or (there == 3 - color and marks[neighbour] == seen):
-            marks[neighbour] = counted
-            liberties += 1
-    marks[point] = counted
-    for neighbour in (point - stride, point - 1, point + 1, point + stride):
-        if cells[neighbour] != color or marks[neighbour] == seen:
-            continue
-        chain = head[neighbour]
-        stones += board.stones[chain]
-        _mark_chain(board, chain, marks, seen)
-        stone = chain
-        while liberties < 4:
-            for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
-                free = cells[beside] == EMPTY or (cells[beside] == 3 - color and marks[beside] == seen)
-                if free and marks[beside] != counted:
-                    marks[beside] = counted
-                    liberties += 1
-            stone = board.next[stone]
-            if stone == chain:
-                break
-    return captured, stones, liberties
-
-
 @kernel
 def white_komi(position):
     """White's compensation in area terms: komi, handicap bonus, and under territory scoring the stones played.
@@ -164,7 +84,7 @@ def encode(position, symmetry, scratch, planes, globals_):
 
     Args:
         symmetry: 0 to 7.
-        scratch: :class:`Scratch` of this board size, the caller's own.
+        scratch: memory from :func:`engine.features.encoder.new_scratch` for this board size, the caller's own.
         planes: float32[PLANES, N, N], overwritten.
         globals_: float32[GLOBALS], overwritten.
     """
@@ -196,7 +116,7 @@ def encode(position, symmetry, scratch, planes, globals_):
             continue
         if not is_eye(board, point, color):
             flat[SENSIBLE, at] = 1.0
-        captured, stones, liberties = _after_move(board, point, color, scratch)
+        captured, stones, liberties = after_move(board, point, color, 4, scratch)
         if captured > 0:
             flat[CAPTURE + min(captured, 3) - 1, at] = 1.0
         if liberties == 1:
@@ -224,35 +144,13 @@ def encode(position, symmetry, scratch, planes, globals_):
 
 
 @kernel
-def _mix(word):
-    """One round of splitmix64: every bit of the result depends on every bit of the word."""
-    word += np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
-
-
-@kernel
 def key(position):
     """uint64 that covers all :func:`encode` reads: stones, ko, superko history, recent moves, rules, side to move."""
-    board, meta = position.board, position.meta
-    word = _mix(board.hash[0] ^ ZOBRIST[EMPTY, meta[TO_MOVE]])
-    word = _mix(word ^ np.uint64(board.meta[KO_POINT] * 4 + board.meta[KO_COLOR]))
-    n = meta[N_MOVES]
-    recent = np.uint64(0)
-    for age in range(min(RECENT_MOVES, n)):
-        recent = recent * np.uint64(1024) + np.uint64(position.moves[n - 1 - age] + 1)
-    word = _mix(word ^ recent)
+    board, rules = position.board, position.rules
+    word = mix(legality_key(position) ^ recent_moves_key(position, RECENT_MOVES))
     for i in range(RULE_FIELDS):
-        word = _mix(word ^ np.uint64(position.rules[i]))
-    word = _mix(word ^ np.uint64(meta[HANDICAP]))
-    # Prisoners count under territory scoring only, but they also tell whether superko can matter.
-    lost_black, lost_white = board.meta[CAPTURED_BLACK], board.meta[CAPTURED_WHITE]
-    if position.rules[SCORING] == SCORING_TERRITORY:
-        word = _mix(word ^ np.uint64(lost_black * 4096 + lost_white))
-    if position.rules[KO] != KO_SIMPLE and lost_black + lost_white > 0:
-        history = np.uint64(0)
-        for i in range(meta[SEEN_FROM], n + 1):
-            history += _mix(position.hashes[i])
-        word = _mix(word ^ history)
+        word = mix(word ^ np.uint64(rules[i]))
+    word = mix(word ^ np.uint64(position.meta[HANDICAP]))
+    if rules[SCORING] == SCORING_TERRITORY:
+        word = mix(word ^ np.uint64(board.meta[CAPTURED_BLACK] * 4096 + board.meta[CAPTURED_WHITE]))
     return word

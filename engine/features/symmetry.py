@@ -28,6 +28,18 @@ def turn(index, size, symmetry):
     return row * size + column
 
 
+@kernel
+def steps(size, symmetry):
+    """A symmetry as three whole numbers: the index ``row * size + column`` goes to
+    ``corner + row * down + column * right``.
+
+    Returns:
+        tuple of int: corner, down, right.
+    """
+    corner = turn(0, size, symmetry)
+    return corner, turn(size, size, symmetry) - corner, turn(1, size, symmetry) - corner
+
+
 def turn_table(size: int) -> np.ndarray:
     """int16[8, size*size+1]: ``table[s, i]`` is where index i goes under symmetry s."""
     return np.array([[turn(i, size, s) for i in range(size * size + 1)] for s in range(SYMMETRIES)], np.int16)

@@ -1,0 +1,73 @@
+"""AlphaGo Zero's input, "zero-17": the last eight boards and the colour to play, nothing worked out beforehand.
+
+Planes come in the order of the paper, s = [X(t), Y(t), X(t-1), Y(t-1), ..., X(t-7), Y(t-7), C]: own stones, then the
+opponent's, on the board now and after each of the seven moves before (passes are moves), then 1 everywhere if Black
+is to play, else 0. "Own" is the side to move now, on all boards. Boards from before the first move are empty, also
+where stones were set up.
+
+Source: AlphaGo Zero, Methods, "Neural network architecture".
+"""
+
+from engine.features.keys import mix
+from engine.features.symmetry import steps
+from engine.go.board import SIZE
+from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at
+from engine.go.position import N_MOVES, PAST_BOARDS, TO_MOVE
+from engine.jit import kernel
+
+BLACK_TO_MOVE = 2 * PAST_BOARDS
+PLANES = BLACK_TO_MOVE + 1
+
+
+@kernel
+def board_planes(position, age, symmetry, own, opponent):
+    """Write the stones of the board ``age`` moves ago, from the view of the side to move now.
+
+    Args:
+        age: 0 to 7; boards from before the first move are empty.
+        own, opponent: float32[N*N], overwritten.
+    """
+    size, color = position.board.meta[SIZE], position.meta[TO_MOVE]
+    n = position.meta[N_MOVES]
+    if age > n:
+        for i in range(size * size):
+            own[i] = 0.0
+            opponent[i] = 0.0
+        return
+    stones = position.past[(n - age) % PAST_BOARDS]
+    corner, down, right = steps(size, symmetry)
+    for row in range(size):
+        at, first = corner + row * down, point_at(row, 0, size)
+        for column in range(size):
+            there = stones[first + column]
+            own[at] = there == color
+            opponent[at] = there == 3 - color
+            at += right
+
+
+@kernel
+def encode(position, symmetry, planes):
+    """Write the planes of a position for the side to move.
+
+    Args:
+        symmetry: 0 to 7.
+        planes: float32[PLANES, N, N], overwritten.
+    """
+    size = position.board.meta[SIZE]
+    flat = planes.reshape(PLANES, size * size)
+    for age in range(PAST_BOARDS):
+        board_planes(position, age, symmetry, flat[2 * age], flat[2 * age + 1])
+    black = 1.0 if position.meta[TO_MOVE] == BLACK else 0.0
+    last = flat[BLACK_TO_MOVE]
+    for i in range(size * size):
+        last[i] = black
+
+
+@kernel
+def key(position):
+    """uint64 that covers all :func:`encode` reads: the last eight boards and the side to move."""
+    n = position.meta[N_MOVES]
+    word = ZOBRIST[EMPTY, position.meta[TO_MOVE]]
+    for age in range(min(PAST_BOARDS, n + 1)):
+        word = mix(word ^ position.hashes[n - age])
+    return word

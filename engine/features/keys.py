@@ -1,0 +1,49 @@
+"""What the keys of encoders are made of: words that cover what an encoder reads of a position."""
+
+import numpy as np
+
+from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT
+from engine.go.geometry import EMPTY, ZOBRIST
+from engine.go.position import N_MOVES, SEEN_FROM, TO_MOVE
+from engine.go.rules import KO, KO_SIMPLE, SUICIDE
+from engine.jit import kernel
+
+
+@kernel
+def mix(word):
+    """One round of splitmix64: every bit of the result depends on every bit of the word."""
+    word += np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@kernel
+def legality_key(position):
+    """uint64 that covers stones, side to move and all that tells which moves are legal.
+
+    Earlier positions count under superko only, and there only once one can recur: see
+    :func:`engine.go.position.repeats`.
+    """
+    board, meta, rules = position.board, position.meta, position.rules
+    word = mix(board.hash[0] ^ ZOBRIST[EMPTY, meta[TO_MOVE]])
+    word = mix(word ^ np.uint64(rules[KO] * 2 + rules[SUICIDE]))
+    if board.meta[KO_POINT] != 0:
+        word = mix(word ^ np.uint64(board.meta[KO_POINT] * 4 + board.meta[KO_COLOR]))
+    taken = board.meta[CAPTURED_BLACK] + board.meta[CAPTURED_WHITE]
+    if rules[KO] != KO_SIMPLE and (taken > 0 or rules[SUICIDE] == 1):
+        seen = np.uint64(0)
+        for n in range(meta[SEEN_FROM], meta[N_MOVES] + 1):
+            seen += mix(position.hashes[n])
+        word = mix(word ^ seen)
+    return word
+
+
+@kernel
+def recent_moves_key(position, count):
+    """uint64 that covers the last ``count`` moves, passes included, and how many of them there are."""
+    n = position.meta[N_MOVES]
+    word = np.uint64(0)
+    for age in range(min(count, n)):
+        word = mix(word ^ np.uint64(position.moves[n - 1 - age] + 1))
+    return word

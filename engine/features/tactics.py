@@ -1,0 +1,89 @@
+"""What a move does to the stones around it, told without playing it: the tactics that several encoders show."""
+
+import numpy as np
+
+from engine.go.board import STRIDE
+from engine.go.geometry import EMPTY
+from engine.jit import inlined_kernel, kernel
+
+
+@kernel
+def _touches(head, point, stride, chain):
+    """Whether a point lies beside a stone of a chain."""
+    return (
+        head[point - stride] == chain
+        or head[point - 1] == chain
+        or head[point + 1] == chain
+        or head[point + stride] == chain
+    )
+
+
+@inlined_kernel
+def _new_liberty(head, point, stride, widest, marks, seen):
+    """1 if an empty point is a liberty not counted yet, which is marked; else 0."""
+    if marks[point] == seen or _touches(head, point, stride, widest):
+        return 0
+    marks[point] = seen
+    return 1
+
+
+@inlined_kernel
+def after_move(board, point, color, most, scratch):
+    """What a legal move does: (stones captured, stones of the new chain, its liberties counted up to ``most``).
+
+    1. Of the chains around, those in atari are captured and the own ones joined.
+    2. The own chain with the most liberties keeps them all but the point played on. Often these are enough.
+    3. Only what else the move brings is walked: empty points beside the new stone and beside the other own chains,
+       and captured stones that lie beside the new chain.
+
+    A chain is marked ``seen`` by its head and ``walked`` once its liberties count; an empty point that counts is
+    marked ``seen``. Heads are stones, so one array serves both. A suicide is told as the chain before it is taken off.
+
+    Args:
+        scratch: has ``marks``, int64[L], and ``stamp``, int64[1].
+    """
+    stride = board.meta[STRIDE]
+    cells, head, libs, marks = board.color, board.head, board.libs, scratch.marks
+    seen = scratch.stamp[0] + 1
+    walked = seen + 1
+    scratch.stamp[0] = walked
+    marks[point] = seen
+    # 1
+    captured, stones, widest = 0, 1, -1
+    for neighbour in (point - stride, point - 1, point + 1, point + stride):
+        chain = np.int64(head[neighbour])
+        if chain == 0 or marks[chain] == seen:
+            continue
+        marks[chain] = seen
+        if cells[chain] == color:
+            stones += board.stones[chain]
+            if widest < 0 or libs[chain] > libs[widest]:
+                widest = chain
+        elif libs[chain] == 1:
+            captured += board.stones[chain]
+    # 2
+    liberties = 0
+    if widest > 0:
+        liberties = libs[widest] - 1
+        marks[widest] = walked
+    # 3
+    for neighbour in (point - stride, point - 1, point + 1, point + stride):
+        there, chain = cells[neighbour], np.int64(head[neighbour])
+        if there == EMPTY:
+            liberties += _new_liberty(head, neighbour, stride, widest, marks, seen)
+        if chain == 0 or marks[chain] == walked or (there != color and libs[chain] > 1):
+            continue
+        marks[chain] = walked
+        stone = chain
+        while liberties < most:
+            for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
+                if there == color:
+                    if cells[beside] == EMPTY:
+                        liberties += _new_liberty(head, beside, stride, widest, marks, seen)
+                elif beside == point or (cells[beside] == color and marks[head[beside]] >= seen):
+                    liberties += 1
+                    break
+            stone = np.int64(board.next[stone])
+            if stone == chain:
+                break
+    return captured, stones, min(liberties, most)
