@@ -31,7 +31,7 @@ from engine.go.scoring import result_text, seki_stones
 from engine.go.sgf import read_sgf, write_sgf
 from engine.inference.server import InferenceServer
 from engine.nets.load import load_network
-from engine.nets.network import Network
+from engine.nets.network import Network, NetworkSpec
 from engine.rollout.model import Patterns, load_both
 from engine.search.report import Report
 from engine.search.root import choose
@@ -68,19 +68,19 @@ STATUSES = ("alive", "dead", "seki")
 
 
 def _load(files: Path | tuple[Path, Path], device: str) -> tuple[Network, Encoder]:
-    """A network that can choose moves, and the encoder it wants; raises ValueError where there is none."""
+    """A network and the encoder it wants; raises ValueError where there is none."""
     network = load_network(files, device)
     spec = network.spec
     if spec.encoder not in ENCODERS:
         raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
-    if not spec.has_policy:
-        raise ValueError(f"network {spec.name} has no policy to choose moves with, expected POLICY+{spec.name}")
     return network, ENCODERS[spec.encoder]
 
 
-def _patterns(options: SearchOptions, has_network: bool) -> Patterns | None:
+def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
     """The pattern policies, if the search has a use for them; loading them takes half a second."""
-    wanted = not has_network or options.rollout_weight > 0.0 or options.placeholder_priors
+    wanted = spec is None or not spec.has_policy or options.rollout_weight > 0.0 or options.placeholder_priors
+    if spec is not None and not spec.has_policy and options.uniform_rollouts:
+        raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
     if options.uniform_rollouts or not wanted:
         return None
     return load_both(find_patterns("rollout"), find_patterns("tree"))
@@ -106,7 +106,8 @@ class Player:
 
         Args:
             network: file of the network, or files of AlphaGo's policy and value network; None = rollouts alone, on
-                any board. Where a network gives no values, rollouts alone judge.
+                any board. Where a network gives no values, rollouts alone judge; where it has no policy, the tree
+                policy gives the priors.
         Raises:
             ValueError: network, device, rules, komi or size cannot be used; one clear line.
         """
@@ -116,13 +117,16 @@ class Player:
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
         self.server: InferenceServer | None = None
-        encoder = None
+        loaded = encoder = spec = None
         if network is not None:
             loaded, encoder = _load(network, device)
-            if not loaded.spec.has_value:
+            spec = loaded.spec
+            if not spec.has_value:
                 search_options = replace(search_options, rollout_weight=1.0)
+        patterns = _patterns(search_options, spec)
+        if loaded is not None:
             self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads)
-        self._search = Search(search_options, self.server, encoder, _patterns(search_options, network is not None))
+        self._search = Search(search_options, self.server, encoder, patterns)
         self._interrupted = threading.Event()
         self._random = np.random.default_rng(search_options.seed)
         self._hopeless = {BLACK: 0, WHITE: 0}

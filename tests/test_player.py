@@ -61,7 +61,8 @@ def make():
     players = []
 
     def make_player(options=FEW, **settings):
-        search = replace(SEARCH, seed=settings.pop("seed", SEARCH.seed))
+        known = {name: settings.pop(name) for name in ("seed", "uniform_rollouts") if name in settings}
+        search = replace(SEARCH, **known)
         players.append(Player(search, options, size=settings.pop("size", 9), **settings))
         return players[-1]
 
@@ -359,11 +360,13 @@ def test_without_values_rollouts_judge(make, monkeypatch, tmp_path):
     assert player.report.value_stm > 0.5
 
 
+def test_a_network_without_a_policy_is_refused_where_patterns_may_not_stand_in(make, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine.player, "load_network", lambda *_: Lacking(has_policy=False))
+    with pytest.raises(ValueError, match="network lacking has no policy: it cannot play without learnt"):
+        make(network=tmp_path, uniform_rollouts=True)
+
+
 def test_networks_that_cannot_play_are_refused(make, monkeypatch, tmp_path):
-    for lacking, message in (
-        (Lacking(has_policy=False), r"network lacking has no policy to choose moves with, expected POLICY\+lacking"),
-        (HashNetwork("runes"), "network hash wants the encoder 'runes', known are keima-1"),
-    ):
-        monkeypatch.setattr(engine.player, "load_network", lambda *_, network=lacking: network)
-        with pytest.raises(ValueError, match=message):
-            make(network=tmp_path)
+    monkeypatch.setattr(engine.player, "load_network", lambda *_: HashNetwork("runes"))
+    with pytest.raises(ValueError, match="network hash wants the encoder 'runes', known are keima-1"):
+        make(network=tmp_path)

@@ -161,7 +161,9 @@ def _think_by_patterns(position, batch, i, moves, numbers, theta):
 
 @kernel
 def placeholder_priors(root, position, batch, count, moves, numbers, theta):
-    """Rank the moves of the leaves that the network was asked about by the tree policy; see :func:`place`.
+    """Rank the moves of the leaves that the network was asked about by the tree policy.
+
+    These priors hold until the network answers (:func:`engine.search.kernels.place`), or for good if it has no policy.
 
     Args:
         root, position, moves, numbers, theta: as for :func:`prepare_by_patterns`.
@@ -282,11 +284,12 @@ def roll_out(root, position, batch, count, state, gives_score, mercy):
 
 
 @kernel
-def take_results(batch, count, size, policy, value, score, gives_score, cache):
+def take_results(batch, count, size, policy, value, score, gives_policy, gives_score, cache):
     """Bring the network's answers for the misses of a batch home, un-turned, and store them in the cache.
 
     Args:
         policy, value, score: output slots of the request.
+        gives_policy: the network has a policy; otherwise ``batch.logits`` stay as they are.
         gives_score: the network has a score head; otherwise ``batch.score`` stays as it is.
     """
     moves = size * size + 1
@@ -294,8 +297,9 @@ def take_results(batch, count, size, policy, value, score, gives_score, cache):
         row = batch.request_row[i]
         if batch.kind[i] != NEW or row < 0:
             continue
-        for index in range(moves):
-            batch.logits[i, index] = policy[row, turn(index, size, batch.symmetry[i])]
+        if gives_policy:
+            for index in range(moves):
+                batch.logits[i, index] = policy[row, turn(index, size, batch.symmetry[i])]
         batch.value[i] = value[row]
         if gives_score:
             batch.score[i] = score[row]

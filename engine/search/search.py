@@ -86,7 +86,11 @@ class Search:
             server: evaluates positions; None = no network: rollouts alone, on any board.
             encoder: the one that ``server.spec.encoder`` names; None without a server.
             patterns: policies for rollouts, and for priors where no network has spoken; None = both uniform.
+        Raises:
+            ValueError: neither the network nor patterns give priors.
         """
+        if server is not None and not server.spec.has_policy and patterns is None:
+            raise ValueError(f"network {server.spec.name} has no policy: it cannot play without learnt patterns")
         # Equal priors say nothing against a move: then none is valued below its parent.
         fpu_reduction = options.fpu_reduction if server or patterns else 0.0
         c_puct = options.c_puct or (C_PUCT_NETWORK if server else C_PUCT_ROLLOUTS)

@@ -228,8 +228,8 @@ class Worker:
             settle_territory(shared.root, self._position, batch, count, self._random)
         if shared.uses_rollouts:
             self._roll_out(flight)
-        if shared.placeholders:
-            self._place(flight)
+        if shared.placeholders or (shared.server is not None and not shared.server.spec.has_policy):
+            self._ask_patterns(flight)
         return _Outcome.STARTED
 
     def _prepare(self, flight: _Flight) -> None:
@@ -266,8 +266,8 @@ class Worker:
             policy = (self._weights, patterns.tables, self._replies, shared.reply_chance)
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
-    def _place(self, flight: _Flight) -> None:
-        """Step 5 too: playouts may pass through these leaves from now on."""
+    def _ask_patterns(self, flight: _Flight) -> None:
+        """Step 5 too: the tree policy's priors, as placeholders that playouts may pass or for good."""
         shared, batch, count = self._shared, flight.batch, flight.count
         asked = batch.request_row[:count] >= 0
         if not asked.any():
@@ -275,6 +275,8 @@ class Worker:
         placeholder_priors(
             shared.root, self._position, batch, count, self._candidates, shared.patterns.numbers, shared.patterns.theta
         )
+        if not shared.placeholders:
+            return
         with shared.changed:
             reserve(shared.tree, 0, 0, int(batch.n_candidates[:count].sum()) + count, shared.limit_bytes)
             place(shared.tree, batch, count, shared.tuning.rollout_weight)
@@ -307,7 +309,8 @@ class Worker:
                     self._release(self._flying.popleft())
                     return
             outputs = (request.policy, request.value, request.score)
-            take_results(batch, count, self._size, *outputs, shared.network_scores, server.cache)
+            gives = (server.spec.has_policy, shared.network_scores)
+            take_results(batch, count, self._size, *outputs, *gives, server.cache)
             request.state = State.FREE
         if server is None and shared.patterns is None:
             shuffle_moves(batch, count, self._random)

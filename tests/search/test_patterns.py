@@ -1,5 +1,7 @@
 """The search with pattern policies: their priors, their rollouts, and what is remembered for them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,37 @@ def test_nothing_stays_in_flight(patterns, threads, weight):
                 assert search.run(visits=visits).visits == visits
                 assert search.in_flight() == 0
                 check_at_rest(search._shared.tree)
+
+
+class Judge(HashNetwork):
+    """A network with a value and no policy."""
+
+    def __init__(self):
+        super().__init__(KEIMA.name)
+        self.spec = replace(self.spec, has_policy=False)
+
+    def evaluate(self, planes, globals_):
+        return super().evaluate(planes, globals_)._replace(policy=None)
+
+
+@pytest.mark.parametrize("placeholders", [False, True])
+def test_without_a_policy_the_tree_policy_gives_the_priors(patterns, placeholders):
+    """Also where a position comes from the cache."""
+    position = random_game(9, 12, seed=3).position
+    expected = tree_policy(position, patterns)
+    with InferenceServer(Judge(), cache_mib=1, threads=1) as server:
+        search = Search(SearchOptions(threads=1, placeholder_priors=placeholders), server, KEIMA, patterns)
+        for _ in range(2):
+            search.set_position(position)
+            search.clear()
+            assert search.run(visits=60).visits == 60
+            check_at_rest(search._shared.tree, placeholders)
+            found = dict(candidates_of(search._shared.tree, 0))
+            for point, chance in expected.items():
+                if chance > 0.001:
+                    assert found[point] == pytest.approx(chance, rel=0.03)
+        with pytest.raises(ValueError, match="has no policy"):
+            Search(SearchOptions(), server, KEIMA)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
