@@ -212,16 +212,26 @@ def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch
 
 
 @kernel
-def _begin_rollout(position):
-    """What the result of a rollout starts from."""
+def begin_rollout(position):
+    """What the lead of a rollout from a position starts from; see :func:`end_rollout`."""
     return -white_komi(position) if position.rules[SCORING] == SCORING_TERRITORY else 0.0
 
 
 @kernel
-def _end_rollout(position, batch, i, color, lead, gives_score):
-    """Write the result of the rollout of leaf i, now played out; ``lead`` is from :func:`_begin_rollout`."""
+def end_rollout(position, lead):
+    """Black's lead in points after a rollout, now played out; ``lead`` is from :func:`begin_rollout`.
+
+    Under territory scoring the area of the played-out board is counted, less what area gains over territory up to
+    the start of the rollout; from there on both sides play alike.
+    """
     territory = position.rules[SCORING] == SCORING_TERRITORY
-    lead += area_lead_black(position.board) if territory else final_score_black(position)
+    return lead + (area_lead_black(position.board) if territory else final_score_black(position))
+
+
+@kernel
+def _enter_rollout(position, batch, i, color, lead, gives_score):
+    """Write the result of the rollout of leaf i, now played out, where ``color`` was to move."""
+    lead = end_rollout(position, lead)
     if color != BLACK:
         lead = -lead
     batch.rollout[i] = _sign(lead)
@@ -254,18 +264,15 @@ def roll_out_by_policy(
             captured = play_move(position, move, color)
         color, played = position.meta[TO_MOVE], position.meta[N_MOVES]
         last = np.int64(position.moves[played - 1]) if played > 0 else PASS
-        lead = _begin_rollout(position)
+        lead = begin_rollout(position)
         limit = 3 * board.meta[SIZE] * board.meta[SIZE]
         play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, limit, mercy)
-        _end_rollout(position, batch, i, color, lead, gives_score)
+        _enter_rollout(position, batch, i, color, lead, gives_score)
 
 
 @kernel
 def roll_out(root, position, batch, count, state, gives_score, mercy):
     """Play every new leaf of a batch out once by uniformly random moves; writes ``rollout`` and perhaps ``score``.
-
-    Under territory scoring the area of the played-out board is counted, less what area gains over territory up to
-    the leaf; from there on both sides play alike.
 
     Args:
         root, position: as for :func:`prepare`.
@@ -278,9 +285,9 @@ def roll_out(root, position, batch, count, state, gives_score, mercy):
             continue
         replay(root, position, batch, i)
         board, color = position.board, position.meta[TO_MOVE]
-        lead = _begin_rollout(position)
+        lead = begin_rollout(position)
         play_out(board, color, state, 3 * board.meta[SIZE] * board.meta[SIZE], mercy)
-        _end_rollout(position, batch, i, color, lead, gives_score)
+        _enter_rollout(position, batch, i, color, lead, gives_score)
 
 
 @kernel
