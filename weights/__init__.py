@@ -22,6 +22,8 @@ FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
 DEFAULT = "keima-6x64"
 """The network that plays when nobody has named one"""
+DEFAULT_ALIAS = "default"
+"""Another name for it, whichever it is"""
 PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
 """The shipped pattern policies (:mod:`engine.rollout.model`), described in ``patterns.md``"""
 
@@ -64,12 +66,15 @@ def names() -> list[str]:
 def find(name_or_path: str) -> Path:
     """File of a shipped network's name, or of a path to any network file.
 
-    A name wins over a file of the same name in the working directory; write ``./name`` to mean the file.
+    ``default`` names the network of ``DEFAULT``. A name wins over a file of the same name in the working directory;
+    write ``./name`` to mean the file.
 
     Raises:
         ValueError: neither a name nor an existing file, or the shipped file is missing; one clear line.
     """
     shipped = entries()
+    if name_or_path == DEFAULT_ALIAS and DEFAULT in shipped:
+        name_or_path = DEFAULT
     if name_or_path in shipped:
         path = FOLDER / shipped[name_or_path].file
         if not path.is_file():

@@ -80,6 +80,15 @@ def test_a_name_gives_its_file(manifest, tmp_path):
     assert weights.entries()["two"] == Entry("two.safetensors", "11", "keima-1", "the second", "two.md")
 
 
+def test_default_is_another_name_of_the_default_network(manifest, tmp_path, monkeypatch):
+    manifest(TWO)
+    (tmp_path / "two.safetensors").write_bytes(b"x")
+    with pytest.raises(ValueError, match="unknown network 'default'"):
+        weights.find("default")
+    monkeypatch.setattr(weights, "DEFAULT", "two")
+    assert weights.find("default") == weights.find_network("default") == tmp_path / "two.safetensors"
+
+
 def test_two_networks_joined_by_plus_give_two_files(manifest, tmp_path):
     manifest(TWO)
     for name in ("one.safetensors", "two.safetensors", "c++", "c"):
