@@ -13,11 +13,12 @@ import threading
 import time
 from collections import deque
 
+import numpy as np
 import torch
 
 from engine.inference.cache import new_cache, wipe
 from engine.inference.slots import Request, State
-from engine.nets.network import Network
+from engine.nets.network import NetOutput, Network
 
 SPEED_MEMORY = 0.8
 """Share of the old figure in the running mean of the time a position takes."""
@@ -99,6 +100,25 @@ class InferenceServer:
         request.done.wait()
         if request.error is not None:
             raise RuntimeError(f"network {self.spec.name}: {_one_line(request.error)}") from request.error
+
+    def ask(self, planes: np.ndarray, globals_: np.ndarray) -> NetOutput:
+        """Evaluate one batch and wait for it, where no slots are worth keeping.
+
+        Args:
+            planes: float32[B, C, N, N].
+            globals_: float32[B, G].
+        Returns:
+            arrays instead of tensors; None where the network has no such head.
+        Raises:
+            RuntimeError: as for :meth:`submit` and :meth:`wait`.
+        """
+        request = self.new_request(planes.shape[2], len(planes), planes.shape[1], globals_.shape[1])
+        request.state = State.FILLING
+        request.planes[:], request.globals[:], request.count = planes, globals_, len(planes)
+        self.submit(request)
+        self.wait(request)
+        heads = {name: getattr(request, name) for name in NetOutput._fields}
+        return NetOutput(**{name: head for name, head in heads.items() if getattr(self.spec, f"has_{name}")})
 
     def cancel(self, request: Request) -> None:
         """Take a request out of the queue if no evaluator has it yet; it is then done, with ``cancelled`` set."""

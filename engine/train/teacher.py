@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
-from engine.inference.slots import State
 from engine.nets.network import Network
 from engine.train.batches import Batch, BatchBuilder
 from engine.train.records import Games
@@ -47,23 +46,19 @@ class Teacher:
 
         Threads: any number at once.
         """
-        encoder, size, count = ENCODERS[self.spec.encoder], int(games.size[rows[0]]), len(rows)
+        encoder = ENCODERS[self.spec.encoder]
         if not hasattr(self._own, "builder"):
             self._own.builder = BatchBuilder(encoder)
         planes, globals_, _ = self._own.builder.encode(games, rows, plies, game_rules(games, rows, territory), turns)
-        request = self._server.new_request(size, count, encoder.planes, encoder.globals)
-        request.state = State.FILLING
-        request.planes[:], request.globals[:], request.count = planes, globals_, count
-        self._server.submit(request)
-        self._server.wait(request)
-        known = np.ones(count, np.float32)
+        output = self._server.ask(planes, globals_)
+        known = np.ones(len(rows), np.float32)
         opinions = {}
-        if self.spec.has_policy:
-            opinions["policy"] = _softmax(request.policy)
-        if self.spec.has_value:
-            opinions |= {"value": request.value, "value_weight": known}
-        if self.spec.has_score and self.spec.has_ownership:
-            opinions |= {"score": request.score, "ownership": request.ownership, "area_weight": known}
+        if output.policy is not None:
+            opinions["policy"] = _softmax(output.policy)
+        if output.value is not None:
+            opinions |= {"value": output.value, "value_weight": known}
+        if output.score is not None and output.ownership is not None:
+            opinions |= {"score": output.score, "ownership": output.ownership, "area_weight": known}
         return batch._replace(**opinions)
 
 

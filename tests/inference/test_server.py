@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,22 @@ def request_of(server: InferenceServer, count: int, seed: int = 0):
     request.globals[:] = rng.normal(0, 1, request.globals.shape)
     request.count = count
     return request
+
+
+def test_asking_gives_the_heads_there_are_as_arrays():
+    network = HashNetwork("test")
+    rng = np.random.default_rng(1)
+    planes = rng.integers(0, 2, (4, PLANES, SIZE, SIZE)).astype(np.float32)
+    globals_ = rng.normal(0, 1, (4, GLOBALS)).astype(np.float32)
+    expected = network.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
+    network.spec = replace(network.spec, has_value=False, has_score=False)
+    with InferenceServer(network, cache_mib=1, threads=1) as server:
+        output = server.ask(planes, globals_)
+    np.testing.assert_array_equal(output.policy, expected.policy.numpy())
+    np.testing.assert_array_equal(output.ownership, expected.ownership.numpy())
+    assert output.value is None and output.score is None
+    with InferenceServer(FailingNetwork(None), cache_mib=1, threads=1) as server, pytest.raises(RuntimeError):
+        server.ask(planes, globals_)
 
 
 def test_outputs_are_the_networks_own_whatever_is_batched_with_them():
