@@ -19,15 +19,16 @@ from rich.progress import Progress
 from torch import nn
 
 from engine.config import TrainOptions, range_text
-from engine.features.encoder import ENCODERS, Encoder
+from engine.features.encoder import ENCODERS
 from engine.inference.server import core_count
 from engine.jit import cache_root
 from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
 from engine.nets.checkpoint import load_model
 from engine.nets.load import choose_device, load_network
+from engine.nets.network import NetworkSpec
 from engine.train.dataset import Mixture
 from engine.train.grow import grown
-from engine.train.metrics import game_figures, label_figures
+from engine.train.metrics import game_figures, in_training, label_figures
 from engine.train.pattern_commands import KINDS, train_command
 from engine.train.ranks import join_ranks
 from engine.train.records import Games, read_games, read_labels, shard_files
@@ -171,7 +172,7 @@ def _train(
         )  # fmt: skip
         record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
         record |= {"teacher": teacher} if teacher else {}
-        validate = _validation(encoder, validation, label_validation, game_shards, chosen)
+        validate = _validation(spec, validation, label_validation, game_shards, chosen)
         Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks).run()
 
 
@@ -204,17 +205,25 @@ def _settle(shards: Iterable[Games], console: Console) -> list[Settled]:
     return found
 
 
-def _validation(encoder: Encoder, games: Path, labels: Path | None, seen: list[Games], device: torch.device):
-    """What measures a network in training: held-out games and labels, and games it has seen, to know the difference."""
+def _validation(spec: NetworkSpec, games: Path, labels: Path | None, seen: list[Games], device: torch.device):
+    """What measures a network in training: held-out games and labels, and games it has seen, to know the difference.
+
+    Raises:
+        ValueError: a file cannot be read, or there is nothing to measure a value network on.
+    """
     held_games, held_labels = read_games(games), read_labels(labels) if labels else None
+    if not spec.has_policy and not held_games.result.any():
+        raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
+    encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
 
     def validate(network: nn.Module) -> dict[str, float]:
-        figures = game_figures(network, encoder, held_games, VALIDATION_POSITIONS, device)
+        evaluate = in_training(network, device)
+        figures = game_figures(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
         if seen:
-            trained = game_figures(network, encoder, seen[0], VALIDATION_POSITIONS // 2, device)
+            trained = game_figures(evaluate, encoder, seen[0], VALIDATION_POSITIONS // 2, sizes)
             figures |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
         if held_labels:
-            figures |= label_figures(network, encoder, held_labels, LABEL_POSITIONS, device)
+            figures |= label_figures(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
         return figures
 
     return validate

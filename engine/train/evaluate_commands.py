@@ -4,16 +4,21 @@ import json
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.features.encoder import ENCODERS
-from engine.nets.checkpoint import load_model
-from engine.nets.load import choose_device
-from engine.train.metrics import game_figures, label_figures
+from engine.nets.load import load_network
+from engine.rollout.model import load_patterns, rollout_tables
+from engine.train.evaluate_tables import tables_of
+from engine.train.evaluation import Wanted, evaluate_network
 from engine.train.pattern_commands import KINDS, evaluate_command
-from engine.train.records import read_games, read_labels
-from weights import find
+from engine.train.plots import check_plots, write_plots
+from engine.train.records import Games, read_games, read_labels
+from weights import find_network, find_patterns
 
 PATHS = click.Path(exists=True, path_type=Path)
+WIDTH = 100
+"""Widest table; a narrower terminal has its own way"""
 
 
 class EvaluateGroup(click.Group):
@@ -27,33 +32,67 @@ class EvaluateGroup(click.Group):
 
 @click.group(cls=EvaluateGroup, subcommand_metavar="rollout|tree|NETWORK DATA [OPTIONS]")
 def evaluate() -> None:
-    """Measure a network (a name such as default, or a file) or a pattern policy on held-out positions."""
+    """Measure a network or a pattern policy on held-out positions.
+
+    NETWORK is a name such as default, a file, or a policy and a value network as POLICY+VALUE; its options:
+    keima evaluate default --help
+    """
 
 
 @evaluate.command("network", hidden=True)
 @click.argument("network")
 @click.argument("data", type=PATHS)
-@click.option("--positions", default=50000, show_default=True, help="positions to look at, spread over all games")
+@click.option("--positions", default=50000, show_default=True, type=click.IntRange(1),
+              help="positions to look at, a fixed sample spread over all games")  # fmt: skip
+@click.option("--symmetries", default="1", show_default=True, type=click.Choice(("1", "8")),
+              help="8: also the ensemble of all eight symmetries")  # fmt: skip
+@click.option("--rollouts", default=0, show_default=True, type=click.IntRange(0), metavar="POSITIONS",
+              help="compare the value with 10, 100 and 1,000 rollouts of the rollout policy on so many of them; about "
+              "a quarter of a second each on a core")  # fmt: skip
+@click.option("--game", default=0, type=click.IntRange(0), metavar="K",
+              help="also the value through game K of DATA, counted from 1")  # fmt: skip
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw pictures (PNG) in")
 @click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
-@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
-def evaluate_network(network: str, data: Path, positions: int, labels: Path | None, device: str, as_json: bool) -> None:
-    """How well NETWORK (a name or a file) foresees the moves and results of the games of DATA (.npz.xz)."""
+@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of tables")
+def evaluate_named(
+    network: str, data: Path, positions: int, symmetries: str, rollouts: int, game: int, plots: Path | None,
+    labels: Path | None, device: str, as_json: bool,
+) -> None:  # fmt: skip
+    """How well NETWORK foresees the moves and the results of the games of DATA (.npz.xz).
+
+    How well its policy plays without search is a matter for keima match and keima gtp --policy-only.
+    """
+    wanted = Wanted(positions, int(symmetries), rollouts, game)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
-        chosen = choose_device(device)
-        model, spec, _ = load_model(find(network))
-        encoder = ENCODERS[spec.encoder]
-        model = model.eval().to(chosen)
-        figures = game_figures(model, encoder, read_games(data), positions, chosen)
-        if labels:
-            figures |= label_figures(model, encoder, read_labels(labels), positions, chosen)
-    except ValueError as error:
+        if plots:
+            check_plots(plots)
+        loaded = load_network(find_network(network), device)
+        tables = rollout_tables(load_patterns(find_patterns("rollout"))) if rollouts else None
+        given, opinions = _read(data), read_labels(labels) if labels else None
+        progress = Progress(*columns, console=Console(stderr=True))
+        report = evaluate_network(loaded, given, wanted, progress, tables, opinions)
+        drawn = write_plots(report, plots) if plots else []
+    except (ValueError, RuntimeError, OSError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        click.echo(json.dumps(figures))
-    else:
-        for name, value in figures.items():
-            click.echo(f"{name:24} {value:.4f}" if isinstance(value, float) else f"{name:24} {value}")
+        click.echo(json.dumps(report))
+        return
+    console = Console(highlight=False)
+    console.width = min(console.width, WIDTH)
+    console.print(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions", soft_wrap=True)
+    if report["skipped_games"]:
+        console.print(f"{report['skipped_games']:,} games left out: the network does not play their boards")
+    for heading, table in tables_of(report):
+        console.print(f"\n{heading}", table, sep="\n", soft_wrap=True)
+    for path in drawn:
+        console.print(f"drawn: {path}", soft_wrap=True)
+
+
+def _read(data: Path) -> Games:
+    """The games of DATA."""
+    return read_games(data)
 
 
 for _kind in KINDS:

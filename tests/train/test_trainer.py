@@ -18,11 +18,12 @@ from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.nets.architectures import new_model, new_spec
 from engine.nets.checkpoint import load_model
-from engine.train.commands import train
+from engine.nets.network import NetworkSpec
+from engine.train.commands import _validation, train
 from engine.train.dataset import Mixture
-from engine.train.metrics import game_figures, label_figures
+from engine.train.metrics import game_figures, in_training, label_figures
 from engine.train.ranks import Ranks
-from engine.train.records import read_games
+from engine.train.records import read_games, write_games
 from engine.train.trainer import Goal, Trainer, learning_rate
 from tests.train.made import made_games, made_labels
 
@@ -45,8 +46,8 @@ def new_trainer(folder, steps, ranks=None, **values):
     held = made_labels(seed=5)
 
     def validate(network):
-        figures = game_figures(network, KEIMA, made_games(seed=5), 100, CPU)
-        return figures | label_figures(network, KEIMA, held, 60, CPU)
+        evaluate = in_training(network, CPU)
+        return game_figures(evaluate, KEIMA, made_games(seed=5), 100) | label_figures(evaluate, KEIMA, held, 60)
 
     spec = new_spec(model, "test")
     return Trainer(model, spec, data, validate, GOAL, options, folder, CPU, {"licence": "MIT"}, ranks)
@@ -169,6 +170,15 @@ def test_broken_shard_is_one_clear_error(tmp_path):
     path.write_bytes(lzma.compress(b"not an archive"))
     with pytest.raises(ValueError, match=r"broken.npz.xz: not a readable"):
         read_games(path)
+
+
+def test_a_value_network_is_not_measured_on_games_without_winners(tmp_path):
+    games = made_games()
+    games.result[:] = 0
+    write_games(tmp_path / "open.npz.xz", games)
+    spec = NetworkSpec("value", KEIMA.name, 9, 9, has_policy=False)
+    with pytest.raises(ValueError, match=r"open.npz.xz: no game has a winner"):
+        _validation(spec, tmp_path / "open.npz.xz", None, [], CPU)
 
 
 @pytest.mark.parametrize(

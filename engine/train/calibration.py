@@ -1,0 +1,80 @@
+"""Does the value mean what it says: win rates predicted and observed, its outputs, its error through the game."""
+
+from typing import Any
+
+import numpy as np
+
+from engine.train.metrics import Judged
+
+BINS = 10
+"""Rows of the reliability table"""
+HISTOGRAM_BINS = 20
+MOVES = 20
+"""Moves of a row of the table by moves"""
+LAST_ROW = 300
+"""From here on all positions share the last row."""
+
+
+def reliability(judged: Judged) -> list[dict[str, float]]:
+    """The win rate predicted, (v + 1) / 2 for the side to move, beside the one observed.
+
+    Returns:
+        a row for each of ten equal ranges that occur: ``from``, ``to``, the means ``predicted`` and ``observed``, and
+        ``positions``.
+    """
+    rate, won = _win_rates(judged)
+    bins = np.clip((rate * BINS).astype(np.int64), 0, BINS - 1)
+    return [
+        {
+            "from": row / BINS,
+            "to": (row + 1) / BINS,
+            "predicted": float(rate[bins == row].mean()),
+            "observed": float(won[bins == row].mean()),
+            "positions": int((bins == row).sum()),
+        }
+        for row in np.unique(bins).tolist()
+    ]
+
+
+def calibration_error(rows: list[dict[str, float]]) -> float:
+    """Mean distance between predicted and observed win rate, ranges weighted by their positions."""
+    total = sum(row["positions"] for row in rows)
+    return sum(row["positions"] * abs(row["predicted"] - row["observed"]) for row in rows) / total
+
+
+def histogram(judged: Judged) -> dict[str, list]:
+    """How often the value took which outputs: ``edges`` of ranges, positions ``won`` and ``lost`` by the mover."""
+    rate, won = _win_rates(judged)
+    edges = np.linspace(-1.0, 1.0, HISTOGRAM_BINS + 1)
+    counts = {name: np.histogram(2 * rate[chosen] - 1, edges)[0] for name, chosen in (("won", won), ("lost", ~won))}
+    return {"edges": np.round(edges, 6).tolist()} | {name: count.tolist() for name, count in counts.items()}
+
+
+def _win_rates(judged: Judged) -> tuple[np.ndarray, np.ndarray]:
+    """Predicted win rates float64[P'] and whether it was won bool[P'], where both are known."""
+    known = ~np.isnan(judged.value) & ~np.isnan(judged.result)
+    return (judged.value[known] + 1.0) / 2.0, judged.result[known] > 0
+
+
+def by_move(ply: np.ndarray, columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Means by move number: a row for each 20 moves that occur, ``from`` and ``to`` (None = the end of the game).
+
+    Args:
+        ply: int64[P].
+        columns: float64[P] by name, NaN = unknown; a row leaves out what nothing is known of, and has the number of
+            ``positions`` where anything is.
+    """
+    some = np.zeros(len(ply), bool)
+    for values in columns.values():
+        some |= ~np.isnan(values)
+    bins = np.minimum(ply, LAST_ROW) // MOVES
+    rows = []
+    for row in np.unique(bins[some]).tolist():
+        inside, first = (bins == row) & some, row * MOVES
+        last = first + MOVES - 1 if first < LAST_ROW else None
+        means = {name: values[inside & ~np.isnan(values)] for name, values in columns.items()}
+        rows.append(
+            {"from": first, "to": last, "positions": int(inside.sum())}
+            | {name: float(values.mean()) for name, values in means.items() if len(values)}
+        )
+    return rows

@@ -1,0 +1,261 @@
+"""``keima evaluate``: calibration, rollouts beside the value, and the command from files to tables and pictures."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from rich.progress import Progress
+
+from engine.nets.fakes import HashNetwork, UniformNetwork
+from engine.nets.network import NetOutput
+from engine.rollout.model import load_patterns, rollout_tables
+from engine.train.calibration import by_move, calibration_error, histogram, reliability
+from engine.train.evaluation import Wanted, evaluate_network
+from engine.train.metrics import Judged
+from engine.train.records import Games, join, write_games
+from engine.train.rollout_values import rollout_values
+from gtp.cli import main
+from tests.train.made import made_games
+from weights import PATTERNS
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """The shipped rollout policy."""
+    return rollout_tables(load_patterns(PATTERNS["rollout"]))
+
+
+def judged_of(value, result, ply=None):
+    """A sample of which only values and results matter."""
+    nothing = np.full(len(value), np.nan)
+    plies = np.zeros(len(value), np.int64) if ply is None else np.asarray(ply)
+    return Judged(plies, nothing, nothing, np.asarray(value, float), np.asarray(result, float))
+
+
+def test_reliability_agrees_with_plain_python():
+    rng = np.random.default_rng(2)
+    value = np.concatenate([rng.uniform(-1, 0.3, 400), [-1.0, 1.0]])
+    result = np.where(rng.random(402) < 0.6, 1.0, -1.0)
+    result[:7] = np.nan
+    ranges: dict[int, list] = {}
+    for v, z in zip(value.tolist(), result.tolist(), strict=True):
+        if z == z:
+            ranges.setdefault(min(9, int((v + 1) / 2 * 10)), []).append(((v + 1) / 2, z > 0))
+    rows, total = reliability(judged_of(value, result)), 0.0
+    assert [row["from"] for row in rows] == [i / 10 for i in sorted(ranges)]
+    for row, (_, held) in zip(rows, sorted(ranges.items()), strict=True):
+        assert row["positions"] == len(held)
+        assert row["predicted"] == pytest.approx(sum(rate for rate, _ in held) / len(held))
+        assert row["observed"] == pytest.approx(sum(won for _, won in held) / len(held))
+        total += abs(sum(rate - won for rate, won in held))
+    assert calibration_error(rows) == pytest.approx(total / 395)
+
+
+def test_the_histogram_counts_outputs_by_what_happened():
+    found = histogram(judged_of([-1.0, -0.95, 0.0, 0.05, 1.0, 0.5], [-1, 1, 1, 1, 1, np.nan]))
+    assert found["edges"][0] == -1.0 and found["edges"][-1] == 1.0 and len(found["edges"]) == 21
+    assert [i for i, count in enumerate(found["won"]) for _ in range(count)] == [0, 10, 10, 19]
+    assert [i for i, count in enumerate(found["lost"]) for _ in range(count)] == [0]
+
+
+def test_rows_by_move_hold_twenty_moves_and_the_last_all_others():
+    ply = np.array([0, 19, 20, 299, 300, 900, 21])
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, np.nan])
+    other = np.array([np.nan, 1.0, np.nan, np.nan, np.nan, np.nan, np.nan])
+    assert by_move(ply, {"a": values, "b": other}) == [
+        {"from": 0, "to": 19, "positions": 2, "a": 1.5, "b": 1.0},
+        {"from": 20, "to": 39, "positions": 1, "a": 3.0},
+        {"from": 280, "to": 299, "positions": 1, "a": 4.0},
+        {"from": 300, "to": None, "positions": 2, "a": 6.0},
+    ]
+
+
+def settled_games(komi, territory):
+    """A 5x5 board where nobody can move but pass, Black with 15 points of area and White with 10, then passes.
+
+    Black has 12 stones and White 7, and both three eyes.
+    """
+    black = [5 * row + column for row in range(5) for column in (1, 2)] + [5, 15]
+    white = [5 * row + 3 for row in range(5)] + [9, 19]
+    return Games(
+        size=np.array([5]), komi=np.array([komi], np.float32), offsets=np.array([0, 2]),
+        moves=np.array([25, 25], np.uint16), result=np.array([1], np.int8), territory=np.array([territory]),
+        setup_offsets=np.array([0, 19]), setup=np.array([2 * p for p in black] + [2 * p + 1 for p in white], np.uint16),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("komi", "territory", "black"), [(4.5, False, 1), (5.5, False, -1), (5, False, 0), (-0.5, True, 1), (0.5, True, -1)]
+)
+def test_rollouts_of_a_finished_board_give_its_result_for_the_side_to_move(tables, komi, territory, black):
+    games = settled_games(komi, territory)
+    values = rollout_values(games, np.array([0, 0]), np.array([0, 1]), tables, (1, 4))
+    assert values.tolist() == [[black, black], [-black, -black]]
+
+
+def test_rollouts_are_the_same_in_any_thread_and_the_fewer_are_the_first_of_the_more(tables):
+    games = join([made_games(3, 9), made_games(2, 7, 20, seed=1)])
+    rows, plies = np.array([0, 3, 1, 4, 2]), np.array([0, 3, 12, 0, 29])
+    values = rollout_values(games, rows, plies, tables, (5, 40), threads=3)
+    np.testing.assert_array_equal(values, rollout_values(games, rows, plies, tables, (5, 40)))
+    np.testing.assert_array_equal(values[:, :1], rollout_values(games, rows, plies, tables, (5,)))
+    assert (np.abs(values) <= 1).all() and len(np.unique(values)) > 3
+
+
+def test_rollouts_see_who_is_ahead_from_both_sides(tables):
+    """Komi so large that White wins every rollout from a nearly empty board."""
+    games = made_games(1, 9)._replace(komi=np.array([60.5], np.float32))
+    values = rollout_values(games, np.array([0, 0]), np.array([0, 1]), tables, (50,))
+    assert values[0, 0] < -0.9 and values[1, 0] > 0.9
+
+
+OF_THE_VALUE = ("calibration", "calibration_error", "histogram", "by_move")
+
+
+class Lacking(HashNetwork):
+    """A network without some heads, and for some boards only."""
+
+    def __init__(self, *missing, sizes=(2, 25)):
+        super().__init__("keima-1", *sizes)
+        self.missing = missing
+        has = {f"has_{head}": head not in missing for head in NetOutput._fields}
+        self.spec = type(self.spec)("lacking", "keima-1", *sizes, **has)
+
+    def evaluate(self, planes, globals_):
+        return super().evaluate(planes, globals_)._replace(**dict.fromkeys(self.missing))
+
+
+@pytest.mark.parametrize(
+    ("missing", "figures"),
+    [
+        (("value", "score", "ownership"), {"top1", "top5", "cross_entropy"}),
+        (("policy", "score"), {"value_mse", "value_accuracy", *OF_THE_VALUE}),
+    ],
+)
+def test_a_network_lacks_the_figures_of_heads_it_has_not(tables, missing, figures):
+    wanted = Wanted(positions=60, rollouts=2, game=1)
+    report = evaluate_network(Lacking(*missing), made_games(), wanted, Progress(disable=True), tables)
+    always = {"positions", "symmetries", "skipped_games", "rollouts"}
+    assert {name.split("/")[0] for name in report} - {"game"} == figures | always
+    assert ("game" in report) == ("network" in report["rollouts"]) == ("value_mse" in figures)
+
+
+def test_games_on_other_boards_are_left_out_and_counted():
+    games = join([made_games(6, 9), made_games(5, 7, 20, seed=1)])
+    report = evaluate_network(Lacking(sizes=(7, 8)), games, Wanted(50), Progress(disable=True))
+    assert report["skipped_games"] == 6 and report["positions"] == 50
+    with pytest.raises(ValueError, match="no game with moves on a board of 13 to 19"):
+        evaluate_network(Lacking(sizes=(13, 19)), games, Wanted(50), Progress(disable=True))
+
+
+def test_a_network_that_knows_nothing_is_as_good_as_guessing():
+    report = evaluate_network(UniformNetwork("keima-1"), made_games(), Wanted(400, 8, 0, 2), Progress(disable=True))
+    assert report["value_mse"] == 1.0 and report["top1"] < 0.1
+    assert report["cross_entropy"] == pytest.approx(np.log(82), abs=1e-6)
+    assert report["game"] == {"number": 2, "winner": "won by Black", "value_black": [0.0] * 30}
+
+
+def test_the_value_through_a_game_is_blacks_whoever_moves():
+    class Sure(UniformNetwork):
+        """Always sees the side to move win."""
+
+        def evaluate(self, planes, globals_):
+            output = super().evaluate(planes, globals_)
+            return output._replace(value=output.value + 0.5)
+
+    report = evaluate_network(Sure("keima-1"), made_games(), Wanted(10, 1, 0, 1), Progress(disable=True))
+    assert report["game"]["value_black"] == [0.5, -0.5] * 15
+
+
+@pytest.fixture
+def shard(tmp_path):
+    """Games on 9x9 in a file."""
+    write_games(tmp_path / "held-out.npz.xz", made_games())
+    return tmp_path / "held-out.npz.xz"
+
+
+def keima(*words):
+    """Run a command in this process; any exception it does not turn into a line is a failure."""
+    answer = CliRunner().invoke(main, [str(word) for word in words])
+    assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
+    return answer
+
+
+def test_the_command_gives_one_json_object(shard):
+    answer = keima("evaluate", "default", shard, "--positions", 64, "--symmetries", 8, "--json")
+    assert answer.exit_code == 0, answer.output
+    figures = json.loads(answer.stdout)
+    for name in ("top1", "top5", "value_accuracy"):
+        assert 0 <= figures[name] <= 1 and 0 <= figures[f"{name}/opening"] <= 1 and f"plain/{name}" in figures
+    assert figures["cross_entropy"] > 0 and 0 < figures["value_mse"] < 4
+    again = json.loads(keima("evaluate", "keima-6x64", shard, "--positions", 64, "--json").stdout)
+    assert again["top5"] == figures["plain/top5"] and again["value_mse"] == pytest.approx(figures["plain/value_mse"])
+
+
+def test_the_command_prints_tables_that_fit_and_draws_pictures(shard, tmp_path):
+    folder = tmp_path / "new" / "plots"
+    options = ("--positions", 64, "--rollouts", 2, "--game", 3, "--plots", folder)
+    answer = keima("evaluate", "default", shard, *options)
+    assert answer.exit_code == 0, answer.output
+    lines = [line for line in answer.stdout.splitlines() if not line.startswith("drawn")]
+    assert max(map(len, lines)) <= 80 and "…" not in answer.stdout
+    for word in ("first choice", "winner", "predicted", "1,000", "game 3, won by Black"):
+        assert word in answer.stdout
+    drawn = sorted(path.name for path in folder.iterdir())
+    assert drawn == ["by-move.png", "calibration.png", "game.png", "histogram.png"]
+    for name in drawn:
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_tables_fit_even_where_the_last_row_is_open():
+    from rich.console import Console
+
+    from engine.train.evaluate_tables import tables_of
+
+    row = {"positions": 50000, "value_mse": 0.999, "value_accuracy": 1.0}
+    rolled = {"positions": 50000, "network": 1.234, "10": 1.234, "100": 1.234, "1000": 1.234}
+    spans = [(280, 299), (300, None)]
+    report = row | {
+        "symmetries": 1,
+        "by_move": [row | {"from": start, "to": end} for start, end in spans],
+        "calibration_error": 0.1, "calibration": [],
+        "rollouts": rolled | {"by_move": [rolled | {"from": start, "to": end} for start, end in spans]},
+    }  # fmt: skip
+    console = Console(width=80, record=True, file=sys.stderr)
+    for _, table in tables_of(report):
+        console.print(table)
+    assert "…" not in console.export_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nobody", "DATA"], "unknown network 'nobody'"),
+        (["default", "NONE"], "not a readable .npz.xz shard"),
+        (["default", "DATA", "--game", 41], "there is no game 41: these are 40 games"),
+        (["default", "DATA", "--device", "abacus"], "expected auto, cpu or cuda"),
+        (["default", "DATA", "--plots", "NONE/plots"], "cannot be a folder for plots"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_one_clear_line(shard, tmp_path, words, message):
+    (tmp_path / "none").write_text("no shard")
+    paths = {"DATA": shard, "NONE": tmp_path / "none", "NONE/plots": tmp_path / "none" / "plots"}
+    answer = keima("evaluate", *(paths.get(word, word) for word in words), "--positions", 8)
+    assert answer.exit_code == 1
+    assert message in answer.output and answer.output.count("\n") == 1, answer.output
+
+
+def test_plots_without_matplotlib_are_one_clear_line(shard, tmp_path, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    answer = keima("evaluate", "default", shard, "--plots", tmp_path / "plots")
+    assert answer.exit_code == 1 and answer.output == "Error: plots need matplotlib: pip install 'keima[train]'\n"
+
+
+@pytest.mark.shared
+def test_the_shipped_network_foresees_people(shared_path):
+    data = shared_path / "data" / "validation.npz.xz"
+    figures = json.loads(keima("evaluate", "default", data, "--positions", 400, "--json").stdout)
+    assert figures["top1"] > 0.33 and figures["value_mse"] < 1.0 and figures["value_accuracy"] > 0.5
