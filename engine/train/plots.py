@@ -47,7 +47,7 @@ def check_plots(folder: Path) -> None:
 
 
 def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw what a report of :func:`engine.train.evaluation.evaluate_network` holds, one PNG a subject; returns the files."""
+    """Draw a report of :func:`engine.train.evaluation.evaluate_network`, one PNG a subject; returns the files."""
     written = []
     for name, needs, draw in (
         ("calibration", {"calibration"}, _draw_calibration),
