@@ -7,16 +7,22 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from engine.inference.server import core_count
 from engine.nets.load import load_network
 from engine.rollout.model import load_patterns, rollout_tables
+from engine.train.archive import SHARD_FILE, disk_bytes
+from engine.train.data_commands import SMALL_BYTES
 from engine.train.evaluate_tables import tables_of
 from engine.train.evaluation import Wanted, evaluate_network
+from engine.train.filters import Filters
+from engine.train.gather import gather
 from engine.train.pattern_commands import KINDS, evaluate_command
 from engine.train.plots import check_plots, write_plots
-from engine.train.records import Games, read_games, read_labels
+from engine.train.records import Games, join, read_games, read_labels
 from weights import find_network, find_patterns
 
 PATHS = click.Path(exists=True, path_type=Path)
+EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 WIDTH = 100
 """Widest table; a narrower terminal has its own way"""
 
@@ -59,7 +65,9 @@ def evaluate_named(
     network: str, data: Path, positions: int, symmetries: str, rollouts: int, game: int, plots: Path | None,
     labels: Path | None, device: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """How well NETWORK foresees the moves and the results of the games of DATA (.npz.xz).
+    """How well NETWORK foresees the moves and the results of the games of DATA.
+
+    DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
 
     How well its policy plays without search is a matter for keima match and keima gtp --policy-only.
     """
@@ -70,8 +78,9 @@ def evaluate_named(
             check_plots(plots)
         loaded = load_network(find_network(network), device)
         tables = rollout_tables(load_patterns(find_patterns("rollout"))) if rollouts else None
-        given, opinions = _read(data), read_labels(labels) if labels else None
-        progress = Progress(*columns, console=Console(stderr=True))
+        console = Console(stderr=True)
+        given, opinions = _read(data, console), read_labels(labels) if labels else None
+        progress = Progress(*columns, console=console)
         report = evaluate_network(loaded, given, wanted, progress, tables, opinions)
         drawn = write_plots(report, plots) if plots else []
     except (ValueError, RuntimeError, OSError) as error:
@@ -90,9 +99,28 @@ def evaluate_named(
         console.print(f"drawn: {path}", soft_wrap=True)
 
 
-def _read(data: Path) -> Games:
-    """The games of DATA."""
-    return read_games(data)
+def _read(data: Path, console: Console) -> Games:
+    """The games of a shard, or all that can be read of an SGF file, an archive or a folder.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if data.name.casefold().endswith(SHARD_FILE):
+        return read_games(data)
+    workers = 1 if disk_bytes(data) < SMALL_BYTES else core_count()
+    parts: list[Games] = []
+    problems: list[tuple[str, str]] = []
+    with console.status(f"reading {data.name}"):
+        for found in gather([data], EVERY_GAME, 0, workers):
+            parts += [] if found.games is None else [found.games]
+            problems += found.problems
+    told = ": ".join(problems[0]) if problems else "there are none in it"
+    if not parts:
+        raise ValueError(f"{data}: no game could be read; {told}")
+    if problems:
+        text = f"{len(problems):,} files or games could not be read and are left out, the first: {told}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return join(parts)
 
 
 for _kind in KINDS:

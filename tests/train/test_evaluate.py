@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 from rich.progress import Progress
 
+from engine.nets.architectures import new_model, new_spec
+from engine.nets.checkpoint import save_network
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.network import NetOutput
 from engine.rollout.model import load_patterns, rollout_tables
@@ -194,6 +196,31 @@ def test_the_command_gives_one_json_object(shard):
     assert again["top5"] == figures["plain/top5"] and again["value_mse"] == pytest.approx(figures["plain/value_mse"])
 
 
+def test_the_command_reads_sgf_and_says_what_it_could_not_read(tmp_path):
+    moves = "".join(f";{'BW'[i % 2]}[{'abcdefghi'[i % 9]}{'abcdefghi'[i // 9 * 2]}]" for i in range(20))
+    for number, result in enumerate(("B+R", "W+3.5", "?")):
+        (tmp_path / f"{number}.sgf").write_text(f"(;GM[1]FF[4]SZ[9]KM[5.5]RE[{result}]{moves};B[])")
+    (tmp_path / "bad.sgf").write_text("(;GM[1]SZ[9]KM[5.5]RE[B+R];B[aa];W[aa])")
+    answer = keima("evaluate", "default", tmp_path, "--positions", 60, "--json")
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.stdout)["positions"] == 60
+    assert "1 files or games could not be read" in answer.stderr and "bad.sgf: move 2" in answer.stderr
+    answer = keima("evaluate", "default", tmp_path / "bad.sgf")
+    assert answer.exit_code == 1 and "no game could be read" in answer.output and answer.output.count("\n") == 1
+
+
+def test_alphagos_two_networks_are_measured_as_one(shard, tmp_path):
+    for name in ("alphago-policy", "alphago-value"):
+        model = new_model(name, {"filters": 4, "size": 9})
+        save_network(tmp_path / f"{name}.safetensors", model, new_spec(model, name), {})
+    names = [str(tmp_path / f"{name}.safetensors") for name in ("alphago-policy", "alphago-value")]
+    expected = ({"top1", "top5"}, {"value_mse", "value_accuracy"}, {"top1", "top5", "value_mse", "value_accuracy"})
+    for name, figures in zip((*names, "+".join(names)), expected, strict=True):
+        answer = keima("evaluate", name, shard, "--positions", 40, "--symmetries", 8, "--json")
+        assert answer.exit_code == 0, answer.output
+        assert {"top1", "top5", "value_mse", "value_accuracy"} & json.loads(answer.stdout).keys() == figures
+
+
 def test_the_command_prints_tables_that_fit_and_draws_pictures(shard, tmp_path):
     folder = tmp_path / "new" / "plots"
     options = ("--positions", 64, "--rollouts", 2, "--game", 3, "--plots", folder)
@@ -233,15 +260,22 @@ def test_tables_fit_even_where_the_last_row_is_open():
     ("words", "message"),
     [
         (["nobody", "DATA"], "unknown network 'nobody'"),
-        (["default", "NONE"], "not a readable .npz.xz shard"),
+        (["default", "BROKEN"], "not a readable .npz.xz shard"),
+        (["default", "NONE"], "no game could be read"),
         (["default", "DATA", "--game", 41], "there is no game 41: these are 40 games"),
         (["default", "DATA", "--device", "abacus"], "expected auto, cpu or cuda"),
         (["default", "DATA", "--plots", "NONE/plots"], "cannot be a folder for plots"),
     ],
 )
 def test_what_cannot_be_evaluated_is_one_clear_line(shard, tmp_path, words, message):
-    (tmp_path / "none").write_text("no shard")
-    paths = {"DATA": shard, "NONE": tmp_path / "none", "NONE/plots": tmp_path / "none" / "plots"}
+    for name in ("none", "broken.npz.xz"):
+        (tmp_path / name).write_text("no shard")
+    paths = {
+        "DATA": shard,
+        "BROKEN": tmp_path / "broken.npz.xz",
+        "NONE": tmp_path / "none",
+        "NONE/plots": tmp_path / "none" / "plots",
+    }
     answer = keima("evaluate", *(paths.get(word, word) for word in words), "--positions", 8)
     assert answer.exit_code == 1
     assert message in answer.output and answer.output.count("\n") == 1, answer.output
