@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 import numpy as np
-import torch
 
 from bench.figures import Work, print_figure, rounded, sample
 from bench.rollouts import middle_games
@@ -20,10 +19,10 @@ from engine.features.encoder import ENCODERS
 from engine.go.position import N_MOVES
 from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
 from engine.nets.load import choose_device
+from engine.records.games import Games
 from engine.rollout.model import load_both
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Mixture
-from engine.train.records import Games
 from engine.train.trainer import Goal, Trainer
 from weights import find_patterns
 
@@ -73,7 +72,7 @@ def batch_work(games: Games, encoder: str, batch: int) -> Work:
     return work
 
 
-def step_work(games: Games, name: str, batch: int, device: torch.device, folder: Path) -> Work:
+def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work:
     """Training steps on one batch, again and again; items are steps."""
     architecture, shape = NETWORKS[name]
     encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
@@ -101,10 +100,8 @@ def step_work(games: Games, name: str, batch: int, device: torch.device, folder:
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
 def command(names, batches, device: str, threads: int, seconds: float, repeats: int) -> None:
     """Speeds of data preparation and of training: one JSON line a figure."""
-    if threads:
-        torch.set_num_threads(threads)
     try:
-        chosen = choose_device(device)
+        chosen = choose_device(device, threads)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     games, prepared = made_games(), {}

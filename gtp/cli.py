@@ -28,7 +28,7 @@ SUBCOMMANDS = {
     "gtp": ("gtp.cli:gtp", "Play: speak GTP on standard input and output."),
     "match": ("bench.match:command", "Let two GTP engines play a match."),
     "train": ("engine.train.commands:train", "Train networks on game records and teacher's labels."),
-    "data": ("engine.train.data_commands:data", "Make training data from game records, and look at it."),
+    "data": ("engine.records.commands:data", "Make training data from game records, and look at it."),
     "evaluate": ("engine.train.evaluate_commands:evaluate", "Measure networks on held-out positions."),
 }
 """Name -> where the command is defined, and its line of help"""

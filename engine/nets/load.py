@@ -10,12 +10,16 @@ from engine.nets.network import Network
 from engine.nets.pair import AlphaGoPair
 
 
-def choose_device(device: str = "auto") -> torch.device:
+def choose_device(device: str = "auto", threads: int = 0) -> torch.device:
     """The torch device for ``auto`` (CUDA if there is one, else the CPU) or for a name torch knows.
 
+    Args:
+        threads: CPU threads of torch from now on; 0 = as they are.
     Raises:
         ValueError: no such device here.
     """
+    if threads:
+        torch.set_num_threads(threads)
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

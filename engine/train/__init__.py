@@ -1,1 +1,1 @@
-"""Training: records to positions, one loop for every network, checkpoints that resume."""
+"""Training: batches of positions, one loop for every network, checkpoints that resume."""

@@ -10,9 +10,9 @@ from engine.go.geometry import BLACK
 from engine.go.position import TO_MOVE, new_position
 from engine.go.rules import KOMI_X2, RULE_FIELDS
 from engine.jit import kernel
-from engine.train.records import Games, Labels
-from engine.train.replay import game_rules, recorded, replay
-from engine.train.settled import Settled
+from engine.records.games import Games, Labels
+from engine.records.replay import game_rules, recorded, replay
+from engine.records.settled import Settled
 
 REPLAY_MOVES = 1024
 """Longest game replayed at first; boards grow with longer ones."""

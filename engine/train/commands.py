@@ -26,13 +26,13 @@ from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
 from engine.nets.checkpoint import load_model
 from engine.nets.load import choose_device, load_network
 from engine.nets.network import NetworkSpec
+from engine.records.games import Games, read_games, read_labels, shard_files
+from engine.records.settled import Settled, settled_games
 from engine.train.dataset import Mixture
 from engine.train.grow import grown
 from engine.train.metrics import game_figures, in_training, label_figures
 from engine.train.pattern_commands import KINDS, train_command
 from engine.train.ranks import join_ranks
-from engine.train.records import Games, read_games, read_labels, shard_files
-from engine.train.settled import Settled, settled_games
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Trainer
 from weights import find, find_network
@@ -149,10 +149,8 @@ def _train(
         ValueError: a file, the device or the folder's earlier state cannot be used.
     """
     with contextlib.ExitStack() as stack:
-        if threads:
-            torch.set_num_threads(threads)
         torch.manual_seed(options.seed)
-        ranks, chosen = join_ranks(choose_device(device))
+        ranks, chosen = join_ranks(choose_device(device, threads))
         stack.callback(ranks.leave)
         console = Console(stderr=True, quiet=not ranks.is_first)
         model = _new_network(architecture, shape, start)

@@ -16,9 +16,9 @@ import numpy as np
 from engine.config import TrainOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.records.games import Games, Labels
+from engine.records.settled import Settled
 from engine.train.batches import Batch, BatchBuilder
-from engine.train.records import Games, Labels
-from engine.train.settled import Settled
 from engine.train.teacher import Teacher
 
 AHEAD = 3

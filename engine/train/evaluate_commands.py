@@ -9,16 +9,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engine.inference.server import core_count
 from engine.nets.load import load_network
+from engine.records.archive import SHARD_FILE, disk_bytes
+from engine.records.commands import SMALL_BYTES
+from engine.records.filters import Filters
+from engine.records.games import Games, join, read_games, read_labels
+from engine.records.gather import gather
 from engine.rollout.model import load_patterns, rollout_tables
-from engine.train.archive import SHARD_FILE, disk_bytes
-from engine.train.data_commands import SMALL_BYTES
 from engine.train.evaluate_tables import tables_of
 from engine.train.evaluation import Wanted, evaluate_network
-from engine.train.filters import Filters
-from engine.train.gather import gather
 from engine.train.pattern_commands import KINDS, evaluate_command
 from engine.train.plots import check_plots, write_plots
-from engine.train.records import Games, join, read_games, read_labels
 from weights import find_network, find_patterns
 
 PATHS = click.Path(exists=True, path_type=Path)

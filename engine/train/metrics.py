@@ -20,11 +20,11 @@ from engine.features.encoder import Encoder
 from engine.features.symmetry import turn_table
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.nets.network import NetOutput
+from engine.records.games import Games, Labels, select
+from engine.records.replay import game_rules
 from engine.train.batches import Batch, BatchBuilder
 from engine.train.dataset import sample_games
 from engine.train.plots import new_figure, save_figure
-from engine.train.records import Games, Labels, select
-from engine.train.replay import game_rules
 
 CHUNK = 64
 STAGES = (("opening", 0, 60), ("middle", 60, 150), ("endgame", 150, 100000))

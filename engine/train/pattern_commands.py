@@ -9,9 +9,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from engine.records.games import Games, read_games, select, shard_files
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import unfold
-from engine.train.records import Games, read_games, select, shard_files
 from engine.train.softmax import FIRST_SQUARE, RATE, judge, learn
 from engine.train.vocabulary import SIZE, Counts, choose_vocabulary, count_games
 from weights import find_patterns

@@ -13,12 +13,12 @@ from engine.go.board import SIZE, copy_board
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.go.position import N_MOVES, TO_MOVE, copy_position, new_position, play_move
 from engine.jit import kernel
+from engine.records.games import Games
+from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
 from engine.rollout.replies import new_replies
 from engine.search.evaluate import begin_rollout, end_rollout
-from engine.train.records import Games
-from engine.train.replay import game_rules, recorded, replay
 
 COUNTS = (10, 100, 1000)
 """Numbers of rollouts compared; the smaller ones are the first of the largest."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.jit import kernel
+from engine.records.games import Games
 from engine.rollout.softmax import consider, weigh
 from engine.rollout.vocabulary import Numbers
-from engine.train.records import Games
 from engine.train.vocabulary import SIZE, advance, new_replay, restart
 
 RATE = 0.25

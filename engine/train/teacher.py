@@ -11,9 +11,9 @@ import numpy as np
 from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
+from engine.records.games import Games
+from engine.records.replay import game_rules
 from engine.train.batches import Batch, BatchBuilder
-from engine.train.records import Games
-from engine.train.replay import game_rules
 
 MAX_BATCH = 256
 

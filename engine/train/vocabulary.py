@@ -13,6 +13,7 @@ import numpy as np
 from engine.go.board import N_EMPTY, STRIDE, Board, clear, new_board, play
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.jit import kernel
+from engine.records.games import Games
 from engine.rollout.answers import MOST_NAKADE, context_of, nakade_pattern, step_to
 from engine.rollout.patterns import (
     DIAMOND_IMAGES,
@@ -29,7 +30,6 @@ from engine.rollout.patterns import (
 from engine.rollout.policy import Weights, changed_points, new_weights
 from engine.rollout.softmax import Candidates, manhattan, new_candidates
 from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_answers, folded_nakade
-from engine.train.records import Games
 
 SIZE = 19
 LEAST_SEEN = 100

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.train.records import Games, Labels
+from engine.records.games import Games, Labels
 
 
 def made_games(count=40, size=9, length=30, seed=0):

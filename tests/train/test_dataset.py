@@ -9,10 +9,10 @@ from engine.features.encoder import KEIMA
 from engine.features.symmetry import turn
 from engine.go.geometry import WHITE
 from engine.nets.fakes import HashNetwork
+from engine.records.games import Games, read_games, read_labels
+from engine.records.settled import Settled
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Mixture, sample_games
-from engine.train.records import Games, read_games, read_labels
-from engine.train.settled import Settled
 from engine.train.teacher import Teacher
 from tests.train.made import made_games, made_labels
 

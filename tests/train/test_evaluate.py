@@ -12,11 +12,11 @@ from engine.nets.architectures import new_model, new_spec
 from engine.nets.checkpoint import save_network
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.network import NetOutput
+from engine.records.games import Games, join, write_games
 from engine.rollout.model import load_patterns, rollout_tables
 from engine.train.calibration import by_move, calibration_error, histogram, reliability
 from engine.train.evaluation import Wanted, evaluate_network
 from engine.train.metrics import Judged
-from engine.train.records import Games, join, write_games
 from engine.train.rollout_values import rollout_values
 from gtp.cli import main
 from tests.train.made import made_games

@@ -10,6 +10,8 @@ from engine.features.encoder import KEIMA
 from engine.features.keima import RECENT
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetOutput
+from engine.records.games import join
+from engine.records.replay import game_rules
 from engine.train.batches import BatchBuilder
 from engine.train.metrics import (
     Judged,
@@ -19,8 +21,6 @@ from engine.train.metrics import (
     label_figures,
     sample_positions,
 )
-from engine.train.records import join
-from engine.train.replay import game_rules
 from tests.train.made import made_games, made_labels
 
 NETWORK = HashNetwork("keima-1")

@@ -11,13 +11,13 @@ from click.testing import CliRunner
 
 from engine.go.board import new_board, play
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points, point_of
+from engine.records.games import Games, join, read_games, write_games
 from engine.rollout.model import load_patterns
 from engine.rollout.patterns import all_states
 from engine.rollout.run import is_sensible
 from engine.rollout.softmax import consider, new_candidates
 from engine.rollout.vocabulary import unfold
 from engine.train.pattern_commands import _read
-from engine.train.records import Games, join, read_games, write_games
 from engine.train.softmax import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, judge, learn
 from engine.train.vocabulary import Counts, choose_vocabulary, count_games
 from gtp.cli import main

@@ -19,11 +19,11 @@ from engine.features.encoder import KEIMA
 from engine.nets.architectures import new_model, new_spec
 from engine.nets.checkpoint import load_model
 from engine.nets.network import NetworkSpec
+from engine.records.games import read_games, write_games
 from engine.train.commands import _validation, train
 from engine.train.dataset import Mixture
 from engine.train.metrics import game_figures, in_training, label_figures
 from engine.train.ranks import Ranks
-from engine.train.records import read_games, write_games
 from engine.train.trainer import Goal, Trainer, learning_rate
 from tests.train.made import made_games, made_labels
 

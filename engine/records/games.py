@@ -93,7 +93,7 @@ class Games(_GameArrays):
 
     Arrays from ``margin`` on may be left out when one is made: then nothing is known, and all games begin on the empty
     board with Black. Where that is not so, ``starts_even`` is False and a replay must begin with
-    :func:`engine.train.replay.set_up`.
+    :func:`engine.records.replay.set_up`.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""From SGF to :class:`engine.train.records.Games`: what a file says, made uniform, and refused where it is no game.
+"""From SGF to :class:`engine.records.games.Games`: what a file says, made uniform, and refused where it is no game.
 
 Files disagree about beginnings, komi and scoring. Here:
 
@@ -17,9 +17,9 @@ import numpy as np
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import RULE_SETS, SCORING_TERRITORY
 from engine.go.sgf import SgfGame
-from engine.train.records import Games
-from engine.train.replay import Replayer
-from engine.train.sgf_values import date_of, rank_of, result_of, seconds_of
+from engine.records.games import Games
+from engine.records.replay import Replayer
+from engine.records.sgf_values import date_of, rank_of, result_of, seconds_of
 
 FOX_KOMI = 6.5
 AREA_KOMI = 7.5

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from engine.train.filters import Filters
-from engine.train.gather import gather
-from engine.train.records import join, read_games, write_games
-from engine.train.sameness import fingerprints, first_of_each, split_of
+from engine.records.filters import Filters
+from engine.records.games import join, read_games, write_games
+from engine.records.gather import gather
+from engine.records.sameness import fingerprints, first_of_each, split_of
 from gtp.cli import main
-from tests.train.test_data_values import games_of
+from tests.records.test_data_values import games_of
 
 
 def turned(places, size, symmetry):
@@ -189,7 +189,7 @@ def test_an_impossible_game_in_a_shard_is_named_and_left_out(tmp_path):
 
 
 def test_workers_change_nothing(tmp_path, archive, monkeypatch):
-    monkeypatch.setattr("engine.train.gather.BATCH_FILES", 8)
+    monkeypatch.setattr("engine.records.gather.BATCH_FILES", 8)
     one, two = (list(gather([archive], Filters(sizes=(9,)), 0, workers)) for workers in (1, 2))
     assert len(one) == len(two) == 6
     for first, second in zip(one, two, strict=True):
@@ -238,7 +238,7 @@ def test_a_build_that_stops_leaves_nothing(tmp_path, archive, monkeypatch, error
         path.write_bytes(b"half")
         raise error
 
-    monkeypatch.setattr("engine.train.shards.write_games", stop)
+    monkeypatch.setattr("engine.records.shards.write_games", stop)
     answer = data("build", archive, "--out", tmp_path / "out", "--size", 9)
     assert answer.exit_code == (130 if error is KeyboardInterrupt else 1)
     assert [path.name for path in tmp_path.iterdir()] == ["games.zip"]
@@ -248,7 +248,7 @@ def test_a_mistake_of_ours_names_the_file_and_goes_on(tmp_path, archive, monkeyp
     def fail(text):
         raise IndexError("oops")
 
-    monkeypatch.setattr("engine.train.sgf_records.date_of", fail)
+    monkeypatch.setattr("engine.records.sgf_records.date_of", fail)
     [found] = gather([archive], Filters(sizes=(9,)), 0, 1)
     assert found.games is None and ("IndexError: oops" in reason for _, reason in found.problems)
 

@@ -18,10 +18,10 @@ from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
 from engine.go.position import copy_position, new_position
 from engine.go.scoring import area_owner, final_score_black
 from engine.jit import kernel
+from engine.records.games import Games
+from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.random import seed_state
 from engine.rollout.run import average_ownership
-from engine.train.records import Games
-from engine.train.replay import game_rules, recorded, replay
 
 ROLLOUTS = 32
 CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)

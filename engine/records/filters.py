@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.go.geometry import WHITE
-from engine.train.records import COUNTED, MAX_MOVES, RESIGNED, Games
-from engine.train.sgf_values import rank_text
+from engine.records.games import COUNTED, MAX_MOVES, RESIGNED, Games
+from engine.records.sgf_values import rank_text
 
 RESULTS = ("any", "decided", "finished")
 

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from engine.train.archive import MAX_FILE_BYTES, disk_bytes, documents
+from engine.records.archive import MAX_FILE_BYTES, disk_bytes, documents
 
 
 def zipped(**members):

@@ -21,7 +21,7 @@ from engine.go.rules import (
     TAX_SEKI,
 )
 from engine.jit import kernel
-from engine.train.records import MAX_MOVES, Games
+from engine.records.games import MAX_MOVES, Games
 
 USUAL_KOMI = 7.5
 """Komi of a game whose record does not say."""
@@ -53,7 +53,7 @@ def set_up(position, stones, first):
 
 
 class Recorded(NamedTuple):
-    """What a replay reads of :class:`engine.train.records.Games`."""
+    """What a replay reads of :class:`engine.records.games.Games`."""
 
     offsets: np.ndarray
     moves: np.ndarray

@@ -11,7 +11,7 @@ import hashlib
 import numpy as np
 
 from engine.features.symmetry import SYMMETRIES, turn_table
-from engine.train.records import Games
+from engine.records.games import Games
 
 OPENING = 40
 """Moves; games that share so many go to one split."""

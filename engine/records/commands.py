@@ -12,14 +12,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Column, Table
 
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
-from engine.train.archive import disk_bytes
-from engine.train.filters import RESULTS, Filters
-from engine.train.gather import Gathered
-from engine.train.overview import added, cell, overview
-from engine.train.records import MAX_MOVES, read_games
-from engine.train.sameness import OPENING, SPLITS
-from engine.train.sgf_values import date_of, rank_of
-from engine.train.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
+from engine.records.archive import disk_bytes
+from engine.records.filters import RESULTS, Filters
+from engine.records.games import MAX_MOVES, read_games
+from engine.records.gather import Gathered
+from engine.records.overview import added, cell, overview
+from engine.records.sameness import OPENING, SPLITS
+from engine.records.sgf_values import date_of, rank_of
+from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
 
 NAMED_PROBLEMS = 20
 """Problems named on standard error; the others are counted"""
@@ -31,7 +31,7 @@ PATHS = click.Path(exists=True, path_type=Path)
 
 
 class Rank(click.ParamType):
-    """``6d``, ``1p``, ``3k`` as a number of :func:`engine.train.sgf_values.rank_of`."""
+    """``6d``, ``1p``, ``3k`` as a number of :func:`engine.records.sgf_values.rank_of`."""
 
     name = "RANK"
 
@@ -157,7 +157,7 @@ def build_command(
 
 
 def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
-    """:func:`engine.train.shards.build` with progress and problems on standard error."""
+    """:func:`engine.records.shards.build` with progress and problems on standard error."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"),
         TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn(),

@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.sgf import read_sgf_games
-from engine.train.archive import Document, documents
-from engine.train.filters import Filters
-from engine.train.records import Games, join, read_games, select
-from engine.train.replay import Replayer
-from engine.train.sameness import fingerprints
-from engine.train.sgf_records import row_of, to_games
+from engine.records.archive import Document, documents
+from engine.records.filters import Filters
+from engine.records.games import Games, join, read_games, select
+from engine.records.replay import Replayer
+from engine.records.sameness import fingerprints
+from engine.records.sgf_records import row_of, to_games
 
 BATCH_FILES = 256
 BATCH_BYTES = 1 << 20

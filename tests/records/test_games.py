@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from engine.go.geometry import BLACK, WHITE, index_of
 from engine.go.sgf import read_sgf
-from engine.train.records import MAX_MOVES, Games, join, read_games, select, write_games
-from engine.train.replay import Replayer
+from engine.records.games import MAX_MOVES, Games, join, read_games, select, write_games
+from engine.records.replay import Replayer
 
 
 @st.composite

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.train.records import ENDINGS, Games
-from engine.train.sgf_values import rank_text
+from engine.records.games import ENDINGS, Games
+from engine.records.sgf_values import rank_text
 
 SHOWN = 6
 """Most frequent values that a cell of a table shows"""

@@ -23,10 +23,19 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from engine import __version__
-from engine.train.filters import Filters
-from engine.train.gather import Gathered, gather
-from engine.train.records import VERSION, Games, join, read_games, select, write_games
-from engine.train.sameness import BEGINNING, OPENING, OPENING_KEY, SPLITS, WHOLE, fingerprints, first_of_each, split_of
+from engine.records.filters import Filters
+from engine.records.games import VERSION, Games, join, read_games, select, write_games
+from engine.records.gather import Gathered, gather
+from engine.records.sameness import (
+    BEGINNING,
+    OPENING,
+    OPENING_KEY,
+    SPLITS,
+    WHOLE,
+    fingerprints,
+    first_of_each,
+    split_of,
+)
 
 MANIFEST = "manifest.json"
 FORMAT = "keima games"

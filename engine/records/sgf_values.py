@@ -9,7 +9,7 @@ import re
 from datetime import date
 from typing import NamedTuple
 
-from engine.train.records import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID
+from engine.records.games import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID
 
 PROFESSIONAL = 20
 """Added to the dan of professionals, so that they rank above all amateurs."""
@@ -24,7 +24,7 @@ class Result(NamedTuple):
     winner: int
     """1 Black, -1 White, 0 nobody or unknown"""
     ending: int
-    """one of the endings of :mod:`engine.train.records`"""
+    """one of the endings of :mod:`engine.records.games`"""
     margin: float
     """points won by; NaN = not counted or unknown; 0 in a drawn game"""
 

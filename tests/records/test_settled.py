@@ -5,8 +5,8 @@ import pytest
 
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, WHITE, index_of
-from engine.train.records import Games, read_games
-from engine.train.settled import settle_games, settled_games
+from engine.records.games import Games, read_games
+from engine.records.settled import settle_games, settled_games
 
 FINISHED = """
     . X . X X O . O .

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from engine.go.sgf import read_sgf
-from engine.train.filters import Filters
-from engine.train.records import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID, join
-from engine.train.replay import Replayer
-from engine.train.sgf_records import row_of, to_games
-from engine.train.sgf_values import date_of, rank_of, rank_text, result_of, seconds_of
+from engine.records.filters import Filters
+from engine.records.games import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID, join
+from engine.records.replay import Replayer
+from engine.records.sgf_records import row_of, to_games
+from engine.records.sgf_values import date_of, rank_of, rank_text, result_of, seconds_of
 
 NAN = math.nan
 
