@@ -7,15 +7,13 @@ inside a kernel on one core. Start at :func:`command`.
 import click
 import numpy as np
 
-from bench.figures import Work, print_figure, sample
-from bench.rollouts import POSITIONS, MiddleGame, middle_games
+from bench.figures import Work, measured, print_figure, sample
+from bench.positions import POSITIONS, MiddleGame, middle_games, shipped_patterns
 from engine.features.encoder import ENCODERS, Encoder, encode, new_scratch
 from engine.features.symmetry import SYMMETRIES
 from engine.go.board import SIZE
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.jit import kernel
-from engine.rollout.model import load_both
-from weights import find_patterns
 
 
 @kernel
@@ -38,14 +36,10 @@ def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
 @click.option(
     "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
 )
-@click.option("--seconds", default=2.0, type=click.FloatRange(0.001, 3600), help="time for each measurement")
-@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
+@measured(2.0)
 def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
     """Time to encode a middle-game position on one core, by encoder and board: one JSON line a figure."""
-    try:
-        patterns = load_both(find_patterns("rollout"), find_patterns("tree"))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
+    patterns = shipped_patterns()
     for size in sizes:
         games = middle_games(size, patterns.tables)
         for encoder in ENCODERS.values():

@@ -83,6 +83,20 @@ def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
     return Sample(sum(rate.items_per_s for rate in rates), sum(rate.steps_per_s for rate in rates))
 
 
+def measured(seconds: float) -> Callable[[Callable], Callable]:
+    """Decorator: the options that say how long a command measures, ``--seconds`` by default so many."""
+
+    def decorate(command: Callable) -> Callable:
+        command = click.option(
+            "--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts"
+        )(command)
+        return click.option(
+            "--seconds", default=seconds, type=click.FloatRange(0.001, 3600), help="time for each measurement"
+        )(command)
+
+    return decorate
+
+
 def print_figure(name: str, values: Iterable[float], unit: str) -> None:
     """Print the median of repetitions."""
     click.echo(json.dumps({"name": name, "value": rounded(statistics.median(values)), "unit": unit}))

@@ -3,40 +3,25 @@
 Every loop runs inside a kernel, so Python is not measured; each thread has memory of its own. Start at :func:`command`.
 """
 
-from typing import NamedTuple
-
 import click
 import numpy as np
 
-from bench.figures import Work, print_figure, sample
+from bench.figures import Work, measured, print_figure, sample
+from bench.positions import POSITIONS, SEED, MiddleGame, middle_games, shipped_patterns
 from engine.go.board import SIZE, copy_board, new_board
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS
-from engine.go.position import TO_MOVE, Position, legal_moves, new_position, play_move
+from engine.go.position import TO_MOVE, legal_moves
 from engine.jit import kernel
-from engine.rollout.model import Patterns, load_both
+from engine.rollout.model import Patterns
 from engine.rollout.patterns import all_states
-from engine.rollout.policy import (
-    Tables,
-    begin,
-    draw,
-    follow,
-    list_answers,
-    new_weights,
-    no_answers,
-    play_out_by_policy,
-)
+from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
 from engine.rollout.replies import new_replies
 from engine.rollout.run import area_lead_black, play_out
-from engine.rollout.softmax import Candidates, consider, new_candidates, weigh
-from weights import find_patterns
+from engine.rollout.softmax import consider, weigh
 
 THREADS = 2
 """Rollouts by policy are measured with one thread and with so many."""
-POSITIONS = 16
-MIDDLE = 110 / 361
-"""Share of the points that have been played on in a middle-game position"""
-SEED = 1
 
 
 @kernel
@@ -92,38 +77,6 @@ def _tree_policy(position, moves, numbers, theta, count):
             weigh(moves, here, theta)
         considered += here
     return considered
-
-
-@kernel
-def _play_on(position, weights, tables, last, state, count):
-    """Play moves of the rollout policy; ``last`` is told as :class:`engine.rollout.softmax.Candidates` has it."""
-    board = position.board
-    begin(weights, board, tables)
-    for _ in range(count):
-        color = position.meta[TO_MOVE]
-        answers = no_answers(weights)
-        if last[0] != PASS:
-            answers = list_answers(weights, board, tables, last[0], color, last[2])
-        last[1] = last[0]
-        last[0] = draw(weights, board, color, answers, state)
-        last[2] = play_move(position, last[0], color)
-        if last[0] != PASS:
-            follow(weights, board, tables, last[0], color, last[2])
-
-
-class MiddleGame(NamedTuple):
-    """A position, and memory for its moves that knows what was played last."""
-
-    position: Position
-    moves: Candidates
-
-
-def middle_games(size: int, tables: Tables) -> list[MiddleGame]:
-    """Positions that the rollout policy comes to."""
-    games = [MiddleGame(new_position(size), new_candidates(size)) for _ in range(POSITIONS)]
-    for stream, (position, moves) in enumerate(games):
-        _play_on(position, new_weights(size), tables, moves.last, seed_state(SEED, stream), round(MIDDLE * size * size))
-    return games
 
 
 def uniform_work(size: int, stream: int) -> Work:
@@ -185,14 +138,10 @@ def measure(size: int, patterns: Patterns, seconds: float, repeats: int) -> None
 @click.option(
     "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
 )
-@click.option("--seconds", default=5.0, type=click.FloatRange(0.001, 3600), help="time for each measurement")
-@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
+@measured(5.0)
 def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
     """Speeds of rollouts, from the empty board and without mercy, and of the board: one JSON line a figure."""
-    try:
-        patterns = load_both(find_patterns("rollout"), find_patterns("tree"))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
+    patterns = shipped_patterns()
     for size in sizes:
         measure(size, patterns, seconds, repeats)
 

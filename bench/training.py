@@ -12,19 +12,17 @@ from pathlib import Path
 import click
 import numpy as np
 
-from bench.figures import Work, print_figure, rounded, sample
-from bench.rollouts import middle_games
+from bench.figures import Work, measured, print_figure, rounded, sample
+from bench.positions import middle_games, shipped_patterns
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
 from engine.go.position import N_MOVES
 from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
 from engine.nets.load import choose_device
 from engine.records.games import Games
-from engine.rollout.model import load_both
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Mixture
 from engine.train.trainer import Goal, Trainer
-from weights import find_patterns
 
 NETWORKS = {
     "keima-6x64": ("keima-resnet", {}),
@@ -41,11 +39,8 @@ SIZE = 19
 
 def made_games() -> Games:
     """Games to the middle game, played by the rollout policy."""
-    positions = [
-        position for position, _ in middle_games(SIZE, load_both(*map(find_patterns, ("rollout", "tree"))).tables)
-    ]
     moves = []
-    for position in positions:
+    for position, _ in middle_games(SIZE, shipped_patterns().tables):
         played = position.moves[: int(position.meta[N_MOVES])].astype(np.int64)
         row, column = np.divmod(played, SIZE + 1)
         moves.append(np.where(played == 0, SIZE * SIZE, (row - 1) * SIZE + column - 1).astype(np.uint16))
@@ -96,8 +91,7 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
 @click.option("--batch", "batches", multiple=True, default=(64,), type=click.IntRange(1, 65536), help="repeatable")
 @click.option("--device", default="auto", help="auto, cpu or cuda")
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's choice")
-@click.option("--seconds", default=20.0, type=click.FloatRange(0.001, 3600), help="time for each measurement")
-@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
+@measured(20.0)
 def command(names, batches, device: str, threads: int, seconds: float, repeats: int) -> None:
     """Speeds of data preparation and of training: one JSON line a figure."""
     try:
