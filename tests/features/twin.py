@@ -17,6 +17,8 @@ from tests.go.twin import Cell, Stones, Twin, after, chain_and_liberties
 
 MOST_READ = 6
 """Largest board whose ladders the slow reader reads"""
+ROOM = 1000
+"""Most moves of a game, also on the smallest boards"""
 
 
 class Game:
@@ -26,7 +28,7 @@ class Game:
         self, size: int, stones: Stones | None = None, to_move: int = BLACK, ko: int = KO_SIMPLE, suicide: bool = False
     ) -> None:
         self.size, self.ko, self.suicide = size, ko, suicide
-        self.position, self.twin = new_position(size), Twin(size)
+        self.position, self.twin = new_position(size, ROOM), Twin(size)
         self.position.rules[KO], self.position.rules[SUICIDE] = ko, suicide
         for (row, column), color in (stones or {}).items():
             play(self.position.board, point_at(row, column, size), color)
