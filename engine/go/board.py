@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, ZOBRIST, cell_count, on_board_points
-from engine.jit import kernel
+from engine.jit import inlined_kernel, kernel
 
 SIZE, STRIDE, KO_POINT, KO_COLOR, N_EMPTY, CAPTURED_BLACK, CAPTURED_WHITE = range(7)
 META_FIELDS = 8
@@ -231,7 +231,7 @@ def play(board, point, color):
     return captured
 
 
-@kernel
+@inlined_kernel
 def is_suicide(board, point, color):
     """Stones that playing here would take off the player's own board: 0 if the move is no suicide."""
     stride = board.meta[STRIDE]
@@ -254,7 +254,7 @@ def is_suicide(board, point, color):
     return lost
 
 
-@kernel
+@inlined_kernel
 def is_legal(board, point, color, multi_stone_suicide):
     """Whether a move on the board obeys occupation, simple ko and suicide rules.
 
@@ -268,7 +268,7 @@ def is_legal(board, point, color, multi_stone_suicide):
     return lost == 0 or (multi_stone_suicide and lost > 1)
 
 
-@kernel
+@inlined_kernel
 def is_eye(board, point, color):
     """Whether an empty point is a single-point eye of the colour: all neighbours own, diagonals not false.
 

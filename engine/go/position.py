@@ -177,7 +177,7 @@ def play_move(position, point, color):
     return captured
 
 
-@kernel
+@inlined_kernel
 def repeats(position, point, color):
     """Whether the move would recreate an earlier position, in the sense of the ko rule in force.
 
