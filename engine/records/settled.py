@@ -6,6 +6,7 @@ certainties are tried, because a chain in doubt is dead in one game and in seki 
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -164,7 +165,8 @@ def settled_games(games: Games, folder: Path, threads: int = 1, on_progress=None
             return Settled(**{name: saved[name] for name in Settled._fields})
     found = settle_games(games, threads, on_progress)
     folder.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.npz")
+    # Processes that train together may all come here at once.
+    part = path.with_suffix(f".{os.getpid()}.part.npz")
     np.savez_compressed(part, **found._asdict())
     part.replace(path)
     return found

@@ -183,8 +183,8 @@ class Trainer:
         self.curves.validated(self.step, self.figures)
         reached = self.goal.sign * self.figures[self.goal.figure]
         self.best, self.worse = max(self.best, reached), 0 if reached > self.best else self.worse + 1
-        text = ", ".join(f"{name} {value:.4f}" for name, value in self.figures.items())
-        console.print(f"step {self.step}: {text}")
+        told = {name: value for name, value in self.figures.items() if "/" not in name and name != "positions"}
+        console.print(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in told.items()))
 
     def save(self) -> None:
         """Write state and network, each atomically."""
