@@ -110,8 +110,10 @@ class TrainOptions:
     )
     decay_share: float = option(0.3, "linear: share of the run at its end that the fall takes", low=0.0, high=1.0)
     halve_every: int = option(100000, "halving: steps between halvings of the rate", low=1, high=10**9)
-    weight_decay: float = option(0.02, "weight decay (SGD: L2 penalty, about 1e-4)", low=0.0, high=10.0)
-    clip: float = option(1.0, "gradients are scaled down to this norm", low=0.0, high=1e6)
+    weight_decay: float = option(
+        -1.0, "weight decay; with SGD an L2 penalty; -1 = 0.02 for AdamW, 1e-4 for SGD", low=-1.0, high=10.0
+    )
+    clip: float = option(1.0, "gradients are scaled down to this norm; 0 = never", low=0.0, high=1e6)
     ema: float = option(0.999, "decay a step of the averaged weights that are shipped", low=0.0, high=1.0)
     positions_per_game: int = option(
         0, "positions taken from a game, always the same ones, against learning results by heart; 0 = all", low=0

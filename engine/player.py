@@ -62,6 +62,8 @@ LONGEST_GAME = 2.0
 """Moves, as a share of the board's points, after which the side that is behind no longer keeps a game open."""
 WORSE = 0.1
 """How far below the value of ending the game playing on must be to be given up; the search is no surer than that."""
+FEW_ROLLOUTS = 8
+"""Where rollouts alone judge, so many drawn ones are imagined beside those played before a game is given up."""
 COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
 STATUSES = ("alive", "dead", "seki")
@@ -288,14 +290,20 @@ class Player:
     def _ending_is_better(self, position: Position, settlement: Settlement, report: Report) -> bool:
         """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
         color = int(position.meta[TO_MOVE])
-        if not report.moves or report.moves[0].value_stm < settlement.value_of_ending(color) - WORSE:
+        if not report.moves or self._trusted(report.moves[0].value_stm) < settlement.value_of_ending(color) - WORSE:
             return True
         if settlement.lead(color) <= 0:
             too_long = self.game.n_moves > LONGEST_GAME * self.game.size**2
-            return too_long or report.moves[0].value_stm < HOPELESS
+            return too_long or self._trusted(report.moves[0].value_stm) < HOPELESS
         after = with_capacity(position, self.game.n_moves + 1)
         play_move(after, report.moves[0].point, color)
         return settle(after).lead(color) < settle(position).lead(color) - COSTLY
+
+    def _trusted(self, value: float) -> float:
+        """A value of the latest search, nearer to a draw where it rests on few rollouts: one alone is 1 or -1."""
+        if self.server is not None and self.server.spec.has_value:
+            return value
+        return value * self.report.visits / (self.report.visits + FEW_ROLLOUTS)
 
     def _knows_passing(self, position: Position) -> bool:
         """Whether the search judges a pass as a referee would.
@@ -352,7 +360,7 @@ class Player:
         """Count the hopeless moves in a row, and say whether it is time to resign."""
         if self.report is None or point == PASS:
             return False
-        hopeless = self.report.value_stm < self.options.resign_below
+        hopeless = self._trusted(self.report.value_stm) < self.options.resign_below
         self._hopeless[color] = self._hopeless[color] + 1 if hopeless else 0
         return self._hopeless[color] >= self.options.resign_count and self.game.n_moves >= self._resign_after(color)
 

@@ -280,7 +280,7 @@ def scatter(player, count, color):
 )
 def test_a_lost_game_is_given_up_but_not_in_the_opening(make, handicap, as_moves, n_moves, gives_up):
     """White waits the longer the more stones it has given; some clients send these as moves."""
-    player = make(PlayOptions(visits=4, seconds=0.0, resign_count=1), size=13, komi=-400.0)
+    player = make(PlayOptions(visits=200, seconds=0.0, resign_count=1), size=13, komi=-400.0)
     if handicap:
         player.game.fixed_handicap(handicap)
     for point in on_board_points(13).tolist()[:as_moves]:
@@ -291,7 +291,7 @@ def test_a_lost_game_is_given_up_but_not_in_the_opening(make, handicap, as_moves
 
 
 def test_resigning_takes_as_many_moves_in_a_row_as_asked_for(make):
-    player = make(PlayOptions(visits=4, seconds=0.0, resign_count=4), komi=-100.0)
+    player = make(PlayOptions(visits=200, seconds=0.0, resign_count=4), komi=-100.0)
     scatter(player, 20, BLACK)
     for _ in range(3):
         assert player.genmove(WHITE) != RESIGN
@@ -358,6 +358,14 @@ def test_without_values_rollouts_judge(make, monkeypatch, tmp_path):
     player.genmove(BLACK)
     assert player.report.evaluations > 0
     assert player.report.value_stm > 0.5
+
+
+def test_one_lost_rollout_is_no_reason_to_resign(make, monkeypatch, tmp_path):
+    """Without search and without values a move rests on a single rollout, which is won or lost."""
+    monkeypatch.setattr(engine.player, "load_network", lambda *_: Lacking(has_value=False))
+    player = make(PlayOptions(policy_only=True, resign_count=1), network=tmp_path)
+    for n in range(60):
+        assert player.genmove(BLACK if n % 2 == 0 else WHITE) != RESIGN
 
 
 def test_a_network_without_a_policy_is_refused_where_patterns_may_not_stand_in(make, monkeypatch, tmp_path):

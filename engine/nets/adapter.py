@@ -14,6 +14,11 @@ PASS_GAP = 10.0
 chosen where nothing else is legal or a search finds everything else worse."""
 
 
+def likes_bfloat16(device: torch.device) -> bool:
+    """Whether a device is faster in bfloat16: CUDA, and processors with instructions for it."""
+    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
+
+
 class TorchNetwork:
     """A trained model of any architecture behind the Network interface, frozen for one device.
 
@@ -32,9 +37,7 @@ class TorchNetwork:
         self.spec = spec
         self.device = device
         self.shape = model.shape
-        if reduced is None:
-            reduced = device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
-        self.dtype = torch.bfloat16 if reduced else torch.float32
+        self.dtype = torch.bfloat16 if (likes_bfloat16(device) if reduced is None else reduced) else torch.float32
         self._model = _PresentHeads(model).to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]

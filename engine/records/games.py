@@ -210,8 +210,22 @@ def _arrays(path: Path, kind: str, needed: set[str]) -> dict[str, np.ndarray]:
 
 
 def shard_files(paths: Iterable[Path], held_out: Path | None) -> list[Path]:
-    """The shard files named or found in folders, each folder's sorted, without the held-out one."""
-    found = [file for path in paths for file in (sorted(path.glob("*.npz.xz")) if path.is_dir() else [path])]
+    """The shard files named or found in folders, each folder's sorted, without the held-out one.
+
+    Of a folder that ``keima data build`` made only the training shards count.
+
+    Raises:
+        ValueError: a folder holds no shard.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted((path / "train" if (path / "manifest.json").exists() else path).glob("*.npz.xz"))
+        if not inside:
+            raise ValueError(f"{path}: no shard (.npz.xz) lies in this folder")
+        found += inside
     return [file for file in found if held_out is None or file.resolve() != held_out.resolve()]
 
 
@@ -346,8 +360,50 @@ def write_games(path: Path, games: Games) -> None:
 
 
 def read_labels(path: Path) -> Labels:
-    """Read one shard of labels."""
+    """Read one shard of labels.
+
+    Raises:
+        ValueError: not a shard of labels, or one whose numbers contradict each other.
+    """
     data = _arrays(path, "labels", LABEL_ARRAYS)
+    try:
+        labels = _labels(data)
+        _check(labels.games)
+        _check_labels(labels)
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{path}: a damaged shard of labels ({error})") from error
+    return labels
+
+
+def _check_labels(labels: Labels) -> None:
+    """Refuse opinions that do not belong to their games' positions.
+
+    Raises:
+        ValueError: what is wrong.
+    """
+    rows, passing = len(labels.game), labels.games.size[labels.game] ** 2
+    for name in ("ply", "policy_index", "policy", "value_black", "lead_black"):
+        if len(getattr(labels, name)) != rows:
+            raise ValueError(f"{name} has not {rows} rows")
+    if len(labels.ownership_black) != labels.own_offsets[-1]:
+        raise ValueError("ownership has not as many points as the boards")
+    named = (labels.policy_index <= passing[:, None]) | (labels.policy_index == NO_MOVE) | (labels.policy == 0)
+    for is_right, what in (
+        (labels.game >= 0, "game"),
+        ((labels.ply >= 0) & (labels.ply <= np.diff(labels.games.offsets)[labels.game]), "ply"),
+        (named, "move"),
+        (np.isfinite(labels.value_black) & np.isfinite(labels.lead_black), "value"),
+    ):
+        if not is_right.all():
+            raise ValueError(f"an impossible {what}")
+
+
+NO_MOVE = 65535
+"""``policy_index`` where there are fewer than twelve moves"""
+
+
+def _labels(data: dict[str, np.ndarray]) -> Labels:
+    """Labels of a shard's arrays."""
     games = Games(
         size=data["size"].astype(np.int64),
         komi=data["komi"].astype(np.float32),

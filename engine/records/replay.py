@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.board import SIZE, play
-from engine.go.geometry import BLACK, EMPTY, WHITE, point_of, to_sgf
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, point_of, to_sgf
 from engine.go.position import HANDICAP, TO_MOVE, begin, copy_position, is_legal_move, new_position, play_move
 from engine.go.rules import (
     KO,
@@ -23,8 +23,8 @@ from engine.go.rules import (
 from engine.jit import kernel
 from engine.records.games import MAX_MOVES, Games
 
-USUAL_KOMI = 7.5
-"""Komi of a game whose record does not say."""
+USUAL_KOMI, HANDICAP_KOMI = 7.5, 0.5
+"""Komi of an even game, and of one with handicap stones, whose record does not say."""
 
 
 @kernel
@@ -76,6 +76,8 @@ def replay(position, fresh, record, game, ply, rules):
         fresh: the position of an empty board, only read.
         record: :class:`Recorded`.
         rules: int64[RULE_FIELDS].
+    Returns:
+        int: -1, or the first move that is on a stone; the position is then the one before it.
     """
     copy_position(position, fresh)
     for i in range(RULE_FIELDS):
@@ -85,7 +87,17 @@ def replay(position, fresh, record, game, ply, rules):
         set_up(position, stones, record.first[game])
     start, size = record.offsets[game], position.board.meta[SIZE]
     for i in range(start, start + ply):
-        play_move(position, point_of(np.int64(record.moves[i]), size), position.meta[TO_MOVE])
+        point = point_of(np.int64(record.moves[i]), size)
+        if point != PASS and position.board.color[point] != EMPTY:
+            return i - start
+        play_move(position, point, position.meta[TO_MOVE])
+    return -1
+
+
+def komi_of(games: Games, rows: np.ndarray) -> np.ndarray:
+    """float32[B]: komi of games, the usual one where it is unknown."""
+    usual = np.where(games.handicap[rows] >= 2, np.float32(HANDICAP_KOMI), np.float32(USUAL_KOMI))
+    return np.where(np.isnan(games.komi[rows]), usual, games.komi[rows])
 
 
 def game_rules(games: Games, rows: np.ndarray, territory: np.ndarray) -> np.ndarray:
@@ -96,7 +108,7 @@ def game_rules(games: Games, rows: np.ndarray, territory: np.ndarray) -> np.ndar
         territory: bool[B]: counted by territory, else by area.
     """
     rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
-    rules[:, KOMI_X2] = np.rint(2 * np.nan_to_num(games.komi[rows], nan=USUAL_KOMI))
+    rules[:, KOMI_X2] = np.rint(2 * komi_of(games, rows))
     rules[:, SCORING] = np.where(territory, SCORING_TERRITORY, SCORING_AREA)
     rules[:, TAX] = np.where(territory, TAX_SEKI, TAX_NONE)
     rules[:, KO] = KO_SIMPLE

@@ -5,8 +5,10 @@ margin to the point, so what is learnt from is right, and the other games simply
 certainties are tried, because a chain in doubt is dead in one game and in seki in the next.
 """
 
+import contextlib
 import hashlib
 import os
+import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,8 +32,12 @@ CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
 MARGIN_ERROR = 0.01
 CHUNK = 256
 """Games a thread settles at a time."""
-VERSION = 1
+VERSION = 2
 """Part of the name of saved results: raise it when they would come out differently."""
+KEY_ARRAYS = (
+    "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory"
+)  # fmt: skip
+"""What of the games the result depends on."""
 
 
 class Settled(NamedTuple):
@@ -90,7 +96,11 @@ def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, s
     board, size = position.board, position.board.meta[SIZE]
     for b in range(len(rows)):
         known[b] = 0
-        replay(position, fresh, record, rows[b], record.offsets[rows[b] + 1] - record.offsets[rows[b]], rules[b])
+        if (
+            replay(position, fresh, record, rows[b], record.offsets[rows[b] + 1] - record.offsets[rows[b]], rules[b])
+            >= 0
+        ):
+            continue
         average_ownership(board, cleared.board, BLACK, ROLLOUTS // 2, state, ownership)
         average_ownership(board, cleared.board, WHITE, ROLLOUTS // 2, state, other_first)
         for i in range(size * size):
@@ -107,12 +117,12 @@ def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, s
 
 
 def settle_games(games: Games, threads: int = 1, on_progress: Callable[[int], None] | None = None) -> Settled:
-    """Settle the scored games of a shard: some milliseconds each, the same result however many threads.
+    """Settle the scored games of a shard: a millisecond each, the same result however many threads.
 
     Args:
         on_progress: called with the number of games done since the last call.
     """
-    rows = np.flatnonzero(~np.isnan(games.margin) & (games.result != 0))
+    rows = np.flatnonzero(~np.isnan(games.margin) & ((games.result != 0) | (games.margin == 0)))
     largest = int(games.size.max(initial=0)) ** 2
     owned = np.zeros((len(rows) + 1, largest), np.int8)
     known = np.zeros(len(rows), np.uint8)
@@ -157,11 +167,11 @@ def _settle_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray,
 def settled_games(games: Games, folder: Path, threads: int = 1, on_progress=None) -> Settled:
     """:func:`settle_games`, remembered in a folder: a second run on the same games reads it back."""
     digest = hashlib.sha256(repr((VERSION, ROLLOUTS, CERTAINTIES)).encode())
-    for array in (games.offsets, games.moves, games.result, games.margin, games.komi, games.territory):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    for name in KEY_ARRAYS:
+        digest.update(np.ascontiguousarray(getattr(games, name)).tobytes())
     path = folder / f"settled-{digest.hexdigest()[:16]}.npz"
     if path.exists():
-        with np.load(path) as saved:
+        with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(path) as saved:
             return Settled(**{name: saved[name] for name in Settled._fields})
     found = settle_games(games, threads, on_progress)
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from engine.go.position import TO_MOVE, new_position
 from engine.go.rules import KOMI_X2, RULE_FIELDS
 from engine.jit import kernel
 from engine.records.games import Games, Labels
-from engine.records.replay import game_rules, recorded, replay
+from engine.records.replay import game_rules, komi_of, recorded, replay
 from engine.records.settled import Settled
 
 REPLAY_MOVES = 1024
@@ -45,11 +45,16 @@ class Batch(NamedTuple):
 
 @kernel
 def _encode_rows(encoder_id, fresh, position, scratch, record, rows, plies, rules, turns, planes, globals_, colors):
-    """Replay each row's game to its ply under its rules and encode the position; ``colors`` says who is to move."""
+    """Replay each row's game to its ply under its rules and encode the position; ``colors`` says who is to move.
+
+    Returns -1, or the first row whose game cannot be replayed.
+    """
     for b in range(len(rows)):
-        replay(position, fresh, record, rows[b], plies[b], rules[b])
+        if replay(position, fresh, record, rows[b], plies[b], rules[b]) >= 0:
+            return b
         encode(encoder_id, position, turns[b], scratch, planes[b], globals_[b])
         colors[b] = position.meta[TO_MOVE]
+    return -1
 
 
 @kernel
@@ -96,6 +101,8 @@ class BatchBuilder:
             rules: int64[B, RULE_FIELDS].
         Returns:
             planes float32[B, C, N, N], globals float32[B, G], colors uint8[B] to move.
+        Raises:
+            ValueError: a recorded move is on a stone.
         """
         size, longest = int(games.size[rows[0]]), int(plies.max(initial=0))
         if size not in self._boards or len(self._boards[size][1].moves) <= longest:
@@ -105,10 +112,12 @@ class BatchBuilder:
         planes = np.empty((len(rows), self.encoder.planes, size, size), np.float32)
         globals_ = np.empty((len(rows), self.encoder.globals), np.float32)
         colors = np.empty(len(rows), np.uint8)
-        _encode_rows(
+        wrong = _encode_rows(
             self.encoder.id, fresh, position, scratch, recorded(games), rows, plies, rules, turns, planes, globals_,
             colors,
         )  # fmt: skip
+        if wrong >= 0:
+            raise ValueError(f"game {rows[wrong]} of its shard has a move on a stone before move {plies[wrong]}")
         return planes, globals_, colors
 
     def from_games(
@@ -120,7 +129,7 @@ class BatchBuilder:
         Args:
             territory: bool[B]: shown as counted by territory.
             settled: last boards of these games where they could be scored; None = nothing is known of areas.
-            result_weight: ``value_weight`` of a game with a winner.
+            result_weight: ``value_weight`` of a game whose result is known.
         """
         size, count = int(games.size[rows[0]]), len(rows)
         rules = game_rules(games, rows, territory)
@@ -130,22 +139,27 @@ class BatchBuilder:
         played = games.moves[games.offsets[rows] + plies]
         for i, (move, symmetry) in enumerate(zip(played.tolist(), turns.tolist(), strict=True)):
             policy[i, turn(move, size, symmetry)] = 1.0
-        value = sign * games.result[rows]
-        value_weight = np.where(value != 0, np.float32(result_weight), np.float32(0))
+        result = games.result[rows].astype(np.float32)
+        decided = (result != 0) | (games.margin[rows] == 0)
         score, area_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)
         ownership = np.zeros((count, size, size), np.float32)
         if settled is not None:
-            known = settled.row[rows] >= 0
+            known, owned = settled.row[rows] >= 0, settled.ownership_black[settled.row[rows]]
+            # By area the same board may give another lead, and now and then another winner.
+            by_area = owned.sum(axis=1, dtype=np.float32) - komi_of(games, rows)
+            lead = np.where(games.territory[rows] & ~territory, by_area, settled.lead_black[rows])
+            result = np.where(known, np.sign(lead), result)
             area_weight[known] = 1.0
-            score[known] = (sign * settled.lead_black[rows])[known]
-            _turn_ownership(settled.ownership_black[settled.row[rows]], sign, turns, size, ownership)
+            score[known] = (sign * lead)[known]
+            _turn_ownership(owned, sign, turns, size, ownership)
+        value, value_weight = sign * result, np.where(decided, np.float32(result_weight), np.float32(0))
         return Batch(planes, globals_, policy, value, value_weight, score, ownership, area_weight)
 
     def from_labels(self, labels: Labels, rows: np.ndarray, turns: np.ndarray) -> Batch:
         """The positions of labels rows, all of one size, with the teacher's opinion as the target."""
         games, size, count = labels.games, int(labels.games.size[labels.game[rows[0]]]), len(rows)
         rules = np.zeros((count, RULE_FIELDS), np.int64)
-        rules[:, KOMI_X2] = np.rint(2 * games.komi[labels.game[rows]])
+        rules[:, KOMI_X2] = np.rint(2 * komi_of(games, labels.game[rows]))
         planes, globals_, colors = self.encode(games, labels.game[rows], labels.ply[rows], rules, turns)
         policy = np.zeros((count, size * size + 1), np.float32)
         value, score = np.zeros(count, np.float32), np.zeros(count, np.float32)

@@ -6,6 +6,7 @@ the figure that early stopping watches (``KINDS_OF_NETWORK``). The pattern polic
 """
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields
@@ -30,7 +31,7 @@ from engine.records.games import Games, read_games, read_labels, shard_files
 from engine.records.settled import Settled, settled_games
 from engine.train.dataset import Mixture
 from engine.train.grow import grown
-from engine.train.metrics import game_figures, in_training, label_figures
+from engine.train.metrics import game_figures, in_training, label_figures, sample_positions
 from engine.train.pattern_commands import KINDS, train_command
 from engine.train.ranks import join_ranks
 from engine.train.teacher import Teacher
@@ -123,7 +124,9 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
                   help="shard of labels to measure on; never trained on")  # fmt: skip
     @click.option("--teacher", hidden=not kind.uses_labels, help="network (name or file) that judges game positions")
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
-    @click.option("--start", help="network (name or file) to start from instead of random weights; may be smaller")
+    @click.option(
+        "--start", help="network (name or file) to start from instead of random weights; keima-resnet may be smaller"
+    )
     @click.option("--network", "architecture", type=click.Choice(kind.architectures), default=kind.architectures[0],
                   show_default=True, hidden=len(kind.architectures) == 1, help="architecture")  # fmt: skip
     @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
@@ -162,14 +165,15 @@ def _train(
         settled = _settle(game_shards, console) if spec.has_ownership else ()
         tutor = None
         if teacher:
-            tutor = Teacher(load_network(find_network(teacher), device))
+            tutor = Teacher(load_network(find_network(teacher), str(chosen)), _own_cores())
             stack.callback(tutor.close)
         data = Mixture(
             encoder, game_shards, [read_labels(path) for path in label_files], options, settled, tutor,
             (spec.min_size, spec.max_size), ranks.rank, ranks.count,
         )  # fmt: skip
         record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
-        record |= {"teacher": teacher} if teacher else {}
+        record |= {"validation": validation.name, "processes": ranks.count}
+        record |= {name: given for name, given in (("teacher", teacher), ("start", _origin(start))) if given}
         validate = _validation(spec, validation, label_validation, game_shards, chosen)
         Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks).run()
 
@@ -182,21 +186,37 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
     if start is None:
         return new_model(architecture, inputs | shape)
-    model = load_model(find(start))[0]
-    if type(model) is not ARCHITECTURES[architecture].module:
-        raise ValueError(f"{start}: another architecture than {architecture}")
+    model, spec, _ = load_model(find(start))
+    if type(model) is not ARCHITECTURES[architecture].module or spec.encoder != encoder.name:
+        raise ValueError(f"{start}: another architecture than {architecture} on {encoder.name}")
     wanted = type(model.shape)(**(asdict(model.shape) | shape))
     return model if wanted == model.shape else grown(model, wanted)
 
 
+def _origin(start: str | None) -> dict[str, object]:
+    """What the network's file shall say of the one it began as."""
+    if start is None:
+        return {}
+    path = find(start)
+    return {
+        "name": path.stem, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "training": load_model(path)[2]
+    }  # fmt: skip
+
+
+def _own_cores() -> int:
+    """Processors for this process, where several train on one machine."""
+    return max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
 def _settle(shards: Iterable[Games], console: Console) -> list[Settled]:
     """Who owned what at the end of the scored games; the first run computes it, later ones read it."""
-    threads = max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     with Progress(console=console) as progress:
         task = progress.add_task("settling scored games", total=sum((shard.margin >= 0).sum() for shard in shards))
         found = []
         for shard in shards:
-            found.append(settled_games(shard, cache_root() / "settled", threads, lambda n: progress.advance(task, n)))
+            found.append(
+                settled_games(shard, cache_root() / "settled", _own_cores(), lambda n: progress.advance(task, n))
+            )
         progress.update(task, completed=progress.tasks[0].total)
     games = sum(len(shard.size) for shard in shards)
     console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")
@@ -210,15 +230,20 @@ def _validation(spec: NetworkSpec, games: Path, labels: Path | None, seen: list[
         ValueError: a file cannot be read, or there is nothing to measure a value network on.
     """
     held_games, held_labels = read_games(games), read_labels(labels) if labels else None
-    if not spec.has_policy and not held_games.result.any():
-        raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
     encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
+    try:
+        rows, _ = sample_positions(held_games, VALIDATION_POSITIONS, sizes)
+    except ValueError as error:
+        raise ValueError(f"{games}: {error}") from error
+    if not spec.has_policy and not held_games.result[rows].any():
+        raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
+    seen = [shard for shard in seen if ((shard.size >= sizes[0]) & (shard.size <= sizes[1])).any()][:1]
 
     def validate(network: nn.Module) -> dict[str, float]:
         evaluate = in_training(network, device)
         figures = game_figures(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
-        if seen:
-            trained = game_figures(evaluate, encoder, seen[0], VALIDATION_POSITIONS // 2, sizes)
+        for shard in seen:
+            trained = game_figures(evaluate, encoder, shard, VALIDATION_POSITIONS // 2, sizes)
             figures |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
         if held_labels:
             figures |= label_figures(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)

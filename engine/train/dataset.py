@@ -2,7 +2,7 @@
 
 A batch holds positions of one board size and is a pure function of (seed, step, rank), so a resumed run sees the
 batches the interrupted one would have seen. Batches are prepared ahead by threads: replay, encoding and targets are
-kernels without the interpreter's lock (about 60 us a position on 19x19), so threads scale like processes and
+kernels without the interpreter's lock (about 25 us a position on 19x19), so threads scale like processes and
 nothing is copied between them.
 """
 
@@ -87,7 +87,8 @@ class Mixture:
         if few > 0:
             # Which ones is fixed by game, shard and seed (a low-discrepancy sequence), so no others are ever seen.
             which = (shares * few).astype(np.int64)
-            shares = np.modf((rows * few + which + 1 + shard * 7919 + self.options.seed) * 0.6180339887498949)[0]
+            begin = shard * 7919 + self.options.seed % 1_000_003
+            shares = np.modf((rows * few + which + 1 + begin) * 0.6180339887498949)[0]
         return (shares * (games.offsets[rows + 1] - games.offsets[rows])).astype(np.int64)
 
     @property
@@ -97,15 +98,24 @@ class Mixture:
             self._own.builder = BatchBuilder(self.encoder)
         return self._own.builder
 
-    def stream(self, first_step: int) -> Iterator[Batch]:
-        """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the iterator."""
+    def stream(self, first_step: int, finish: Callable[[Batch], Batch] | None = None) -> Iterator[Batch]:
+        """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the iterator.
+
+        Args:
+            finish: a last touch to each batch, in the thread that prepared it.
+        """
+
+        def prepare(step: int) -> Batch:
+            batch = self.batch_at(step)
+            return finish(batch) if finish else batch
+
         pool = ThreadPoolExecutor(self.options.workers, thread_name_prefix="batches")
         ready: deque[Future] = deque()
         step = first_step
         try:
             while True:
                 while len(ready) < AHEAD * self.options.workers:
-                    ready.append(pool.submit(self.batch_at, step))
+                    ready.append(pool.submit(prepare, step))
                     step += 1
                 yield ready.popleft().result()
         finally:
@@ -113,7 +123,7 @@ class Mixture:
 
 
 class _BySize:
-    """Rows of several shards, drawn so that every row is as probable as any other and a draw has one board size."""
+    """Games or labels of several shards, drawn so that each is as probable as any other; a draw has one board size."""
 
     def __init__(self, sizes: Sequence[np.ndarray], limits: tuple[int, int]):
         self._rows = [{int(size): np.flatnonzero(of == size) for size in np.unique(of)} for of in sizes]
@@ -132,8 +142,18 @@ class _BySize:
 
 
 def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A fixed sample of positions, spread over all games: (game, ply), both int64[count]."""
-    rng = np.random.default_rng(seed)
-    rows = rng.permutation(np.resize(rng.permutation(len(games.size)), count))
-    lengths = games.offsets[rows + 1] - games.offsets[rows]
-    return rows, (rng.random(count) * lengths).astype(np.int64)
+    """A fixed sample of positions, none twice, spread over all games as evenly as their lengths allow.
+
+    Returns:
+        game and ply, both int64[count], or as many as there are positions.
+    """
+    rng, n_games = np.random.default_rng(seed), len(games.size)
+    lengths = np.diff(games.offsets)
+    if count <= n_games and lengths.all():
+        rows = rng.permutation(n_games)[:count]
+        return rows, (rng.random(count) * lengths[rows]).astype(np.int64)
+    game = np.repeat(np.arange(n_games), lengths)
+    shuffled = np.lexsort((rng.random(len(game)), game))
+    turn_in_game = np.arange(len(game)) - games.offsets[game]
+    chosen = np.lexsort((rng.random(len(game)), turn_in_game))[:count]
+    return game[chosen], shuffled[chosen] - games.offsets[game[chosen]]

@@ -30,10 +30,11 @@ WIDTH = 100
 class EvaluateGroup(click.Group):
     """``evaluate rollout DATA``, ``evaluate tree DATA``, and anything else names a network."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]):
-        if args[0] not in self.commands:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = next((word for word in args if not word.startswith("-")), None)
+        if first is not None and first not in self.commands:
             args = ["network", *args]
-        return super().resolve_command(ctx, args)
+        return super().parse_args(ctx, args)
 
 
 @click.group(cls=EvaluateGroup, subcommand_metavar="rollout|tree|NETWORK DATA [OPTIONS]")

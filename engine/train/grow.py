@@ -6,18 +6,21 @@ channels start with random weights and are free to learn (after Chen et al., "Ne
 """
 
 import torch
+from torch import nn
 
 from engine.nets.resnet import ResNet, ResNetShape
 
 
-def grown(model: ResNet, shape: ResNetShape) -> ResNet:
+def grown(model: nn.Module, shape: ResNetShape) -> ResNet:
     """A network of another shape that gives the same outputs as ``model``.
 
     Args:
         shape: blocks and channels may be more than the model's; everything else is the same.
     Raises:
-        ValueError: the shape is smaller, or differs elsewhere.
+        ValueError: another architecture, or a shape that is smaller or differs elsewhere.
     """
+    if not isinstance(model, ResNet):
+        raise ValueError(f"a network of {model.shape} cannot grow; keima-resnet can")
     old = model.shape
     same = ResNetShape(**(vars(shape) | {"blocks": old.blocks, "channels": old.channels}))
     if same != old or shape.blocks < old.blocks or shape.channels < old.channels:

@@ -2,13 +2,11 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from engine.config import TrainOptions
 from engine.nets.resnet import SCORE_SCALE
-from engine.train.batches import Batch
 
 
 class Targets(NamedTuple):
@@ -20,11 +18,6 @@ class Targets(NamedTuple):
     score: Tensor
     ownership: Tensor
     area_weight: Tensor
-
-
-def to_targets(batch: Batch, device: torch.device) -> Targets:
-    """The targets of a batch on a device."""
-    return Targets(*(torch.from_numpy(getattr(batch, name)).to(device) for name in Targets._fields))
 
 
 def combined_loss(outputs: NamedTuple, targets: Targets, options: TrainOptions) -> tuple[Tensor, dict[str, Tensor]]:

@@ -19,12 +19,14 @@ from torch import nn
 from engine.features.encoder import Encoder
 from engine.features.symmetry import turn_table
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
+from engine.nets.adapter import likes_bfloat16
 from engine.nets.network import NetOutput
 from engine.records.games import Games, Labels, select
 from engine.records.replay import game_rules
 from engine.train.batches import Batch, BatchBuilder
 from engine.train.dataset import sample_games
 from engine.train.plots import new_figure, save_figure
+from engine.train.teacher import softmax
 
 CHUNK = 64
 STAGES = (("opening", 0, 60), ("middle", 60, 150), ("endgame", 150, 100000))
@@ -43,7 +45,7 @@ def in_training(model: nn.Module, device: torch.device) -> Evaluate:
     """A module in training as :data:`Evaluate`."""
 
     def evaluate(planes: np.ndarray, globals_: np.ndarray) -> NetOutput:
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=_reduced(device)):
+        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=likes_bfloat16(device)):
             shown = torch.from_numpy(planes).to(device, memory_format=torch.channels_last)
             heads = model(shown, torch.from_numpy(globals_).to(device))
         policy, value, score, ownership = (None if head is None else head.float().cpu().numpy() for head in heads)
@@ -52,10 +54,6 @@ def in_training(model: nn.Module, device: torch.device) -> Evaluate:
         )
 
     return evaluate
-
-
-def _reduced(device: torch.device) -> bool:
-    return device.type == "cuda" or torch.cpu._is_avx512_bf16_supported()
 
 
 class Judged(NamedTuple):
@@ -96,7 +94,7 @@ def judge(
     chances = values = None
     if output.policy is not None:
         table = _turn_table(size)[:symmetries, : output.policy.shape[1]]
-        chances = np.take_along_axis(_softmax(output.policy).reshape(count, symmetries, -1), table[None], axis=2)
+        chances = np.take_along_axis(softmax(output.policy).reshape(count, symmetries, -1), table[None], axis=2)
     if output.value is not None:
         values = output.value.reshape(count, symmetries).astype(np.float64)
     played = games.moves[games.offsets[rows] + plies].astype(np.int64)
@@ -113,12 +111,6 @@ def judge(
 
 
 _turn_table = functools.cache(lambda size: turn_table(size).astype(np.int64))
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    """float64[B, A]: probabilities."""
-    weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _compare_moves(chances: np.ndarray, played: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,8 @@
 """Several processes that train one network together, started by torchrun: who this one is, and what they agree on.
 
 Each process sees its own part of every batch, and DistributedDataParallel averages their gradients, so N processes
-with batch B take the steps of one with batch N * B. Without torchrun there is one process and nothing to agree on.
+with batch B take the steps of one with batch N * B; only batch normalisation (AlphaGo Zero's network) still sees each
+part by itself. Without torchrun there is one process and nothing to agree on.
 """
 
 import os
@@ -36,6 +37,14 @@ class Ranks:
         held = torch.tensor(float(flag), device=device)
         distributed.all_reduce(held, distributed.ReduceOp.MAX)
         return bool(held.item())
+
+    def of_first(self, number: int, device: torch.device) -> int:
+        """The first process's number; all must call."""
+        if self.count == 1:
+            return number
+        held = torch.tensor(number, device=device)
+        distributed.broadcast(held, 0)
+        return int(held.item())
 
     def leave(self) -> None:
         """End the collaboration."""

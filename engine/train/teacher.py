@@ -54,7 +54,7 @@ class Teacher:
         known = np.ones(len(rows), np.float32)
         opinions = {}
         if output.policy is not None:
-            opinions["policy"] = _softmax(output.policy)
+            opinions["policy"] = softmax(output.policy)
         if output.value is not None:
             opinions |= {"value": output.value, "value_weight": known}
         if output.score is not None and output.ownership is not None:
@@ -62,7 +62,7 @@ class Teacher:
         return batch._replace(**opinions)
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    """float32[B, A]: probabilities."""
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """float64[B, A]: probabilities."""
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)

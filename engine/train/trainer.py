@@ -11,23 +11,26 @@ import json
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
+from engine.nets.adapter import likes_bfloat16
 from engine.nets.checkpoint import save_network
 from engine.nets.network import NetworkSpec
 from engine.train.batches import Batch
 from engine.train.dataset import Mixture
-from engine.train.losses import combined_loss, to_targets
+from engine.train.losses import Targets, combined_loss
 from engine.train.metrics import Curves
 from engine.train.ranks import Ranks
 from engine.train.signals import StopOnSignal
@@ -60,11 +63,16 @@ def learning_rate(step: int, options: TrainOptions) -> float:
     return rate
 
 
+USUAL_DECAY = {"adamw": 0.02, "sgd": 1e-4}
+"""SGD's is a penalty added to the clipped gradient, so it must be small beside ``clip``."""
+
+
 def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
     """AdamW or SGD with momentum; vectors (biases, norms) are not decayed."""
     decayed = [value for value in model.parameters() if value.ndim > 1]
     plain = [value for value in model.parameters() if value.ndim <= 1]
-    groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    decay = options.weight_decay if options.weight_decay >= 0.0 else USUAL_DECAY[options.optimizer]
+    groups = [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}]
     if options.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
     return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
@@ -86,20 +94,26 @@ class Trainer:
             record: what the network file says of its training (data, licence); step and figures are added.
             ranks: the processes that train together; None = this one alone.
         Raises:
-            ValueError: the folder's state belongs to another network.
+            ValueError: the folder's state cannot be read, belongs to another network or optimizer, or is not the same
+                in all processes.
         """
         self.model = model.to(device=device, memory_format=torch.channels_last)
         self.spec, self.data, self.validate, self.goal, self.options = spec, data, validate, goal, options
         self.folder, self.device, self.record, self.ranks = folder, device, record, ranks or Ranks()
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.optimizer = new_optimizer(self.model, options)
-        self.reduced = device.type == "cuda" or torch.cpu._is_avx512_bf16_supported()
+        self.reduced = likes_bfloat16(device)
         self.step = 0
         self.figures: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0
-        folder.mkdir(parents=True, exist_ok=True)
-        if self._state_path.exists():
-            self._load()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if self._state_path.exists():
+                self._load()
+        except (OSError, SafetensorError, KeyError) as error:
+            raise ValueError(f"{folder}: no run can go on here ({error})") from error
+        if self.ranks.any(self.step != self.ranks.of_first(self.step, device), device):
+            raise ValueError(f"{folder}: not the same in all processes; every machine must see one folder")
         self._call = self.ranks.wrap(self.model)
         self.curves = Curves(folder / "curves.csv", self.step) if self.ranks.is_first else None
 
@@ -114,9 +128,10 @@ class Trainer:
         """
         console = Console(stderr=True, quiet=not self.ranks.is_first)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        stream = self.data.stream(self.step)
+        stream = self.data.stream(self.step, self._pinned if self.device.type == "cuda" else None)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
-        with StopOnSignal() as stop, Progress(*columns, console=console) as progress:
+        with StopOnSignal() as stop, Progress(*columns, console=console) as progress, ExitStack() as stack:
+            stack.callback(stream.close)
             task = progress.add_task("training", total=self.options.steps, completed=self.step)
             while self.step < self.options.steps:
                 asked = time.perf_counter()
@@ -137,7 +152,6 @@ class Trainer:
                     late = 0.0 < 60.0 * self.options.minutes <= time.perf_counter() - began
                     if self.ranks.any(stop.asked or impatient or late, self.device):
                         break
-        stream.close()
         self.save()
         if self.curves and self.step > first_step:
             share = waited / (time.perf_counter() - began)
@@ -149,15 +163,16 @@ class Trainer:
         """One gradient step; returns the parts of the loss."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self.options)
-        planes = torch.from_numpy(batch.planes).to(self.device, memory_format=torch.channels_last)
-        globals_ = torch.from_numpy(batch.globals).to(self.device)
+        tensors = {name: self._to_device(array) for name, array in batch._asdict().items()}
+        planes, globals_ = tensors["planes"].contiguous(memory_format=torch.channels_last), tensors["globals"]
         self._call.train()
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.reduced):
             outputs = self._call(planes, globals_)
-        loss, parts = combined_loss(outputs, to_targets(batch, self.device), self.options)
+        loss, parts = combined_loss(outputs, Targets(**{name: tensors[name] for name in Targets._fields}), self.options)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
+        if self.options.clip > 0.0:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
         # The average starts as a plain mean of the first steps, so that it is useful from the beginning.
         keep = min(self.options.ema, (1 + self.step) / (10 + self.step))
@@ -168,6 +183,16 @@ class Trainer:
                 else:
                     self.average[name].copy_(value)
         return parts
+
+    @staticmethod
+    def _pinned(batch: Batch) -> Batch:
+        """The batch in page-locked memory, from which a GPU copies while the processor goes on."""
+        return Batch(*(torch.from_numpy(array).pin_memory() for array in batch))
+
+    def _to_device(self, array: np.ndarray | Tensor) -> Tensor:
+        """One array of a batch on the device."""
+        held = torch.from_numpy(array) if isinstance(array, np.ndarray) else array
+        return held.to(self.device, non_blocking=True)
 
     def averaged(self) -> nn.Module:
         """A copy of the network with the averaged weights."""
@@ -190,12 +215,17 @@ class Trainer:
         """Write state and network, each atomically."""
         if not self.ranks.is_first:
             return
+        if not all(value.isfinite().all() for value in self.average.values()):
+            raise ValueError(
+                f"the weights are no numbers any more at step {self.step}; {self.folder} keeps the last state"
+            )
         tensors = {f"average/{name}": value for name, value in self.average.items()}
         tensors |= {f"model/{name}": value for name, value in self.model.state_dict().items()}
         for name, value in self.model.named_parameters():
             for key, moment in self.optimizer.state.get(value, {}).items():
                 tensors[f"optimizer/{key}/{name}"] = moment
         facts = {"step": self.step, "shape": asdict(self.model.shape), "figures": self.figures}
+        facts |= {"optimizer": self.options.optimizer}
         facts |= {"best": self.best if math.isfinite(self.best) else None, "worse": self.worse}
         part = self._state_path.with_suffix(".part")
         save_file(
@@ -212,6 +242,8 @@ class Trainer:
             facts = json.loads(file.metadata()["keima"])
             if facts["shape"] != asdict(self.model.shape):
                 raise ValueError(f"{self._state_path}: holds a network of shape {facts['shape']}")
+            if facts.get("optimizer", self.options.optimizer) != self.options.optimizer:
+                raise ValueError(f"{self._state_path}: the run was begun with --optimizer {facts['optimizer']}")
             self.model.load_state_dict({name: file.get_tensor(f"model/{name}") for name in self.average})
             self.average = {name: file.get_tensor(f"average/{name}") for name in self.average}
             values = dict(self.model.named_parameters())
@@ -219,7 +251,9 @@ class Trainer:
                 kind, _, rest = key.partition("/")
                 if kind == "optimizer":
                     moment, _, name = rest.partition("/")
-                    self.optimizer.state[values[name]][moment] = file.get_tensor(key)
+                    # AdamW reads its step on the processor; on a GPU that would be a wait for each parameter.
+                    held = file.get_tensor(key)
+                    self.optimizer.state[values[name]][moment] = held.cpu() if moment == "step" else held
         self.step = facts["step"]
         self.figures = facts["figures"]
         self.best = facts.get("best") if facts.get("best") is not None else -math.inf

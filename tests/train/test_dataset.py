@@ -10,6 +10,7 @@ from engine.features.symmetry import turn
 from engine.go.geometry import WHITE
 from engine.nets.fakes import HashNetwork
 from engine.records.games import Games, read_games, read_labels
+from engine.records.replay import komi_of
 from engine.records.settled import Settled
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Mixture, sample_games
@@ -183,3 +184,54 @@ def test_real_shards_replay(shared_path):
     assert len(labels.game) == 38291 and len(labels.ownership_black) == labels.own_offsets[-1]
     batch = mixture([games], [labels], batch=16).batch_at(0)
     np.testing.assert_allclose(batch.policy.sum(axis=1), 1, atol=1e-4)
+
+
+def test_a_territory_game_shown_by_area_has_the_areas_lead_and_winner():
+    """The record says Black lost by half a point; by area, with the same komi, Black wins by half a point."""
+    games = made_games()._replace(
+        margin=np.full(40, 0.5, np.float32), result=np.full(40, -1, np.int8), territory=np.ones(40, bool)
+    )
+    ownership = np.zeros((2, 81), np.int8)
+    ownership[0, :7] = 1
+    row = np.full(40, -1)
+    row[0] = 0
+    settled = Settled(row, np.where(row == 0, np.float32(-0.5), np.float32(0)), ownership)
+    rows, plies, turns = np.array([0, 0]), np.array([0, 1]), np.array([0, 0])
+    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, np.array([True, False]), turns, settled)
+    assert batch.score.tolist() == [-0.5, -0.5], "Black to move by territory; White to move by area"
+    assert batch.value.tolist() == [-1, -1]
+
+
+def test_a_drawn_game_teaches_a_draw():
+    games = made_games()._replace(margin=np.zeros(40, np.float32), result=np.zeros(40, np.int8))
+    batch = BatchBuilder(KEIMA).from_games(games, np.array([5]), np.array([3]), np.array([False]), np.array([0]))
+    assert (batch.value.tolist(), batch.value_weight.tolist()) == ([0], [1])
+
+
+def test_a_game_that_cannot_be_replayed_is_one_clear_error():
+    games = made_games()
+    games.moves[games.offsets[3] + 4] = games.moves[games.offsets[3]]
+    rows, nothing = np.array([2, 3]), np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="game 3 of its shard has a move on a stone before move 9"):
+        BatchBuilder(KEIMA).from_games(games, rows, np.array([9, 9]), np.zeros(2, bool), nothing)
+
+
+def test_komi_that_nobody_noted_is_the_usual_one():
+    games = made_games()._replace(komi=np.full(40, np.nan, np.float32), handicap=np.arange(40, dtype=np.uint8))
+    assert komi_of(games, np.array([0, 1, 2, 9])).tolist() == [7.5, 7.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("seed", [1, 2**50, 2**63 - 1])
+def test_any_seed_spreads_the_positions_of_games(seed):
+    games = made_games()
+    source = mixture([games], positions_per_game=1, seed=seed)
+    assert len(set(source._plies(games, np.arange(40), 0, np.random.default_rng(0)).tolist())) > 15
+
+
+def test_a_sample_holds_no_position_twice():
+    games = made_games(count=3, length=20)
+    for count in (2, 7, 30, 60, 5000):
+        rows, plies = sample_games(games, count, 1)
+        assert len(rows) == min(count, 60)
+        assert len(set(zip(rows.tolist(), plies.tolist(), strict=True))) == len(rows)
+        assert np.ptp(np.bincount(rows, minlength=3)) <= 1

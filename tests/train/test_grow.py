@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from engine.nets.architectures import new_model
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.train.grow import grown
 
@@ -40,3 +41,9 @@ def test_new_channels_learn_from_the_first_step():
 def test_shrinking_or_another_shape_is_refused(change):
     with pytest.raises(ValueError, match="only blocks and channels may increase"):
         grown(trained(SMALL), ResNetShape(**(vars(SMALL) | change)))
+
+
+def test_other_architectures_do_not_grow():
+    policy = new_model("alphago-policy", {"filters": 4, "size": 5})
+    with pytest.raises(ValueError, match="cannot grow; keima-resnet can"):
+        grown(policy, policy.shape)

@@ -58,14 +58,14 @@ def weights(folder):
     return load_model(folder / "network.safetensors")[0].state_dict()
 
 
-@pytest.mark.parametrize(("optimizer", "rate"), [("adamw", 4e-3), ("sgd", 0.1)])
+@pytest.mark.parametrize(("optimizer", "rate"), [("adamw", 4e-3), ("sgd", 0.05)])
 def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimizer, rate):
-    figures = new_trainer(tmp_path, 120, optimizer=optimizer, rate=rate, label_share=0.9).run()
+    figures = new_trainer(tmp_path, 200, optimizer=optimizer, rate=rate, label_share=0.9).run()
     assert figures["teacher_top1/9"] > 0.9
     assert 0 <= figures["top1"] <= figures["top5"] <= 1
     assert 0 <= figures["value_accuracy"] <= 1 and figures["value_mse"] > 0
     _model, _spec, record = load_model(tmp_path / "network.safetensors")
-    assert record["step"] == 120 and record["licence"] == "MIT"
+    assert record["step"] == 200 and record["licence"] == "MIT"
     assert record["figures"]["teacher_top1/9"] == figures["teacher_top1/9"]
     with (tmp_path / "curves.csv").open(newline="") as file:
         names = {row["name"] for row in csv.DictReader(file)}
@@ -103,6 +103,40 @@ def test_a_run_stops_in_time_and_goes_on(tmp_path):
     assert 0 < stopped < 10_000
     again = new_trainer(tmp_path, 10_000, minutes=1e-4)
     assert again.step == stopped
+
+
+@pytest.mark.parametrize(("optimizer", "decay"), [("adamw", 0.02), ("sgd", 1e-4)])
+def test_each_optimizer_has_its_own_usual_weight_decay(tmp_path, optimizer, decay):
+    groups = new_trainer(tmp_path, 1, optimizer=optimizer).optimizer.param_groups
+    assert [group["weight_decay"] for group in groups] == [decay, 0.0]
+    groups = new_trainer(tmp_path, 1, optimizer=optimizer, weight_decay=0.5).optimizer.param_groups
+    assert groups[0]["weight_decay"] == 0.5
+
+
+def test_a_run_goes_on_with_its_own_optimizer_alone(tmp_path):
+    new_trainer(tmp_path, 2, optimizer="sgd").run()
+    with pytest.raises(ValueError, match="begun with --optimizer sgd"):
+        new_trainer(tmp_path, 4)
+
+
+def test_a_damaged_state_is_one_clear_error(tmp_path):
+    (tmp_path / "state.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(ValueError, match="no run can go on here"):
+        new_trainer(tmp_path, 4)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="no run can go on here"):
+        new_trainer(tmp_path / "file", 4)
+
+
+def test_weights_that_are_no_numbers_never_replace_good_ones(tmp_path):
+    new_trainer(tmp_path, 10).run()
+    kept = (tmp_path / "state.safetensors").read_bytes()
+    diverged = new_trainer(tmp_path, 30, clip=0.0)
+    with torch.no_grad():
+        diverged.model.stem.weight[0] = float("inf")
+    with pytest.raises(ValueError, match="no numbers any more"):
+        diverged.run()
+    assert (tmp_path / "state.safetensors").read_bytes() == kept
 
 
 def test_another_networks_state_is_refused(tmp_path):
@@ -153,7 +187,7 @@ def test_two_processes_take_the_steps_of_one_with_twice_the_batch(tmp_path):
     script.write_text(RANK_SCRIPT)
     root = Path(__file__).resolve().parents[2]
     environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    together = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611"]
+    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     for command, folder, batch in ((together, "two", "8"), ([sys.executable], "one", "16")):
         done = subprocess.run(
             [*command, str(script), str(tmp_path / folder), batch], env=environment, capture_output=True, text=True,
@@ -203,3 +237,22 @@ def test_a_run_that_cannot_start_is_one_clear_line(tmp_path, options, message):
     result = CliRunner().invoke(train, command)
     assert result.exit_code == 1
     assert message in result.output and "Traceback" not in result.output
+
+
+def test_shards_of_other_boards_are_no_trouble_for_a_network_of_one_size(tmp_path):
+    """The first shard of the folder holds none that the network plays."""
+    folder = tmp_path / "games"
+    folder.mkdir()
+    write_games(folder / "a.npz.xz", made_games(size=9))
+    write_games(folder / "b.npz.xz", made_games(size=13, length=40))
+    write_games(tmp_path / "held.npz.xz", made_games(count=5, size=13, seed=3))
+    command = ["dual", "--network", "alphago-zero", "--size", "13", "--blocks", "1", "--channels", "4", "--games"]
+    command += [str(folder), "--validation", str(tmp_path / "held.npz.xz"), "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(train, [*command, "--steps", "3", "--batch", "4", "--validate-every", "2"])
+    assert result.exit_code == 0, result.output
+    record = load_model(tmp_path / "run" / "network.safetensors")[2]
+    assert record["validation"] == "held.npz.xz" and record["step"] == 3
+    write_games(tmp_path / "small.npz.xz", made_games(count=5))
+    command[command.index(str(tmp_path / "held.npz.xz"))] = str(tmp_path / "small.npz.xz")
+    result = CliRunner().invoke(train, command)
+    assert result.exit_code == 1 and "no game with moves on a board of 13" in result.output
