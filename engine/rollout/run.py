@@ -139,23 +139,6 @@ def area_lead_black(board):
 
 
 @kernel
-def rollout_value(source, scratch, color, komi_x2, state, move_limit):
-    """Result for Black of one random game by area: 1 won, -1 lost, 0 drawn.
-
-    Args:
-        source: the position, left as it is.
-        scratch: a board of the same size, overwritten.
-        color: who moves first.
-        komi_x2: twice White's compensation.
-        state, move_limit: as in :func:`play_out`.
-    """
-    copy_board(scratch, source)
-    play_out(scratch, color, state, move_limit)
-    lead_x2 = 2 * area_lead_black(scratch) - komi_x2
-    return 1 if lead_x2 > 0 else (-1 if lead_x2 < 0 else 0)
-
-
-@kernel
 def average_ownership(source, scratch, color, count, state, out):
     """Mean owner of each point over random games, each broken off after three boards full of moves.
 

@@ -5,7 +5,6 @@ import json
 import pytest
 from click.testing import CliRunner
 
-import weights
 from bench.features import command
 from engine.features.encoder import ENCODERS
 
@@ -29,12 +28,3 @@ def test_a_bad_option_is_one_clear_line(options, message):
     assert answer.exit_code == 2 and answer.stdout == ""
     errors = [line for line in answer.stderr.splitlines() if line.startswith("Error: ")]
     assert len(errors) == 1 and message in errors[0]
-
-
-def test_a_policy_that_cannot_be_read_is_one_clear_line(tmp_path, monkeypatch):
-    path = tmp_path / "rollout.npz"
-    path.write_bytes(b"not a policy")
-    monkeypatch.setitem(weights.PATTERNS, "rollout", path)
-    answer = CliRunner().invoke(command, [])
-    assert answer.exit_code == 1 and answer.stdout == ""
-    assert answer.stderr.startswith(f"Error: {path}: not a readable pattern policy")

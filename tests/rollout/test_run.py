@@ -17,7 +17,6 @@ from engine.rollout.run import (
     owner_at_end,
     play_out,
     random_move,
-    rollout_value,
 )
 
 
@@ -176,9 +175,3 @@ def test_black_leads_an_empty_board_on_average():
     square = out.reshape(9, 9)
     for turned in (square[::-1], square[:, ::-1], square.T):
         assert np.abs(square - turned).max() < 0.1
-
-
-@pytest.mark.parametrize(("komi_x2", "value"), [(17, 1), (18, 0), (19, -1), (-100, 1)])
-def test_rollout_value_counts_area_and_komi(komi_x2, value):
-    board, _ = parse(". X .\nX X X\n. X .")
-    assert rollout_value(board, new_board(3), WHITE, komi_x2, seed_state(0, 0), 100) == value
