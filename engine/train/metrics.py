@@ -259,6 +259,14 @@ def _against_labels(output: NetOutput, batch: Batch) -> dict[str, np.ndarray]:
     return found
 
 
+PANELS = {
+    "training loss": ("train/",),
+    "validation: first choices": ("validation/top1", "validation/teacher_top1", "validation/seen/top1"),
+    "validation: value, mean squared error": ("validation/value_mse", "validation/seen/value_mse"),
+}
+"""What is drawn of a run: titles, and how the names of the figures begin"""
+
+
 class Curves:
     """Losses and validation figures of a run, in one CSV: columns step, name, value."""
 
@@ -302,17 +310,16 @@ class Curves:
         return "training " + " ".join(f"{name} {value:.3f}" for name, value in self._latest.items())
 
     def plot(self, path: Path) -> None:
-        """Draw every curve, losses left and validation right; needs matplotlib (extra ``train``)."""
-        figure = new_figure(1, 2)
+        """Draw the curves, one panel for each of PANELS; needs matplotlib (extra ``train``)."""
+        figure = new_figure(1, len(PANELS))
         if figure is None:
             return
         series: dict[str, list[tuple[int, float]]] = {}
         for step, name, value in self._rows():
             series.setdefault(name, []).append((int(step), float(value)))
-        for name, points in sorted(series.items()):
-            kind, _, label = name.partition("/")
-            if kind == "train" or label.startswith(("top1", "value_mse", "teacher_top1")):
-                figure.axes[int(kind == "validation")].plot(*zip(*points, strict=True), label=label)
-        for panel, title in zip(figure.axes, ("training loss", "validation"), strict=True):
+        for panel, (title, prefixes) in zip(figure.axes, PANELS.items(), strict=True):
+            for name, points in sorted(series.items()):
+                if name.startswith(prefixes):
+                    panel.plot(*zip(*points, strict=True), label=name.partition("/")[2])
             panel.set(title=title, xlabel="step")
         save_figure(figure, path)

@@ -28,7 +28,7 @@ def save_figure(figure: "Figure", path: Path) -> None:
     for panel in figure.axes:
         panel.grid(alpha=0.3)
         if panel.get_legend_handles_labels()[1]:
-            panel.legend(fontsize=8)
+            panel.legend(fontsize=7, framealpha=0.5, ncols=2)
     figure.savefig(path, dpi=110)
 
 
