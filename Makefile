@@ -19,7 +19,7 @@ SOURCES := engine gtp bench weights tests
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help gtp test test-slow lint bench wheel clean
+.PHONY: help gtp test test-slow lint bench signature wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ bench: $(DEV) ## measure the speed of rollouts and of encoders, then play a shor
 	@$(BIN)/python -m bench.rollouts
 	@$(BIN)/python -m bench.features
 	@$(BIN)/keima match --size 9 --games 4 --first "$(BIN)/keima gtp --visits 50" --second "$(BIN)/keima gtp --policy-only" $(ARGS)
+
+signature: $(DEV) ## print a hash of what the search does; it changes only in commits that mean it to
+	@$(BIN)/python -m bench.signature
 
 wheel: $(DEV) ## build dist/keima-*.whl
 	@$(BIN)/python -m build --wheel

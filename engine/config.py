@@ -54,7 +54,22 @@ class SearchOptions:
     batch: int = option(8, "most leaves a worker sends to the network at once", low=1, high=512)
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
     c_puct: float = option(0.0, "exploration constant of PUCT; 0 = 1.4 with a network, 5 without", low=0.0, high=20.0)
+    c_puct_growth: float = option(
+        0.0, "c_puct rises by so much times ln(1 + visits of the node / 500)", low=0.0, high=20.0
+    )
     fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
+    score_weight: float = option(
+        0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0
+    )
+    move_choice: str = option(
+        "visits", "the move played: the most visited, or the best lower confidence bound", choices=("visits", "lcb")
+    )
+    gumbel: int = option(
+        0, "sequential halving at the root, from so many moves drawn by prior; 0 = PUCT as below", low=0, high=512
+    )
+    root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
+    root_symmetries: int = option(1, "symmetries that the root's evaluation is averaged over, 1 or 8", low=1, high=8)
+    random_symmetry: bool = option(True, "show every position to the network in a random symmetry")
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)
     uniform_rollouts: bool = option(False, "no learnt patterns: random rollouts and, without a network, equal priors")
@@ -64,6 +79,16 @@ class SearchOptions:
         0.0, "lead in captures that ends a rollout, as a share of the board; 0 = none", low=0.0, high=1.0
     )
     virtual_loss: int = option(1, "losses pretended on an edge while its leaf is evaluated", low=0, high=100)
+    virtual_loss_on: str = option(
+        "both", "which statistics take virtual losses, if rollouts count", choices=("both", "rollouts")
+    )
+    async_values: bool = option(
+        False, "back rollouts up at once and network values when they come; needs placeholder priors and rollouts"
+    )
+    expand_after: int = option(
+        0, "rollouts through a leaf before the network is asked about it; needs rollouts", low=0, high=10000
+    )
+    adaptive_expansion: bool = option(False, "raise and lower that number so that the network is just kept busy")
     seed: int = option(0, "seed of all randomness; one thread and one seed repeat a search", low=0, high=2**63 - 1)
 
     def __post_init__(self) -> None:

@@ -67,6 +67,11 @@ class InferenceServer:
         return self._evaluations
 
     @property
+    def waiting(self) -> int:
+        """Requests that no evaluator has yet."""
+        return len(self._queue)
+
+    @property
     def seconds_per_position(self) -> float:
         """Recent time one evaluator takes for one position; 0 before the first measurement."""
         return self._seconds_per_position

@@ -1,7 +1,7 @@
 """A batch: the leaves one worker has in flight together, from selection to backup, as arrays.
 
-One row a leaf. :func:`engine.search.kernels.select` fills the path, :mod:`engine.search.evaluate` what is known of
-the position at its end, :func:`engine.search.kernels.complete` carries that into the tree.
+One row a leaf. :func:`engine.search.selection.select` fills the path, :mod:`engine.search.evaluate` what is known of
+the position at its end, :func:`engine.search.backup.complete` carries that into the tree.
 """
 
 from typing import NamedTuple
@@ -11,8 +11,9 @@ import numpy as np
 MAX_DEPTH = 512
 """Moves below the root that a path may hold; a node that deep is not searched further."""
 
-NEW, KNOWN, FINISHED, UNSETTLED = range(4)
-"""What a leaf is: to be evaluated; valued in the tree already; game over, settled; game over, dead stones unknown."""
+NEW, KNOWN, FINISHED, UNSETTLED, ROLLED, LANDED = range(6)
+"""What a leaf is: to be evaluated; valued in the tree already; game over, settled; game over, dead stones unknown;
+to be rolled out and nothing else; to be evaluated, its rollout being backed up already."""
 
 
 class Batch(NamedTuple):
@@ -29,7 +30,7 @@ class Batch(NamedTuple):
     leaf: np.ndarray
     """int32[K]: the node at its end"""
     kind: np.ndarray
-    """uint8[K]: NEW, KNOWN, FINISHED or UNSETTLED"""
+    """uint8[K]: NEW, KNOWN, FINISHED, UNSETTLED, ROLLED or LANDED"""
     captured: np.ndarray
     """int16[K]: stones that the last move of the path captured"""
     request_row: np.ndarray
@@ -40,8 +41,10 @@ class Batch(NamedTuple):
     """uint8[K]: how the position was turned for the network"""
     n_candidates: np.ndarray
     """int32[K]: moves the leaf's node will have"""
+    listed: np.ndarray
+    """uint32[K, A]: these moves, policy index in the upper 16 bits, point in the lower"""
     candidates: np.ndarray
-    """uint32[K, A]: first their points alone, then packed with priors and sorted (see ``Tree.candidate``)"""
+    """uint32[K, A]: the same with their priors, a heap (see :mod:`engine.search.candidates`)"""
     logits: np.ndarray
     """float32[K, A]: the network's move logits, un-turned, policy order"""
     value: np.ndarray
@@ -50,6 +53,8 @@ class Batch(NamedTuple):
     """float32[K]: rollout or exact result, likewise"""
     score: np.ndarray
     """float32[K]: lead in points, likewise; 0 where nobody knows"""
+    scratch: np.ndarray
+    """float32[2, A]: working memory of the ranking"""
 
 
 def new_batch(size: int, capacity: int) -> Batch:
@@ -68,8 +73,10 @@ def new_batch(size: int, capacity: int) -> Batch:
         np.zeros(k, np.uint8),
         np.zeros(k, np.int32),
         np.zeros((k, moves), np.uint32),
+        np.zeros((k, moves), np.uint32),
         np.zeros((k, moves), np.float32),
         np.zeros(k, np.float32),
         np.zeros(k, np.float32),
         np.zeros(k, np.float32),
+        np.zeros((2, moves), np.float32),
     )

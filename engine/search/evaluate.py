@@ -16,9 +16,8 @@ import numpy as np
 
 from engine.features import encoder as encoders
 from engine.features.keima import white_komi
-from engine.features.symmetry import turn
 from engine.go.board import SIZE, STRIDE, is_eye, new_board
-from engine.go.geometry import BLACK, PASS, index_of, point_of
+from engine.go.geometry import BLACK, PASS, index_of
 from engine.go.position import N_MOVES, PASSES, TO_MOVE, Position, copy_position, is_legal_move, play_move
 from engine.go.rules import SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, score_with_dead
@@ -26,12 +25,11 @@ from engine.inference.cache import insert, probe
 from engine.jit import kernel
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import play_out_by_policy
-from engine.rollout.random import next_below
 from engine.rollout.replies import remember
 from engine.rollout.run import area_lead_black, average_ownership, play_out
 from engine.rollout.softmax import consider, weigh
-from engine.search.batch import FINISHED, NEW, UNSETTLED, Batch
-from engine.search.tree import candidate_point, pack_candidate
+from engine.search.batch import FINISHED, LANDED, NEW, ROLLED, UNSETTLED, Batch
+from engine.search.priors import rank, rank_evenly
 
 SETTLING_ROLLOUTS = 32
 """Rollouts that decide which stones are dead at the end of a game under territory scoring."""
@@ -61,23 +59,24 @@ def _saves_chain(board, point, color):
 
 
 @kernel
-def list_moves(position, points):
-    """Write the points a search considers for the side to move, the pass last; returns their number.
+def list_moves(position, listed):
+    """Write the moves a search considers for the side to move, the pass last; returns their number.
 
     Args:
-        points: uint32[N*N + 1].
+        listed: uint32[N*N + 1]: a move's policy index in the upper 16 bits, its point in the lower.
     """
     board, color = position.board, position.meta[TO_MOVE]
     size = board.meta[SIZE]
-    count = 0
-    for index in range(size * size):
-        point = point_of(index, size)
-        if is_legal_move(position, point, color) and (
-            not is_eye(board, point, color) or _saves_chain(board, point, color)
-        ):
-            points[count] = point
-            count += 1
-    points[count] = PASS
+    count, index = 0, 0
+    for row in range(1, size + 1):
+        for point in range(row * (size + 1) + 1, row * (size + 1) + 1 + size):
+            if is_legal_move(position, point, color) and (
+                not is_eye(board, point, color) or _saves_chain(board, point, color)
+            ):
+                listed[count] = (index << 16) | point
+                count += 1
+            index += 1
+    listed[count] = (index << 16) | PASS
     return count + 1
 
 
@@ -91,7 +90,7 @@ def _sign(lead):
 
 @kernel
 def _open_leaf(root, position, batch, i):
-    """Replay leaf i and list its moves; a finished game is settled instead and False returned."""
+    """Replay leaf i and list its moves; False where that is not needed. A finished game is settled instead."""
     batch.captured[i] = replay(root, position, batch, i)
     if batch.depth[i] > 0 and position.meta[PASSES] >= 2:
         if position.rules[SCORING] == SCORING_TERRITORY:
@@ -100,7 +99,9 @@ def _open_leaf(root, position, batch, i):
             lead = final_score_black(position)
             finish_leaf(batch, i, lead if position.meta[TO_MOVE] == BLACK else -lead)
         return False
-    batch.n_candidates[i] = list_moves(position, batch.candidates[i])
+    if batch.kind[i] == ROLLED:
+        return False
+    batch.n_candidates[i] = list_moves(position, batch.listed[i])
     return True
 
 
@@ -163,7 +164,7 @@ def _think_by_patterns(position, batch, i, moves, numbers, theta):
 def placeholder_priors(root, position, batch, count, moves, numbers, theta):
     """Rank the moves of the leaves that the network was asked about by the tree policy.
 
-    These priors hold until the network answers (:func:`engine.search.kernels.place`), or for good if it has no policy.
+    These priors hold until the network answers (:func:`engine.search.backup.place`), or for good if it has no policy.
 
     Args:
         root, position, moves, numbers, theta: as for :func:`prepare_by_patterns`.
@@ -172,11 +173,17 @@ def placeholder_priors(root, position, batch, count, moves, numbers, theta):
         if batch.kind[i] == NEW and batch.request_row[i] >= 0:
             replay(root, position, batch, i)
             _think_by_patterns(position, batch, i, moves, numbers, theta)
-            _rank(batch, i, root.board.meta[SIZE], 1.0)
+            _rank(batch, i, 1.0)
 
 
 @kernel
-def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch, seed, planes, globals_):
+def cache_key(encoder_id, position):
+    """uint64: the key of a position in the result cache."""
+    return encoders.key(encoder_id, position) + np.uint64(position.board.meta[SIZE]) * np.uint64(0xD1B54A32D192ED03)
+
+
+@kernel
+def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch, seed, turns, planes, globals_):
     """Open the new leaves of a batch, look them up in the cache and encode the misses.
 
     The symmetry a position is shown under is drawn from its key and the seed: as good as random, and the same
@@ -185,6 +192,7 @@ def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch
     Args:
         root, position: as for :func:`prepare`.
         seed: uint64.
+        turns: whether there are such symmetries.
         planes, globals_: slots of the request, filled from the first on.
     Returns:
         int: slots filled.
@@ -193,17 +201,19 @@ def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch
     filled = 0
     for i in range(count):
         batch.request_row[i] = -1
-        batch.score[i] = 0.0 if batch.kind[i] == NEW else batch.score[i]
-        if batch.kind[i] != NEW or not _open_leaf(root, position, batch, i):
+        if batch.kind[i] not in (NEW, ROLLED):
             continue
-        key = encoders.key(encoder_id, position) + np.uint64(size) * np.uint64(0xD1B54A32D192ED03)
+        batch.score[i] = 0.0
+        if not _open_leaf(root, position, batch, i):
+            continue
+        key = cache_key(encoder_id, position)
         batch.key[i] = key
         found, value, score = probe(cache, key, size * size + 1, batch.logits[i])
         if found:
             batch.value[i] = value
             batch.score[i] = score
             continue
-        symmetry = ((key ^ seed) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61)
+        symmetry = ((key ^ seed) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61) if turns else np.uint64(0)
         batch.symmetry[i] = symmetry
         encoders.encode(encoder_id, position, np.int64(symmetry), scratch, planes[filled], globals_[filled])
         batch.request_row[i] = filled
@@ -235,7 +245,7 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
     if color != BLACK:
         lead = -lead
     batch.rollout[i] = _sign(lead)
-    if gives_score:
+    if gives_score or batch.kind[i] == ROLLED:
         batch.score[i] = lead
 
 
@@ -252,7 +262,7 @@ def roll_out_by_policy(
         cell: uint8[L], overwritten.
     """
     for i in range(count):
-        if batch.kind[i] != NEW:
+        if batch.kind[i] not in (NEW, ROLLED):
             continue
         copy_position(position, root)
         board, captured = position.board, 0
@@ -281,7 +291,7 @@ def roll_out(root, position, batch, count, state, gives_score, mercy):
         mercy: as for :func:`engine.rollout.run.play_out`.
     """
     for i in range(count):
-        if batch.kind[i] != NEW:
+        if batch.kind[i] not in (NEW, ROLLED):
             continue
         replay(root, position, batch, i)
         board, color = position.board, position.meta[TO_MOVE]
@@ -291,22 +301,24 @@ def roll_out(root, position, batch, count, state, gives_score, mercy):
 
 
 @kernel
-def take_results(batch, count, size, policy, value, score, gives_policy, gives_score, cache):
+def take_results(batch, count, turned, policy, value, score, gives_policy, gives_score, cache):
     """Bring the network's answers for the misses of a batch home, un-turned, and store them in the cache.
 
     Args:
+        turned: int16[8, N*N + 1]: :func:`engine.features.symmetry.turn_table`.
         policy, value, score: output slots of the request.
         gives_policy: the network has a policy; otherwise ``batch.logits`` stay as they are.
         gives_score: the network has a score head; otherwise ``batch.score`` stays as it is.
     """
-    moves = size * size + 1
+    moves = turned.shape[1]
     for i in range(count):
         row = batch.request_row[i]
-        if batch.kind[i] != NEW or row < 0:
+        if row < 0:
             continue
         if gives_policy:
+            logits, answers, places = batch.logits[i], policy[row], turned[batch.symmetry[i]]
             for index in range(moves):
-                batch.logits[i, index] = policy[row, turn(index, size, batch.symmetry[i])]
+                logits[index] = answers[places[index]]
         batch.value[i] = value[row]
         if gives_score:
             batch.score[i] = score[row]
@@ -314,43 +326,26 @@ def take_results(batch, count, size, policy, value, score, gives_policy, gives_s
 
 
 @kernel
-def rank_moves(batch, count, size, temperature):
-    """Turn the logits of every new leaf into priors over its moves (softmax), sorted best first."""
+def rank_moves(batch, count, temperature):
+    """Turn the logits of every new leaf into priors over its moves."""
     for i in range(count):
-        if batch.kind[i] == NEW:
-            _rank(batch, i, size, temperature)
+        if batch.kind[i] in (NEW, LANDED):
+            _rank(batch, i, temperature)
 
 
 @kernel
-def _rank(batch, i, size, temperature):
-    """:func:`rank_moves` for leaf i; its candidates may hold earlier priors."""
-    candidates, logits, n = batch.candidates[i], batch.logits[i], batch.n_candidates[i]
-    top = -math.inf
-    for j in range(n):
-        top = max(top, logits[index_of(candidate_point(candidates[j]), size)])
-    total = 0.0
-    for j in range(n):
-        total += math.exp((logits[index_of(candidate_point(candidates[j]), size)] - top) / temperature)
-    shift = math.log(total)
-    for j in range(n):
-        point = candidate_point(candidates[j])
-        candidates[j] = pack_candidate((top - logits[index_of(point, size)]) / temperature + shift, point)
-    _sort(candidates, n)
+def _rank(batch, i, temperature):
+    """:func:`rank_moves` for leaf i."""
+    n, surprise, chance = batch.n_candidates[i], batch.scratch[0], batch.scratch[1]
+    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, chance, batch.candidates[i])
 
 
 @kernel
 def shuffle_moves(batch, count, state):
-    """Give the moves of every new leaf equal priors, in random order: without a network none comes first."""
+    """Give the moves of every new leaf equal priors: without a network none comes first."""
     for i in range(count):
-        if batch.kind[i] != NEW:
-            continue
-        points, n = batch.candidates[i], batch.n_candidates[i]
-        for j in range(n - 1, 0, -1):
-            other = next_below(state, j + 1)
-            points[j], points[other] = points[other], points[j]
-        surprise = math.log(n)
-        for j in range(n):
-            points[j] = pack_candidate(surprise, np.int64(points[j]))
+        if batch.kind[i] == NEW:
+            rank_evenly(batch.listed[i], batch.n_candidates[i], state, batch.candidates[i])
 
 
 def settle_territory(root: Position, position: Position, batch: Batch, count: int, state: np.ndarray) -> None:
@@ -368,16 +363,3 @@ def settle_territory(root: Position, position: Position, batch: Batch, count: in
         average_ownership(position.board, scratch, to_move, SETTLING_ROLLOUTS, state, ownership)
         lead = score_with_dead(position, dead_points(position.board, ownership))
         finish_leaf(batch, i, lead if to_move == BLACK else -lead)
-
-
-@kernel
-def _sort(values, n):
-    """Sort the first n values (uint32), ascending: Shell's method with Ciura's gaps, enough for 626."""
-    for gap in (301, 132, 57, 23, 10, 4, 1):
-        for i in range(gap, n):
-            value = values[i]
-            j = i
-            while j >= gap and values[j - gap] > value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value

@@ -1,15 +1,20 @@
 """A frozen snapshot of a search: what front ends show and move choice reads."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.jit import kernel
-from engine.search.kernels import Tuning, edge_sum, main_line, node_value
-from engine.search.tree import ROOT, Tree, candidate_point, candidate_prior, edge_visits
+from engine.search.candidates import candidate_point, candidate_prior
+from engine.search.pools import ROOT, Tree
+from engine.search.selection import Tuning
+from engine.search.tree import edge_visits
+from engine.search.values import edge_mean, main_line, node_value, root_lead
 
 PV_LENGTH = 24
+LCB_DEVIATIONS = 5.0
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,8 @@ class MoveReport:
     prior: float
     value_stm: float
     """-1 to 1; for a move without visits the root's value"""
+    lcb_stm: float
+    """what ``value_stm`` is at least, with near certainty; see :func:`_lower_bound`"""
     score_stm: float | None
     """expected lead in points, komi counted; None where nothing estimates it"""
     pv: list[int]
@@ -39,7 +46,7 @@ class Report:
     """-1 to 1 for the side to move"""
     score_stm: float | None
     moves: list[MoveReport]
-    """the moves with visits, or before any has one all of them; best first: by visits, then value, then prior"""
+    """the moves with visits, or before any has one all of them; best first, as :mod:`engine.search.root` orders them"""
     ownership_black: np.ndarray | None
     """float32[N*N] in policy order, 1 = Black's, -1 = White's; None unless asked for"""
     tree_nodes: int
@@ -58,6 +65,8 @@ class RootTable(NamedTuple):
     """float32[A]"""
     value: np.ndarray
     """float64[A]: for the side to move at the root"""
+    lcb: np.ndarray
+    """float64[A]: likewise"""
     score: np.ndarray
     """float64[A]: likewise"""
     line: np.ndarray
@@ -75,9 +84,21 @@ def new_root_table(size: int) -> RootTable:
         np.zeros(moves, np.float32),
         np.zeros(moves, np.float64),
         np.zeros(moves, np.float64),
+        np.zeros(moves, np.float64),
         np.zeros((moves, PV_LENGTH), np.int16),
         np.zeros(moves, np.int16),
     )
+
+
+@kernel
+def _lower_bound(mean, squares, visits):
+    """LCB_DEVIATIONS standard errors below a mean of so many results; a further result of variance 1 is imagined.
+
+    Args:
+        squares: sum of the squared results.
+    """
+    variance = (max(0.0, squares - visits * mean * mean) + 1.0) / visits
+    return mean - LCB_DEVIATIONS * math.sqrt(variance / visits)
 
 
 @kernel
@@ -87,7 +108,8 @@ def _read_root(tree, tuning, allowed, table):
     Returns:
         int: rows filled.
     """
-    first, n_edges = tree.first_edge[ROOT], tree.n_edges[ROOT]
+    root = tree.meta[ROOT]
+    first, n_edges = tree.first_edge[root], tree.n_edges[root]
     count = 0
     for edge in range(first, first + n_edges):
         visits = edge_visits(tree, edge)
@@ -96,57 +118,52 @@ def _read_root(tree, tuning, allowed, table):
         table.point[count] = tree.move[edge]
         table.visits[count] = visits
         table.prior[count] = tree.P[edge]
-        table.value[count] = edge_sum(tree, edge, tuning.rollout_weight) / visits
+        table.value[count] = edge_mean(tree, edge, tuning.rollout_weight)
+        table.lcb[count] = _lower_bound(table.value[count], tree.S[edge], visits)
         table.score[count] = tree.W_s[edge] / visits
         table.line[count, 0] = tree.move[edge]
         table.length[count] = 1 + main_line(tree, tree.child[edge], table.line[count, 1:])
         count += 1
     if count > 0:
         return count
-    for slot in range(tree.n_candidates[ROOT]):
-        candidate = tree.candidate[tree.first_candidate[ROOT] + slot]
-        if allowed[candidate_point(candidate)] == 0:
+    heap = tree.first_candidate[root]
+    for i in range(tree.n_candidates[root]):
+        held = i < n_edges
+        candidate = np.uint32(0) if held else tree.candidate[heap + i - n_edges]
+        point = np.int64(tree.move[first + i]) if held else candidate_point(candidate)
+        if allowed[point] == 0:
             continue
-        table.point[count] = candidate_point(candidate)
+        table.point[count] = point
         table.visits[count] = 0
-        table.prior[count] = candidate_prior(candidate)
-        table.value[count] = node_value(tree, ROOT, tuning.rollout_weight)
-        table.score[count] = root_score(tree)
-        table.line[count, 0] = table.point[count]
+        table.prior[count] = tree.P[first + i] if held else candidate_prior(candidate)
+        table.value[count] = node_value(tree, root, tuning.rollout_weight)
+        table.lcb[count] = -1.0
+        table.score[count] = root_lead(tree)
+        table.line[count, 0] = point
         table.length[count] = 1
         count += 1
     return count
 
 
-@kernel
-def root_score(tree):
-    """Mean lead at the root for its side to move. Threads: the tree's lock is held."""
-    visits, total = 1, float(tree.score[ROOT])
-    for edge in range(tree.first_edge[ROOT], tree.first_edge[ROOT] + tree.n_edges[ROOT]):
-        visits += edge_visits(tree, edge)
-        total += tree.W_s[edge]
-    return total / visits
-
-
 def read_moves(
     tree: Tree, tuning: Tuning, allowed: np.ndarray, table: RootTable, with_scores: bool
 ) -> list[MoveReport]:
-    """The moves of a :class:`Report`, best first.
+    """The moves of a :class:`Report`, in no particular order.
 
     Args:
         allowed: uint8[L] by point: moves to report.
         with_scores: whether leads in points mean anything in this tree.
     Threads: the tree's lock is held.
     """
-    moves = [
+    return [
         MoveReport(
             int(table.point[i]),
             int(table.visits[i]),
             float(table.prior[i]),
             float(table.value[i]),
+            float(table.lcb[i]),
             float(table.score[i]) if with_scores else None,
             table.line[i, : table.length[i]].tolist(),
         )
         for i in range(_read_root(tree, tuning, allowed, table))
     ]
-    return sorted(moves, key=lambda move: (-move.visits, -move.value_stm, -move.prior, move.point))

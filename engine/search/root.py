@@ -1,16 +1,42 @@
 """Choosing the move to play from what a search has found."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from engine.search.report import Report
+from engine.search.report import MoveReport, Report
+
+LCB_SHARE = 0.15
+"""Moves with fewer visits than this share of the most visited one's are not chosen for their bound."""
+
+
+def best_first(moves: list[MoveReport], move_choice: str, race: Mapping[int, float] | None = None) -> list[MoveReport]:
+    """Moves in the order in which they would be played.
+
+    Args:
+        move_choice: "visits": the most visited first (ties: the better value, then the larger prior); "lcb": the best
+            lower confidence bound among moves with enough visits, then the others.
+        race: by point, what a race at the root says of the moves; it overrules ``move_choice``.
+    """
+    enough = LCB_SHARE * max((move.visits for move in moves), default=0)
+
+    def key(move: MoveReport) -> tuple[float, ...]:
+        rest = (-move.visits, -move.value_stm, -move.prior, move.point)
+        if race is not None:
+            return (-race[move.point], *rest)
+        if move_choice == "lcb":
+            return (move.visits < max(enough, 1), -move.lcb_stm, *rest)
+        return rest
+
+    return sorted(moves, key=key)
 
 
 def choose(report: Report, temperature: float = 0.0, rng: np.random.Generator | None = None) -> int:
     """The point to play.
 
     Args:
-        temperature: 0 plays the most visited move (ties: the better value, then the larger prior); above, a move is
-            drawn with probability proportional to visits ** (1 / temperature), or to priors before any visit.
+        temperature: 0 plays the report's first move; above, a move is drawn with probability proportional to
+            visits ** (1 / temperature), or to priors before any visit.
         rng: needed for a temperature above 0.
     Raises:
         ValueError: the report holds no move.

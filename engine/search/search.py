@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from engine.config import SearchOptions
-from engine.features.encoder import Encoder, encode, new_scratch
+from engine.features.encoder import Encoder, new_scratch
 from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.board import SIZE, new_board
 from engine.go.geometry import BLACK, cell_count, other
@@ -22,24 +22,15 @@ from engine.inference.server import InferenceServer, core_count
 from engine.rollout.model import Patterns
 from engine.rollout.random import seed_state
 from engine.rollout.run import average_ownership
-from engine.search.kernels import Tuning, node_value
-from engine.search.report import Report, new_root_table, read_moves, root_score
+from engine.search.gumbel import SequentialHalving
+from engine.search.pools import EXPANDED, FULL, IN_FLIGHT, NONE, ROOT, ROOT_VISITS, USED_NODES, Tree
+from engine.search.report import Report, new_root_table, read_moves
+from engine.search.root import best_first
+from engine.search.root_priors import ask_all_symmetries, average_policy, mix_noise, replace_root_priors
+from engine.search.selection import Tuning
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
-from engine.search.tree import (
-    EXPANDED,
-    FULL,
-    IN_FLIGHT,
-    N_NODES,
-    NONE,
-    ROOT,
-    ROOT_VISITS,
-    Tree,
-    clear,
-    edge_visits,
-    follow,
-    keep_subtree,
-    new_tree,
-)
+from engine.search.tree import advance_root, clear, edge_visits, follow, new_tree
+from engine.search.values import node_value, root_lead
 from engine.search.worker import Shared, Worker
 
 CACHE_SHARE = 0.25
@@ -70,6 +61,22 @@ def worker_count(options: SearchOptions, server: InferenceServer | None) -> int:
     return 1 if server.network.device.type == "cpu" else max(1, min(4, cores - 1))
 
 
+def _tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
+    """The options as the kernels read them."""
+    mixes = server is not None and options.rollout_weight > 0.0
+    return Tuning(
+        c_puct=options.c_puct or (C_PUCT_NETWORK if server else C_PUCT_ROLLOUTS),
+        c_puct_growth=options.c_puct_growth,
+        # Equal priors say nothing against a move: then none is valued below its parent.
+        fpu_reduction=options.fpu_reduction if server or patterns else 0.0,
+        score_weight=options.score_weight,
+        rollout_weight=options.rollout_weight,
+        virtual_loss=options.virtual_loss,
+        spares_values=options.virtual_loss_on == "rollouts",
+        expand_after=options.expand_after if mixes else 0,
+    )
+
+
 class Search:
     """See the module's text. The network, if there is one, belongs to the server; the search only uses it."""
 
@@ -91,14 +98,12 @@ class Search:
         """
         if server is not None and not server.spec.has_policy and patterns is None:
             raise ValueError(f"network {server.spec.name} has no policy: it cannot play without learnt patterns")
-        # Equal priors say nothing against a move: then none is valued below its parent.
-        fpu_reduction = options.fpu_reduction if server or patterns else 0.0
-        c_puct = options.c_puct or (C_PUCT_NETWORK if server else C_PUCT_ROLLOUTS)
-        tuning = Tuning(c_puct, fpu_reduction, options.rollout_weight, options.virtual_loss)
+        mixes = server is not None and options.rollout_weight > 0.0
+        placeholders = options.placeholder_priors and server is not None and patterns is not None
         size = server.spec.min_size if server else 9
         self._shared = Shared(
             tree=new_tree(),
-            tuning=tuning,
+            tuning=_tuning(options, server, patterns),
             batch=options.batch,
             policy_temperature=options.policy_temperature,
             seed=options.seed,
@@ -106,13 +111,19 @@ class Search:
             server=server,
             encoder=encoder,
             patterns=patterns,
-            placeholders=options.placeholder_priors and server is not None and patterns is not None,
+            placeholders=placeholders,
+            turns=options.random_symmetry,
+            async_values=options.async_values and placeholders and mixes,
+            adapts=options.adaptive_expansion and mixes,
             reply_chance=options.reply_chance,
             mercy=options.mercy,
             n_workers=worker_count(options, server),
             root=new_position(size, 1),
             allowed=np.ones(cell_count(size), np.uint8),
         )
+        self._options = options
+        self._rng = np.random.default_rng(options.seed)
+        self._is_root_ready = False
         self._stop = threading.Event()
         self._finished = threading.Event()
         self._busy = threading.Lock()
@@ -173,23 +184,25 @@ class Search:
 
     def _begin_anew(self) -> None:
         clear(self._shared.tree)
+        self._is_root_ready = False
         for worker in self._workers:
             worker.restart()
 
     def _descend(self, moves: list[int]) -> bool:
         """Make the node after these moves the root; False if it is unknown or has no moves."""
         tree = self._shared.tree
-        node, visits = ROOT, int(tree.meta[ROOT_VISITS])
+        node, edges = int(tree.meta[ROOT]), []
         for move in moves:
-            edge = follow(tree, node, move)
-            if edge == NONE or tree.child[edge] == NONE:
+            edges.append(follow(tree, node, move))
+            if edges[-1] == NONE or tree.child[edges[-1]] == NONE:
                 return False
-            node, visits = int(tree.child[edge]), int(edge_visits(tree, edge))
+            node = int(tree.child[edges[-1]])
         if tree.state[node] != EXPANDED:
             return False
-        if node != ROOT:
-            with self._shared.changed:
-                keep_subtree(tree, node, visits)
+        with self._shared.changed:
+            for edge in edges:
+                advance_root(tree, edge)
+                self._is_root_ready = False
         return True
 
     def run(
@@ -242,14 +255,49 @@ class Search:
             shared.error = None
             self._evaluations_before = shared.server.evaluations if shared.server else 0
             self._stop.clear()
-            self._finished.clear()
-            self._work(seconds, on_report, report_interval_s)
-            if shared.error is not None:
-                raise shared.error
-            return self.report(ownership)
+            self._prepare_root(visits)
+            try:
+                self._work(seconds, on_report, report_interval_s)
+                return self.report(ownership)
+            finally:
+                shared.halving = None
+
+    def _prepare_root(self, visits: int) -> None:
+        """Do what the options want done to the root before a search."""
+        shared, options, tree = self._shared, self._options, self._shared.tree
+        changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or options.root_symmetries > 1)
+        if not changes_priors and not options.gumbel:
+            return
+        if tree.state[tree.meta[ROOT]] != EXPANDED:
+            limits, shared.stoppers = shared.stoppers, [Interrupt(self._stop), VisitLimit(1)]
+            self._work(0.0, None, 1.0)
+            shared.stoppers = limits
+        if tree.state[tree.meta[ROOT]] != EXPANDED:
+            return
+        if changes_priors:
+            self._change_priors()
+        left = visits - int(tree.meta[ROOT_VISITS])
+        if options.gumbel and left > 0:
+            race = (options.gumbel, left, options.rollout_weight, self._rng)
+            with shared.changed:
+                shared.halving = SequentialHalving(tree, shared.allowed, *race)
+
+    def _change_priors(self) -> None:
+        """Average the root's priors over all symmetries and mix noise in, as far as options say so."""
+        shared, options, server = self._shared, self._options, self._shared.server
+        if options.root_symmetries > 1 and server is not None and server.spec.has_policy:
+            scratch = new_scratch(int(shared.root.board.meta[SIZE]))
+            policy = average_policy(ask_all_symmetries(server, shared.encoder, shared.root, scratch))
+            with shared.changed:
+                replace_root_priors(shared.tree, shared.root, policy, options.policy_temperature)
+        if options.root_noise > 0.0:
+            with shared.changed:
+                mix_noise(shared.tree, options.root_noise, self._rng)
+        self._is_root_ready = True
 
     def _work(self, seconds: float, on_report: Callable[[Report], None] | None, interval_s: float) -> None:
         """Run the workers to their end, reporting meanwhile; they are joined even if a report's reader fails."""
+        self._finished.clear()
         self._working = len(self._workers)
         threads = [
             threading.Thread(target=self._run_worker, args=(worker,), name=f"search-{index}", daemon=True)
@@ -270,6 +318,8 @@ class Search:
                 self.stop()
             for thread in threads:
                 thread.join()
+        if self._shared.error is not None:
+            raise self._shared.error
 
     def _run_worker(self, worker: Worker) -> None:
         """A worker's thread; the last one to end says so."""
@@ -287,6 +337,11 @@ class Search:
         for worker in self._workers:
             worker.cancel()
 
+    @property
+    def tree(self) -> Tree:
+        """The tree itself, for those who measure it. Threads: no search may be running."""
+        return self._shared.tree
+
     def in_flight(self) -> int:
         """Playouts under way; 0 whenever no search runs. Threads: any."""
         return int(self._shared.tree.meta[IN_FLIGHT])
@@ -298,10 +353,11 @@ class Search:
         has_scores = shared.uses_rollouts or shared.network_scores
         with shared.changed:
             visits = int(tree.meta[ROOT_VISITS])
-            moves = read_moves(tree, tuning, shared.allowed, self._table, has_scores)
-            value = float(node_value(tree, ROOT, tuning.rollout_weight))
-            score = float(root_score(tree)) if has_scores else None
-            nodes = int(tree.meta[N_NODES])
+            race = shared.halving.order() if shared.halving else None
+            found = read_moves(tree, tuning, shared.allowed, self._table, has_scores)
+            value = float(node_value(tree, tree.meta[ROOT], tuning.rollout_weight))
+            score = float(root_lead(tree)) if has_scores else None
+            nodes = int(tree.meta[USED_NODES])
         evaluations = shared.server.evaluations - self._evaluations_before if shared.server else 0
         return Report(
             visits=visits,
@@ -309,7 +365,7 @@ class Search:
             seconds=time.perf_counter() - shared.started_s,
             value_stm=value,
             score_stm=score,
-            moves=moves,
+            moves=best_first(found, self._options.move_choice, race),
             ownership_black=self.ownership_black() if ownership else None,
             tree_nodes=nodes,
             evaluations=evaluations,
@@ -331,14 +387,7 @@ class Search:
             scratch = new_board(size)
             average_ownership(root.board, scratch, int(root.meta[TO_MOVE]), OWNERSHIP_ROLLOUTS, random, ownership)
             return ownership
-        encoder = shared.encoder
-        request = server.new_request(size, SYMMETRIES, encoder.planes, encoder.globals)
-        scratch = new_scratch(size)
-        for symmetry in range(SYMMETRIES):
-            encode(encoder.id, root, symmetry, scratch, request.planes[symmetry], request.globals[symmetry])
-        request.count = SYMMETRIES
-        server.submit(request)
-        server.wait(request)
+        request = ask_all_symmetries(server, shared.encoder, root, new_scratch(size))
         turned = turn_table(size)[:, :-1]
         for symmetry in range(SYMMETRIES):
             ownership += request.ownership[symmetry].reshape(-1)[turned[symmetry]] / SYMMETRIES
@@ -353,7 +402,8 @@ class Search:
 
 def _has_barred_visits(tree: Tree, allowed: np.ndarray) -> bool:
     """Whether an earlier search visited root moves that may not be played now."""
-    first, count = int(tree.first_edge[ROOT]), int(tree.n_edges[ROOT])
+    root = int(tree.meta[ROOT])
+    first, count = int(tree.first_edge[root]), int(tree.n_edges[root])
     return any(edge_visits(tree, edge) > 0 and not allowed[tree.move[edge]] for edge in range(first, first + count))
 
 

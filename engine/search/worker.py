@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.features.encoder import Encoder, new_scratch
+from engine.features.symmetry import turn_table
 from engine.go.board import SIZE
 from engine.go.position import N_MOVES, Position, new_position
 from engine.inference.server import InferenceServer
@@ -33,7 +34,8 @@ from engine.rollout.policy import new_weights
 from engine.rollout.random import seed_state
 from engine.rollout.replies import new_replies
 from engine.rollout.softmax import new_candidates
-from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
+from engine.search.backup import complete, land, place, release
+from engine.search.batch import MAX_DEPTH, UNSETTLED, Batch, new_batch
 from engine.search.evaluate import (
     placeholder_priors,
     prepare,
@@ -46,16 +48,20 @@ from engine.search.evaluate import (
     shuffle_moves,
     take_results,
 )
-from engine.search.kernels import Tuning, complete, leaders, place, release, select
+from engine.search.gumbel import SequentialHalving
+from engine.search.pools import CANDIDATE_STEP, EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree, reserve
+from engine.search.selection import Tuning, select
 from engine.search.stoppers import Progress, Stopper, allowance
-from engine.search.tree import FULL, IN_FLIGHT, ROOT_VISITS, RUN_CLASSES, Tree, reserve
+from engine.search.values import leaders
 
 VISITS_PER_LEAF = 64
 """A batch takes one leaf more for each so many visits of the root: in a small tree, leaves chosen together under
 virtual loss are poor choices."""
 BATCH_SECONDS = 0.02
 """Under a time limit a batch is kept to what the network evaluates in this time."""
-EDGES_A_BATCH = 2 << (RUN_CLASSES - 1)
+MOST_ROLLOUTS = 1000
+"""The network is asked about a leaf after so many rollouts at the latest, whatever its load."""
+EDGES_A_BATCH = 2 << (EDGE_CLASSES - 1)
 """Edge rows kept free before selecting: the longest run moving to a new place, and shorter ones besides."""
 
 
@@ -74,16 +80,24 @@ class Shared:
     """memory of the tree"""
     server: InferenceServer | None
     encoder: Encoder | None
+    turns: bool
+    """positions are shown to the network in random symmetries"""
     patterns: Patterns | None
     """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
     placeholders: bool
     """leaves open with the tree policy's priors while the network thinks"""
+    async_values: bool
+    """rollouts are backed up before the network's values are there; with placeholders"""
+    adapts: bool
+    """``tuning.expand_after`` follows the network's load; guarded by ``changed``"""
     reply_chance: float
     mercy: float
     n_workers: int
     root: Position
     allowed: np.ndarray
     """uint8[L] by point: moves the root may choose"""
+    halving: SequentialHalving | None = None
+    """how the root's moves are visited, in place of PUCT; guarded by ``changed``"""
     stoppers: Sequence[Stopper] = ()
     timed: bool = False
     """a time limit is in force"""
@@ -159,6 +173,7 @@ class Worker:
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
         self._position = new_position(self._size, MAX_DEPTH)
+        self._turned = turn_table(self._size)
         self._mercy = round(shared.mercy * self._size**2)
         self._candidates = new_candidates(self._size)
         self._weights = new_weights(self._size)
@@ -212,9 +227,13 @@ class Worker:
             wanted = self._batch_size()
             if wanted == 0:
                 return _Outcome.STOPPED
+            if shared.halving is not None:
+                wanted = min(wanted, shared.halving.allowance())
             meta = shared.tree.meta
             has_room = reserve(shared.tree, wanted, EDGES_A_BATCH + wanted, 0, shared.limit_bytes)
-            count = select(shared.tree, batch, wanted, shared.tuning, shared.allowed)
+            evenly = shared.halving is not None
+            allowed = shared.halving.allowed if evenly else shared.allowed
+            count = select(shared.tree, batch, wanted, shared.tuning, allowed, evenly)
             # With room left, a refused row only means that these leaves took more than usual: try again.
             refused = has_room and meta[FULL] == 1
             if has_room:
@@ -245,11 +264,14 @@ class Worker:
                 shared.encoder.id,
                 self._scratch,
                 np.uint64(shared.seed),
+                shared.turns,
                 request.planes,
                 request.globals,
             )
             if request.count > 0:
                 server.submit(request)
+            if shared.adapts:
+                self._adapt()
         elif patterns is not None:
             prepare_by_patterns(*leaves, self._candidates, patterns.numbers, patterns.theta)
         else:
@@ -278,9 +300,19 @@ class Worker:
         if not shared.placeholders:
             return
         with shared.changed:
-            reserve(shared.tree, 0, 0, int(batch.n_candidates[:count].sum()) + count, shared.limit_bytes)
+            reserve(shared.tree, 0, 0, _room(batch, count), shared.limit_bytes)
             place(shared.tree, batch, count, shared.tuning.rollout_weight)
+            if shared.async_values:
+                land(shared.tree, batch, count)
             shared.changed.notify_all()
+
+    def _adapt(self) -> None:
+        """Ask the network about more leaves while it has nothing to do, about fewer while requests pile up."""
+        shared = self._shared
+        with shared.changed:
+            tuning, idle = shared.tuning, shared.server.waiting < shared.server.evaluators
+            wanted = max(0, tuning.expand_after - 1) if idle else min(MOST_ROLLOUTS, tuning.expand_after + 1)
+            shared.tuning = tuning._replace(expand_after=wanted)
 
     def _batch_size(self) -> int:
         """Leaves to select now; 0 = stop. Threads: the lock is held."""
@@ -310,16 +342,15 @@ class Worker:
                     return
             outputs = (request.policy, request.value, request.score)
             gives = (server.spec.has_policy, shared.network_scores)
-            take_results(batch, count, self._size, *outputs, *gives, server.cache)
+            take_results(batch, count, self._turned, *outputs, *gives, server.cache)
             request.state = State.FREE
         if server is None and shared.patterns is None:
             shuffle_moves(batch, count, self._random)
         else:
-            rank_moves(batch, count, self._size, shared.policy_temperature)
+            rank_moves(batch, count, shared.policy_temperature)
         with shared.changed:
-            room = int(batch.n_candidates[:count].sum()) + count
-            reserve(shared.tree, 0, 0, room, shared.limit_bytes)
-            complete(shared.tree, batch, count, shared.tuning, server is not None, shared.uses_rollouts)
+            reserve(shared.tree, 0, 0, _room(batch, count), shared.limit_bytes)
+            complete(shared.tree, batch, count, shared.tuning.rollout_weight, server is not None, shared.uses_rollouts)
             shared.changed.notify_all()
         self._idle.append(self._flying.popleft())
 
@@ -338,3 +369,8 @@ class Worker:
             if flight.request is not None and flight.request.state in (State.QUEUED, State.RUNNING):
                 flight.request.done.wait()
             self._release(flight)
+
+
+def _room(batch: Batch, count: int) -> int:
+    """Candidate rows that the leaves of a batch may take."""
+    return int(batch.n_candidates[:count].sum()) + CANDIDATE_STEP * count

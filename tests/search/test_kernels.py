@@ -7,32 +7,40 @@ import numpy as np
 import pytest
 
 from engine.go.geometry import PASS, on_board_points
+from engine.search.backup import complete, release
 from engine.search.batch import FINISHED, NEW, new_batch
-from engine.search.kernels import Tuning, complete, leaders, main_line, node_value, release, select
-from engine.search.tree import (
+from engine.search.candidates import candidate_prior, pack_candidate
+from engine.search.pools import (
     FULL,
     IN_FLIGHT,
     N_NODES,
     NONE,
     PENDING,
-    ROOT,
     ROOT_VISITS,
-    candidate_prior,
-    clear,
-    edge_visits,
-    follow,
-    keep_subtree,
-    new_tree,
-    pack_candidate,
+    TERMINAL,
+    USED_NODES,
     reserve,
+    used_bytes,
 )
-from tests.search.tree_tools import check_at_rest, dump, edges_of, visits_of
+from engine.search.selection import Tuning, select
+from engine.search.tree import advance_root, clear, edge_visits, new_tree
+from engine.search.values import leaders, main_line, node_value
+from tests.search.tree_tools import check_at_rest, dump, edges_of, root_of, visits_of
 
 SIZE = 3
 POINTS = (PASS, *on_board_points(SIZE).tolist())
 LIMIT = 64 << 20
 EVERY = np.ones(64, np.uint8)
 BOTH = (True, True)
+
+
+def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_loss: int, **others) -> Tuning:
+    """A tuning with everything newer off."""
+    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "spares_values": False, "expand_after": 0}
+    return Tuning(
+        c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_loss=virtual_loss,
+        **{**numbers, **others},
+    )  # fmt: skip
 
 
 def position_facts(path: tuple[int, ...]) -> tuple[list[tuple[int, float]], float, float, float, bool]:
@@ -47,9 +55,9 @@ def position_facts(path: tuple[int, ...]) -> tuple[list[tuple[int, float]], floa
     return moves, float(value), rollout, float(np.float32(rng.uniform(-5, 5))), len(path) >= 5
 
 
-def fill(batch, i: int) -> None:
-    """Evaluate leaf i of a batch by :func:`position_facts`."""
-    path = tuple(int(move) for move in batch.move[i, : batch.depth[i]])
+def fill(batch, i: int, before: tuple[int, ...] = ()) -> None:
+    """Evaluate leaf i of a batch, in a game with these moves before the root, by :func:`position_facts`."""
+    path = before + tuple(int(move) for move in batch.move[i, : batch.depth[i]])
     moves, value, rollout, score, over = position_facts(path)
     batch.value[i], batch.rollout[i], batch.score[i] = value, rollout, score
     if over:
@@ -162,15 +170,15 @@ def grown_tree(rounds: int, k: int, tuning: Tuning, sides=BOTH, flights: int = 1
     for _ in range(rounds):
         reserve(tree, k, 4096, k * 12, LIMIT)
         batch = new_batch(SIZE, k)
-        count = select(tree, batch, k, tuning, EVERY)
+        count = select(tree, batch, k, tuning, EVERY, False)
         for i in range(count):
             if batch.kind[i] == NEW:
                 fill(batch, i)
         flying.append((batch, count))
         if len(flying) == flights or count == 0:
-            complete(tree, *flying.pop(0), tuning, *sides)
+            complete(tree, *flying.pop(0), tuning.rollout_weight, *sides)
     for one in flying:
-        complete(tree, *one, tuning, *sides)
+        complete(tree, *one, tuning.rollout_weight, *sides)
     return tree
 
 
@@ -189,12 +197,12 @@ def compare(tree, node: int, twin: TwinNode) -> None:
 @pytest.mark.parametrize(
     ("tuning", "sides", "k"),
     [
-        (Tuning(1.4, 0.2, 0.0, 1), (True, False), 1),
-        (Tuning(1.4, 0.2, 0.0, 1), (True, False), 4),
-        (Tuning(1.4, 0.2, 0.5, 3), (True, True), 4),
-        (Tuning(5.0, 0.0, 1.0, 1), (True, True), 3),
-        (Tuning(0.8, 0.5, 1.0, 2), (False, True), 2),
-        (Tuning(1.4, 0.2, 0.3, 0), (True, True), 2),
+        (tuning_of(1.4, 0.2, 0.0, 1), (True, False), 1),
+        (tuning_of(1.4, 0.2, 0.0, 1), (True, False), 4),
+        (tuning_of(1.4, 0.2, 0.5, 3), (True, True), 4),
+        (tuning_of(5.0, 0.0, 1.0, 1), (True, True), 3),
+        (tuning_of(0.8, 0.5, 1.0, 2), (False, True), 2),
+        (tuning_of(1.4, 0.2, 0.3, 0), (True, True), 2),
     ],
 )
 def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
@@ -202,7 +210,7 @@ def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
     batch = new_batch(SIZE, k)
     for _ in range(120):
         reserve(tree, k, 4096, k * 12, LIMIT)
-        count = select(tree, batch, k, tuning, EVERY)
+        count = select(tree, batch, k, tuning, EVERY, False)
         leaves = twin.select(k)
         paths = [tuple(int(m) for m in batch.move[i, : batch.depth[i]]) for i in range(count)]
         assert paths == [tuple(move for _, move in path) for path, _ in leaves]
@@ -210,128 +218,158 @@ def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
         for i in range(count):
             if batch.kind[i] == NEW:
                 fill(batch, i)
-        complete(tree, batch, count, tuning, *sides)
+        complete(tree, batch, count, tuning.rollout_weight, *sides)
         twin.complete(leaves)
-    compare(tree, ROOT, twin.root)
+    compare(tree, root_of(tree), twin.root)
     check_at_rest(tree)
 
 
 def test_backup_removes_virtual_loss():
-    check_at_rest(grown_tree(200, 4, Tuning(1.4, 0.2, 0.5, 3), flights=3))
+    check_at_rest(grown_tree(200, 4, tuning_of(1.4, 0.2, 0.5, 3), flights=3))
 
 
 def test_release_leaves_no_trace():
-    tuning = Tuning(1.4, 0.2, 0.5, 3)
+    tuning = tuning_of(1.4, 0.2, 0.5, 3)
     tree = grown_tree(50, 4, tuning)
-    visits = [int(edge_visits(tree, edge)) for edge in edges_of(tree, ROOT)]
+    visits = [int(edge_visits(tree, edge)) for edge in edges_of(tree, root_of(tree))]
     batch = new_batch(SIZE, 6)
     reserve(tree, 6, 4096, 0, LIMIT)
-    count = select(tree, batch, 6, tuning, EVERY)
+    count = select(tree, batch, 6, tuning, EVERY, False)
     assert count > 0 and tree.meta[IN_FLIGHT] == count
     release(tree, batch, count)
     assert tree.meta[IN_FLIGHT] == 0
     assert (tree.state[: tree.meta[N_NODES]] != PENDING).all()
     for node in range(int(tree.meta[N_NODES])):
         assert all(tree.in_flight[edge] == 0 for edge in edges_of(tree, node))
-    assert visits == [int(edge_visits(tree, edge)) for edge in edges_of(tree, ROOT)][: len(visits)]
+    assert visits == [int(edge_visits(tree, edge)) for edge in edges_of(tree, root_of(tree))][: len(visits)]
 
 
 def test_a_batch_ends_at_the_first_collision():
     tree, batch = new_tree(), new_batch(SIZE, 4)
     reserve(tree, 8, 4096, 100, LIMIT)
-    tuning = Tuning(1.4, 0.2, 0.0, 1)
-    assert select(tree, batch, 4, tuning, EVERY) == 1, "only the root is there"
-    assert select(tree, new_batch(SIZE, 4), 4, tuning, EVERY) == 0
+    tuning = tuning_of(1.4, 0.2, 0.0, 1)
+    assert select(tree, batch, 4, tuning, EVERY, False) == 1, "only the root is there"
+    assert select(tree, new_batch(SIZE, 4), 4, tuning, EVERY, False) == 0
     assert tree.meta[IN_FLIGHT] == 1
 
 
 def test_values_change_sides_only_in_backup():
     """A reply that wins for the opponent counts as a loss at the edge of the move before."""
-    tree, batch, tuning = new_tree(), new_batch(SIZE, 1), Tuning(1.4, 0.2, 0.0, 1)
+    tree, batch, tuning = new_tree(), new_batch(SIZE, 1), tuning_of(1.4, 0.2, 0.0, 1)
     for value in (0.5, -0.25, 1.0):
         reserve(tree, 1, 4096, 12, LIMIT)
-        assert select(tree, batch, 1, tuning, EVERY) == 1
+        assert select(tree, batch, 1, tuning, EVERY, False) == 1
         batch.value[0], batch.score[0], batch.n_candidates[0] = value, 4.0 * value, 1
         batch.candidates[0, 0] = pack_candidate(0.0, 7)
-        complete(tree, batch, 1, tuning, True, False)
-    first = int(tree.first_edge[ROOT])
+        complete(tree, batch, 1, tuning.rollout_weight, True, False)
+    first = int(tree.first_edge[root_of(tree)])
     second = int(tree.first_edge[tree.child[first]])
     assert tree.W_v[second] == -1.0 and tree.N_v[second] == 1
     assert tree.W_v[first] == 0.25 + 1.0 and tree.N_v[first] == 2
     assert tree.W_s[first] == 5.0
-    assert node_value(tree, ROOT, 0.0) == pytest.approx((0.5 + 0.25 + 1.0) / 3)
+    assert node_value(tree, root_of(tree), 0.0) == pytest.approx((0.5 + 0.25 + 1.0) / 3)
 
 
 def test_moves_that_are_not_allowed_are_never_chosen_at_the_root():
-    tuning = Tuning(1.4, 0.2, 0.0, 1)
+    tuning = tuning_of(1.4, 0.2, 0.0, 1)
     moves = [move for move, _ in position_facts(())[0]]
     allowed = np.zeros(64, np.uint8)
     allowed[moves[2]] = allowed[moves[-1]] = 1
     tree, batch = new_tree(), new_batch(SIZE, 3)
     for _ in range(60):
         reserve(tree, 3, 4096, 40, LIMIT)
-        count = select(tree, batch, 3, tuning, allowed)
+        count = select(tree, batch, 3, tuning, allowed, False)
         for i in range(count):
             if batch.kind[i] == NEW:
                 fill(batch, i)
-        complete(tree, batch, count, tuning, True, False)
-    visited = {int(tree.move[edge]) for edge in edges_of(tree, ROOT) if edge_visits(tree, edge)}
+        complete(tree, batch, count, tuning.rollout_weight, True, False)
+    visited = {int(tree.move[edge]) for edge in edges_of(tree, root_of(tree)) if edge_visits(tree, edge)}
     assert visited == {moves[2], moves[-1]}
     check_at_rest(tree)
-    assert select(tree, batch, 3, tuning, np.zeros(64, np.uint8)) == 0
+    assert select(tree, batch, 3, tuning, np.zeros(64, np.uint8), False) == 0
 
 
 def test_leaders_and_main_line_follow_the_visits():
-    tree = grown_tree(150, 2, Tuning(1.4, 0.2, 0.0, 1), (True, False))
-    visits = sorted((int(edge_visits(tree, edge)) for edge in edges_of(tree, ROOT)), reverse=True)
+    tree = grown_tree(150, 2, tuning_of(1.4, 0.2, 0.0, 1), (True, False))
+    visits = sorted((int(edge_visits(tree, edge)) for edge in edges_of(tree, root_of(tree))), reverse=True)
     assert leaders(tree) == (visits[0], visits[1])
     line = np.zeros(4, np.int16)
-    length = main_line(tree, ROOT, line)
-    best = max(edges_of(tree, ROOT), key=lambda edge: edge_visits(tree, edge))
+    length = main_line(tree, root_of(tree), line)
+    best = max(edges_of(tree, root_of(tree)), key=lambda edge: edge_visits(tree, edge))
     assert length == 4 and line[0] == tree.move[best]
 
 
-def test_the_chosen_subtree_is_kept_whole_and_the_rest_given_back():
-    tuning = Tuning(1.4, 0.2, 0.5, 1)
-    tree = grown_tree(400, 4, tuning)
-    best = max(edges_of(tree, ROOT), key=lambda edge: edge_visits(tree, edge))
-    node, visits = int(tree.child[best]), int(edge_visits(tree, best))
-    before, nodes = dump(tree, SIZE, node), int(tree.meta[N_NODES])
-    rows = [int(tree.meta[i]) for i in range(3)]
-    keep_subtree(tree, node, visits)
-    assert dump(tree, SIZE) == before
-    assert tree.meta[N_NODES] < nodes and tree.meta[ROOT_VISITS] == visits
-    assert all(tree.meta[i] < rows[i] for i in range(3))
-    check_at_rest(tree)
+def best_edge(tree) -> int:
+    """The most visited edge at the root."""
+    return max(edges_of(tree, root_of(tree)), key=lambda edge: edge_visits(tree, edge))
 
 
-def test_a_kept_subtree_grows_on_as_if_nothing_had_been_moved():
-    """Compaction changes row numbers only: the next batches choose the same paths."""
-    tuning = Tuning(1.4, 0.2, 0.0, 1)
-    tree = grown_tree(300, 4, tuning, (True, False))
-    move = int(tree.move[max(edges_of(tree, ROOT), key=lambda edge: edge_visits(tree, edge))])
-    edge = follow(tree, ROOT, move)
-    keep_subtree(tree, int(tree.child[edge]), int(edge_visits(tree, edge)))
-    batch = new_batch(SIZE, 4)
-    for _ in range(200):
-        reserve(tree, 4, 4096, 50, LIMIT)
-        count = select(tree, batch, 4, tuning, EVERY)
+def grow(tree, rounds: int, k: int, tuning: Tuning, path=(), limit: int = LIMIT) -> None:
+    """Go on from where the game is after ``path``, network values only."""
+    batch = new_batch(SIZE, k)
+    for _ in range(rounds):
+        reserve(tree, k, 256, k * 32, limit)
+        count = select(tree, batch, k, tuning, EVERY, False)
         for i in range(count):
             if batch.kind[i] == NEW:
-                fill(batch, i)
-        complete(tree, batch, count, tuning, True, False)
-        check_at_rest(tree)
+                fill(batch, i, path)
+        complete(tree, batch, count, tuning.rollout_weight, True, False)
+
+
+def test_the_chosen_subtree_is_kept_whole_and_the_rest_given_back():
+    tree = grown_tree(400, 4, tuning_of(1.4, 0.2, 0.5, 1))
+    best = best_edge(tree)
+    node, visits = int(tree.child[best]), int(edge_visits(tree, best))
+    before, nodes = dump(tree, SIZE, node), int(tree.meta[USED_NODES])
+    advance_root(tree, best)
+    assert root_of(tree) == node and tree.meta[ROOT_VISITS] == visits
+    assert dump(tree, SIZE) == before
+    check_at_rest(tree)
+    assert tree.meta[USED_NODES] < nodes
+
+
+def test_a_kept_subtree_grows_on_the_same_whichever_rows_it_uses_again():
+    """Which rows are used again, at once or one by one, changes row numbers only."""
+    tuning = tuning_of(1.4, 0.2, 0.0, 1)
+    tree, copy = (grown_tree(300, 4, tuning, (True, False)) for _ in range(2))
+    move = int(tree.move[best_edge(tree)])
+    for one in (tree, copy):
+        advance_root(one, best_edge(one))
+    check_at_rest(tree)
+    for _ in range(20):
+        for one in (tree, copy):
+            grow(one, 10, 4, tuning, (move,))
+        assert dump(tree, SIZE) == dump(copy, SIZE)
+    for one in (tree, copy):
+        check_at_rest(one)
+
+
+def test_rows_are_used_again_so_that_a_long_game_needs_no_more_memory():
+    tuning = tuning_of(1.4, 0.2, 0.0, 1)
+    tree, path, used = new_tree(), (), []
+    for _ in range(60):
+        grow(tree, 100, 4, tuning, path)
+        check_at_rest(tree) if len(path) % 7 == 0 else None
+        used.append(used_bytes(tree))
+        best = best_edge(tree)
+        if tree.state[tree.child[best]] == TERMINAL:
+            clear(tree)
+            path = ()
+        else:
+            path = (*path, int(tree.move[best]))
+            advance_root(tree, best)
+    assert max(used[30:]) <= 1.1 * max(used[:30])
 
 
 def test_a_full_tree_refuses_rows_and_stays_sound():
-    tuning = Tuning(20.0, 0.2, 0.0, 1)
+    tuning = tuning_of(20.0, 0.2, 0.0, 1)
     tree, batch = new_tree(), new_batch(SIZE, 4)
     for _ in range(2000):
-        count = select(tree, batch, 4, tuning, EVERY)
+        count = select(tree, batch, 4, tuning, EVERY, False)
         for i in range(count):
             if batch.kind[i] == NEW:
                 fill(batch, i)
-        complete(tree, batch, count, tuning, True, False)
+        complete(tree, batch, count, tuning.rollout_weight, True, False)
         if count == 0 and tree.meta[FULL]:
             break
     assert tree.meta[FULL] == 1
@@ -343,7 +381,7 @@ def test_a_full_tree_refuses_rows_and_stays_sound():
 
 def test_a_fixed_amount_of_work_grows_the_golden_tree():
     """Vertices and visits of a whole tree; any change of selection or backup shows here."""
-    tree = grown_tree(30, 2, Tuning(1.0, 0.2, 0.5, 1), flights=2)
+    tree = grown_tree(30, 2, tuning_of(1.0, 0.2, 0.5, 1), flights=2)
     assert visits_of(dump(tree, SIZE)) == GOLDEN
 
 

@@ -20,10 +20,10 @@ from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.rollout.model import Patterns, load_both
+from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
 from engine.search.search import Search, worker_count
-from engine.search.tree import EXPANDED, N_NODES, NONE, ROOT, TERMINAL, byte_count
 from tests.search.positions import game_from, random_game
-from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of
+from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
 from weights import find_patterns
 
 
@@ -148,7 +148,7 @@ def test_no_illegal_move_is_ever_in_the_tree(hash_server, size, rules):
         game = random_game(size, 3 * seed + size, seed, rules)
         search.set_position(game.position)
         search.run(visits=200)
-        check_moves_below(tree_of(search), ROOT, with_capacity(game.position, 1000), size)
+        check_moves_below(tree_of(search), root_of(tree_of(search)), with_capacity(game.position, 1000), size)
 
 
 def check_moves_below(tree, node, position, size):
@@ -159,7 +159,7 @@ def check_moves_below(tree, node, position, size):
         return
     if tree.state[node] != EXPANDED:
         return
-    assert node == ROOT or position.meta[PASSES] < 2
+    assert node == root_of(tree) or position.meta[PASSES] < 2
     legal = {PASS} | {int(p) for p in on_board_points(size) if is_legal_move(position, int(p), color)}
     eyes = {point for point in legal if point != PASS and is_eye(position.board, point, color)}
     listed = {point for point, _ in candidates_of(tree, node)}
@@ -183,7 +183,7 @@ def test_an_own_eye_is_left_alone_unless_it_saves_a_chain(search):
     )
     search.set_position(game.position)
     search.run(visits=1)
-    points = {point for point, _ in candidates_of(tree_of(search), ROOT)}
+    points = {point for point, _ in candidates_of(tree_of(search), root_of(tree_of(search)))}
     for eye in ("A5", "C5", "E5"):
         assert from_vertex(eye, 5) not in points
     assert from_vertex("A3", 5) in points and PASS in points
@@ -198,7 +198,7 @@ def test_an_own_eye_is_left_alone_unless_it_saves_a_chain(search):
     )
     search.set_position(game.position)
     search.run(visits=1)
-    assert from_vertex("B5", 5) in {point for point, _ in candidates_of(tree_of(search), ROOT)}
+    assert from_vertex("B5", 5) in {point for point, _ in candidates_of(tree_of(search), root_of(tree_of(search)))}
 
 
 def test_the_tree_is_kept_as_the_game_goes_on(search):
@@ -391,7 +391,7 @@ def test_reports_arrive_while_searching(hash_server):
     assert len(reports) >= 3
     assert all(a.visits <= b.visits for a, b in zip(reports, [*reports[1:], final], strict=True))
     assert final.ownership_black.shape == (81,) and np.abs(final.ownership_black).max() <= 1
-    assert final.evaluations > 0 and final.tree_nodes == tree_of(search).meta[N_NODES]
+    assert final.evaluations > 0 and final.tree_nodes == tree_of(search).meta[USED_NODES]
     assert -1 <= final.value_stm <= 1 and final.score_stm is not None
     for move in final.moves:
         assert move.pv[0] == move.point and -1 <= move.value_stm <= 1

@@ -1,21 +1,38 @@
 """Helpers for tests of the search: checks that hold for every tree at rest, and a readable dump."""
 
+from itertools import pairwise
+
+import numpy as np
+
 from engine.go.geometry import to_vertex
-from engine.search.tree import (
+from engine.search.candidates import candidate_point, candidate_prior
+from engine.search.pools import (
     AWAITED,
+    CANDIDATE_CLASSES,
+    CANDIDATE_STEP,
+    EDGE_CLASSES,
     EXPANDED,
+    FREE_CANDIDATES,
+    FREE_EDGES,
+    FREE_NODE,
     IN_FLIGHT,
+    N_CANDIDATES,
+    N_EDGES,
     N_NODES,
     NONE,
     PENDING,
     ROOT,
     ROOT_VISITS,
     UNEXPANDED,
+    USED_NODES,
     Tree,
-    candidate_point,
-    candidate_prior,
-    edge_visits,
 )
+from engine.search.tree import edge_visits, reclaim
+
+
+def root_of(tree: Tree) -> int:
+    """The node at the root."""
+    return int(tree.meta[ROOT])
 
 
 def edges_of(tree: Tree, node: int) -> range:
@@ -24,51 +41,101 @@ def edges_of(tree: Tree, node: int) -> range:
     return range(first, first + int(tree.n_edges[node]))
 
 
+def heap_of(tree: Tree, node: int) -> list[int]:
+    """The packed candidates of a node's moves without an edge, as they lie in their heap."""
+    first, count = int(tree.first_candidate[node]), int(tree.n_candidates[node] - tree.n_edges[node])
+    return [int(one) for one in tree.candidate[first : first + count]]
+
+
 def candidates_of(tree: Tree, node: int) -> list[tuple[int, float]]:
-    """(point, prior) of a node's moves."""
-    first = int(tree.first_candidate[node])
-    packed = tree.candidate[first : first + int(tree.n_candidates[node])]
-    return [(int(candidate_point(one)), float(candidate_prior(one))) for one in packed]
+    """(point, prior) of a node's moves: those with an edge in their order, then the others, the likeliest first."""
+    chosen = [(int(tree.move[edge]), float(tree.P[edge])) for edge in edges_of(tree, node)]
+    waiting = np.array(sorted(heap_of(tree, node)), np.uint32)
+    return chosen + [(int(candidate_point(one)), float(np.float32(candidate_prior(one)))) for one in waiting]
 
 
-def check_at_rest(tree: Tree, placeholders: bool = False) -> None:
-    """What must hold whenever nothing is in flight.
+def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) -> None:
+    """What must hold whenever nothing is in flight; dropped nodes are taken apart first.
 
     Args:
         placeholders: nodes may have had edges before their priors: those moves come first, whatever their priors.
+        rolled: leaves may have been rolled out before the network saw them.
     """
+    while reclaim(tree):
+        pass
     assert tree.meta[IN_FLIGHT] == 0
-    seen = 0
-    stack = [(ROOT, int(tree.meta[ROOT_VISITS]))]
+    nodes, stack = [], [(root_of(tree), int(tree.meta[ROOT_VISITS]))]
     while stack:
         node, visits = stack.pop()
-        seen += 1
+        nodes.append(node)
         assert tree.state[node] not in (PENDING, AWAITED)
-        moves = candidates_of(tree, node)
-        packed = tree.candidate[int(tree.first_candidate[node]) :][: len(moves)]
-        packed = packed[len(edges_of(tree, node)) if placeholders else 0 :]
-        assert (packed[:-1] >> 16 <= packed[1:] >> 16).all(), "the largest priors come first"
+        _check_moves(tree, node, placeholders)
+        edges = edges_of(tree, node)
         if tree.state[node] == EXPANDED:
-            assert abs(sum(prior for _, prior in moves) - 1.0) < 0.01
-            assert len({point for point, _ in moves}) == len(moves)
-            assert visits == 1 + sum(int(edge_visits(tree, edge)) for edge in edges_of(tree, node))
+            below = sum(int(edge_visits(tree, edge)) for edge in edges)
+            assert visits >= 1 + below if rolled else visits == 1 + below
         elif tree.state[node] == UNEXPANDED:
-            assert len(edges_of(tree, node)) == 0
-        for slot, edge in enumerate(edges_of(tree, node)):
+            assert len(edges) == 0
+        for edge in edges:
             assert tree.in_flight[edge] == 0
-            assert tree.move[edge] == moves[slot][0]
-            assert abs(tree.P[edge] - moves[slot][1]) < 1e-6
             n_v, n_r = int(tree.N_v[edge]), int(tree.N_r[edge])
-            assert n_v == n_r or n_v == 0 or n_r == 0
+            assert n_v == n_r or n_v == 0 or n_r == 0 or (rolled and n_v < n_r)
             assert abs(tree.W_v[edge]) <= n_v + 1e-6 and abs(tree.W_r[edge]) <= n_r + 1e-6
+            assert 0.0 <= tree.S[edge] <= max(n_v, n_r) + 1e-6
             if tree.child[edge] != NONE:
-                assert tree.child[edge] > node
                 stack.append((int(tree.child[edge]), max(n_v, n_r)))
-    assert seen == tree.meta[N_NODES], "every node is reached by one path"
+    assert len(set(nodes)) == len(nodes) == tree.meta[USED_NODES], "every node is reached by one path"
+    _check_rows(tree, nodes)
 
 
-def dump(tree: Tree, size: int, node: int = ROOT, depth: int = 99) -> list:
-    """The tree as nested lists: [vertex, N_v, W_v, N_r, W_r, W_s, [children]] for each edge, in candidate order."""
+def _check_moves(tree: Tree, node: int, placeholders: bool) -> None:
+    """Priors add up, no move is there twice, the heap is one, and edges hold the likeliest moves."""
+    moves, heap, n_edges = candidates_of(tree, node), heap_of(tree, node), len(edges_of(tree, node))
+    if tree.state[node] == EXPANDED:
+        assert abs(sum(prior for _, prior in moves) - 1.0) < 0.01
+        assert len({point for point, _ in moves}) == len(moves) == tree.n_candidates[node]
+    assert all(heap[(i - 1) // 2] <= heap[i] for i in range(1, len(heap)))
+    priors = [prior for _, prior in moves[n_edges if placeholders else 0 :]]
+    assert all(before >= after - 1e-6 for before, after in pairwise(priors)), "the largest priors come first"
+    assert abs(tree.mass[node] - sum(prior for _, prior in moves[:n_edges])) < 1e-4
+
+
+def _check_rows(tree: Tree, nodes: list[int]) -> None:
+    """Every row ever used belongs to one node or waits in one list."""
+    free_nodes, node = [], int(tree.meta[FREE_NODE])
+    while node != NONE:
+        free_nodes.append(node)
+        node = int(tree.next[node])
+    assert sorted(free_nodes + nodes) == list(range(int(tree.meta[N_NODES])))
+    edges = [(int(tree.first_edge[n]), int(tree.edge_room[n])) for n in nodes if tree.edge_room[n]]
+    for run_class in range(EDGE_CLASSES):
+        first = int(tree.meta[FREE_EDGES + run_class])
+        while first != NONE:
+            edges.append((first, 1 << run_class))
+            first = int(tree.child[first])
+    assert _covered(edges) == tree.meta[N_EDGES]
+    counts = [(int(tree.first_candidate[n]), int(tree.n_candidates[n])) for n in nodes if tree.n_candidates[n]]
+    candidates = [(first, -(-count // CANDIDATE_STEP) * CANDIDATE_STEP) for first, count in counts]
+    for run_class in range(CANDIDATE_CLASSES):
+        first = int(tree.meta[FREE_CANDIDATES + run_class])
+        while first != NONE:
+            candidates.append((first, (run_class + 1) * CANDIDATE_STEP))
+            first = int(tree.candidate[first]) - 1
+    assert _covered(candidates) == tree.meta[N_CANDIDATES]
+
+
+def _covered(runs: list[tuple[int, int]]) -> int:
+    """How far runs of (start, length) reach from 0, which they must do without gap or overlap."""
+    end = 0
+    for first, length in sorted(runs):
+        assert first == end
+        end += length
+    return end
+
+
+def dump(tree: Tree, size: int, node: int | None = None, depth: int = 99) -> list:
+    """The tree as nested lists: [vertex, N_v, W_v, N_r, W_r, W_s, [children]] for each edge; from the root if None."""
+    node = root_of(tree) if node is None else node
     if depth == 0:
         return []
     return [

@@ -1,0 +1,196 @@
+"""``python -m bench.search``: visits a second, one JSON line a figure.
+
+``null`` searches with an evaluator that answers at once, every legal move alike and the value a hash of the position:
+what remains is the search itself. ``null_encoded`` also writes AlphaGo Zero's planes for it. ``delayed`` has an
+evaluator shaped like a GPU: 2 ms for any batch of up to 64, one after another. These grow a tree of 100,000 visits
+from the empty board. ``net6x96`` (random weights) and ``default`` search ten middle-game positions, 800 visits each,
+the result cache empty, beside ``.../evaluations`` and what the same server reaches without a search, ``.../alone``.
+Names end in board and threads: search threads where evaluating costs nothing, evaluator threads for networks, which
+one search thread feeds. Start at :func:`command`.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import click
+import numpy as np
+
+from bench.figures import print_figure
+from bench.positions import middle_games, shipped_patterns
+from engine.config import SearchOptions
+from engine.features.encoder import ENCODERS, KEY, ZERO, Encoder, encode, new_scratch
+from engine.go.position import new_position
+from engine.inference.cache import new_cache
+from engine.inference.server import InferenceServer
+from engine.inference.slots import Request, State
+from engine.jit import kernel
+from engine.nets.adapter import TorchNetwork
+from engine.nets.architectures import new_model, new_spec
+from engine.nets.fakes import SerialNetwork
+from engine.nets.load import choose_device, load_network
+from engine.nets.network import Network, NetworkSpec
+from engine.search.pools import USED_NODES, used_bytes
+from engine.search.search import Search
+from weights import find_network
+
+SIZE = 19
+NULL_VISITS = 100_000
+NULL_BATCH = 64
+"""Leaves a batch where evaluating costs nothing: what a GPU would be given"""
+DELAYED_THREADS = 2
+POSITIONS = 10
+VISITS = 800
+MEMORY = 2048
+
+
+@kernel
+def _answer(planes, globals_, value):
+    """Write a value for each position: its first global, or without globals a hash of its planes."""
+    for i in range(len(value)):
+        if globals_.shape[1] > 0:
+            value[i] = globals_[i, 0]
+            continue
+        digest, flat = np.int64(0), planes[i].reshape(-1)
+        for j in range(len(flat)):
+            digest += np.int64(flat[j]) * ((j * 40503) & 0xFFFF)
+        value[i] = ((digest * 0x9E3779B97F4A7C1 >> 32) & 0xFFFF) / 32768.0 - 1.0
+
+
+class InstantServer:
+    """Stands where :class:`engine.inference.server.InferenceServer` stands, and answers in the caller's thread."""
+
+    def __init__(self, encoder: Encoder):
+        self.spec = NetworkSpec("null", encoder.name, 2, 25, has_score=False, has_ownership=False)
+        self.network = SimpleNamespace(device=SimpleNamespace(type="cpu"))
+        # One set of entries: nothing here is worth keeping.
+        self.cache = new_cache(0, SIZE * SIZE + 1)
+        self.evaluators = 1
+        self.evaluations = 0
+        self.seconds_per_position = 0.0
+
+    def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
+        """See the server."""
+        return Request(size, capacity, planes, globals_)
+
+    def submit(self, request: Request) -> None:
+        """Answer."""
+        count = request.count
+        _answer(request.planes[:count], request.globals[:count], request.value[:count])
+        self.evaluations += count
+        request.state = State.DONE
+
+    def wait(self, request: Request) -> None:
+        """Nothing to wait for."""
+
+    def cancel(self, request: Request) -> None:
+        """Nothing waits."""
+
+
+def grown(server: InstantServer | InferenceServer, encoder: Encoder, threads: int, repeats: int) -> Iterator[Search]:
+    """Searches of the empty board, one after another, each finished when it is given out."""
+    search = Search(SearchOptions(threads=threads, batch=NULL_BATCH, memory=MEMORY), server, encoder)
+    search.set_position(new_position(SIZE))
+    search.run(visits=NULL_VISITS // 50)
+    for _ in range(repeats):
+        search.clear()
+        search.run(visits=NULL_VISITS)
+        yield search
+
+
+def measure_empty_board(name: str, repeats: int) -> None:
+    """``null``, ``null_encoded`` and ``delayed``, and what a node weighs."""
+    kind, _, *threads = name.split("/")
+    encoder = KEY if kind == "null" else ZERO
+    server = InferenceServer(SerialNetwork(ZERO.name), cache_mib=1) if kind == "delayed" else InstantServer(encoder)
+    rates = []
+    for search in grown(server, encoder, int(threads[0]) if threads else DELAYED_THREADS, repeats):
+        report = search.report()
+        rates.append(report.visits / report.seconds)
+    print_figure(name, rates, "visits/s")
+    if name == "null/19/1":
+        print_figure("node_bytes/19", [used_bytes(search.tree) / int(search.tree.meta[USED_NODES])], "bytes")
+    if kind == "delayed":
+        server.close()
+
+
+def network_named(kind: str) -> Network:
+    """The network behind a name of a figure, on the CPU."""
+    if kind == "default":
+        return load_network(find_network("default"), "cpu")
+    model = new_model("keima-resnet", channels=96)
+    return TorchNetwork(model, new_spec("keima-resnet", "net6x96", model), choose_device("cpu"))
+
+
+def measure_network(name: str, repeats: int) -> None:
+    """``net6x96`` and ``default``: visits and evaluations a second, and evaluations alone."""
+    kind, size, threads = name.split("/")
+    network = network_named(kind)
+    encoder = ENCODERS[network.spec.encoder]
+    positions = [game.position for game in middle_games(int(size), shipped_patterns().tables)[:POSITIONS]]
+    with InferenceServer(network, cache_mib=64, threads=int(threads)) as server:
+        search = Search(SearchOptions(threads=1), server, encoder)
+        search.set_position(positions[0])
+        search.run(visits=50)
+        visits, evaluations, alone = [], [], []
+        for _ in range(repeats):
+            seconds, done, before = 0.0, 0, server.evaluations
+            for position in positions:
+                server.forget()
+                search.set_position(position)
+                search.clear()
+                report = search.run(visits=VISITS)
+                seconds, done = seconds + report.seconds, done + report.visits
+            visits.append(done / seconds)
+            evaluations.append((server.evaluations - before) / seconds)
+            alone.append(evaluations_alone(server, encoder, positions))
+    print_figure(name, visits, "visits/s")
+    print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
+    print_figure(f"{name}/alone", alone, "evaluations/s")
+
+
+def evaluations_alone(server: InferenceServer, encoder: Encoder, positions: list, seconds: float = 3.0) -> float:
+    """Evaluations a second of the server with requests as a search makes them, always one more than it works on."""
+    size, batch = int(positions[0].board.meta[0]), SearchOptions().batch
+    requests = [server.new_request(size, batch, encoder.planes, encoder.globals) for _ in range(server.evaluators + 1)]
+    scratch = new_scratch(size)
+    for request in requests:
+        request.count = batch
+        for i in range(batch):
+            encode(encoder.id, positions[i % len(positions)], i % 8, scratch, request.planes[i], request.globals[i])
+        server.submit(request)
+    start, done, turn = time.perf_counter(), 0, 0
+    while (spent := time.perf_counter() - start) < seconds:
+        server.wait(requests[turn])
+        done += batch
+        server.submit(requests[turn])
+        turn = (turn + 1) % len(requests)
+    for request in requests:
+        server.wait(request)
+    return done / spent
+
+
+FIGURES: dict[str, Callable[[str, int], None]] = {
+    "null/19/1": measure_empty_board,
+    "null/19/2": measure_empty_board,
+    "null_encoded/19/1": measure_empty_board,
+    "null_encoded/19/2": measure_empty_board,
+    "delayed/19": measure_empty_board,
+    "net6x96/19/2": measure_network,
+    "default/19/2": measure_network,
+    "default/9/2": measure_network,
+}
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--only", "names", multiple=True, type=click.Choice(list(FIGURES)), help="figure to measure, repeatable")
+@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="measurements of each; their median counts")
+def command(names: tuple[str, ...], repeats: int) -> None:
+    """Visits a second of searches, one JSON line a figure; see the module for what is what."""
+    for name in names or FIGURES:
+        click.echo(f"measuring {name}", err=True)
+        FIGURES[name](name, repeats)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,135 @@
+"""Expansion and backup: what a batch of leaves has learnt, carried into the tree. Threads: the tree's lock is held."""
+
+from engine.jit import kernel
+from engine.search.batch import FINISHED, KNOWN, LANDED, NEW, ROLLED
+from engine.search.pools import (
+    AWAITED,
+    EXPANDED,
+    FULL,
+    IN_FLIGHT,
+    PENDING,
+    PROVISIONAL,
+    ROOT_VISITS,
+    TERMINAL,
+    UNEXPANDED,
+)
+from engine.search.selection import leave_path
+from engine.search.tree import replace_priors, store_candidates
+from engine.search.values import node_value
+
+
+@kernel
+def release(tree, batch, count):
+    """Give up the first ``count`` leaves of a batch without a result."""
+    for i in range(count):
+        if batch.kind[i] not in (KNOWN, ROLLED):
+            placed = tree.state[batch.leaf[i]] == AWAITED
+            tree.state[batch.leaf[i]] = PROVISIONAL if placed else UNEXPANDED
+        if batch.kind[i] != LANDED:
+            leave_path(tree, batch, i)
+            tree.meta[IN_FLIGHT] -= 1
+
+
+@kernel
+def place(tree, batch, count, weight):
+    """Open those of the first ``count`` leaves that the network was asked about, with the priors in ``candidates``.
+
+    Until the network answers such a node is worth what its parent is. The root waits: it is searched once known.
+    (AlphaGo, Methods: "Searching with policy and value networks", placeholder priors of the tree policy.)
+    """
+    for i in range(count):
+        node, depth = batch.leaf[i], batch.depth[i]
+        if batch.kind[i] != NEW or batch.request_row[i] < 0 or depth == 0 or tree.state[node] != PENDING:
+            continue
+        if store_candidates(tree, node, batch.candidates[i], batch.n_candidates[i]):
+            tree.state[node] = AWAITED
+            tree.value[node] = -node_value(tree, batch.node[i, depth - 1], weight)
+
+
+@kernel
+def land(tree, batch, count):
+    """Back up the rollouts of those leaves that await the network, whose values :func:`complete` adds later.
+
+    (AlphaGo, Methods: rollouts and values are backed up separately, each when it is there.)
+    """
+    for i in range(count):
+        if batch.kind[i] == NEW and tree.state[batch.leaf[i]] == AWAITED:
+            batch.kind[i] = LANDED
+            leave_path(tree, batch, i)
+            tree.meta[IN_FLIGHT] -= 1
+            tree.meta[ROOT_VISITS] += 1
+            _back_up(tree, batch, i, False, True)
+
+
+@kernel
+def complete(tree, batch, count, weight, adds_value, adds_rollout):
+    """Expand the first ``count`` leaves of a batch and back their values up.
+
+    Args:
+        weight: lambda.
+        adds_value, adds_rollout: which sides these leaves have results for.
+    """
+    for i in range(count):
+        kind = batch.kind[i]
+        gives_value = adds_value and kind != ROLLED
+        result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
+        if kind not in (KNOWN, ROLLED):
+            _expand(tree, batch, i, result)
+        if kind != LANDED:
+            leave_path(tree, batch, i)
+            tree.meta[IN_FLIGHT] -= 1
+            tree.meta[ROOT_VISITS] += 1
+        _back_up(tree, batch, i, gives_value, adds_rollout and kind != LANDED)
+        _note_result(tree, batch, i, result)
+
+
+@kernel
+def _leaf_value(batch, i, weight, gives_value, gives_rollout):
+    """What row i's leaf is worth to its side to move, network and rollout mixed."""
+    if gives_value and gives_rollout:
+        return (1.0 - weight) * batch.value[i] + weight * batch.rollout[i]
+    return float(batch.value[i]) if gives_value else float(batch.rollout[i])
+
+
+@kernel
+def _expand(tree, batch, i, result):
+    """Settle the state of a leaf with its result; without room for its moves it stays unexpanded."""
+    node = batch.leaf[i]
+    tree.value[node] = result
+    tree.score[node] = batch.score[i]
+    if batch.kind[i] == FINISHED:
+        tree.state[node] = TERMINAL
+    elif tree.state[node] == AWAITED:
+        replace_priors(tree, node, batch.candidates[i])
+        tree.state[node] = EXPANDED
+    elif store_candidates(tree, node, batch.candidates[i], batch.n_candidates[i]):
+        tree.state[node] = EXPANDED
+    else:
+        tree.state[node] = UNEXPANDED
+        tree.meta[FULL] = 1
+
+
+@kernel
+def _back_up(tree, batch, i, adds_value, adds_rollout):
+    """Add row i's results along its path; values change sides here and in :func:`_note_result`, nowhere else."""
+    sign = 1.0
+    for d in range(batch.depth[i] - 1, -1, -1):
+        sign = -sign
+        edge = tree.first_edge[batch.node[i, d]] + batch.slot[i, d]
+        if adds_value:
+            tree.N_v[edge] += 1
+            tree.W_v[edge] += sign * batch.value[i]
+        if adds_rollout:
+            tree.N_r[edge] += 1
+            tree.W_r[edge] += sign * batch.rollout[i]
+
+
+@kernel
+def _note_result(tree, batch, i, result):
+    """Add what every visit counts once along row i's path: the squared result and the lead."""
+    square, lead = result * result, float(batch.score[i])
+    for d in range(batch.depth[i] - 1, -1, -1):
+        lead = -lead
+        edge = tree.first_edge[batch.node[i, d]] + batch.slot[i, d]
+        tree.S[edge] += square
+        tree.W_s[edge] += lead

@@ -1,0 +1,92 @@
+"""Choosing at the root by sequential halving over moves drawn without replacement, for budgets of few visits.
+
+PUCT needs many visits to find out that a likely move is bad; here every drawn move gets its share of them, the worse
+half leaves, and so on until one is left. The draw adds a Gumbel variable to every move's log prior and takes the
+largest sums; with exact values the move that is left improves on the policy whatever the budget.
+
+Source: Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022, sections 3 and 5.
+"""
+
+import math
+
+import numpy as np
+
+from engine.search.pools import ROOT, Tree
+from engine.search.tree import add_edge, edge_visits
+from engine.search.values import edge_mean, node_value
+
+VISIT_OFFSET = 50
+VALUE_SCALE = 1.0
+"""c_visit and c_scale of the paper, for values from 0 to 1"""
+
+
+class SequentialHalving:
+    """One run of it. Threads: every method wants the tree's lock."""
+
+    def __init__(
+        self, tree: Tree, allowed: np.ndarray, width: int, visits: int, weight: float, rng: np.random.Generator
+    ):
+        """Draw the moves.
+
+        Args:
+            tree: its root is expanded.
+            allowed: uint8[L] by point: moves to draw from.
+            width: moves to draw at most.
+            visits: to be shared out.
+            weight: lambda.
+        """
+        self._tree, self._weight = tree, weight
+        self.allowed = allowed.copy()
+        """uint8[L]: the moves still in the race"""
+        root = int(tree.meta[ROOT])
+        while tree.n_edges[root] < tree.n_candidates[root] and add_edge(tree, root) >= 0:
+            pass
+        first = int(tree.first_edge[root])
+        self._edges = [e for e in range(first, first + int(tree.n_edges[root])) if allowed[tree.move[e]]]
+        draws = rng.gumbel(size=len(self._edges))
+        self._base = {e: math.log(tree.P[e]) + g for e, g in zip(self._edges, draws.tolist(), strict=True)}
+        self._before = {e: int(edge_visits(tree, e)) for e in self._edges}
+        self._rounds = max(1, math.ceil(math.log2(max(1, min(width, len(self._edges))))))
+        self._visits = visits
+        self._keep(sorted(self._edges, key=self._base.get, reverse=True)[:width])
+        self._target = self._share()
+
+    def _keep(self, edges: list[int]) -> None:
+        """Go on with these moves."""
+        self._edges = edges
+        self.allowed[:] = 0
+        self.allowed[self._tree.move[edges]] = 1
+
+    def _share(self) -> int:
+        """Visits each move in the race gets in this round."""
+        return max(1, self._visits // (self._rounds * max(1, len(self._edges))))
+
+    def _done(self, edge: int) -> int:
+        return int(edge_visits(self._tree, edge)) - self._before[edge]
+
+    def allowance(self) -> int:
+        """Leaves that may be selected now; the race goes into its next round when all of one are back."""
+        tree = self._tree
+        while len(self._edges) > 1 and all(self._done(edge) >= self._target for edge in self._edges):
+            half = -(-len(self._edges) // 2)
+            self._keep(sorted(self._edges, key=self.preference, reverse=True)[:half])
+            self._target = max(self._done(edge) for edge in self._edges) + self._share()
+        if len(self._edges) <= 1:
+            return 1 << 30
+        return sum(max(0, self._target - self._done(edge) - int(tree.in_flight[edge])) for edge in self._edges)
+
+    def preference(self, edge: int) -> float:
+        """What moves are compared by: g + log prior + sigma(Q)."""
+        tree = self._tree
+        root = int(tree.meta[ROOT])
+        visited = edge_visits(tree, edge) > 0
+        value = edge_mean(tree, edge, self._weight) if visited else node_value(tree, root, self._weight)
+        most = max(int(edge_visits(tree, e)) for e in self._base)
+        return self._base[edge] + (VISIT_OFFSET + most) * VALUE_SCALE * (value + 1.0) / 2.0
+
+    def order(self) -> dict[int, float]:
+        """By point, how much a move is preferred: those still in the race before all others."""
+        inside = set(self._edges)
+        return {
+            int(self._tree.move[e]): self.preference(e) + (1e6 if e in inside else 0.0) for e in self._base
+        }  # fmt: skip

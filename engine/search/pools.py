@@ -1,0 +1,176 @@
+"""The search tree as flat arrays: what is stored, how it grows, and how rows are used again.
+
+Three pools of rows, each an array per field:
+
+* *nodes*: one position each, reached by one path from the root (a tree, not a graph: superko depends on the path);
+* *candidates*: for each expanded node a run of its moves with their priors, four bytes each, the unchosen ones a heap
+  (:mod:`engine.search.candidates`);
+* *edges*: for each node the moves chosen so far, with their statistics. Moves are first chosen in the order of their
+  priors (all unvisited moves have one first-play value), so the next edge is always for the top of the heap, and
+  selection never looks past it.
+
+Most nodes are leaves with no edges at all, so a node costs about 1.6 KiB on 19x19, nearly all of it candidates. Pools
+grow in place (``ndarray.resize``), therefore only while the tree's lock is held, and nobody keeps a view of a field
+beyond that lock.
+
+When the root moves on (:func:`advance_root`), what is left behind is only marked as dropped: its rows come back one
+node at a time when new rows are wanted, so no search ever waits for a tree to be cleaned up.
+
+A node's life::
+
+    UNEXPANDED  -> PENDING      selected as a leaf; one worker owns it
+    PENDING     -> EXPANDED     evaluated, its moves stored
+    PENDING     -> TERMINAL     the game has ended there; value and score are exact
+    PENDING     -> UNEXPANDED   released without a result, or evaluated when memory was full
+    PENDING     -> AWAITED      its moves stored with placeholder priors; the network has yet to answer
+    AWAITED     -> EXPANDED     the network's priors and value in place of the placeholders
+    AWAITED     -> PROVISIONAL  released without a result; the placeholders stay
+    PROVISIONAL -> AWAITED      selected as a leaf once more
+
+Playouts pass through AWAITED nodes as through EXPANDED ones, and may already have given them edges.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
+NONE = -1
+
+ROOT, ROOT_VISITS, IN_FLIGHT, FULL, USED_NODES = range(5)
+"""Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use"""
+N_NODES, N_EDGES, N_CANDIDATES = range(5, 8)
+"""Further indices: rows ever used of each pool"""
+FREE_NODE, DROPPED, FREE_EDGES = range(8, 11)
+"""And the heads of lists; those of free edge runs start at FREE_EDGES, one per power of two."""
+EDGE_CLASSES = 11
+"""Edge runs hold 1 to 1024 edges: 626 moves on the largest board fit."""
+FREE_CANDIDATES = FREE_EDGES + EDGE_CLASSES
+"""Here start the lists of free candidate runs, one per multiple of CANDIDATE_STEP."""
+CANDIDATE_STEP = 16
+CANDIDATE_CLASSES = 40
+META_FIELDS = FREE_CANDIDATES + CANDIDATE_CLASSES
+
+MOST_GROWTH = 64 << 20
+"""Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
+
+
+class Tree(NamedTuple):
+    """All rows of one search tree."""
+
+    meta: np.ndarray
+    """int64[META_FIELDS]: counts, and the first rows of the lists of rows to be used again (NONE = empty)"""
+
+    state: np.ndarray
+    """uint8[nodes]: UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED or TERMINAL"""
+    value: np.ndarray
+    """float32[nodes]: the node's own evaluation, -1 to 1 for its side to move; 0 before, AWAITED its parent's"""
+    score: np.ndarray
+    """float32[nodes]: the same in points"""
+    mass: np.ndarray
+    """float32[nodes]: sum of the priors of its edges"""
+    first_edge: np.ndarray
+    """int32[nodes]: where its run of edges starts; NONE without edges"""
+    n_edges: np.ndarray
+    """int16[nodes]: edges in use"""
+    edge_room: np.ndarray
+    """int16[nodes]: length of the run, a power of two; 0 without edges"""
+    first_candidate: np.ndarray
+    """int64[nodes]: where its candidates start; NONE before expansion"""
+    n_candidates: np.ndarray
+    """int16[nodes]: its moves; those with an edge have left the heap, which is that much shorter"""
+    next: np.ndarray
+    """int32[nodes]: in the list of free or of dropped nodes the next one"""
+
+    P: np.ndarray
+    """float32[edges]: prior"""
+    N_v: np.ndarray
+    """int32[edges]: evaluations by the network (or exact results) backed up through the edge"""
+    W_v: np.ndarray
+    """float64[edges]: their sum, for the player who chose the edge"""
+    N_r: np.ndarray
+    """int32[edges]: rollout results (or exact results) backed up through the edge"""
+    W_r: np.ndarray
+    """float64[edges]: their sum, for the player who chose the edge"""
+    S: np.ndarray
+    """float64[edges]: sum of squared results, network and rollout mixed, one a visit"""
+    W_s: np.ndarray
+    """float64[edges]: sum of leads in points, one a visit, for the player who chose the edge"""
+    in_flight: np.ndarray
+    """int32[edges]: playouts under way through the edge; each weighs as ``virtual_loss`` lost visits"""
+    child: np.ndarray
+    """int32[edges]: the node behind, NONE before the first visit; in a free run the next free run"""
+    move: np.ndarray
+    """int16[edges]: the point played, PASS = 0"""
+
+    candidate: np.ndarray
+    """uint32[candidates]: see :func:`engine.search.candidates.pack_candidate`; in a free run the next free run"""
+
+
+POOLS = {
+    "nodes": (
+        *("state", "value", "score", "mass", "next"),
+        *("first_edge", "n_edges", "edge_room", "first_candidate", "n_candidates"),
+    ),
+    "edges": ("P", "N_v", "W_v", "N_r", "W_r", "S", "W_s", "in_flight", "child", "move"),
+    "candidates": ("candidate",),
+}
+KINDS = {
+    **dict.fromkeys(("state",), np.uint8),
+    **dict.fromkeys(("value", "score", "mass", "P"), np.float32),
+    **dict.fromkeys(("first_edge", "next", "N_v", "N_r", "in_flight", "child"), np.int32),
+    **dict.fromkeys(("n_edges", "edge_room", "n_candidates", "move"), np.int16),
+    **dict.fromkeys(("meta", "first_candidate"), np.int64),
+    **dict.fromkeys(("W_v", "W_r", "S", "W_s"), np.float64),
+    "candidate": np.uint32,
+}
+FIRST_ROWS = {"nodes": 256, "edges": 4096, "candidates": 16384}
+
+
+def byte_count(tree: Tree) -> int:
+    """Memory the tree occupies."""
+    return sum(array.nbytes for array in tree)
+
+
+def used_bytes(tree: Tree) -> int:
+    """Memory of the rows ever used, those waiting to be used again included."""
+    used = dict(zip(POOLS, (N_NODES, N_EDGES, N_CANDIDATES), strict=True))
+    return sum(int(tree.meta[used[pool]]) * _row_bytes(tree, pool) for pool in POOLS)
+
+
+def _row_bytes(tree: Tree, pool: str) -> int:
+    return sum(getattr(tree, name).itemsize for name in POOLS[pool])
+
+
+def reserve(tree: Tree, nodes: int, edges: int, candidates: int, limit: int) -> bool:
+    """Make room for so many more rows of each pool.
+
+    Args:
+        limit: bytes the whole tree may take.
+    Returns:
+        bool: False when the limit refused some of it; the pools are usable as they are, and used rows may come back.
+    Threads: the tree's lock is held.
+    """
+    used = (int(tree.meta[N_NODES]), int(tree.meta[N_EDGES]), int(tree.meta[N_CANDIDATES]))
+    wanted = (used[0] + nodes, used[1] + edges, used[2] + candidates)
+    if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P) and wanted[2] <= len(tree.candidate):
+        return True
+    grown = [_grow(tree, pool, rows, limit) for pool, rows in zip(POOLS, wanted, strict=True)]
+    return all(grown)
+
+
+def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
+    """Double a pool that holds fewer rows than wanted, by at most MOST_GROWTH and a sixteenth of the limit."""
+    fields = [getattr(tree, name) for name in POOLS[pool]]
+    have, row = len(fields[0]), _row_bytes(tree, pool)
+    if wanted <= have:
+        return True
+    most = have + min(MOST_GROWTH, limit // 16) // row
+    left = have + (limit - byte_count(tree)) // row
+    rows = min(max(wanted, min(2 * have, most)), left)
+    if rows < wanted:
+        return False
+    # The first field tells the capacity, so it grows last: if memory runs out on the way, nothing is written beyond.
+    for field in reversed(fields):
+        field.resize(rows, refcheck=False)
+    return True

@@ -1,0 +1,103 @@
+"""From a network's logits to a heap of candidates, in whole-array loops that compilers turn into vector code."""
+
+import math
+
+import numpy as np
+
+from engine.jit import inlined_kernel, kernel
+from engine.rollout.random import next_below
+from engine.search.candidates import JITTER, MOST_STEPS, PRIOR_STEPS, make_heap, pack_candidate
+
+HALF = np.float32(0.5)
+LOWEST = np.float32(-87.0)
+"""e to this power is still a normal float32."""
+LOG2_E = np.float32(1.0 / math.log(2.0))
+MANTISSA_BITS, EXPONENT_BIAS = np.int32(23), np.int32(127)
+C0, C1, C2, C3, C4, C5 = map(
+    np.float32, (0.999999896, 0.69315462, 0.24014077, 0.0558632827, 0.00894621467, 0.00189510729)
+)
+"""2 ** f for f from 0 to 1, to within 2e-7 (Chebyshev's polynomial)"""
+
+
+@inlined_kernel
+def exponential(x):
+    """e ** x for float32 x up to 0, as exact as float32 is; arithmetic alone, so vectorised and everywhere the same."""
+    y = max(x, LOWEST) * LOG2_E
+    whole = np.floor(y)
+    f = y - whole
+    power = C0 + f * (C1 + f * (C2 + f * (C3 + f * (C4 + f * C5))))
+    return power * np.int32((np.int32(whole) + EXPONENT_BIAS) << MANTISSA_BITS).view(np.float32)
+
+
+@kernel
+def _sum(values, n):
+    """Sum of float32 values, in several lanes so that no addition waits for the one before."""
+    a = b = c = d = 0.0
+    i = 0
+    while i + 4 <= n:
+        a += values[i]
+        b += values[i + 1]
+        c += values[i + 2]
+        d += values[i + 3]
+        i += 4
+    while i < n:
+        a += values[i]
+        i += 1
+    return (a + b) + (c + d)
+
+
+@kernel
+def _largest(values, n):
+    """Largest of float32 values, likewise; n > 0."""
+    a = b = c = d = values[0]
+    i = 1
+    while i + 4 <= n:
+        a = max(a, values[i])
+        b = max(b, values[i + 1])
+        c = max(c, values[i + 2])
+        d = max(d, values[i + 3])
+        i += 4
+    while i < n:
+        a = max(a, values[i])
+        i += 1
+    return max(max(a, b), max(c, d))
+
+
+@kernel
+def rank(listed, n, logits, temperature, surprise, chance, candidates):
+    """Turn logits into priors over the listed moves (softmax), as a heap of candidates.
+
+    Args:
+        listed: uint32[>= n]: moves, their policy index in the upper 16 bits, the point in the lower.
+        logits: float32[N*N + 1], policy order.
+        surprise, chance: float32[>= n], overwritten.
+        candidates: uint32[>= n], overwritten.
+    """
+    for j in range(n):
+        surprise[j] = logits[listed[j] >> np.uint32(16)]
+    top = _largest(surprise, n)
+    cooling = np.float32(1.0 / temperature)
+    for j in range(n):
+        surprise[j] = (top - surprise[j]) * cooling
+    for j in range(n):
+        chance[j] = exponential(-surprise[j])
+    shift = np.float32(math.log(_sum(chance, n)))
+    steps_a_nat, most = np.float32(PRIOR_STEPS), np.float32(MOST_STEPS)
+    for j in range(n):
+        steps = min((surprise[j] + shift) * steps_a_nat + HALF, most)
+        candidates[j] = (np.uint32(steps) << np.uint32(16)) | (listed[j] & np.uint32(0xFFFF))
+    make_heap(candidates, 0, n)
+
+
+@kernel
+def rank_evenly(listed, n, state, candidates):
+    """Give the listed moves equal priors, but for a trifle at random that puts none first by its place.
+
+    Args:
+        state: uint64[4], random state.
+    """
+    surprise = math.log(n)
+    for j in range(n):
+        point = listed[j] & np.uint32(0xFFFF)
+        candidates[j] = pack_candidate(surprise + next_below(state, JITTER) / PRIOR_STEPS, point)
+    make_heap(candidates, 0, n)

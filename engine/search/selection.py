@@ -1,0 +1,245 @@
+"""Selection: down the tree by PUCT, a batch of leaves at a time. Threads: the tree's lock is held.
+
+Virtual loss is never written into an edge's sums: ``in_flight`` counts the playouts under way through it, and selection
+reads each as ``virtual_loss`` lost visits. Taking it back is therefore exact, and sums do not depend on the order of
+threads.
+
+What selection must know of a node as a whole, its visits and its mean value, stands in the edge that leads to it, so
+a step down reads the edges of one node once and nothing else.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.jit import kernel
+from engine.search.batch import KNOWN, MAX_DEPTH, NEW, ROLLED
+from engine.search.candidates import candidate_point, candidate_prior
+from engine.search.pools import (
+    AWAITED,
+    EXPANDED,
+    FULL,
+    IN_FLIGHT,
+    NONE,
+    PENDING,
+    PROVISIONAL,
+    ROOT,
+    ROOT_VISITS,
+    TERMINAL,
+    UNEXPANDED,
+)
+from engine.search.tree import add_edge, edge_visits, new_node
+from engine.search.values import edge_mean, node_value, root_lead
+
+C_PUCT_BASE = 500.0
+"""Visits from which on c_puct grows noticeably, where it grows"""
+
+
+class Tuning(NamedTuple):
+    """The numbers of :class:`engine.config.SearchOptions` that the kernels read."""
+
+    c_puct: float
+    c_puct_growth: float
+    fpu_reduction: float
+    score_weight: float
+    rollout_weight: float
+    virtual_loss: int
+    spares_values: bool
+    """virtual losses leave the network's side alone"""
+    expand_after: int
+    """rollouts through a leaf before it is expanded"""
+
+
+class View(NamedTuple):
+    """What selection knows of a node from the edge that leads to it; numbers are for the node's side to move."""
+
+    mean: float
+    """its mean value"""
+    visits: int
+    """visits below it, virtual losses counted"""
+    lead: float
+    """the root's mean lead in points: where the score's part of a value is 0"""
+    points: float
+    """the lead beyond that which counts half of ``score_weight``"""
+
+
+@kernel
+def _lossy_value(tree, edge, tuning, loss):
+    """Q of an edge when ``loss`` more visits are pretended lost; visits + loss > 0."""
+    n_v, n_r = tree.N_v[edge], tree.N_r[edge]
+    if n_r == 0:
+        return (tree.W_v[edge] - loss) / (n_v + loss)
+    q_r = (tree.W_r[edge] - loss) / (n_r + loss)
+    if n_v == 0:
+        return q_r
+    if tuning.spares_values:
+        loss = 0
+    return (1.0 - tuning.rollout_weight) * (tree.W_v[edge] - loss) / (n_v + loss) + tuning.rollout_weight * q_r
+
+
+@kernel
+def _score_value(points, tuning, scale):
+    """What a lead beyond the root's adds to a value: nearly linear at first, never more than ``score_weight``."""
+    return tuning.score_weight * points / (abs(points) + scale)
+
+
+@kernel
+def exploration(tuning, visits):
+    """c_puct * sqrt(N), where c_puct may grow with N (AlphaZero, Methods; KataGo's form of it)."""
+    c_puct = tuning.c_puct
+    if tuning.c_puct_growth > 0.0:
+        c_puct += tuning.c_puct_growth * math.log(1.0 + visits / C_PUCT_BASE)
+    return c_puct * math.sqrt(max(visits, 1))
+
+
+@kernel
+def choose_edge(tree, node, view, tuning, allowed):
+    """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
+
+    score = Q + c_puct * P * sqrt(N) / (1 + n), where N are the visits below the node and n those of the edge, virtual
+    losses counted. An unvisited move takes as Q the node's mean value, below the root lessened by
+    ``fpu_reduction * sqrt(prior mass of the edges)``. With a ``score_weight``, leads in points add to all values.
+
+    Args:
+        view: :class:`View` of the node.
+        allowed: uint8[L], by point: at the root, moves that may be chosen; nowhere else looked at.
+    Returns:
+        int: NONE if no move is allowed, or the pool of edges is full.
+    """
+    at_root = node == tree.meta[ROOT]
+    loss = tuning.virtual_loss
+    unvisited = view.mean if at_root else view.mean - tuning.fpu_reduction * math.sqrt(tree.mass[node])
+    scale = exploration(tuning, view.visits)
+    best, best_score = NONE, -math.inf
+    first = np.int64(tree.first_edge[node])
+    for edge in range(first, first + tree.n_edges[node]):
+        if at_root and allowed[tree.move[edge]] == 0:
+            continue
+        done = edge_visits(tree, edge)
+        pretended = loss * tree.in_flight[edge]
+        value = unvisited
+        if done + pretended > 0:
+            value = _lossy_value(tree, edge, tuning, pretended)
+            if tuning.score_weight > 0.0 and done > 0:
+                value += _score_value(tree.W_s[edge] / done - view.lead, tuning, view.points)
+        score = value + scale * tree.P[edge] / (1 + done + pretended)
+        if score > best_score:
+            best, best_score = edge, score
+    # Moves without an edge have the same Q and no larger prior than the one on top of their heap.
+    while tree.n_edges[node] < tree.n_candidates[node]:
+        top = tree.candidate[tree.first_candidate[node]]
+        barred = at_root and allowed[candidate_point(top)] == 0
+        if not barred and unvisited + scale * candidate_prior(top) <= best_score:
+            break
+        edge = add_edge(tree, node)
+        if edge == NONE:
+            tree.meta[FULL] = 1
+            break
+        if not barred:
+            return edge
+        # The run of edges may have moved.
+        best = NONE if best == NONE else best - first + tree.first_edge[node]
+        first = np.int64(tree.first_edge[node])
+    return best
+
+
+@kernel
+def _least_visited(tree, allowed):
+    """The root's allowed edge with the fewest visits, those in flight counted; made if it is missing."""
+    root = tree.meta[ROOT]
+    best, fewest = NONE, 0
+    first = np.int64(tree.first_edge[root])
+    for edge in range(first, first + tree.n_edges[root]):
+        visits = edge_visits(tree, edge) + tree.in_flight[edge]
+        if allowed[tree.move[edge]] and (best == NONE or visits < fewest):
+            best, fewest = edge, visits
+    return best
+
+
+@kernel
+def _view_below(tree, edge, view, tuning):
+    """The view of the node behind an edge, from that of the node before it."""
+    done = edge_visits(tree, edge)
+    mean = float(tree.value[tree.child[edge]])
+    if done > 0:
+        mean = -edge_mean(tree, edge, tuning.rollout_weight)
+        if tuning.score_weight > 0.0:
+            mean -= _score_value(tree.W_s[edge] / done - view.lead, tuning, view.points)
+    return View(mean, done - 1 + tuning.virtual_loss * tree.in_flight[edge], -view.lead, view.points)
+
+
+@kernel
+def select(tree, batch, wanted, tuning, allowed, evenly):
+    """Walk down from the root to up to ``wanted`` leaves and put each in flight.
+
+    A batch ends early at the first collision: a leaf that is being evaluated already, in this batch or another. That
+    path is taken back.
+
+    Args:
+        batch: rows 0 to wanted - 1 are overwritten.
+        allowed: uint8[L]: moves the root may choose, by point.
+        evenly: the root visits its allowed moves, which all have edges, in turn instead of by PUCT.
+    Returns:
+        int: leaves selected; 0 at an immediate collision, at the memory limit, or when no root move is allowed.
+    """
+    mean = node_value(tree, tree.meta[ROOT], tuning.rollout_weight)
+    lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
+    points = math.sqrt(batch.logits.shape[1])
+    for i in range(wanted):
+        visits = tree.meta[ROOT_VISITS] - 1 + tuning.virtual_loss * tree.meta[IN_FLIGHT]
+        if not _select_one(tree, batch, i, View(mean, visits, lead, points), tuning, allowed, evenly):
+            return i
+        tree.meta[IN_FLIGHT] += 1
+    return wanted
+
+
+@kernel
+def _select_one(tree, batch, i, view, tuning, allowed, evenly):
+    """Select one leaf into row i; False, with its path taken back, when there is none to be had."""
+    node, depth, edge = tree.meta[ROOT], 0, NONE
+    while tree.state[node] in (EXPANDED, AWAITED) and depth < MAX_DEPTH:
+        if evenly and depth == 0:
+            edge = _least_visited(tree, allowed)
+        else:
+            edge = choose_edge(tree, node, view, tuning, allowed)
+        if edge == NONE:
+            break
+        if tree.child[edge] == NONE:
+            child = new_node(tree, UNEXPANDED)
+            if child == NONE:
+                tree.meta[FULL] = 1
+                break
+            tree.child[edge] = child
+        batch.node[i, depth] = node
+        batch.slot[i, depth] = edge - tree.first_edge[node]
+        batch.move[i, depth] = tree.move[edge]
+        depth += 1
+        node = np.int64(tree.child[edge])
+        view = _view_below(tree, edge, view, tuning)
+        tree.in_flight[edge] += 1
+    batch.depth[i] = depth
+    batch.leaf[i] = node
+    state = tree.state[node]
+    if state == UNEXPANDED and depth > 0 and tree.N_r[edge] + tree.in_flight[edge] <= tuning.expand_after:
+        batch.kind[i] = ROLLED
+        return True
+    if state in (UNEXPANDED, PROVISIONAL):
+        tree.state[node] = PENDING if state == UNEXPANDED else AWAITED
+        batch.kind[i] = NEW
+        return True
+    if state == TERMINAL or (state == EXPANDED and depth == MAX_DEPTH):
+        batch.kind[i] = KNOWN
+        batch.value[i] = tree.value[node]
+        batch.rollout[i] = tree.value[node]
+        batch.score[i] = tree.score[node]
+        return True
+    leave_path(tree, batch, i)
+    return False
+
+
+@kernel
+def leave_path(tree, batch, i):
+    """Take the virtual loss of row i back."""
+    for d in range(batch.depth[i]):
+        tree.in_flight[tree.first_edge[batch.node[i, d]] + batch.slot[i, d]] -= 1

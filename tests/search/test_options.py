@@ -1,0 +1,153 @@
+"""What the options of the search do: each changes what it says and leaves the tree sound."""
+
+import numpy as np
+import pytest
+
+from engine.config import SearchOptions
+from engine.features.encoder import KEIMA
+from engine.go.geometry import PASS, from_vertex
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import HashNetwork
+from engine.rollout.model import load_both
+from engine.search.gumbel import SequentialHalving
+from engine.search.report import MoveReport
+from engine.search.root import best_first
+from engine.search.search import Search
+from engine.search.values import edge_mean
+from tests.search.positions import random_game
+from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
+from weights import find_patterns
+
+
+@pytest.fixture(scope="module")
+def patterns():
+    return load_both(find_patterns("rollout"), find_patterns("tree"))
+
+
+@pytest.fixture(scope="module")
+def server():
+    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as one:
+        yield one
+
+
+def searched(server, patterns=None, visits: int = 300, size: int = 9, **options) -> Search:
+    """A finished search of a middle game by one thread."""
+    server.forget()
+    search = Search(SearchOptions(threads=1, **options), server, KEIMA, patterns)
+    search.set_position(random_game(size, 12, seed=3).position)
+    assert search.run(visits=visits).visits == visits
+    return search
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"c_puct_growth": 0.5}, {"score_weight": 0.3}, {"root_noise": 0.25}, {"root_symmetries": 8},
+        {"random_symmetry": False}, {"gumbel": 16}, {"virtual_loss": 3, "batch": 16},
+    ],
+)  # fmt: skip
+def test_an_option_changes_the_tree_and_leaves_it_sound(server, options):
+    plain, changed = searched(server, visits=600), searched(server, visits=600, **options)
+    check_at_rest(changed.tree, placeholders=bool(options.keys() & {"root_noise", "gumbel"}))
+    assert dump(changed.tree, 9) != dump(plain.tree, 9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"virtual_loss_on": "rollouts"}, {"async_values": True, "placeholder_priors": True}, {"expand_after": 3},
+        {"adaptive_expansion": True}, {"expand_after": 5, "async_values": True, "placeholder_priors": True},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rollout_options_leave_a_sound_tree(server, patterns, options, threads):
+    server.forget()
+    search = Search(SearchOptions(threads=threads, rollout_weight=0.5, **options), server, KEIMA, patterns)
+    search.set_position(random_game(9, 12, seed=3).position)
+    for visits in (1, 50, 400):
+        assert search.run(visits=visits).visits == visits
+        assert search.in_flight() == 0
+        check_at_rest(search.tree, placeholders=True, rolled=True)
+    edges = edges_of(search.tree, root_of(search.tree))
+    assert sum(int(search.tree.N_r[edge]) for edge in edges) == 399
+
+
+def test_leaves_are_rolled_out_a_number_of_times_before_the_network_sees_them(server, patterns):
+    many, few = (searched(server, patterns, rollout_weight=0.5, expand_after=n) for n in (0, 8))
+    assert few.report().evaluations < many.report().evaluations / 2
+    tree = few.tree
+    for edge in edges_of(tree, root_of(tree)):
+        assert tree.N_v[edge] <= max(0, tree.N_r[edge] - 8)
+
+
+def test_noise_is_mixed_into_every_root_once(server):
+    plain, noisy = searched(server, visits=2), searched(server, visits=2, root_noise=0.5)
+    before = dict(candidates_of(plain.tree, root_of(plain.tree)))
+    first = dict(candidates_of(noisy.tree, root_of(noisy.tree)))
+    noisy.run(visits=100)
+    assert {p: pytest.approx(q, rel=1e-3) for p, q in first.items()} == dict(
+        candidates_of(noisy.tree, root_of(noisy.tree))
+    )
+    assert before.keys() == first.keys()
+    assert sum(first.values()) == pytest.approx(1.0, abs=2e-3)
+    assert all(first[point] >= 0.499 * prior for point, prior in before.items())
+    assert max(abs(first[point] - prior) for point, prior in before.items()) > 0.02
+
+
+def test_the_roots_priors_are_the_mean_over_all_symmetries(server):
+    """A position that is its own mirror image gets symmetric priors from a network that is not symmetric."""
+    server.forget()
+    search = Search(SearchOptions(threads=1, root_symmetries=8), server, KEIMA)
+    search.set_position(random_game(9, 0, seed=1).position)
+    search.run(visits=1)
+    priors = dict(candidates_of(search.tree, root_of(search.tree)))
+    for group in (("A1", "A9", "J1", "J9"), ("C2", "G2", "C8", "G8", "B3", "B7", "H3", "H7")):
+        values = [priors[from_vertex(vertex, 9)] for vertex in group]
+        assert values == pytest.approx([values[0]] * len(values), rel=2e-3)
+
+
+def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):
+    search = searched(server, visits=1)
+    tree, allowed = search.tree, np.ones(400, np.uint8)
+    race = SequentialHalving(tree, allowed, 8, 48, 0.0, np.random.default_rng(1))
+    assert race.allowed.sum() == 8
+    assert race.allowance() == 16, "48 visits in three rounds"
+    report = searched(server, visits=161, gumbel=8).report()
+    visits = sorted((move.visits for move in report.moves), reverse=True)
+    assert len(visits) == 8 and sum(visits) == 160
+    assert max(visits[4:]) <= 8, "those that left first had 160 / 3 / 8 visits each"
+    assert min(visits[:2]) > 2 * max(visits[4:])
+
+
+def test_with_a_race_the_report_is_headed_by_a_finalist(server):
+    search = searched(server, visits=200, gumbel=16)
+    server.forget()
+    again = Search(SearchOptions(threads=1, gumbel=16), server, KEIMA)
+    again.set_position(random_game(9, 12, seed=3).position)
+    report = again.run(visits=200)
+    most = max(move.visits for move in report.moves)
+    assert report.moves[0].visits >= 0.8 * most
+    check_at_rest(search.tree, placeholders=True)
+
+
+def test_the_bound_of_a_move_is_below_its_value_and_tightens(server):
+    search = searched(server, visits=800)
+    for move in search.report().moves:
+        assert move.lcb_stm < move.value_stm
+    best = search.report().moves[0]
+    edge = next(e for e in edges_of(search.tree, root_of(search.tree)) if search.tree.move[e] == best.point)
+    mean, n = float(edge_mean(search.tree, edge, 0.0)), best.visits
+    variance = (float(search.tree.S[edge]) - n * mean**2 + 1.0) / n
+    assert best.lcb_stm == pytest.approx(mean - 5.0 * (variance / n) ** 0.5)
+
+
+def test_the_best_bound_is_chosen_among_moves_with_enough_visits():
+    moves = [
+        MoveReport(30, 100, 0.5, 0.1, -0.1, None, [30]),
+        MoveReport(31, 60, 0.2, 0.3, 0.05, None, [31]),
+        MoveReport(32, 10, 0.2, 0.9, 0.4, None, [32]),
+        MoveReport(PASS, 0, 0.1, 0.0, -1.0, None, [PASS]),
+    ]
+    assert [move.point for move in best_first(moves, "lcb")] == [31, 30, 32, PASS]
+    assert [move.point for move in best_first(moves, "visits")] == [30, 31, 32, PASS]
+    assert best_first(moves, "visits", {30: 0.0, 31: 1.0, 32: 2.0, PASS: -1.0})[0].point == 32
