@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.nets.network import NetOutput, NetworkSpec, RawHeads
+from engine.nets.precision import likes_bfloat16, reduced_dtype
 from engine.nets.zero import folded
 
 PASS_GAP = 10.0
@@ -14,17 +15,12 @@ PASS_GAP = 10.0
 chosen where nothing else is legal or a search finds everything else worse."""
 
 
-def likes_bfloat16(device: torch.device) -> bool:
-    """Whether a device is faster in bfloat16: CUDA, and processors with instructions for it."""
-    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
-
-
 class TorchNetwork:
     """A trained model of any architecture behind the Network interface, frozen for one device.
 
-    On CUDA, and on processors with bfloat16 instructions, it runs in bfloat16 (about twice as fast; win rates move
-    by less than 0.01); outputs are float32 either way. Batch normalisation is folded away. On the CPU each board size
-    is traced and frozen once, which lets oneDNN keep packed weights.
+    On CUDA, and on processors with bfloat16 instructions, it runs in 16 bits (about twice as fast; win rates move by
+    less than 0.01); outputs are float32 either way. Batch normalisation is folded away. On the CPU each board size is
+    traced and frozen once, which lets oneDNN keep packed weights.
     """
 
     def __init__(self, model: nn.Module, spec: NetworkSpec, device: torch.device, reduced: bool | None = None):
@@ -32,12 +28,14 @@ class TorchNetwork:
 
         Args:
             model: its ``forward`` returns :class:`RawHeads`, its ``shape`` says what it reads.
-            reduced: bfloat16; None = where the device is faster with it.
+            reduced: 16 bits; None = where the device is faster with them.
         """
         self.spec = spec
         self.device = device
+        self.merges = device.type != "cpu"
         self.shape = model.shape
-        self.dtype = torch.bfloat16 if (likes_bfloat16(device) if reduced is None else reduced) else torch.float32
+        wanted = likes_bfloat16(device) if reduced is None else reduced
+        self.dtype = reduced_dtype(device) if wanted else torch.float32
         self._model = _PresentHeads(model).to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]
@@ -95,6 +93,16 @@ class _PresentHeads(nn.Module):
 
     def forward(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, ...]:
         return tuple(head for head in self.model(planes, globals_) if head is not None)
+
+
+def exact_output(model: nn.Module, planes: Tensor, globals_: Tensor) -> NetOutput:
+    """What a model computes in float32 on the CPU, the slow way: the yardstick for any other.
+
+    Args:
+        model: on the CPU; ``planes`` and ``globals_`` as for :meth:`TorchNetwork.evaluate`.
+    """
+    with torch.inference_mode():
+        return _to_output(model.eval()(planes, globals_), planes.shape[2])
 
 
 def _to_output(raw: RawHeads, size: int) -> NetOutput:

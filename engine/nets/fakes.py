@@ -1,5 +1,9 @@
 """Networks without weights, for tests and measurements: they wear the real interface and cost next to nothing."""
 
+import threading
+import time
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -13,13 +17,54 @@ class UniformNetwork:
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25):
         self.spec = NetworkSpec("uniform", encoder, min_size, max_size, has_score=True, has_ownership=True)
-        self.device = torch.device("cpu")
+        self.device, self.merges = torch.device("cpu"), False
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         count, size = planes.shape[0], planes.shape[2]
         value = torch.zeros(count)
         return NetOutput(torch.zeros(count, size * size + 1), value, value, torch.zeros(count, size, size))
+
+
+class SerialNetwork(UniformNetwork):
+    """A uniform network that takes its time as a GPU does: one batch after another, as long for any up to a limit.
+
+    A call that comes while the device is busy begins when the call before it ends, to the clock and not to the moment
+    a thread wakes; so callers who keep a second batch waiting get all the device has, and ``idle_s`` stays 0.
+    """
+
+    def __init__(
+        self, encoder: str, batch_s: float = 0.002, rows: int = 64,
+        clock: Callable[[], float] = time.perf_counter, sleep: Callable[[float], None] = time.sleep,
+    ):  # fmt: skip
+        """A device that has not begun yet.
+
+        Args:
+            batch_s: seconds for a batch of up to ``rows`` positions; a larger one takes a multiple.
+            clock, sleep: other ways to tell and to pass time, for tests.
+        """
+        super().__init__(encoder)
+        self.merges = True
+        self.batch_s, self.rows = batch_s, rows
+        self.calls = self.positions = 0
+        self.idle_s = 0.0
+        """time between the first call and the latest in which there was nothing to do"""
+        self._clock, self._sleep = clock, sleep
+        self._free_at = 0.0
+        self._turns = threading.Lock()
+
+    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+        """See :meth:`engine.nets.network.Network.evaluate`. Threads: any number; they queue up."""
+        output = super().evaluate(planes, globals_)
+        with self._turns:
+            start = max(self._clock(), self._free_at)
+            if self.calls:
+                self.idle_s += start - self._free_at
+            self.calls += 1
+            self.positions += len(planes)
+            end = self._free_at = start + self.batch_s * -(-len(planes) // self.rows)
+        self._sleep(max(0.0, end - self._clock()))
+        return output
 
 
 class HashNetwork:
@@ -31,7 +76,7 @@ class HashNetwork:
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25, seed: int = 1):
         self.spec = NetworkSpec("hash", encoder, min_size, max_size, has_score=True, has_ownership=True)
-        self.device = torch.device("cpu")
+        self.device, self.merges = torch.device("cpu"), False
         self._seed = seed
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:

@@ -60,6 +60,9 @@ class Network(Protocol):
 
     spec: NetworkSpec
     device: torch.device
+    merges: bool
+    """whether batches are evaluated one after another and large ones cost little more than small ones, as on a GPU;
+    else each of several callers has a core of its own"""
 
     def evaluate(self, planes: torch.Tensor, globals_: torch.Tensor) -> NetOutput:
         """Evaluate a batch.
@@ -71,6 +74,6 @@ class Network(Protocol):
             NetOutput on ``device``, float32.
         Raises:
             ValueError: planes or globals of another encoder, or a board that the network does not play; one line.
-        Threads: any number of callers at once on the CPU; one at a time on a GPU.
+        Threads: any number of callers at once, on CUDA each on a stream of its own; one at a time on MPS.
         """
         ...

@@ -31,7 +31,7 @@ class AlphaGoPair:
                 f"{second.min_size} to {second.max_size}, expected the same"
             )
         self.spec = NetworkSpec(f"{first.name}+{second.name}", second.encoder, *sizes)
-        self.device = policy.device
+        self.device, self.merges = policy.device, policy.merges
         self._policy, self._value = policy, value
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:

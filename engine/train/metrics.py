@@ -19,8 +19,8 @@ from torch import nn
 from engine.features.encoder import Encoder
 from engine.features.symmetry import turn_table
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
-from engine.nets.adapter import likes_bfloat16
 from engine.nets.network import NetOutput
+from engine.nets.precision import likes_bfloat16
 from engine.records.games import Games, Labels, select
 from engine.records.replay import game_rules
 from engine.train.batches import Batch, BatchBuilder

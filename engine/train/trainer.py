@@ -25,9 +25,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
-from engine.nets.adapter import likes_bfloat16
 from engine.nets.checkpoint import save_network
 from engine.nets.network import NetworkSpec
+from engine.nets.precision import likes_bfloat16
 from engine.train.batches import Batch
 from engine.train.dataset import Mixture
 from engine.train.losses import Targets, combined_loss

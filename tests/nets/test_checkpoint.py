@@ -96,5 +96,5 @@ def test_the_shipped_networks_are_still_read(name):
 
 
 def test_unknown_device_is_one_line():
-    with pytest.raises(ValueError, match="expected auto, cpu or cuda"):
+    with pytest.raises(ValueError, match="expected auto, cpu, mps, cuda"):
         choose_device("abacus")

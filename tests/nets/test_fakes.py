@@ -1,8 +1,9 @@
 """The networks without weights keep their promises."""
 
+import pytest
 import torch
 
-from engine.nets.fakes import HashNetwork, UniformNetwork
+from engine.nets.fakes import HashNetwork, SerialNetwork, UniformNetwork
 
 
 def inputs(count: int, size: int = 5, seed: int = 0):
@@ -46,3 +47,16 @@ def test_the_uniform_network_prefers_nothing():
     output = UniformNetwork("test").evaluate(*inputs(3))
     assert output.policy.shape == (3, 26) and not output.policy.any() and not output.value.any()
     assert output.ownership.shape == (3, 5, 5)
+
+
+def test_the_serial_network_works_one_batch_after_another():
+    now, slept = [10.0], []
+    network = SerialNetwork("test", batch_s=0.002, rows=4, clock=lambda: now[0], sleep=slept.append)
+    for count in (1, 4, 5):
+        assert not network.evaluate(*inputs(count)).value.any()
+    # All three came at once: the second waits for the first, and the third is two batches.
+    assert slept == pytest.approx([0.002, 0.004, 0.008])
+    assert network.idle_s == 0.0 and (network.calls, network.positions) == (3, 10)
+    now[0] += 0.009
+    network.evaluate(*inputs(1))
+    assert slept[-1] == pytest.approx(0.002) and network.idle_s == pytest.approx(0.001)

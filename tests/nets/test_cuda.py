@@ -1,0 +1,78 @@
+"""What a GPU's batches look like, tried on the CPU; and on a GPU, that graphs and streams change no result."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from engine.nets.adapter import TorchNetwork
+from engine.nets.architectures import new_spec
+from engine.nets.cuda import ROWS, CudaRunner, fill, first_rows, rows_for
+from engine.nets.network import NetOutput
+from engine.nets.runner import PlainRunner, is_out_of_memory
+from tests.nets.models import inputs, toy, toy_network
+
+
+def test_a_graph_is_the_smallest_that_holds_the_batch():
+    for count in range(1, ROWS[-1] + 1):
+        assert rows_for(count) == min(rows for rows in ROWS if rows >= count)
+        assert rows_for(count) < 2 * count
+    assert rows_for(ROWS[-1] + 5) == ROWS[-1] + 5
+
+
+def test_parts_fill_the_first_rows_and_leave_the_others():
+    target = torch.full((6, 2), -1.0)
+    fill(target, [torch.zeros(1, 2), torch.ones(3, 2)])
+    assert target[:, 0].tolist() == [0, 1, 1, 1, -1, -1]
+
+
+def test_only_the_rows_asked_for_come_out():
+    heads = first_rows(NetOutput(policy=torch.zeros(8, 26), value=torch.arange(8.0)), 3)
+    assert heads.policy.shape == (3, 26) and heads.value.tolist() == [0, 1, 2]
+    assert heads.score is None and heads.ownership is None
+
+
+def test_a_plain_runner_joins_what_several_callers_ask():
+    network = toy_network("keima-resnet")
+    planes, globals_ = inputs("keima-resnet", 5)
+    found = PlainRunner(network).run(planes.split([2, 3]), globals_.split([2, 3]))
+    torch.testing.assert_close(found.policy, network.evaluate(planes, globals_).policy)
+
+
+def test_running_out_of_memory_is_known_by_class_or_words():
+    assert is_out_of_memory(torch.OutOfMemoryError("CUDA"))
+    assert is_out_of_memory(RuntimeError("MPS backend out of memory (allocated 9 GB)"))
+    assert not is_out_of_memory(RuntimeError("an illegal memory access"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("use_graphs", [True, False])
+def test_a_cuda_runner_gives_the_networks_own_outputs(use_graphs):
+    model, device = toy("keima-resnet"), torch.device("cuda", 0)
+    exact = TorchNetwork(model, new_spec(model, "toy"), torch.device("cpu"), reduced=False)
+    network = TorchNetwork(model, new_spec(model, "toy"), device, reduced=False)
+    runners = [CudaRunner(network, use_graphs) for _ in range(2)]
+
+    def agrees(seed: int) -> bool:
+        runner = runners[seed % 2]
+        for count in (1, 3, 7, 8, 40):
+            planes, globals_ = inputs("keima-resnet", count, size=7 + seed % 2, seed=seed)
+            parts = [1, count - 1] if count > 1 else [1]
+            found = runner.run(planes.split(parts), globals_.split(parts))
+            for head, expected in zip(found, exact.evaluate(planes, globals_), strict=True):
+                torch.testing.assert_close(head, expected, rtol=2e-2, atol=2e-3)  # convolutions may run in TF32
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        assert all(thread.result() for thread in [threads.submit(agrees, seed) for seed in range(2)])
+    assert all(agrees(seed) for seed in range(4))
+
+
+@pytest.mark.gpu
+def test_reduced_precision_on_a_gpu_stays_close():
+    model, device = toy("keima-resnet"), torch.device("cuda", 0)
+    planes, globals_ = inputs("keima-resnet", 16)
+    exact = TorchNetwork(model, new_spec(model, "toy"), torch.device("cpu"), reduced=False).evaluate(planes, globals_)
+    rough = CudaRunner(TorchNetwork(model, new_spec(model, "toy"), device)).run([planes], [globals_])
+    assert (exact.policy.softmax(1) - rough.policy.softmax(1)).abs().max() < 0.02
+    assert (exact.value - rough.value).abs().max() < 0.05
