@@ -15,6 +15,7 @@ here:
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from engine.clock import Clock, moves_left
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS, Encoder
+from engine.features.samples import sample_inputs
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points
@@ -30,7 +32,7 @@ from engine.go.rules import SCORING_AREA, rules_named
 from engine.go.scoring import result_text, seki_stones
 from engine.go.sgf import read_sgf, write_sgf
 from engine.inference.server import InferenceServer
-from engine.nets.load import load_network
+from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
 from engine.rollout.model import Patterns, load_both
 from engine.search.report import Report
@@ -69,13 +71,13 @@ COSTLY = 1.5
 STATUSES = ("alive", "dead", "seki")
 
 
-def _load(files: Path | tuple[Path, Path], device: str) -> tuple[Network, Encoder]:
-    """A network and the encoder it wants; raises ValueError where there is none."""
-    network = load_network(files, device)
-    spec = network.spec
+def _load(files: Path | tuple[Path, Path], device: str) -> tuple[list[Network], Encoder]:
+    """A network on every device named, and the encoder it wants; raises ValueError where there is none."""
+    networks = [load_network(files, one, sample_inputs) for one in choose_devices(device)]
+    spec = networks[0].spec
     if spec.encoder not in ENCODERS:
         raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
-    return network, ENCODERS[spec.encoder]
+    return networks, ENCODERS[spec.encoder]
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
@@ -122,12 +124,13 @@ class Player:
         loaded = encoder = spec = None
         if network is not None:
             loaded, encoder = _load(network, device)
-            spec = loaded.spec
+            spec = loaded[0].spec
             if not spec.has_value:
                 search_options = replace(search_options, rollout_weight=1.0)
         patterns = _patterns(search_options, spec)
         if loaded is not None:
-            self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads)
+            reload = partial(load_network, network, samples=sample_inputs)
+            self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads, reload=reload)
         self._search = Search(search_options, self.server, encoder, patterns)
         self._interrupted = threading.Event()
         self._random = np.random.default_rng(search_options.seed)

@@ -89,7 +89,7 @@ def options_of(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     metavar="NAME|PATH",
     help="network: a shipped one, a file, a policy and a value network as POLICY+VALUE, or none",
 )
-@click.option("--device", default="auto", help="where the network runs: auto, cpu, cuda or cuda:N")
+@click.option("--device", default="auto", help="where the network runs: auto, cpu, mps, cuda or cuda:0,cuda:1")
 @click.option("--rules", default="chinese", metavar="NAME", help="tromp-taylor, chinese, japanese, korean, aga, ...")
 @click.option("--komi", default=7.5, metavar="POINTS", help="White's points, in whole or half points")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board at the start, if the network plays it")

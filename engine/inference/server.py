@@ -2,9 +2,14 @@
 
 On the CPU there is one evaluator thread a core, each with its own batch and a single torch thread. One batch spread
 over torch's OpenMP threads is no faster, and those threads spin: beside other busy threads they were measured up to
-130 times slower. On a GPU one thread merges waiting requests into batches and keeps the device fed.
+130 times slower. A GPU has two evaluators, so that its next batch is there before the last one ends; they merge what
+waits, of all callers, and share one queue with the evaluators of other GPUs.
 
-Nobody spins: evaluators wait on a condition, callers on their request's event. An error in an evaluator reaches the
+A device with nothing to do takes whatever waits. While one batch runs, the second is held back until it is worth it
+(``WORTH``): a batch of two leaves, sent ahead because they came first, costs a GPU nearly as much as one of fifty.
+
+Nobody spins: evaluators wait on a condition, callers on their request's event. Where the server was given a way to
+load the network again, requests survive their device (:meth:`InferenceServer._replace`); else an error reaches the
 caller whose request it was as an exception from :meth:`InferenceServer.wait`.
 """
 
@@ -12,54 +17,107 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
 
 from engine.inference.cache import new_cache, wipe
+from engine.inference.evaluate import evaluate
 from engine.inference.slots import Request, State
 from engine.nets.network import NetOutput, Network
+from engine.nets.runner import new_runner
+from engine.nets.say import say_once
 
 SPEED_MEMORY = 0.8
 """Share of the old figure in the running mean of the time a position takes."""
+FLIGHTS = 2
+"""Batches in flight on a device that merges them"""
+WORTH = 0.5
+"""A batch joins another one on its device when it is at least this share of its size."""
+
+
+@dataclass
+class _Device:
+    """A network where it runs; everything is guarded by the server's lock."""
+
+    network: Network
+    max_batch: int
+    """falls when memory runs out"""
+    running: list[int]
+    """positions that each evaluator has in flight"""
+    is_second: bool = False
+    """its network has been loaded again once"""
+    is_retired: bool = False
+    repairing: threading.Lock = field(default_factory=threading.Lock)
+    """held while a failure is dealt with"""
 
 
 class InferenceServer:
     """Evaluates requests on its own threads; use as a context manager, or call :meth:`close`.
 
-    Constant after construction: ``network``, ``spec``, ``cache``, ``evaluators``, ``max_batch``.
+    Constant after construction: ``spec``, ``cache``. What is said of devices may change when one fails.
     """
 
-    def __init__(self, network: Network, cache_mib: int = 256, threads: int = 0, max_batch: int = 256):
+    def __init__(
+        self, network: Network | Sequence[Network], cache_mib: int = 256, threads: int = 0, max_batch: int = 256,
+        reload: Callable[[torch.device], Network] | None = None,
+    ):  # fmt: skip
         """Start the evaluator threads.
 
         Args:
+            network: or several copies of one network, each on a device of its own.
             cache_mib: memory of the result cache.
-            threads: evaluator threads on the CPU; 0 = one a core. A GPU always has one.
-            max_batch: most positions in one call of the network, when requests are merged.
+            threads: evaluator threads on the CPU; 0 = one a core. A GPU always has two.
+            max_batch: most positions in one call of the network.
+            reload: puts the network on a device anew; None = a failure of a device is the callers' affair.
         """
-        self.network = network
-        self.spec = network.spec
-        self.merges = network.device.type != "cpu"
-        self.evaluators = 1 if self.merges else threads or core_count()
-        self.max_batch = max_batch
-        self.cache = new_cache(cache_mib << 20, network.spec.max_size**2 + 1)
+        networks = list(network) if isinstance(network, Sequence) else [network]
+        self.spec = networks[0].spec
+        self.cache = new_cache(cache_mib << 20, self.spec.max_size**2 + 1)
+        self._cpu_threads = threads or core_count()
+        self._max_batch = max_batch
+        self._reload = reload
         self._queue: deque[Request] = deque()
+        self._waiting = 0
+        """positions in the queue"""
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed: Exception | None = None
         self._evaluations = 0
         self._seconds_per_position = 0.0
-        self._threads = [
-            threading.Thread(target=self._run, name=f"evaluator-{i}", daemon=True) for i in range(self.evaluators)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._devices: list[_Device] = []
+        self._threads: list[threading.Thread] = []
+        for one in networks:
+            self._start(one)
 
     def __enter__(self) -> "InferenceServer":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def network(self) -> Network:
+        """The network, on the first of its devices."""
+        return self._devices[0].network
+
+    @property
+    def merges(self) -> bool:
+        """Whether requests are merged into batches, as for a GPU; else each evaluator takes one at a time."""
+        return self.network.merges
+
+    @property
+    def evaluators(self) -> int:
+        """Evaluator threads: requests that are evaluated at once."""
+        return sum(len(device.running) for device in self._devices)
+
+    @property
+    def max_batch(self) -> int:
+        """Most positions in one call of the network; falls where a device runs out of memory."""
+        return min(device.max_batch for device in self._devices)
 
     @property
     def evaluations(self) -> int:
@@ -78,7 +136,8 @@ class InferenceServer:
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
         """Slots for a caller; see :class:`engine.inference.slots.Request`."""
-        return Request(size, capacity, planes, globals_, pinned=self.network.device.type == "cuda")
+        pinned = any(device.network.device.type == "cuda" for device in self._devices)
+        return Request(size, capacity, planes, globals_, pinned)
 
     def submit(self, request: Request) -> None:
         """Queue a filled request of ``request.count`` positions.
@@ -87,14 +146,15 @@ class InferenceServer:
             RuntimeError: the server is closed.
         """
         with self._changed:
-            if self._closed:
-                raise RuntimeError("the inference server is closed")
+            if self._closed is not None:
+                raise RuntimeError(str(self._closed))
             request.error = None
             request.cancelled = False
             request.done.clear()
             request.state = State.QUEUED
             self._queue.append(request)
-            self._changed.notify()
+            self._waiting += request.count
+            self._changed.notify(self.evaluators if self.merges else 1)
 
     def wait(self, request: Request) -> None:
         """Block until a submitted request is done; its outputs may then be read.
@@ -130,6 +190,7 @@ class InferenceServer:
         with self._changed:
             if request.state is State.QUEUED:
                 self._queue.remove(request)
+                self._waiting -= request.count
                 request.cancelled = True
                 _finish(request)
 
@@ -148,87 +209,107 @@ class InferenceServer:
 
     def close(self) -> None:
         """Stop the threads; waiting requests end in an error."""
-        with self._changed:
-            self._closed = True
-            left = list(self._queue)
-            self._queue.clear()
-            self._changed.notify_all()
-        for request in left:
-            _finish(request, RuntimeError("the inference server was closed"))
-        for thread in self._threads:
+        self._end(RuntimeError("the inference server is closed"))
+        for thread in list(self._threads):
             thread.join()
 
-    def _run(self) -> None:
-        """One evaluator: take what waits, evaluate, signal; until closed."""
-        if not self.merges:
+    def _end(self, error: Exception) -> None:
+        """Take no more requests and finish those that wait with an error."""
+        with self._changed:
+            self._closed = self._closed or error
+            left = list(self._queue)
+            self._queue.clear()
+            self._waiting = 0
+            self._changed.notify_all()
+        for request in left:
+            _finish(request, error)
+
+    def _start(self, network: Network) -> None:
+        """Add a device and its evaluators."""
+        evaluators = FLIGHTS if network.merges else self._cpu_threads
+        device = _Device(network, self._max_batch, [0] * evaluators)
+        with self._changed:
+            if self._closed is not None:
+                return
+            # Where it replaces one that failed, there is never a moment without any.
+            self._devices = [*(one for one in self._devices if not one.is_retired), device]
+            for index in range(evaluators):
+                name = f"evaluator-{network.device}-{index}"
+                thread = threading.Thread(target=self._run, args=(device, index), name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _run(self, device: _Device, index: int) -> None:
+        """One evaluator: take what waits, evaluate, signal; until the server is closed or the device given up."""
+        if not device.network.merges:
             torch.set_num_threads(1)
-        while True:
-            with self._changed:
-                while not self._queue and not self._closed:
-                    self._changed.wait()
-                if self._closed:
-                    return
-                requests = self._take()
-            begin = time.perf_counter()
+        served = runner = None
+        while requests := self._next(device, index):
+            begin, network, error = time.perf_counter(), device.network, None
             try:
-                self._evaluate(requests)
-                error = None
+                if network is not served:
+                    runner, served = new_runner(network), network
+                idle = partial(self._leave, device, index)
+                self._note_limit(device, evaluate(runner, requests, device.max_batch, idle))
             except Exception as caught:
                 error = caught
+            self._leave(device, index)
+            if error is not None and self._outlives(network, error):
+                self._requeue(requests)
+                self._replace(device, network, _one_line(error))
+                continue
             self._note_speed(sum(request.count for request in requests), time.perf_counter() - begin)
             for request in requests:
                 _finish(request, error)
 
-    def _take(self) -> list[Request]:
-        """The next request, and on a GPU more of the same board size up to ``max_batch``. The lock is held."""
+    def _next(self, device: _Device, index: int) -> list[Request]:
+        """Wait until there is something to do and take it; nothing = the end."""
+        with self._changed:
+            while not (self._closed or device.is_retired or self._is_due(device)):
+                self._changed.wait()
+            if self._closed or device.is_retired:
+                return []
+            requests = self._take(device)
+            device.running[index] = sum(request.count for request in requests)
+            return requests
+
+    def _is_due(self, device: _Device) -> bool:
+        """Whether a device should take what waits now. The lock is held."""
+        if not self._queue or not device.network.merges:
+            return bool(self._queue)
+        running = sum(device.running)
+        return running == 0 or self._waiting >= min(WORTH * running, device.max_batch)
+
+    def _take(self, device: _Device) -> list[Request]:
+        """The next request, and where they are merged all of the same board size that fit. The lock is held."""
         first = self._queue.popleft()
         taken, total = [first], first.count
-        while self.merges and not first.alone and self._queue:
-            head = self._queue[0]
-            if head.alone or head.size != first.size or total + head.count > self.max_batch:
-                break
-            taken.append(self._queue.popleft())
-            total += head.count
+        if device.network.merges and not first.alone:
+            while self._queue:
+                head = self._queue[0]
+                if head.alone or head.size != first.size or total + head.count > device.max_batch:
+                    break
+                taken.append(self._queue.popleft())
+                total += head.count
+        self._waiting -= total
         for request in taken:
             request.state = State.RUNNING
         return taken
 
-    def _evaluate(self, requests: list[Request]) -> None:
-        """Run the network on the requests' positions; halve the batch where the GPU's memory refuses it."""
-        try:
-            self._call_network(requests)
-        except torch.OutOfMemoryError:
-            if len(requests) == 1:
-                raise
-            torch.cuda.empty_cache()
-            middle = len(requests) // 2
-            self.max_batch = max(1, sum(request.count for request in requests[:middle]))
-            self._evaluate(requests[:middle])
-            self._evaluate(requests[middle:])
+    def _leave(self, device: _Device, index: int) -> None:
+        """An evaluator's batch has left the device, which others may be waiting for."""
+        with self._changed:
+            if device.running[index]:
+                device.running[index] = 0
+                if device.network.merges and self._queue:
+                    self._changed.notify_all()
 
-    def _call_network(self, requests: list[Request]) -> None:
-        """One call of the network, inputs gathered from the requests' slots and outputs spread over them."""
-        device = self.network.device
-        inputs = []
-        for name in ("planes", "globals"):
-            parts = [request.tensors[name][: request.count].to(device, non_blocking=True) for request in requests]
-            inputs.append(parts[0] if len(parts) == 1 else torch.cat(parts))
-        output = self.network.evaluate(*inputs)
-        for name, outputs in output._asdict().items():
-            if outputs is None:
-                continue
-            start = 0
-            for request in requests:
-                target = request.tensors[name][: request.count]
-                target.copy_(outputs[start : start + request.count], non_blocking=True)
-                start += request.count
-        if device.type == "cuda":
-            torch.cuda.current_stream(device).synchronize()
-        for request in requests:
-            # A sum is finite only if all its terms are; one pass without a temporary array.
-            total = request.value[: request.count].sum() + request.policy[: request.count].sum()
-            if not abs(total) < float("inf"):
-                raise RuntimeError("its outputs are no numbers")
+    def _note_limit(self, device: _Device, limit: int) -> None:
+        """Keep to what the device's memory held."""
+        if limit < device.max_batch:
+            with self._changed:
+                device.max_batch = min(device.max_batch, limit)
+            say_once(f"{device.network.device} is out of memory: batches are smaller from now on")
 
     def _note_speed(self, count: int, seconds: float) -> None:
         """Fold one batch into the running figures."""
@@ -236,6 +317,55 @@ class InferenceServer:
             self._evaluations += count
             old, new = self._seconds_per_position, seconds / count
             self._seconds_per_position = SPEED_MEMORY * old + (1.0 - SPEED_MEMORY) * new if old else new
+
+    def _outlives(self, network: Network, error: Exception) -> bool:
+        """Whether an error is the device's, and something can be done about it; a ValueError is the caller's."""
+        return self._reload is not None and network.merges and not isinstance(error, ValueError)
+
+    def _requeue(self, requests: Sequence[Request]) -> None:
+        """Put requests back to where they were taken from."""
+        with self._changed:
+            if self._closed is None:
+                for request in reversed(requests):
+                    request.state = State.QUEUED
+                    self._queue.appendleft(request)
+                    self._waiting += request.count
+                self._changed.notify_all()
+                return
+        for request in requests:
+            _finish(request, self._closed)
+
+    def _replace(self, device: _Device, network: Network, reason: str) -> None:
+        """Load the network of a failed device again, once; after that, go on with other devices or with the CPU.
+
+        Args:
+            network: the one that failed; another evaluator may have replaced it meanwhile.
+        """
+        with device.repairing:
+            if device.network is not network or device.is_retired:
+                return
+            name = network.device
+            if not device.is_second:
+                device.is_second = True
+                # Whatever goes wrong here, the device is given up, and its first failure is what counts.
+                with suppress(Exception):
+                    device.network = self._reload(network.device)
+                    say_once(f"{name} failed ({reason}): its network has been loaded again")
+                    return
+            with self._changed:
+                device.is_retired = True
+                others = [str(one.network.device) for one in self._devices if not one.is_retired]
+                if others:
+                    self._devices = [one for one in self._devices if not one.is_retired]
+                self._changed.notify_all()
+            if others:
+                say_once(f"{name} failed ({reason}): going on with {' and '.join(others)}")
+                return
+            try:
+                self._start(self._reload(torch.device("cpu")))
+                say_once(f"{name} failed ({reason}): going on with the CPU")
+            except Exception as caught:
+                self._end(RuntimeError(f"{name} failed ({reason}), and the CPU cannot go on ({_one_line(caught)})"))
 
 
 def _finish(request: Request, error: Exception | None = None) -> None:

@@ -1,7 +1,7 @@
 """The server: every request is answered once, errors reach the one who asked, and nothing hangs."""
 
+import queue
 import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,22 +12,32 @@ from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.network import NetOutput
+from engine.nets.say import say_once
 
 PLANES, GLOBALS, SIZE = 3, 2, 5
 
 
 class GatedNetwork(UniformNetwork):
-    """A uniform network that waits at a gate and remembers the sizes of its batches."""
+    """A uniform network whose calls tell of their size when they come in, and stay until they are let out."""
 
-    def __init__(self):
+    def __init__(self, merges: bool = False):
         super().__init__("test")
-        self.gate = threading.Event()
-        self.batches: list[int] = []
+        self.merges = merges
+        self.entered: queue.Queue[int] = queue.Queue()
+        self._gate = threading.Semaphore(0)
 
     def evaluate(self, planes, globals_):
-        self.gate.wait(10)
-        self.batches.append(len(planes))
+        self.entered.put(len(planes))
+        assert self._gate.acquire(timeout=20)
         return super().evaluate(planes, globals_)
+
+    def next_entered(self) -> int:
+        """Size of the next call to come in, which may be a moment away."""
+        return self.entered.get(timeout=20)
+
+    def let_out(self, calls: int = 1000) -> None:
+        """Let so many calls end, those to come included."""
+        self._gate.release(calls)
 
 
 class FailingNetwork(UniformNetwork):
@@ -111,58 +121,204 @@ def test_many_callers_at_once_all_get_their_answers():
         assert not failures
 
 
+def submitted(server: InferenceServer, *counts: int, alone: bool = False) -> list:
+    """Requests of so many positions each, in the queue."""
+    requests = [request_of(server, count, seed) for seed, count in enumerate(counts)]
+    for request in requests:
+        request.alone = alone
+        server.submit(request)
+    return requests
+
+
+def wait_for(server: InferenceServer, requests: list) -> None:
+    """Until all are done."""
+    for request in requests:
+        server.wait(request)
+
+
 def test_waiting_requests_are_merged_where_the_device_likes_it():
-    network = GatedNetwork()
-    with InferenceServer(network, cache_mib=1, threads=1, max_batch=10) as server:
-        server.merges = True
-        requests = [request_of(server, count) for count in (1, 4, 4, 4, 2)]
-        requests[4].alone = True
-        for request in requests:
+    network = GatedNetwork(merges=True)
+    with InferenceServer(network, cache_mib=1, max_batch=10) as server:
+        requests = submitted(server, 1)
+        assert network.next_entered() == 1
+        requests += submitted(server, 4)
+        assert network.next_entered() == 4
+        requests += submitted(server, 4, 4, 3) + submitted(server, 2, alone=True)
+        network.let_out()
+        assert {network.next_entered() for _ in range(3)} == {8, 3, 2}
+        wait_for(server, requests)
+
+
+def test_boards_of_other_sizes_travel_apart():
+    network = GatedNetwork(merges=True)
+    with InferenceServer(network, cache_mib=1) as server:
+        requests = submitted(server, 1, 1, alone=True)
+        assert network.next_entered() == network.next_entered() == 1
+        other = server.new_request(SIZE + 1, 3, PLANES, GLOBALS)
+        other.count = 3
+        requests += [*submitted(server, 4, 1), other]
+        server.submit(other)
+        network.let_out()
+        assert sorted(network.next_entered() for _ in range(2)) == [3, 5]
+        wait_for(server, requests)
+
+
+def test_a_device_that_merges_is_never_without_a_batch_while_anybody_waits():
+    network = GatedNetwork(merges=True)
+    stop = threading.Event()
+
+    def call(server: InferenceServer, seed: int) -> None:
+        request = request_of(server, 4, seed)
+        while not stop.is_set():
             server.submit(request)
-            if request is requests[0]:
-                time.sleep(0.05)
-        network.gate.set()
-        for request in requests:
             server.wait(request)
-    assert network.batches == [1, 8, 4, 2]
+
+    with InferenceServer(network, cache_mib=1, max_batch=8) as server:
+        callers = [threading.Thread(target=call, args=(server, seed)) for seed in range(4)]
+        for caller in callers:
+            caller.start()
+        network.next_entered()
+        for _ in range(20):
+            # A second batch comes in while the first, which nobody has let out, is still there.
+            network.next_entered()
+            network.let_out(1)
+        stop.set()
+        network.let_out()
+        for caller in callers:
+            caller.join()
+
+
+def test_a_batch_is_held_back_until_it_is_worth_the_call_but_not_from_an_idle_device():
+    network = GatedNetwork(merges=True)
+    with InferenceServer(network, cache_mib=1) as server:
+        requests = submitted(server, 8)
+        assert network.next_entered() == 8
+        requests += submitted(server, 2, 1, 1)
+        assert network.next_entered() == 4
+        network.let_out(2)
+        wait_for(server, requests)
+        requests = submitted(server, 8)
+        assert network.next_entered() == 8
+        requests += submitted(server, 1)
+        network.let_out(1)
+        assert network.next_entered() == 1
+        network.let_out()
+        wait_for(server, requests)
+
+
+class SmallMemory(HashNetwork):
+    """Holds four positions."""
+
+    def __init__(self):
+        super().__init__("test")
+        self.merges = True
+        self.batches: list[int] = []
+
+    def evaluate(self, planes, globals_):
+        if len(planes) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        self.batches.append(len(planes))
+        return super().evaluate(planes, globals_)
+
+
+def is_answered(request) -> bool:
+    """Whether a request holds what the hash network says."""
+    count = request.count
+    direct = HashNetwork("test").evaluate(request.tensors["planes"][:count], request.tensors["globals"][:count])
+    return all(np.array_equal(getattr(request, name)[:count], head.numpy()) for name, head in direct._asdict().items())
+
+
+def test_a_batch_too_large_for_the_device_is_halved_until_it_fits(capfd):
+    say_once.cache_clear()
+    network = SmallMemory()
+    with InferenceServer(network, cache_mib=1, max_batch=100) as server:
+        requests = submitted(server, 7, 2, 8, 1, 3, 8, 8)
+        wait_for(server, requests)
+        assert all(map(is_answered, requests))
+        assert server.max_batch <= 4
+        assert sum(network.batches) == 37
+    assert capfd.readouterr().err == "cpu is out of memory: batches are smaller from now on\n"
+
+
+class Breaking(HashNetwork):
+    """A device that works for some calls and then no more; all its evaluators' calls count."""
+
+    def __init__(self, calls: int = 0, error: Exception | None = None):
+        super().__init__("test")
+        self.merges = True
+        self._left = calls
+        self._error = error or RuntimeError("an illegal memory access\nwas encountered")
+
+    def evaluate(self, planes, globals_):
+        self._left -= 1
+        if self._left < 0:
+            raise self._error
+        return super().evaluate(planes, globals_)
+
+
+class Reload:
+    """Hands out networks one after another; an exception is raised instead."""
+
+    def __init__(self, *networks):
+        self.networks = list(networks)
+
+    def __call__(self, device: torch.device):
+        network = self.networks.pop(0)
+        if isinstance(network, Exception):
+            raise network
+        return network
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
-    [(ValueError("bad weather\nand more"), "network uniform: bad weather"), (None, "no numbers")],
+    ("networks", "line", "merges"),
+    [
+        ([Breaking(1000)], "its network has been loaded again", True),
+        ([RuntimeError("no such device"), HashNetwork("test")], "going on with the CPU", False),
+        ([Breaking(2), HashNetwork("test")], "going on with the CPU", False),
+    ],
 )
-def test_an_error_reaches_the_caller_and_the_server_goes_on(error, words):
-    network = FailingNetwork(error)
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
-        for _ in range(2):
-            request = request_of(server, 2)
-            server.submit(request)
-            with pytest.raises(RuntimeError, match=words) as caught:
-                server.wait(request)
-            assert "\n" not in str(caught.value)
+def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, merges, capfd):
+    say_once.cache_clear()
+    reload = Reload(*networks)
+    with InferenceServer(Breaking(3), cache_mib=1, threads=3, max_batch=4, reload=reload) as server:
+        requests = submitted(server, *range(1, 9))
+        wait_for(server, requests)
+        assert all(map(is_answered, requests))
+        assert server.evaluations == sum(range(1, 9))
+        assert server.merges == merges and server.evaluators == (2 if merges else 3)
+        assert not reload.networks
+    said = capfd.readouterr().err.splitlines()
+    assert said[-1] == f"cpu failed (an illegal memory access): {line}"
+    assert len(said) == (2 if len(networks) == 2 and isinstance(networks[0], Breaking) else 1)
 
 
-def test_a_batch_too_large_for_the_device_is_halved():
-    class SmallMemory(GatedNetwork):
-        def evaluate(self, planes, globals_):
-            self.gate.wait(10)
-            if len(planes) > 4:
-                raise torch.OutOfMemoryError("out of memory")
-            return super().evaluate(planes, globals_)
-
-    network = SmallMemory()
-    with InferenceServer(network, cache_mib=1, threads=1, max_batch=100) as server:
-        server.merges = True
-        requests = [request_of(server, 2) for _ in range(9)]
-        for request in requests:
-            server.submit(request)
-            if request is requests[0]:
-                time.sleep(0.05)
-        network.gate.set()
-        for request in requests:
+def test_where_no_device_is_left_every_caller_is_told():
+    reload = Reload(RuntimeError("lost"), ValueError("the file is gone"))
+    with InferenceServer(Breaking(0), cache_mib=1, reload=reload) as server:
+        (request,) = submitted(server, 2)
+        with pytest.raises(RuntimeError, match=r"memory access\), and the CPU cannot go on \(the file is gone\)"):
             server.wait(request)
-        assert server.max_batch <= 4
-    assert max(network.batches) <= 4 and sum(network.batches) == 18
+        with pytest.raises(RuntimeError, match="cannot go on"):
+            server.submit(request)
+
+
+def test_other_devices_take_over_from_one_that_is_lost(capfd):
+    say_once.cache_clear()
+    reload = Reload(RuntimeError("lost"))
+    with InferenceServer([Breaking(1), Breaking(1000)], cache_mib=1, max_batch=4, reload=reload) as server:
+        while reload.networks:
+            requests = submitted(server, 4, 4, 4, 4)
+            wait_for(server, requests)
+            assert all(map(is_answered, requests))
+    assert "going on with cpu\n" in capfd.readouterr().err
+
+
+def test_a_callers_mistake_is_not_the_devices():
+    reload = Reload()
+    with InferenceServer(Breaking(0, ValueError("wrong planes")), cache_mib=1, reload=reload) as server:
+        (request,) = submitted(server, 1)
+        with pytest.raises(RuntimeError, match="wrong planes"):
+            server.wait(request)
 
 
 def test_a_waiting_request_can_be_cancelled_a_running_one_not():
@@ -170,15 +326,15 @@ def test_a_waiting_request_can_be_cancelled_a_running_one_not():
     with InferenceServer(network, cache_mib=1, threads=1) as server:
         running, waiting = request_of(server, 1), request_of(server, 1)
         server.submit(running)
-        time.sleep(0.05)
+        network.next_entered()
         server.submit(waiting)
         server.cancel(running)
         server.cancel(waiting)
         server.wait(waiting)
         assert waiting.cancelled and not running.done.is_set()
-        network.gate.set()
+        network.let_out()
         server.wait(running)
-        assert not running.cancelled and network.batches == [1]
+        assert not running.cancelled and network.entered.empty()
 
 
 def test_closing_ends_waiting_requests_in_an_error_and_refuses_new_ones():
@@ -186,9 +342,9 @@ def test_closing_ends_waiting_requests_in_an_error_and_refuses_new_ones():
     server = InferenceServer(network, cache_mib=1, threads=1)
     running, waiting = request_of(server, 1), request_of(server, 1)
     server.submit(running)
-    time.sleep(0.05)
+    network.next_entered()
     server.submit(waiting)
-    threading.Timer(0.1, network.gate.set).start()
+    threading.Timer(0.1, network.let_out).start()
     server.close()
     server.wait(running)
     with pytest.raises(RuntimeError, match="closed"):
