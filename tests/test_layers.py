@@ -32,7 +32,7 @@ ALLOWED = {
     "engine.go": CORE,
     "engine.rollout": RULES_OF_PLAY,
     "engine.features": RULES_OF_PLAY,
-    "engine.nets": {"engine.config"},
+    "engine.nets": CORE - {"engine"},
     "engine.inference": CORE | {"engine.nets"},
     "engine.search": BELOW_SEARCH,
     "engine.clock": {"engine.config"},

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from engine.nets.network import NetOutput, NetworkSpec, RawHeads
 from engine.nets.precision import likes_bfloat16, reduced_dtype
+from engine.nets.winograd import MIN_BOARD, with_winograd
 from engine.nets.zero import folded
 
 PASS_GAP = 10.0
@@ -19,8 +20,9 @@ class TorchNetwork:
     """A trained model of any architecture behind the Network interface, frozen for one device.
 
     On CUDA, and on processors with bfloat16 instructions, it runs in 16 bits (about twice as fast; win rates move by
-    less than 0.01); outputs are float32 either way. Batch normalisation is folded away. On the CPU each board size is
-    traced and frozen once, which lets oneDNN keep packed weights.
+    less than 0.01); outputs are float32 either way. Batch normalisation is folded away. Other processors compute
+    large boards' convolutions by :mod:`engine.nets.winograd`; for the rest each board size is traced and frozen once,
+    which lets oneDNN keep packed weights.
     """
 
     def __init__(self, model: nn.Module, spec: NetworkSpec, device: torch.device, reduced: bool | None = None):
@@ -39,6 +41,8 @@ class TorchNetwork:
         self._model = _PresentHeads(model).to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]
+        is_plain = device.type == "cpu" and self.dtype == torch.float32
+        self._winograd = with_winograd(self._model) if is_plain else None
         self._frozen: dict[int, nn.Module] = {}
         self._freezing = threading.Lock()
 
@@ -64,9 +68,11 @@ class TorchNetwork:
             raise ValueError(f"{spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {given[2]}")
 
     def _for_size(self, size: int) -> nn.Module:
-        """The model to call for one board size; traced at the first call on the CPU."""
+        """The model to call for one board size; where it is traced, that happens at the first call."""
         if self.device.type != "cpu":
             return self._model
+        if self._winograd is not None and size >= MIN_BOARD:
+            return self._winograd
         if size not in self._frozen:
             with self._freezing:
                 if size not in self._frozen:

@@ -1,0 +1,227 @@
+"""3x3 convolutions by Winograd's minimal filtering, F(4x4, 3x3), for processors in float32.
+
+A tile of 4x4 outputs depends on 6x6 inputs. Transformed (B^T d B), tile and filter need only be multiplied point by
+point: 36 products instead of 144 for each pair of channels. Summed over the input channels that is, for each of the
+36 points, a product of a matrix of all tiles with a matrix of all filters, which is what processors do best; another
+transformation (A^T m A) makes outputs of it. 5 x 5 tiles cover a 19x19 board: 900 products where a direct convolution
+takes 3,249.
+
+Here channels lie innermost, so transformations are sums of lines of channels. Tiles go through in groups small enough
+for the second-level cache (``TILES``).
+
+Source: Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks", 2016, section 4; the interpolation points
+are 0, 1, -1, 2, -2 and infinity.
+"""
+
+import copy
+import threading
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.jit import inlined_kernel, kernel
+
+TILES = 100
+"""Tiles that are multiplied at a time: four 19x19 boards"""
+MIN_CHANNELS = 16
+"""With fewer channels, in or out, transforming costs more than is saved."""
+MIN_BOARD = 11
+"""Tiles hang over the edge of smaller boards so far that little is saved: 9x9 was measured to be no faster."""
+FILTER_TRANSFORM = (
+    (1 / 4, 0, 0), (-1 / 6, -1 / 6, -1 / 6), (-1 / 6, 1 / 6, -1 / 6), (1 / 24, 1 / 12, 1 / 6), (1 / 24, -1 / 12, 1 / 6),
+    (0, 0, 1),
+)  # fmt: skip
+"""G, 6 x 3"""
+TWO, FOUR, FIVE, EIGHT = (np.float32(number) for number in (2, 4, 5, 8))
+"""float32, lest sums be made in float64"""
+CONSTANT = 7
+"""The point (1, 1), where a constant added to all outputs of a tile has its only coefficient, 1"""
+
+
+@inlined_kernel
+def _six(a0, a1, a2, a3, a4, a5, b0, b1, b2, b3, b4, b5):
+    """B^T: six lines into six."""
+    # A loop for each line of output: LLVM cannot rule out that two of them overlap, and would not vectorise one loop.
+    n = len(a0)
+    for i in range(n):
+        b0[i] = FOUR * a0[i] - FIVE * a2[i] + a4[i]
+    for i in range(n):
+        b1[i] = (a4[i] - FOUR * a2[i]) + (a3[i] - FOUR * a1[i])
+    for i in range(n):
+        b2[i] = (a4[i] - FOUR * a2[i]) - (a3[i] - FOUR * a1[i])
+    for i in range(n):
+        b3[i] = (a4[i] - a2[i]) + TWO * (a3[i] - a1[i])
+    for i in range(n):
+        b4[i] = (a4[i] - a2[i]) - TWO * (a3[i] - a1[i])
+    for i in range(n):
+        b5[i] = FOUR * a1[i] - FIVE * a3[i] + a5[i]
+
+
+@inlined_kernel
+def _four(a0, a1, a2, a3, a4, a5, b0, b1, b2, b3):
+    """A^T: six lines into four."""
+    n = len(a0)
+    for i in range(n):
+        b0[i] = a0[i] + (a1[i] + a2[i]) + (a3[i] + a4[i])
+    for i in range(n):
+        b1[i] = (a1[i] - a2[i]) + TWO * (a3[i] - a4[i])
+    for i in range(n):
+        b2[i] = (a1[i] + a2[i]) + FOUR * (a3[i] + a4[i])
+    for i in range(n):
+        b3[i] = (a1[i] - a2[i]) + EIGHT * (a3[i] - a4[i]) + a5[i]
+
+
+@inlined_kernel
+def _copy(source, target):
+    """One line's channels."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@kernel
+def transform_input(boards, points, tile, half):
+    """From boards to the 36 points of all their tiles.
+
+    Args:
+        boards: float32[B, N, N, C].
+        points: float32[36, B * ceil(N/4)^2, C], written.
+        tile, half: float32[6, 6, C], working memory.
+    """
+    size = boards.shape[1]
+    at = 0
+    for b in range(boards.shape[0]):
+        for top in range(-1, size - 1, 4):
+            for left in range(-1, size - 1, 4):
+                for row in range(6):
+                    for column in range(6):
+                        y, x = top + row, left + column
+                        if 0 <= y < size and 0 <= x < size:
+                            _copy(boards[b, y, x], tile[row, column])
+                        else:
+                            for i in range(tile.shape[2]):
+                                tile[row, column, i] = 0
+                for k in range(6):
+                    _six(
+                        tile[0, k], tile[1, k], tile[2, k], tile[3, k], tile[4, k], tile[5, k],
+                        half[0, k], half[1, k], half[2, k], half[3, k], half[4, k], half[5, k],
+                    )  # fmt: skip
+                for k in range(6):
+                    h, p = half[k], 6 * k
+                    _six(
+                        h[0], h[1], h[2], h[3], h[4], h[5], points[p, at], points[p + 1, at], points[p + 2, at],
+                        points[p + 3, at], points[p + 4, at], points[p + 5, at],
+                    )  # fmt: skip
+                at += 1
+
+
+@kernel
+def transform_output(points, boards, bias, tile, half):
+    """From the 36 points of all tiles to boards.
+
+    Args:
+        points: float32[36, B * ceil(N/4)^2, C]; the bias is added to it.
+        boards: float32[B, N, N, C], written.
+        bias: float32[C], added to all outputs.
+        tile, half: float32[>= 4, 6, C], working memory.
+    """
+    size = boards.shape[1]
+    at = 0
+    for b in range(boards.shape[0]):
+        for top in range(0, size, 4):
+            for left in range(0, size, 4):
+                constant = points[CONSTANT, at]
+                for i in range(len(bias)):
+                    constant[i] += bias[i]
+                for k in range(6):
+                    _four(
+                        points[k, at], points[6 + k, at], points[12 + k, at], points[18 + k, at], points[24 + k, at],
+                        points[30 + k, at], half[0, k], half[1, k], half[2, k], half[3, k],
+                    )  # fmt: skip
+                for k in range(4):
+                    h, t = half[k], tile[k]
+                    _four(h[0], h[1], h[2], h[3], h[4], h[5], t[0], t[1], t[2], t[3])
+                for y in range(top, min(size, top + 4)):
+                    for x in range(left, min(size, left + 4)):
+                        _copy(tile[y - top, x - left], boards[b, y, x])
+                at += 1
+
+
+def transform_filters(weight: Tensor) -> Tensor:
+    """float32[36, C, K]: a convolution's weights[K, C, 3, 3] at the 36 points, G g G^T."""
+    g = torch.tensor(FILTER_TRANSFORM, dtype=torch.float64)
+    points = torch.einsum("ia,kcab,jb->ijck", g, weight.double(), g)
+    return points.reshape(36, weight.shape[1], weight.shape[0]).float().contiguous()
+
+
+class WinogradConvolution(nn.Module):
+    """Stands for a 3x3 convolution with padding. Threads: any number at once, each with working memory of its own."""
+
+    def __init__(self, convolution: nn.Conv2d):
+        super().__init__()
+        self.filters = transform_filters(convolution.weight.detach())
+        bias = convolution.bias
+        self.bias = torch.zeros(convolution.out_channels) if bias is None else bias.detach().clone()
+
+    @torch.inference_mode()
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[B, K, N, N] of x[B, C, N, N], in channels-last order."""
+        boards = x.permute(0, 2, 3, 1).contiguous()
+        count, size, _, channels = boards.shape
+        outputs = torch.empty(count, size, size, len(self.bias))
+        tiles = (-(-size // 4)) ** 2
+        group = max(1, TILES // tiles)
+        for start in range(0, count, group):
+            stop = min(count, start + group)
+            rows = (stop - start) * tiles
+            points = _MEMORY.take("input", 36 * rows * channels).view(36, rows, channels)
+            products = _MEMORY.take("output", 36 * rows * len(self.bias)).view(36, rows, -1)
+            transform_input(boards[start:stop].numpy(), points.numpy(), *_scratch(channels))
+            torch.bmm(points, self.filters, out=products)
+            boards_out = outputs[start:stop].numpy()
+            transform_output(products.numpy(), boards_out, self.bias.numpy(), *_scratch(len(self.bias)))
+        return outputs.permute(0, 3, 1, 2)
+
+
+class _Memory(threading.local):
+    """Working memory of a thread, by name; it grows to what was asked for and stays."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+
+    def take(self, name: str, count: int) -> Tensor:
+        """float32[count], holding anything."""
+        held = self._held.get(name)
+        if held is None or len(held) < count:
+            held = self._held[name] = torch.empty(count)
+        return held[:count]
+
+
+_MEMORY = _Memory()
+
+
+def _scratch(channels: int) -> np.ndarray:
+    """float32[2, 6, 6, channels]: the kernels' working memory."""
+    return _MEMORY.take("scratch", 72 * channels).view(2, 6, 6, channels).numpy()
+
+
+def with_winograd(model: nn.Module) -> nn.Module | None:
+    """A copy of a float32 model on the CPU that does its large 3x3 convolutions this way; None if it has none."""
+    replaced = copy.deepcopy(model)
+    found = [
+        (parent, name, child)
+        for parent in replaced.modules()
+        for name, child in parent.named_children()
+        if isinstance(child, nn.Conv2d) and _is_eligible(child)
+    ]
+    for parent, name, child in found:
+        setattr(parent, name, WinogradConvolution(child))
+    return replaced if found else None
+
+
+def _is_eligible(convolution: nn.Conv2d) -> bool:
+    """Whether a convolution is one that this module does, and does faster."""
+    is_plain = convolution.stride == convolution.dilation == (1, 1) and convolution.groups == 1
+    is_padded = convolution.padding == (1, 1) and convolution.padding_mode == "zeros"
+    channels = min(convolution.in_channels, convolution.out_channels)
+    return is_plain and is_padded and convolution.kernel_size == (3, 3) and channels >= MIN_CHANNELS
