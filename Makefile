@@ -37,9 +37,10 @@ lint: $(DEV) ## check style and formatting
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
 
-bench: $(DEV) ## measure the speed of rollouts and of encoders, then play a short match of small search against none
+bench: $(DEV) ## measure the speed of rollouts, encoders and networks, then play a short match of small search against none
 	@$(BIN)/python -m bench.rollouts
 	@$(BIN)/python -m bench.features
+	@$(BIN)/python -m bench.inference
 	@$(BIN)/keima match --size 9 --games 4 --first "$(BIN)/keima gtp --visits 50" --second "$(BIN)/keima gtp --policy-only" $(ARGS)
 
 signature: $(DEV) ## print a hash of what the search does; it changes only in commits that mean it to

@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from bench.figures import Work, measured, print_figure, rounded, sample
+from bench.networks import NETWORKS, shape_of
 from bench.positions import middle_games, shipped_patterns
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
@@ -24,16 +25,6 @@ from engine.train.batches import BatchBuilder
 from engine.train.dataset import Mixture
 from engine.train.trainer import Goal, Trainer
 
-NETWORKS = {
-    "keima-6x64": ("keima-resnet", {}),
-    "keima-6x96": ("keima-resnet", {"channels": 96}),
-    "keima-10x128": ("keima-resnet", {"blocks": 10, "channels": 128}),
-    "keima-12x192": ("keima-resnet", {"blocks": 12, "channels": 192}),
-    "policy-192": ("alphago-policy", {}),
-    "value-192": ("alphago-value", {}),
-    "zero-12x128": ("alphago-zero", {}),
-}
-"""What training is measured on: architecture and shape"""
 SIZE = 19
 
 
@@ -69,10 +60,8 @@ def batch_work(games: Games, encoder: str, batch: int) -> Work:
 
 def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work:
     """Training steps on one batch, again and again; items are steps."""
-    architecture, shape = NETWORKS[name]
-    encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
-    inputs = {"planes": encoder.planes} | ({"globals": encoder.globals} if encoder.globals else {})
-    model, options = new_model(architecture, inputs | shape), TrainOptions(batch=batch, steps=10**9)
+    model, options = new_model(*shape_of(name)), TrainOptions(batch=batch, steps=10**9)
+    encoder = ENCODERS[ARCHITECTURES[NETWORKS[name][0]].encoder]
     data = Mixture(encoder, [games], [], options)
     trainer = Trainer(model, new_spec(model, name), data, dict, Goal("top1", 1), options, folder / name, device, {})
     held = data.batch_at(0)
