@@ -209,6 +209,7 @@ class Search:
         self,
         visits: int = 0,
         seconds: float = 0.0,
+        hard_seconds: float = 0.0,
         on_report: Callable[[Report], None] | None = None,
         report_interval_s: float = 1.0,
         allowed: Collection[int] | None = None,
@@ -221,6 +222,7 @@ class Search:
         Args:
             visits: stop when the root has so many, those kept from earlier searches included; 0 = no limit.
             seconds: stop after so long; 0 = no limit.
+            hard_seconds: if more, the limit as long as the choice is unsettled.
             on_report: called with a snapshot every ``report_interval_s`` seconds, in this thread.
             allowed: the only points to play at the root (PASS among them if wanted); None = every legal move.
             avoid: points not to play at the root.
@@ -240,9 +242,9 @@ class Search:
             if visits > 0:
                 stoppers.append(VisitLimit(visits))
             if seconds > 0.0:
-                stoppers.append(TimeLimit(seconds))
-            if stop_when_decided:
-                stoppers.append(Decided(visits, seconds))
+                stoppers.append(TimeLimit(seconds, hard_seconds))
+            if stop_when_decided and not self._options.gumbel:
+                stoppers.append(Decided(visits, seconds, hard_seconds))
             shared.stoppers = stoppers
             shared.timed = seconds > 0.0
             shared.started_s = time.perf_counter()
@@ -257,7 +259,7 @@ class Search:
             self._stop.clear()
             self._prepare_root(visits)
             try:
-                self._work(seconds, on_report, report_interval_s)
+                self._work(max(seconds, hard_seconds), on_report, report_interval_s)
                 return self.report(ownership)
             finally:
                 shared.halving = None

@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 UNLIMITED = 1 << 60
+RIVAL_SHARE = 0.25
+"""Visits, as a share of the leading move's, that make a move its rival; the value of fewer is chance."""
+CLEARLY_BETTER = 0.01
+"""A rival's value is better than the leading move's by more than this: half a per cent of win rate."""
+THIN_LEAD = 0.1
+"""A lead of less than this share of the leading move's visits is thin."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,22 @@ class Progress:
     """of the most visited move"""
     second_visits: int
     """of the one after it"""
+    value_lead: float
+    """value of the most visited move less the best of its rivals' (see ``RIVAL_SHARE``); 2 without one"""
     full: bool
     """the tree has reached its memory limit"""
     seconds_per_playout: float
     """expected, all workers and evaluators together; 0 = not known yet"""
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether more time may change the choice: a rival looks better, or the lead is thin.
+
+        AlphaGo searches on while the most visited move is not the one with the best value (Methods, "Search
+        algorithm"). A lead is thin too just after it has changed hands.
+        """
+        is_thin = self.best_visits - self.second_visits < THIN_LEAD * self.best_visits
+        return is_thin or self.value_lead < -CLEARLY_BETTER
 
 
 class Stopper(Protocol):
@@ -57,10 +75,12 @@ class TimeLimit:
     """So many seconds, in which the last playout must be finished, not only begun."""
 
     seconds: float
+    hard_seconds: float = 0.0
+    """if more, the limit as long as the choice is unsettled"""
 
     def allowance(self, progress: Progress) -> int:
         """What fits into the time left after the playouts under way."""
-        left = self.seconds - progress.elapsed_s
+        left = _limit(self, progress) - progress.elapsed_s
         if left <= 0.0:
             return 0
         if progress.seconds_per_playout <= 0.0:
@@ -101,6 +121,8 @@ class Decided:
     """limit of visits, 0 = none"""
     seconds: float
     """limit of time, 0 = none"""
+    hard_seconds: float = 0.0
+    """if more, the limit as long as the choice is unsettled"""
 
     MIN_SECONDS = 0.2
 
@@ -111,8 +133,13 @@ class Decided:
             remaining = max(0, self.visits - progress.visits)
         if self.seconds and progress.elapsed_s > self.MIN_SECONDS:
             speed = progress.playouts / progress.elapsed_s
-            remaining = min(remaining, int((self.seconds - progress.elapsed_s) * speed) + progress.in_flight)
+            remaining = min(remaining, int((_limit(self, progress) - progress.elapsed_s) * speed) + progress.in_flight)
         return 0 if progress.best_visits - progress.second_visits > remaining else UNLIMITED
+
+
+def _limit(stopper: TimeLimit | Decided, progress: Progress) -> float:
+    """Seconds that a search may take, as it stands."""
+    return max(stopper.seconds, stopper.hard_seconds if progress.is_unsettled else 0.0)
 
 
 def allowance(stoppers: Sequence[Stopper], progress: Progress) -> int:

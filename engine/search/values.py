@@ -63,6 +63,29 @@ def leaders(tree):
 
 
 @kernel
+def value_lead(tree, weight, share):
+    """How much better the most visited move at the root is than the best of those with ``share`` of its visits.
+
+    Returns:
+        float: difference of their values; negative where another move looks better, 2 without such a move.
+    """
+    root = tree.meta[ROOT]
+    first, end = tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]
+    best, most = NONE, 0
+    for edge in range(first, end):
+        if edge_visits(tree, edge) > most:
+            best, most = edge, edge_visits(tree, edge)
+    if best == NONE:
+        return 2.0
+    rival = -1.0
+    for edge in range(first, end):
+        visits = edge_visits(tree, edge)
+        if edge != best and visits > 0 and visits >= share * most:
+            rival = max(rival, edge_mean(tree, edge, weight))
+    return edge_mean(tree, best, weight) - rival
+
+
+@kernel
 def main_line(tree, node, line):
     """Write the most visited moves from a node on into ``line`` (int16); returns their number."""
     length = 0

@@ -51,8 +51,8 @@ from engine.search.evaluate import (
 from engine.search.gumbel import SequentialHalving
 from engine.search.pools import CANDIDATE_STEP, EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree, reserve
 from engine.search.selection import Tuning, select
-from engine.search.stoppers import Progress, Stopper, allowance
-from engine.search.values import leaders
+from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper, allowance
+from engine.search.values import leaders, value_lead
 
 VISITS_PER_LEAF = 64
 """A batch takes one leaf more for each so many visits of the root: in a small tree, leaves chosen together under
@@ -132,6 +132,7 @@ class Shared:
             elapsed_s=time.perf_counter() - self.started_s,
             best_visits=first,
             second_visits=second,
+            value_lead=value_lead(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
             full=bool(meta[FULL]),
             seconds_per_playout=server.seconds_per_position / server.evaluators if server else 0.0,
         )

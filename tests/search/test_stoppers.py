@@ -25,6 +25,7 @@ def progress(**changes) -> Progress:
         "elapsed_s": 1.0,
         "best_visits": 60,
         "second_visits": 20,
+        "value_lead": 0.1,
         "full": False,
         "seconds_per_playout": 0.01,
     }
@@ -39,6 +40,11 @@ CASES = [
     (TimeLimit(1.03), {}, 0),
     (TimeLimit(1.0), {}, 0),
     (TimeLimit(2.0), {"seconds_per_playout": 0.0}, UNLIMITED),
+    (TimeLimit(1.5, 2.0), {}, 46),
+    (TimeLimit(1.5, 2.0), {"value_lead": -0.1}, 96),
+    (TimeLimit(1.5, 2.0), {"second_visits": 55}, 96),
+    (TimeLimit(1.0, 2.0), {}, 0),
+    (TimeLimit(1.5, 1.0), {"value_lead": -0.1}, 46),
     (MemoryFull(), {}, UNLIMITED),
     (MemoryFull(), {"full": True}, 0),
     (Decided(140, 0.0), {}, UNLIMITED),
@@ -47,6 +53,9 @@ CASES = [
     (Decided(0, 1.5), {}, UNLIMITED),
     (Decided(0, 1.4), {"elapsed_s": 0.1, "playouts": 1}, UNLIMITED),
     (Decided(1000, 1.4), {}, 0),
+    (Decided(0, 1.4, 1.5), {"value_lead": -0.1}, UNLIMITED),
+    (Decided(0, 1.2, 1.4), {"value_lead": -0.1}, 0),
+    (Decided(0, 1.4, 1.5), {}, 0),
     (Decided(0, 0.0), {}, UNLIMITED),
 ]
 
@@ -54,6 +63,21 @@ CASES = [
 @pytest.mark.parametrize(("stopper", "changes", "expected"), CASES)
 def test_each_stopper_says_how_much_may_be_started(stopper, changes, expected):
     assert stopper.allowance(progress(**changes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_unsettled"),
+    [
+        ({}, False),
+        ({"second_visits": 54}, False),
+        ({"second_visits": 55}, True),
+        ({"value_lead": -0.01}, False),
+        ({"value_lead": -0.02}, True),
+        ({"value_lead": 2.0, "second_visits": 0}, False),
+    ],
+)
+def test_a_choice_is_unsettled_while_the_lead_is_thin_or_a_rival_looks_better(changes, is_unsettled):
+    assert progress(**changes).is_unsettled == is_unsettled
 
 
 def test_an_interrupt_lasts():

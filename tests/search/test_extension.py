@@ -1,0 +1,76 @@
+"""More time while the choice is unsettled, less once it is decided: searches under a clock."""
+
+import numpy as np
+import pytest
+
+from engine.config import SearchOptions
+from engine.go.geometry import BLACK
+from engine.search.kernels import value_lead
+from engine.search.search import Search
+from engine.search.tree import new_tree
+from tests.search.positions import game_from
+
+EMPTY_BOARD = "\n".join([". . . . . . ."] * 7)
+ONE_MOVE = """
+    . X . X O . O
+    X X X X O O .
+    . X . X O . O
+    X X X X O O O
+    X . X X O O .
+    X X . X O . O
+    . X X X O O O
+    """
+"""Every empty point is an eye: there is nothing left but to pass."""
+
+
+@pytest.fixture
+def search():
+    """A search by uniform rollouts, its position still to be set; warmed up, so that time means time."""
+    found = Search(SearchOptions(threads=1, seed=1), None, None)
+    found.set_position(game_from(EMPTY_BOARD, BLACK).position)
+    found.run(visits=20)
+    found.clear()
+    return found
+
+
+@pytest.mark.parametrize("visits", [1, 2, 50, 700])
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.9, 1.0])
+def test_the_value_lead_compares_the_most_visited_move_with_its_rivals(search, visits, share):
+    report = search.run(visits=visits)
+    tree, best = search._shared.tree, report.moves[0]
+    rivals = [move.value_stm for move in report.moves[1:] if move.visits and move.visits >= share * best.visits]
+    expected = best.value_stm - max(rivals, default=-1.0) if rivals or best.visits else 2.0
+    # Of several moves with the most visits the report names the best, the kernel the first.
+    tied = [move.value_stm for move in report.moves if move.visits == best.visits]
+    found = value_lead(tree, 0.0, share)
+    assert found == pytest.approx(expected) or (len(tied) > 1 and min(tied) - max(tied) <= found <= expected + 1e-9)
+
+
+def test_without_visits_nothing_rivals_the_lead():
+    assert value_lead(new_tree(), 0.0, 0.25) == 2.0
+
+
+def test_an_unsettled_choice_extends_the_search_up_to_the_hard_limit(search, monkeypatch):
+    monkeypatch.setattr("engine.search.stoppers.THIN_LEAD", 1.1)
+    report = search.run(seconds=0.1, hard_seconds=0.5)
+    assert 0.4 < report.seconds < 0.8
+    assert search.in_flight() == 0
+
+
+def test_a_settled_choice_ends_at_the_target(search):
+    search.set_position(game_from(ONE_MOVE, BLACK, 0.5).position)
+    report = search.run(seconds=0.1, hard_seconds=5.0)
+    assert report.seconds < 1.0
+    assert len(report.moves) == 1
+
+
+def test_a_hard_limit_below_the_target_changes_nothing(search, monkeypatch):
+    monkeypatch.setattr("engine.search.stoppers.THIN_LEAD", 1.1)
+    assert search.run(seconds=0.3, hard_seconds=0.1).seconds > 0.2
+
+
+def test_a_decided_search_ends_before_its_target(search):
+    search.set_position(game_from(ONE_MOVE, BLACK, 0.5).position)
+    report = search.run(seconds=2.0, hard_seconds=9.0, stop_when_decided=True)
+    assert report.seconds < 1.8
+    assert np.isfinite(report.value_stm)
