@@ -1,21 +1,40 @@
 """From a game clock to the seconds one move may take.
 
-GTP describes a clock by main time and Canadian overtime: after the main time, ``stones`` moves in every period of
-``period_s``. Without overtime the main time is absolute. A client may tell the time left before each move; where it
-does not, the clock keeps the account itself, from the time our moves took.
+One set of numbers describes every clock: main time, then overtime in periods (Canadian: many moves a period; byo-yomi:
+one, and several periods to lose), or an increment after each move (Fischer). :func:`charge` says what a move leaves of
+it, :func:`budget` what the next move may take. A client may tell the time left before each move; where it does not,
+:class:`Clock` keeps the account itself, from the time our moves took.
 
-Whatever the client says, a budget never exceeds what is on the clock, and something is always kept back for delays
-between engine and referee: ``lag_s``, or half of the move's share where that is less. So the budgets of a whole game
-stay within the time, and no odd value (negative main time, no stones in a period) makes the engine think forever.
+Of the main time a move gets a share that follows :func:`weight`: most in the middle game. Something is always kept
+back for delays between engine and referee: ``lag_s``, or half of what there is where that is less. A move may be
+extended up to a hard maximum, which keeps back as much. So whatever the client says, a move that ends within its hard
+maximum and is delayed by no more than the lag oversteps no clock by more than the lag, and wherever twice the lag was
+left not at all.
+
+Sources: GTP version 2, draft 2, section 4.2; for byo-yomi and Fischer KataGo's and kgsGtp's extensions of it; for the
+middle game S.-C. Huang, R. Coulom, S.-S. Lin, "Time Management for Monte-Carlo Tree Search Applied to the Game of Go".
 """
 
+import math
 from dataclasses import dataclass
 
 GAME_SHARE = 0.35
 """Own moves of a game, as a share of the board's points: 126 on 19x19."""
 LEAST_SHARE = 0.08
 """Own moves still to be expected however long a game has lasted, likewise: 29 on 19x19."""
-LEAST_MOVES = 8.0
+LEAST_MOVES = 12.0
+MIDDLE_GAME = 1.0
+"""How much more a move at the height of the middle game is worth than the first or the last."""
+MIDDLE = 0.25
+"""Moves of both sides at that height, as a share of the board's points: 90 on 19x19."""
+SPREAD = 0.15
+"""How far around it the middle game reaches, likewise."""
+EXTENSION = 2.0
+"""How many times its target a move may take at the most."""
+RESERVE = 0.04
+"""Absolute time: share that nobody thinks with, so that a game without end is not lost by the delays of its moves."""
+RESERVE_LAGS = 10.0
+"""It is no more than so many times the lag."""
 
 
 def moves_left(n_moves: int, area: int) -> float:
@@ -23,33 +42,158 @@ def moves_left(n_moves: int, area: int) -> float:
     return max(GAME_SHARE * area - n_moves / 2, LEAST_SHARE * area, LEAST_MOVES)
 
 
+def weight(n_moves: int, area: int) -> float:
+    """What a move after so many of both sides is worth in thinking time: 1 at the ends of a game, more between."""
+    return 1.0 + MIDDLE_GAME * math.exp(-(((n_moves / area - MIDDLE) / SPREAD) ** 2))
+
+
+def main_share(n_moves: int, area: int) -> float:
+    """Share of the main time that the next move is to have, by its weight among all that are still expected."""
+    ahead = [weight(n_moves + 2 * k, area) for k in range(math.ceil(moves_left(n_moves, area)))]
+    return ahead[0] / sum(ahead)
+
+
 @dataclass(frozen=True)
 class TimeSettings:
-    """What a game is played under; seconds."""
+    """What a game is played under; seconds. All zero = no clock. Make one with the functions below."""
 
-    main_s: float
+    main_s: float = 0.0
     period_s: float = 0.0
-    """length of an overtime period; 0 = absolute time"""
+    """length of an overtime period; 0 = none"""
     stones: int = 0
-    """moves to be made in a period; 0 with a period = no limit at all"""
+    """moves to be made in a period, which then begins anew"""
+    periods: int = 0
+    """periods to be used up; the flag falls with the last"""
+    increment_s: float = 0.0
+    """added to the main time after each move"""
+    limit_s: float = 0.0
+    """what the main time may grow to; 0 = any"""
+    move_s: float = 0.0
+    """most time a move; 0 = any"""
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a clock: a period without stones means none (GTP 2, section 4.2), all zero likewise."""
-        return self.stones > 0 if self.period_s > 0 else self.main_s > 0
+        """Whether there is a clock."""
+        return self.main_s > 0 or self.period_s > 0 or self.increment_s > 0
 
     @property
-    def has_overtime(self) -> bool:
-        return self.period_s > 0 and self.stones > 0
+    def grant_s(self) -> float:
+        """What overtime or an increment gives every move."""
+        return self.period_s / self.stones if self.period_s > 0 else self.increment_s
+
+    def begin(self) -> "TimeLeft":
+        """The clock at the start of a game."""
+        return TimeLeft(self.main_s) if self.main_s > 0 or self.period_s <= 0 else self.overtime()
+
+    def overtime(self) -> "TimeLeft":
+        """The clock at the start of overtime."""
+        return TimeLeft(self.period_s, self.stones, self.periods)
 
 
-@dataclass
+NO_CLOCK = TimeSettings()
+
+
+def absolute(main_s: float) -> TimeSettings:
+    """So much time for all moves. Negative values count as zero, here and below."""
+    return TimeSettings(max(0.0, main_s))
+
+
+def canadian(main_s: float, period_s: float, stones: int) -> TimeSettings:
+    """Main time, then so many stones in each period; a period without stones means no clock at all (GTP 2, 4.2)."""
+    if period_s <= 0:
+        return absolute(main_s)
+    return TimeSettings(max(0.0, main_s), period_s, stones, 1) if stones > 0 else NO_CLOCK
+
+
+def byoyomi(main_s: float, period_s: float, periods: int) -> TimeSettings:
+    """Main time, then so many periods; one is lost only if it runs out within a move."""
+    if period_s <= 0 or periods <= 0:
+        return absolute(main_s)
+    return TimeSettings(max(0.0, main_s), period_s, 1, periods)
+
+
+def fischer(main_s: float, increment_s: float, limit_s: float = 0.0, move_s: float = 0.0) -> TimeSettings:
+    """Main time that grows after each move, perhaps up to a limit, perhaps with so much a move at the most."""
+    limit_s = max(limit_s, main_s) if limit_s > 0 else 0.0
+    return TimeSettings(max(0.0, main_s), increment_s=max(0.0, increment_s), limit_s=limit_s, move_s=max(0.0, move_s))
+
+
+@dataclass(frozen=True)
 class TimeLeft:
     """One colour's clock."""
 
     seconds: float
+    """of the main time, or of this overtime period"""
     stones: int = 0
-    """moves left in this overtime period; 0 = in main time"""
+    """moves still to be made in the period; 0 = in main time"""
+    periods: int = 0
+    """periods left, this one included"""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one move may take; seconds."""
+
+    soft_s: float
+    """the target"""
+    hard_s: float
+    """the most, where the choice is worth more than the target"""
+
+
+def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[TimeLeft, float]:
+    """A clock after a move that took so long.
+
+    Returns:
+        The clock, and the seconds by which the move overstepped it; 0 = in time.
+    """
+    rest, stones, periods = left.seconds - seconds, left.stones, left.periods
+    if rest < 0 and stones == 0 and settings.period_s > 0:
+        rest, stones, periods = rest + settings.period_s, settings.stones, settings.periods
+    while rest < 0 and stones > 0 and periods > 1:
+        rest, stones, periods = rest + settings.period_s, settings.stones, periods - 1
+    overrun_s = max(0.0, -rest, seconds - settings.move_s if settings.move_s else 0.0)
+    rest = max(0.0, rest)
+    if stones == 0:
+        rest += settings.increment_s
+        return TimeLeft(min(rest, settings.limit_s) if settings.limit_s else rest), overrun_s
+    if stones > 1:
+        return TimeLeft(rest, stones - 1, periods), overrun_s
+    # The period is complete. A client that never sent its settings is taken to grant the same again.
+    rest = settings.period_s or left.seconds
+    return TimeLeft(rest, settings.stones or 1, periods), overrun_s
+
+
+def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_s: float) -> Budget:
+    """What the next move may take.
+
+    Args:
+        n_moves: moves of both sides so far.
+        area: points of the board.
+        lag_s: kept back for delays.
+    """
+
+    def keep_back(seconds: float) -> float:
+        return seconds - min(lag_s, seconds / 2)
+
+    share, grant = main_share(n_moves, area), settings.grant_s
+    if left.stones > 0:
+        # Periods behind this one are never counted on: they are what a stalled machine may cost. Half of its fair
+        # share stays for each of the period's other stones.
+        fair = left.seconds / left.stones
+        soft, hard = keep_back(fair), keep_back(fair * min(EXTENSION, (left.stones + 1) / 2))
+    elif settings.period_s > 0:
+        # Main time is spent on top of what overtime grants for every move; at its end the two meet.
+        target = max(min(left.seconds, left.seconds * share + grant), grant)
+        soft, hard = keep_back(target), keep_back(min(left.seconds + grant, EXTENSION * target))
+    else:
+        reserve_s = 0.0 if grant > 0 else min(RESERVE * settings.main_s, RESERVE_LAGS * lag_s)
+        free = min(keep_back(left.seconds), max(0.0, left.seconds - reserve_s))
+        soft = min(free, free * share + grant)
+        hard = min(free, EXTENSION * soft)
+    if settings.move_s > 0:
+        most = keep_back(settings.move_s)
+        soft, hard = min(soft, most), min(hard, most)
+    return Budget(soft, hard)
 
 
 class Clock:
@@ -57,12 +201,12 @@ class Clock:
 
     def __init__(self, lag_s: float = 0.5) -> None:
         self.lag_s = lag_s
-        self._settings = TimeSettings(0.0)
+        self._settings = NO_CLOCK
         self._left: dict[int, TimeLeft] = {}
 
-    def configure(self, main_s: float, period_s: float, stones: int) -> None:
-        """Set the clock for both colours; negative values count as zero."""
-        self._settings = TimeSettings(max(0.0, main_s), max(0.0, period_s), max(0, stones))
+    def configure(self, settings: TimeSettings) -> None:
+        """Set the clock for both colours."""
+        self._settings = settings
         self.begin_game()
 
     def begin_game(self) -> None:
@@ -73,58 +217,33 @@ class Clock:
         """Take over the referee's account of a colour.
 
         Args:
-            seconds: in main time, or in the overtime period where ``stones`` > 0; negative counts as zero.
-            stones: moves left in the period; 0 = main time.
+            seconds: of the main time, or of the overtime period where ``stones`` > 0; negative counts as zero.
+            stones: moves left in the period; under byo-yomi, one move a period, the periods left; 0 = main time.
         """
-        left = TimeLeft(max(0.0, seconds), max(0, stones))
-        if left.seconds == 0 and left.stones == 0 and not self._settings.is_limited:
-            return  # Nobody has set a clock; a client without one may send zeros.
-        if left.seconds == 0 and left.stones == 0 and self._settings.has_overtime:
-            left = TimeLeft(self._settings.period_s, self._settings.stones)
+        settings, seconds, stones = self._settings, max(0.0, seconds), max(0, stones)
+        left = TimeLeft(seconds, stones, min(stones, 1))
+        if stones > 0 and settings.stones == 1:
+            left = TimeLeft(seconds, 1, stones)
+        if seconds == 0 and stones == 0:
+            if not settings.is_limited:
+                return  # Nobody has set a clock; a client without one may send zeros.
+            if settings.period_s > 0:
+                left = settings.overtime()
         self._left[color] = left
 
-    def budget_s(self, color: int, moves: float) -> float | None:
-        """Seconds that the colour's next move may take; None where there is no clock.
-
-        Args:
-            moves: own moves still to be expected, at least 1; see :func:`moves_left`.
-        """
+    def budget(self, color: int, n_moves: int, area: int) -> Budget | None:
+        """What the colour's next move may take; None where there is no clock. See :func:`budget`."""
         left = self._time_left(color)
-        if left is None:
-            return None
-        if left.stones > 0:
-            return self._keep_back(left.seconds / left.stones)
-        if not self._settings.has_overtime:
-            return self._keep_back(left.seconds) / max(moves, 1.0)
-        # Main time is spent on top of what overtime grants for every move; at its end the two meet.
-        grant = self._settings.period_s / self._settings.stones
-        return self._keep_back(max(min(left.seconds, left.seconds / max(moves, 1.0) + grant), grant))
+        return None if left is None else budget(self._settings, left, n_moves, area, self.lag_s)
 
     def spend(self, color: int, seconds: float) -> None:
         """Note that a move of the colour took so long."""
-        left, settings = self._time_left(color), self._settings
-        if left is None:
-            return
-        rest, stones = left.seconds - seconds, left.stones
-        if stones == 0 and rest <= 0 and settings.has_overtime:
-            rest, stones = rest + settings.period_s, settings.stones
-        if stones == 1:
-            # The period is complete. A client that never sent its settings is taken to grant the same again.
-            rest = settings.period_s if settings.has_overtime else left.seconds
-            stones = settings.stones if settings.has_overtime else 1
-        elif stones > 1:
-            stones -= 1
-        self._left[color] = TimeLeft(max(0.0, rest), stones)
+        left = self._time_left(color)
+        if left is not None:
+            self._left[color] = charge(self._settings, left, seconds)[0]
 
     def _time_left(self, color: int) -> TimeLeft | None:
         """A colour's clock, None where there is none."""
         if color in self._left:
             return self._left[color]
-        settings = self._settings
-        if not settings.is_limited:
-            return None
-        return TimeLeft(settings.main_s) if settings.main_s > 0 else TimeLeft(settings.period_s, settings.stones)
-
-    def _keep_back(self, seconds: float) -> float:
-        """Less the lag, or half where that is less."""
-        return seconds - min(self.lag_s, seconds / 2)
+        return self._settings.begin() if self._settings.is_limited else None

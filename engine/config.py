@@ -113,6 +113,15 @@ class PlayOptions:
     resign_below: float = option(-0.9, "resign when the win rate value falls below this", low=-1.0, high=1.0)
     resign_count: int = option(3, "consecutive own moves below it before resigning", low=1, high=1000)
     lag: float = option(0.5, "clock time kept back for delays between engine and server", low=0.0, high=60.0, unit="s")
+    early_stop: bool = option(True, "end a search as soon as its leading move cannot be overtaken")
+    extend_unstable: bool = option(
+        True, "under a clock, search up to twice as long while another move looks better or the lead is thin"
+    )
+    ponder: bool = option(False, "search on in the opponent's time; not without a clock where only visits limit a move")
+    ponder_seconds: float = option(600.0, "longest pondering on one move", low=0.1, high=86400.0, unit="s")
+    ponder_visits: int = option(
+        0, "visits that pondering ends at, with which it is done without a clock too; 0 = no limit", low=0, high=10**9
+    )
 
     def __post_init__(self) -> None:
         check(self)

@@ -20,25 +20,27 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.clock import Clock, moves_left
+from engine.clock import Budget, Clock
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS, Encoder
 from engine.features.samples import sample_inputs
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
-from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points
+from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capacity
 from engine.go.rules import SCORING_AREA, rules_named
-from engine.go.scoring import result_text, seki_stones
+from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
 from engine.inference.server import InferenceServer
 from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
+from engine.ponder import Ponder
+from engine.resign import Resignation
 from engine.rollout.model import Patterns, load_both
 from engine.search.report import Report
 from engine.search.root import choose
 from engine.search.search import Search, cache_mib
-from engine.settle import Settlement, fill, points_that_capture, settle
+from engine.settle import Settlement, chains_with, fill, points_that_capture, settle
 from weights import find_patterns
 
 RESIGN = -1
@@ -47,13 +49,12 @@ DEFAULT_SECONDS = 3.0
 WARM_UP_VISITS = 8
 WATCH_INTERVAL_S = 0.1
 """How often a running search is asked whether it was interrupted before it began."""
+RUSHED_S = 0.15
+"""With less on the clock than this for a move, nothing is judged that can wait: it would take half of it."""
+AT_ONCE_S = 0.01
+"""With less than this a move is the policy's first choice, or the best of a tree that was kept."""
 ENDGAME_FILL = 0.3
 """Share of the board that holds stones before a game can be at its end."""
-RESIGN_AFTER = 0.2
-"""Moves before which nobody resigns, as a share of the board's points: 72 on 19x19."""
-RESIGN_AFTER_A_STONE = 0.1
-"""The same for each handicap stone that the player has given, up to ``RESIGN_LATEST`` in all."""
-RESIGN_LATEST = 0.6
 LOST = -0.5
 """A settled game is lost where the search values it less than this."""
 SETTLED_VISITS = 32
@@ -68,7 +69,6 @@ FEW_ROLLOUTS = 8
 """Where rollouts alone judge, so many drawn ones are imagined beside those played before a game is given up."""
 COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
-STATUSES = ("alive", "dead", "seki")
 
 
 def _load(files: Path | tuple[Path, Path], device: str) -> tuple[list[Network], Encoder]:
@@ -133,13 +133,16 @@ class Player:
             self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads, reload=reload)
         self._search = Search(search_options, self.server, encoder, patterns)
         self._interrupted = threading.Event()
+        self.ponder = Ponder(self._search)
+        """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""
         self._random = np.random.default_rng(search_options.seed)
-        self._hopeless = {BLACK: 0, WHITE: 0}
+        self._resignation = Resignation(play_options.resign_below, play_options.resign_count)
         self.new_game(size)
 
     def close(self) -> None:
         """Stop searching and end all threads."""
         self.interrupt()
+        self.ponder.stop()
         self._search.close()
         if self.server is not None:
             self.server.close()
@@ -173,9 +176,10 @@ class Player:
 
     def _begin(self) -> None:
         """A game begins: clocks full, no thought of resigning."""
+        self.ponder.stop()
         self.clock.begin_game()
         self.report = None
-        self._hopeless = {BLACK: 0, WHITE: 0}
+        self._resignation.begin()
 
     def load_sgf(self, data: bytes, n_moves: int | None = None) -> None:
         """Take over the main line of an SGF file, as far as ``n_moves``; None = to its end.
@@ -204,15 +208,16 @@ class Player:
         """Choose a move for a colour, whoever's turn it is.
 
         Args:
-            update: play it, charge the clock and perhaps resign; False = only say it.
+            update: play it, charge the clock, perhaps resign, perhaps ponder; False = only say it.
         Returns:
             int: a point, PASS or RESIGN.
         """
         started_s = time.perf_counter()
+        self.ponder.stop()
         position = self._position_for(color)
         self._search.set_position(position)
         self.report = None
-        settlement = self._settlement(position) if self._is_endgame(position) else None
+        settlement = self._settlement(position) if self._is_endgame(position, color) else None
         point = None if settlement is None else self._settled_move(position, settlement)
         if point is None:
             point = self._searched_move(position, settlement, started_s)
@@ -222,7 +227,15 @@ class Player:
         if self._gives_up(color, point):
             return RESIGN
         self.game.play(color, point)
+        if self._may_ponder(color, point):
+            self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
         return point
+
+    def _may_ponder(self, color: int, point: int) -> bool:
+        """Whether to search on after this move: not at the game's end, nor where visits alone are the limit."""
+        has_time = self._clock_budget(color) is not None or not self.options.visits or self.options.ponder_visits > 0
+        is_over = point == PASS or self.game.is_over or self._interrupted.is_set()
+        return self.options.ponder and not self.options.policy_only and has_time and not is_over
 
     def _position_for(self, color: int) -> Position:
         """The current position with the colour to move."""
@@ -232,9 +245,11 @@ class Player:
             position.meta[TO_MOVE] = color
         return position
 
-    def _is_endgame(self, position: Position) -> bool:
-        """Whether it is worth asking if the game is finished."""
-        return position.meta[PASSES] > 0 or fill(position.board) >= ENDGAME_FILL
+    def _is_endgame(self, position: Position, color: int) -> bool:
+        """Whether it is worth asking if the game is finished: after a pass in any case, else if there is time."""
+        clock = self._clock_budget(color)
+        is_rushed = clock is not None and clock.hard_s < RUSHED_S
+        return position.meta[PASSES] > 0 or (fill(position.board) >= ENDGAME_FILL and not is_rushed)
 
     def _settlement(self, position: Position) -> Settlement:
         """The position judged as it stands; the search must have it."""
@@ -326,20 +341,23 @@ class Player:
         return [point for point in points if self.game.is_legal(color, point)]
 
     def _run(self, color: int, started_s: float, allowed: list[int] | None, avoid: list[int]) -> Report:
-        """Search within the budget of the move."""
-        visits, seconds = self._budget(color)
-        if self._interrupted.is_set():
-            visits, seconds = 1, 0.0
+        """Search within what is left of the move's budget."""
+        visits, seconds, hard_seconds = self._limits(color)
+        # After a pass the position is judged twice more when the search has ended.
+        used = (time.perf_counter() - started_s) * (3 if self.game.position.meta[PASSES] > 0 else 1)
+        if self._interrupted.is_set() or (seconds and hard_seconds - used < AT_ONCE_S):
+            visits, seconds, hard_seconds = 1, 0.0, 0.0
         elif seconds:
-            seconds = max(1e-3, seconds - (time.perf_counter() - started_s))
+            seconds, hard_seconds = max(1e-3, seconds - used), hard_seconds - used
         self.report = self._search.run(
             visits,
             seconds,
+            hard_seconds,
             on_report=self._watch,
             report_interval_s=WATCH_INTERVAL_S,
             allowed=allowed,
             avoid=avoid,
-            stop_when_decided=True,
+            stop_when_decided=self.options.early_stop,
         )
         return self.report
 
@@ -348,36 +366,26 @@ class Player:
         if self._interrupted.is_set():
             self._search.stop()
 
-    def _budget(self, color: int) -> tuple[int, float]:
-        """Visits and seconds of the next move; 0 = no such limit."""
-        if self.options.policy_only:
-            return 1, 0.0
-        clock_s = self.clock.budget_s(color, moves_left(self.game.n_moves, self.game.size**2))
-        if clock_s is not None:
-            return self.options.visits, max(1e-3, clock_s)
-        if not self.options.visits and not self.options.seconds:
-            return 0, DEFAULT_SECONDS
-        return self.options.visits, self.options.seconds
+    def _limits(self, color: int) -> tuple[int, float, float]:
+        """Visits, seconds and most seconds of the next move; 0 = no such limit."""
+        options = self.options
+        if options.policy_only:
+            return 1, 0.0, 0.0
+        clock = self._clock_budget(color)
+        if clock is not None:
+            soft_s = max(1e-3, clock.soft_s)
+            return options.visits, soft_s, max(soft_s, clock.hard_s if options.extend_unstable else 0.0)
+        seconds = options.seconds if options.visits or options.seconds else DEFAULT_SECONDS
+        return options.visits, seconds, seconds
+
+    def _clock_budget(self, color: int) -> Budget | None:
+        """What the colour's clock gives its next move; None without a clock."""
+        return self.clock.budget(color, self.game.n_moves, self.game.size**2)
 
     def _gives_up(self, color: int, point: int) -> bool:
-        """Count the hopeless moves in a row, and say whether it is time to resign."""
-        if self.report is None or point == PASS:
-            return False
-        hopeless = self._trusted(self.report.value_stm) < self.options.resign_below
-        self._hopeless[color] = self._hopeless[color] + 1 if hopeless else 0
-        return self._hopeless[color] >= self.options.resign_count and self.game.n_moves >= self._resign_after(color)
-
-    def _resign_after(self, color: int) -> float:
-        """Moves before which the colour does not resign: more for White the more stones Black was given.
-
-        Black's moves in a row at the start count as handicap too, since some clients send the stones as moves.
-        """
-        given = 0
-        if color == WHITE:
-            colors = [mover for mover, _ in self.game.moves()]
-            leading = colors.index(WHITE) if WHITE in colors else len(colors)
-            given = max(self.game.handicap, leading if leading > 1 else 0)
-        return min(RESIGN_AFTER + RESIGN_AFTER_A_STONE * given, RESIGN_LATEST) * self.game.size**2
+        """Whether to resign instead of playing this move."""
+        is_judged = self.report is not None and point != PASS
+        return is_judged and self._resignation.is_due(self.game, color, self._trusted(self.report.value_stm))
 
     def play(self, color: int, point: int) -> None:
         """Play a move for a colour, whoever's turn it is.
@@ -385,6 +393,7 @@ class Player:
         Raises:
             ValueError: "illegal move": the point is occupied.
         """
+        self.ponder.stop()
         self.game.play(color, point)
 
     def undo(self) -> None:
@@ -393,8 +402,9 @@ class Player:
         Raises:
             ValueError: "cannot undo".
         """
+        self.ponder.stop()
         self.game.undo()
-        self._hopeless = {BLACK: 0, WHITE: 0}
+        self._resignation.begin()
 
     def diagram(self) -> str:
         """The board as text, the last move marked."""
@@ -411,20 +421,11 @@ class Player:
         Raises:
             ValueError: "syntax error": no such status.
         """
-        if status not in STATUSES:
-            raise ValueError(f"syntax error: {status!r} is no status, expected one of {', '.join(STATUSES)}")
-        position = self.game.position
-        dead = self._final_settlement().dead
-        groups = {"dead": set(dead), "seki": set(seki_stones(position, dead))}
-        chains: dict[int, list[int]] = {}
-        for point in on_board_points(self.game.size).tolist():
-            found = next((name for name, points in groups.items() if point in points), "alive")
-            if position.board.color[point] != EMPTY and found == status:
-                chains.setdefault(int(position.board.head[point]), []).append(point)
-        return list(chains.values())
+        return chains_with(status, self.game.position, self._final_settlement().dead)
 
     def _final_settlement(self) -> Settlement:
         """The current position judged."""
+        self.ponder.stop()
         self._search.set_position(self.game.position)
         return self._settlement(self.game.position)
 
@@ -442,8 +443,9 @@ class Player:
         self.game.is_legal(WHITE, PASS)
         self.undo()
         self.final_status("seki")
-        load = self.sgf().encode()
-        self.load_sgf(load)
+        komi = self.game.komi
+        self.load_sgf(self.sgf().encode())
         self.new_game(self.game.size)
+        self.game.set_komi(komi)
         self._search.set_position(self.game.position)
         self._search.clear()

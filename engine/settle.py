@@ -15,7 +15,7 @@ from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
 from engine.go.position import Position
 from engine.go.rules import SUICIDE
-from engine.go.scoring import area_owner, dead_points, final_score_black, without
+from engine.go.scoring import area_owner, dead_points, final_score_black, seki_stones, without
 from engine.rollout.random import seed_state
 from engine.rollout.run import average_ownership
 
@@ -25,6 +25,7 @@ SURE = 0.5
 DEAD = 0.35
 """A chain is dead if its mean owner is the opponent with this certainty: of a seki, rollouts are less sure."""
 SEED = 20260801
+STATUSES = ("alive", "dead", "seki")
 
 
 class Settlement(NamedTuple):
@@ -130,3 +131,21 @@ def points_that_capture(board: Board, dead: list[int], color: int) -> list[int]:
 def fill(board: Board) -> float:
     """Share of the board's points that hold stones."""
     return 1.0 - int(board.meta[N_EMPTY]) / int(board.meta[SIZE]) ** 2
+
+
+def chains_with(status: str, position: Position, dead: list[int]) -> list[list[int]]:
+    """The chains of a position that are ``alive``, ``dead`` or in ``seki``, each as its points.
+
+    Raises:
+        ValueError: "syntax error": no such status.
+    """
+    if status not in STATUSES:
+        raise ValueError(f"syntax error: {status!r} is no status, expected one of {', '.join(STATUSES)}")
+    board = position.board
+    marked = {"dead": set(dead), "seki": set(seki_stones(position, dead))}
+    chains: dict[int, list[int]] = {}
+    for point in on_board_points(int(board.meta[SIZE])).tolist():
+        found = next((name for name, points in marked.items() if point in points), "alive")
+        if board.color[point] != EMPTY and found == status:
+            chains.setdefault(int(board.head[point]), []).append(point)
+    return list(chains.values())

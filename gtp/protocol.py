@@ -23,7 +23,7 @@ MAX_MESSAGE = 240
 """Characters of an error message; a longer one quotes the client's own endless line."""
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-NUMBER = re.compile(r"[+-]?([0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9})")
+NUMBER = re.compile(r"[+-]?([0-9]{1,10}(\.[0-9]{0,9})?|\.[0-9]{1,9})")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters but for tab and newline; a carriage return is one of them."""
 

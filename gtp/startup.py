@@ -1,6 +1,7 @@
 """What happens before the first move: a greeting, and loading with its progress on standard error."""
 
 import contextlib
+import gc
 import os
 import sys
 import threading
@@ -75,6 +76,9 @@ def load_player(settings: Settings) -> "Player":
             settings.komi,
         )
         player.warm_up()
+    # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
+    gc.collect()
+    gc.freeze()
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
         jit.mark_warm()
     return player

@@ -24,7 +24,9 @@ MAX_KERNEL_LINES = 120
 CORE = {"engine", "engine.config", "engine.jit"}
 RULES_OF_PLAY = CORE | {"engine.go"}
 BELOW_SEARCH = RULES_OF_PLAY | {"engine.rollout", "engine.features", "engine.nets", "engine.inference"}
-BELOW_FRONT = BELOW_SEARCH | {"engine.search", "engine.clock", "engine.settle", "engine.player", "weights"}
+BESIDE_PLAYER = {"engine.clock", "engine.settle", "engine.resign", "engine.ponder"}
+BELOW_PLAYER = BELOW_SEARCH | BESIDE_PLAYER | {"engine.search", "weights"}
+BELOW_FRONT = BELOW_PLAYER | {"engine.player"}
 ALLOWED = {
     "engine": set(),
     "engine.config": set(),
@@ -37,7 +39,9 @@ ALLOWED = {
     "engine.search": BELOW_SEARCH,
     "engine.clock": {"engine.config"},
     "engine.settle": RULES_OF_PLAY | {"engine.rollout"},
-    "engine.player": BELOW_SEARCH | {"engine.search", "engine.clock", "engine.settle", "weights"},
+    "engine.resign": RULES_OF_PLAY,
+    "engine.ponder": BELOW_SEARCH | {"engine.search"},
+    "engine.player": BELOW_PLAYER,
     "engine.records": RULES_OF_PLAY | {"engine.rollout", "engine.features"},
     "engine.train": BELOW_FRONT | {"engine.records"},
     "weights": set(),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import engine.player
+from engine.clock import absolute, fischer
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go import diagram
@@ -17,6 +18,7 @@ from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.player import RESIGN, Player
+from engine.settle import settle
 
 SEARCH = SearchOptions(threads=1, seed=1)
 FEW = PlayOptions(visits=64, seconds=0.0)
@@ -96,13 +98,43 @@ def test_seconds_are(make):
 def test_the_clock_overrules_seconds_and_is_charged(make):
     player = make(PlayOptions(seconds=60.0))
     player.warm_up()
-    player.clock.configure(4.0, 0.0, 0)
+    player.clock.configure(absolute(4.0))
     begin = time.perf_counter()
     player.genmove(BLACK)
     taken = time.perf_counter() - begin
     assert taken < 1.0
-    moves = 1.0
-    assert player.clock.budget_s(BLACK, moves) < player.clock.budget_s(WHITE, moves)
+    assert player.clock.budget(BLACK, 1, 81).soft_s < player.clock.budget(WHITE, 1, 81).soft_s
+
+
+def test_on_an_almost_empty_clock_a_move_is_answered_at_once(make, monkeypatch):
+    player = position(make(), WALLS, BLACK)
+    player.clock.configure(absolute(600.0))
+    player.clock.set_left(BLACK, 0.01, 0)
+    judged = []
+    monkeypatch.setattr(engine.player, "settle", lambda *arguments: judged.append(1) or settle(*arguments))
+    assert player.genmove(BLACK) > 0
+    assert (player.report.visits, judged) == (1, [])
+    # Only after a pass there is no moving on without a judgement.
+    player.play(WHITE, PASS)
+    player.clock.set_left(BLACK, 0.01, 0)
+    player.genmove(BLACK)
+    assert judged
+
+
+@pytest.mark.parametrize("extend_unstable", [True, False])
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_what_the_clock_allows_reaches_the_search(make, monkeypatch, extend_unstable, early_stop):
+    player = make(PlayOptions(extend_unstable=extend_unstable, early_stop=early_stop))
+    player.clock.configure(fischer(60.0, 1.0))
+    given, run = {}, player._search.run
+    monkeypatch.setattr(
+        player._search, "run", lambda visits, *limits, **rest: given.update(limits=limits, **rest) or run(visits=9)
+    )
+    budget = player.clock.budget(BLACK, 0, 81)
+    player.genmove(BLACK)
+    assert given["limits"][0] == pytest.approx(budget.soft_s, abs=0.2)
+    assert given["limits"][1] == pytest.approx(budget.hard_s if extend_unstable else budget.soft_s, abs=0.2)
+    assert given["stop_when_decided"] is early_stop
 
 
 def test_policy_alone_looks_at_one_position(make, tiny_network):
@@ -333,9 +365,9 @@ def test_a_record_brings_komi_and_rules_only_if_it_names_them(make):
 
 
 def test_warming_up_leaves_a_new_game(make):
-    player = make()
+    player = make(komi=-100.0)
     player.warm_up()
-    assert (player.game.n_moves, player.report) == (0, None)
+    assert (player.game.n_moves, player.report, player.game.komi) == (0, None, -100.0)
 
 
 class Lacking(HashNetwork):

@@ -28,6 +28,7 @@ def clear_board(host: Host) -> None:
 @COMMANDS.command("komi")
 def komi(host: Host, points: str) -> None:
     """Set the komi, in whole or half points; it stays for all games to come."""
+    host.player.ponder.stop()
     try:
         host.player.game.set_komi(number(points))
     except ValueError as error:

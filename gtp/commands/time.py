@@ -1,10 +1,28 @@
-"""The game clock. Without these commands every move gets the time of the option ``--seconds``."""
+"""The game clock. Without these commands every move gets the time of the option ``--seconds``.
 
+GTP's own ``time_settings`` knows absolute time and Canadian overtime. KGS's and KataGo's commands name the kind of
+clock first and know byo-yomi too, KataGo's also Fischer's. Under byo-yomi the last number of ``time_left`` counts
+periods. Sources: kgsGtp's documentation of ``kgs-time_settings``; KataGo, docs/GTP_Extensions.md.
+"""
+
+from collections.abc import Callable
+
+from engine.clock import TimeSettings, absolute, byoyomi, canadian, fischer
 from gtp.commands import arguments
 from gtp.host import Host
-from gtp.protocol import Registry, integer, number
+from gtp.protocol import CommandError, Registry, integer, number
 
 COMMANDS = Registry()
+KINDS: dict[str, tuple[Callable[..., TimeSettings], dict[str, Callable[[str], float]]]] = {
+    "none": (TimeSettings, {}),
+    "absolute": (absolute, {"MAIN": number}),
+    "byoyomi": (byoyomi, {"MAIN": number, "PERIOD": number, "PERIODS": integer}),
+    "canadian": (canadian, {"MAIN": number, "PERIOD": number, "STONES": integer}),
+    "fischer": (fischer, {"MAIN": number, "INCREMENT": number}),
+    "fischer-capped": (fischer, {"MAIN": number, "INCREMENT": number, "LIMIT": number, "MOVE": number}),
+}
+"""Kind of clock -> what makes it, and its numbers; seconds but for stones and periods"""
+KGS_KINDS = ("none", "absolute", "byoyomi", "canadian")
 
 
 @COMMANDS.command("time_settings")
@@ -13,10 +31,53 @@ def time_settings(host: Host, main_time: str, period: str, stones: str) -> None:
 
     A period of 0 means none: absolute time. A period with 0 stones means no clock at all.
     """
-    host.player.clock.configure(number(main_time), number(period), integer(stones))
+    host.player.clock.configure(canadian(number(main_time), number(period), integer(stones)))
+
+
+@COMMANDS.command("kgs-time_settings")
+def kgs_time_settings(host: Host, kind: str, *numbers: str) -> None:
+    """Set a clock of one of these kinds, times in seconds.
+
+    none; absolute MAIN; byoyomi MAIN PERIOD PERIODS; canadian MAIN PERIOD STONES.
+    """
+    host.player.clock.configure(_settings(kind, numbers, KGS_KINDS))
+
+
+@COMMANDS.command("kata-time_settings")
+def kata_time_settings(host: Host, kind: str, *numbers: str) -> None:
+    """Set a clock of one of these kinds, times in seconds; fractions are welcome.
+
+    none; absolute MAIN; byoyomi MAIN PERIOD PERIODS; canadian MAIN PERIOD STONES; fischer MAIN INCREMENT;
+    fischer-capped MAIN INCREMENT LIMIT MOVE: the main time never grows beyond LIMIT, no move may take longer than
+    MOVE; -1 = no such bound.
+    """
+    host.player.clock.configure(_settings(kind, numbers, tuple(KINDS)))
+
+
+@COMMANDS.command("kata-list_time_settings")
+def kata_list_time_settings(host: Host) -> str:
+    """List the kinds of clock that kata-time_settings knows."""
+    return " ".join(KINDS)
 
 
 @COMMANDS.command("time_left")
 def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
-    """Tell a player's time in seconds: of the main time, or of a period with so many stones to go."""
+    """Tell a player's time in seconds: of the main time, or of a period with so many stones to go.
+
+    Under byo-yomi the last number is the periods left; 0 = main time.
+    """
     host.player.clock.set_left(arguments.color(color), number(time), integer(stones))
+
+
+def _settings(kind: str, numbers: tuple[str, ...], known: tuple[str, ...]) -> TimeSettings:
+    """A clock from its kind and numbers.
+
+    Raises:
+        CommandError: no such kind, or other numbers than it has.
+    """
+    if kind not in known:
+        raise CommandError(f"syntax error: {kind!r} is no kind of clock, expected one of {', '.join(known)}")
+    make, readers = KINDS[kind]
+    if len(numbers) != len(readers):
+        raise CommandError(f"syntax error: expected {' '.join([kind, *readers])}")
+    return make(*(read(text) for read, text in zip(readers.values(), numbers, strict=True)))

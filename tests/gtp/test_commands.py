@@ -41,6 +41,18 @@ FAILS = {
     "set_free_handicap D4 pass": "? bad vertex list",
     "time_settings 1 2": "? syntax error: expected time_settings MAIN_TIME PERIOD STONES",
     "time_settings a b c": "? syntax error: 'a' is not a number",
+    "kgs-time_settings": "? syntax error: expected kgs-time_settings KIND [NUMBERS...]",
+    "kgs-time_settings fischer 10 1": "? syntax error: 'fischer' is no kind of clock, expected one of none, absolute, "
+    "byoyomi, canadian",
+    "kgs-time_settings byoyomi 10 1": "? syntax error: expected byoyomi MAIN PERIOD PERIODS",
+    "kata-time_settings egg 3": "? syntax error: 'egg' is no kind of clock, expected one of none, absolute, byoyomi, "
+    "canadian, fischer, fischer-capped",
+    "kata-time_settings none 5": "? syntax error: expected none",
+    "kata-time_settings fischer 10 nan": "? syntax error: 'nan' is not a number",
+    "kata-time_settings fischer inf 1": "? syntax error: 'inf' is not a number",
+    "kata-time_settings fischer-capped 10 1": "? syntax error: expected fischer-capped MAIN INCREMENT LIMIT MOVE",
+    "kata-time_settings canadian 10 1 2.5": "? syntax error: '2.5' is not a whole number",
+    "time_settings 99999999999 0 0": "? syntax error: '99999999999' is not a number",
     "time_left b": "? syntax error: expected time_left COLOR TIME [STONES]",
     "final_status_list": "? syntax error: expected final_status_list STATUS",
     "final_status_list sleeping": "? syntax error: 'sleeping' is no status, expected one of alive, dead, seki",
@@ -171,6 +183,34 @@ def test_clocks(ask):
         assert ask(f"time_left {odd}") == "="
     assert re.fullmatch("= [A-J][1-9]", ask("genmove w"))
     assert ask("time_settings 0 0 0") == "="
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kata-time_settings none",
+        "kata-time_settings absolute 2147483647",
+        "kata-time_settings byoyomi 0.5 0.25 3",
+        "kata-time_settings byoyomi -5 1 0",
+        "kata-time_settings canadian 0 0.5 2",
+        "kata-time_settings canadian 1 5 0",
+        "kata-time_settings fischer 0 0.3",
+        "kata-time_settings fischer -1 0",
+        "kata-time_settings fischer-capped 60 0.2 120 0.3",
+        "kata-time_settings fischer-capped 60 10 20 -1",
+        "kgs-time_settings none",
+        "kgs-time_settings absolute 1",
+        "kgs-time_settings byoyomi 1 1 5",
+        "kgs-time_settings canadian 1 30 25",
+    ],
+)
+def test_clocks_of_every_kind(ask, command):
+    assert ask(command) == "="
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove b"))
+    for told in ("b 0.25 3", "w 1 0"):
+        assert ask(f"time_left {told}") == "="
+        assert re.fullmatch("= [A-J][1-9]", ask(f"genmove {told[0]}"))
+    assert ask("kata-list_time_settings") == "= none absolute byoyomi canadian fischer fischer-capped"
 
 
 def test_the_end_of_a_game(ask):

@@ -1,0 +1,42 @@
+"""When a lost game is given up: after so many hopeless moves in a row, but not in the opening."""
+
+from engine.go.game import Game
+from engine.go.geometry import BLACK, WHITE
+
+RESIGN_AFTER = 0.2
+"""Moves before which nobody resigns, as a share of the board's points: 72 on 19x19."""
+RESIGN_AFTER_A_STONE = 0.1
+"""The same for each handicap stone that the player has given, up to ``RESIGN_LATEST`` in all."""
+RESIGN_LATEST = 0.6
+
+
+class Resignation:
+    """Both colours' hopeless moves in a row. Threads: one caller at a time."""
+
+    def __init__(self, below: float, count: int) -> None:
+        """A move valued less than ``below`` is hopeless; ``count`` of them are enough."""
+        self._below = below
+        self._count = count
+        self.begin()
+
+    def begin(self) -> None:
+        """A game begins, or moves were taken back: count anew."""
+        self._hopeless = {BLACK: 0, WHITE: 0}
+
+    def is_due(self, game: Game, color: int, value_stm: float) -> bool:
+        """Note the value of a colour's next move, and say whether it is time to resign instead."""
+        self._hopeless[color] = self._hopeless[color] + 1 if value_stm < self._below else 0
+        return self._hopeless[color] >= self._count and game.n_moves >= _earliest(game, color)
+
+
+def _earliest(game: Game, color: int) -> float:
+    """Moves before which the colour does not resign: more for White the more stones Black was given.
+
+    Black's moves in a row at the start count as handicap too, since some clients send the stones as moves.
+    """
+    given = 0
+    if color == WHITE:
+        colors = [mover for mover, _ in game.moves()]
+        leading = colors.index(WHITE) if WHITE in colors else len(colors)
+        given = max(game.handicap, leading if leading > 1 else 0)
+    return min(RESIGN_AFTER + RESIGN_AFTER_A_STONE * given, RESIGN_LATEST) * game.size**2
