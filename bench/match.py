@@ -17,9 +17,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench.clocks import time_control
 from bench.folder import MatchFolder
 from bench.gtp_client import EngineError, EngineRefused, GtpClient, argument_words
-from bench.play import GameRecord, GameSettings, MatchError, play_game, time_control
+from bench.play import GameRecord, GameSettings, MatchError, play_game
 from bench.summary import render, summarise, to_json
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, to_vertex
@@ -240,7 +241,8 @@ RULES_HELP = (
     f"rules that decide what is legal: {', '.join(RULE_SETS)}; engines that know kata-set-rules or kgs-rules are told"
 )
 TIME_HELP = (
-    "clock of each engine: S seconds a move, M+0 seconds in all, or M+S/N (M s, then S s for every N moves);  "
+    "clock of each engine: S seconds a move, M+0 seconds in all, M+S/N (M s, then S s for every N moves), "
+    "M+PxS (byo-yomi: M s, then P periods of S s) or M+Sf (Fischer: M s, and S s more after each move);  "
     "[default: none, the engines decide]"
 )
 

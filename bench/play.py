@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from bench.clocks import Clock, Dialect, kind_of
 from bench.gtp_client import EngineError, EngineRefused, EngineTimeout, GtpClient
+from engine.clock import NO_CLOCK, TimeSettings
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
 from engine.go.rules import rules_named
@@ -39,26 +41,13 @@ class GameLost(Exception):
 
 
 @dataclass(frozen=True)
-class TimeControl:
-    """Time as GTP's ``time_settings`` has it: main time, then ``period_s`` for every ``stones`` moves."""
-
-    main_s: float = 0.0
-    period_s: float = 0.0
-    stones: int = 0
-
-    @property
-    def is_limited(self) -> bool:
-        return self.main_s > 0 or self.period_s > 0
-
-
-@dataclass(frozen=True)
 class GameSettings:
     """What all games of a match have in common."""
 
     size: int = 19
     komi: float = 7.5
     rules: str = "chinese"
-    time: TimeControl = TimeControl()
+    time: TimeSettings = NO_CLOCK
     tolerance_s: float = 0.5
     """overstepping a clock by less is forgiven: pipes and schedulers take their time"""
     patience_s: float = 300.0
@@ -88,43 +77,10 @@ class GameRecord:
     """``final_score`` of everyone asked, the referee too; their reason where they refused"""
     slowest_s: dict[str, float] = field(default_factory=lambda: {"first": 0.0, "second": 0.0})
     spent_s: dict[str, float] = field(default_factory=lambda: {"first": 0.0, "second": 0.0})
+    overrun_s: dict[str, float] = field(default_factory=lambda: {"first": 0.0, "second": 0.0})
+    """the worst overstepping of a clock, forgiven or not"""
     stray_lines: dict[str, int] = field(default_factory=dict)
     """lines on standard output that were no GTP"""
-
-
-class Clock:
-    """One player's time left, in GTP's Canadian sense."""
-
-    def __init__(self, control: TimeControl) -> None:
-        self._control = control
-        self.left_s = control.main_s
-        self.stones = 0
-        """moves to play within ``left_s``; 0 during main time"""
-        if control.main_s <= 0:
-            self._begin_period()
-
-    def limit_s(self) -> float:
-        """Seconds until the flag falls."""
-        return self.left_s if self.stones else self.left_s + self._control.period_s
-
-    def spend(self, seconds: float, tolerance_s: float) -> bool:
-        """Take the time of one move; False if the flag fell."""
-        self.left_s -= seconds
-        if self.left_s < 0 and not self.stones and self._control.period_s > 0:
-            overdrawn_s = self.left_s
-            self._begin_period()
-            self.left_s += overdrawn_s
-        if self.left_s < -tolerance_s:
-            return False
-        self.left_s = max(self.left_s, 0.0)
-        if self.stones:
-            self.stones -= 1
-            if self.stones == 0:
-                self._begin_period()
-        return True
-
-    def _begin_period(self) -> None:
-        self.left_s, self.stones = self._control.period_s, self._control.stones
 
 
 def play_game(
@@ -215,13 +171,12 @@ class _Table:
         """Give everyone the same empty board, komi, rules, time and first moves."""
         settings = self.settings
         commands = [f"boardsize {settings.size}", "clear_board", f"komi {settings.komi:g}"]
-        control = settings.time
         for color in self.players:
             try:
                 for command in commands:
                     self.ask(color, command)
-                if control.is_limited and self.lists(color, "time_settings"):
-                    self.ask(color, f"time_settings {control.main_s:g} {control.period_s:g} {control.stones}")
+                if settings.time.is_limited:
+                    self._tell_time(color)
             except EngineRefused as error:
                 name = self.record.names[self.role(color)]
                 raise MatchError(f"{name} does not take these settings: {error}") from error
@@ -235,6 +190,18 @@ class _Table:
         for point in opening:
             self._pass_on(self.to_move, point, by=None)
         self.record.opening = len(opening)
+
+    def _tell_time(self, color: int) -> None:
+        """Set an engine's clock, by the best command for this kind of clock that it lists; if none, it has to guess."""
+        kind, dialect = kind_of(self.settings.time), Dialect.GTP
+        if kind == "byoyomi" and self.lists(color, Dialect.KGS.value):
+            dialect = Dialect.KGS
+        if self.lists(color, Dialect.KATA.value) and self.lists(color, "kata-list_time_settings"):
+            kinds = self.ask(color, "kata-list_time_settings").split()
+            dialect = Dialect.KATA if kind in kinds else dialect
+        self.clocks[color] = Clock(self.settings.time, dialect)
+        if self.lists(color, dialect.value):
+            self.ask(color, self.clocks[color].settings_command())
 
     def _tell_rules(self, color: int) -> None:
         """Name the rules where the engine has a command for it; else they are its own option's matter."""
@@ -259,7 +226,7 @@ class _Table:
         limit_s = clock.limit_s() + settings.tolerance_s + GRACE_S if is_timed else settings.patience_s
         if is_timed and self.lists(color, "time_left"):
             with contextlib.suppress(EngineRefused):
-                self.ask(color, f"time_left {COLOR_WORDS[color]} {int(clock.left_s)} {clock.stones}")
+                self.ask(color, f"time_left {COLOR_WORDS[color]} {clock.left_words()}")
         try:
             with _blame(color):
                 answer = self.players[color].ask(f"genmove {COLOR_WORDS[color]}", limit_s)
@@ -272,7 +239,9 @@ class _Table:
             raise
         used_s = self.players[color].last_answer_s
         self._note_time(color, used_s)
-        if is_timed and not clock.spend(used_s, settings.tolerance_s):
+        in_time = not is_timed or clock.spend(used_s, settings.tolerance_s)
+        self.record.overrun_s[self.role(color)] = round(clock.overrun_s, 3)
+        if not in_time:
             raise GameLost(color, "T", "time", f"move {self.game.n_moves + 1} took {used_s:.2f} s")
         return answer
 
@@ -370,16 +339,3 @@ def scores_alike(record: GameRecord) -> bool | None:
         return None
     leads = {lead_black(text) for text in record.scores.values()}
     return len(leads) == 1 and None not in leads
-
-
-def time_control(text: str) -> TimeControl:
-    """Read a time control: ``5`` seconds a move, ``600+0`` in all, ``600+30/5`` main time, then 30 s for every 5 moves.
-
-    Raises:
-        ValueError: none of these.
-    """
-    found = re.fullmatch(r"(?:(\d+(?:\.\d+)?)\+)?(\d+(?:\.\d+)?)(?:/(\d+))?", text.strip())
-    control = found and TimeControl(float(found[1] or 0), float(found[2]), int(found[3] or (float(found[2]) > 0)))
-    if not control or not control.is_limited or (control.period_s > 0 and control.stones == 0):
-        raise ValueError(f"time is {text!r}, expected S, M+0 or M+S/N: M s main time, S s for every N moves")
-    return control

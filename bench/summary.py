@@ -50,6 +50,7 @@ def summarise(records: Sequence[GameRecord], settings: dict[str, Any]) -> dict[s
         "moves": sum(len(record.moves) for record in records),
         "slowest_s": {role: max((record.slowest_s[role] for record in records), default=0.0) for role in ROLES},
         "spent_s": {role: round(sum(record.spent_s[role] for record in records), 1) for role in ROLES},
+        "overrun_s": {role: max((record.overrun_s[role] for record in records), default=0.0) for role in ROLES},
         "stray_lines": {role: sum(record.stray_lines.get(role, 0) for record in records) for role in ROLES},
         "faults": [
             {"game": record.game, "by": _culprit(record), "reason": record.reason, "detail": record.detail}
@@ -95,6 +96,9 @@ def render(summary: dict[str, Any]) -> str:
     lines.append(f"ends: {ends}; {summary['different_games']} different games, {summary['moves']} moves")
     lines.append(f"slowest move: first {slowest['first']:.2f} s, second {slowest['second']:.2f} s")
     lines.append(f"time in all: first {spent['first']:.1f} s, second {spent['second']:.1f} s")
+    if any(settings["time"].values()):
+        overrun = summary["overrun_s"]
+        lines.append(f"clocks overstepped by at most: first {overrun['first']:.2f} s, second {overrun['second']:.2f} s")
     if summary["scores_compared"]:
         lines.append(f"same score from everyone asked: {summary['scores_alike']} of {summary['scores_compared']} games")
     for role in ROLES:

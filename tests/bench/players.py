@@ -20,7 +20,9 @@ class InProcess:
         self.heard.append(command)
         self.limits_s.append(limit_s)
         self.last_answer_s = self.answer_s
-        if command.startswith(("time_settings", "time_left")):
+        if command == "kata-list_time_settings":
+            return "none absolute byoyomi canadian fischer"
+        if command.startswith(("time_settings", "kata-time_settings", "kgs-time_settings", "time_left")):
             return ""
         if self.hangs and command.startswith("genmove") and self.engine.own_moves + 1 == HABIT_MOVE:
             raise EngineTimeout(f"no answer to {command!r} in time")

@@ -3,17 +3,8 @@
 import pytest
 
 from bench.gtp_client import EngineDied, EngineRefused
-from bench.play import (
-    Clock,
-    GameRecord,
-    GameSettings,
-    MatchError,
-    TimeControl,
-    lead_black,
-    play_game,
-    scores_alike,
-    time_control,
-)
+from bench.play import GameRecord, GameSettings, MatchError, lead_black, play_game, scores_alike
+from engine.clock import absolute, byoyomi, canadian, fischer
 from engine.go.geometry import BLACK, WHITE, from_vertex
 from tests.bench.players import InProcess
 
@@ -126,7 +117,7 @@ def test_a_referee_that_fails_ends_the_match(word, failure, message):
 
 @pytest.mark.parametrize("word", ["boardsize", "komi", "time_settings"])
 def test_settings_an_engine_refuses_end_the_match(word):
-    settings = GameSettings(size=5, time=TimeControl(10.0))
+    settings = GameSettings(size=5, time=absolute(10.0))
     with pytest.raises(MatchError, match="A does not take these settings: no"):
         play(Failing(word, EngineRefused("no")), InProcess(), settings)
 
@@ -157,7 +148,7 @@ def test_lines_that_are_no_gtp_are_counted_a_game_at_a_time():
 
 
 def test_clocks_are_told_and_kept():
-    settings = GameSettings(size=5, komi=3.5, time=TimeControl(1.0, 2.0, 2), max_moves=10)
+    settings = GameSettings(size=5, komi=3.5, time=canadian(1.0, 2.0, 2), max_moves=10)
     first = InProcess(seed=1, answer_s=0.4)
     record, _ = play(first, InProcess(seed=2, answer_s=0.0), settings)
     assert "time_settings 1 2 2" in first.heard
@@ -167,8 +158,37 @@ def test_clocks_are_told_and_kept():
     assert record.spent_s["first"] == 2.0
 
 
+@pytest.mark.parametrize(
+    ("control", "lists", "settings", "left"),
+    [
+        (byoyomi(1, 2, 3), ("kata-time_settings", "kgs-time_settings"), "kata-time_settings byoyomi 1 2 3", "0.6 0"),
+        (byoyomi(1, 2, 3), ("kgs-time_settings",), "kgs-time_settings byoyomi 1 2 3", "0 0"),
+        (byoyomi(1, 2, 3), (), "time_settings 5 2 1", "4 0"),
+        (fischer(2, 1), ("kata-time_settings",), "kata-time_settings fischer 2 1", "2.6 0"),
+        (fischer(2, 1), ("kgs-time_settings",), "time_settings 1 1 1", "1 0"),
+    ],
+)
+def test_an_engine_is_told_of_the_clock_by_the_best_command_it_lists(control, lists, settings, left):
+    first = InProcess(seed=1, answer_s=0.4)
+    first.lists = lambda command, limit_s: command in (*lists, "kata-list_time_settings", "time_settings", "time_left")
+    play(first, InProcess(seed=2), GameSettings(size=5, komi=3.5, time=control, max_moves=4))
+    assert [command for command in first.heard if "_settings " in command] == [settings]
+    assert first.times_left()[1] == left
+
+
+def test_byoyomi_and_fischer_flags_fall_and_oversteppings_are_noted():
+    settings = GameSettings(size=5, komi=3.5, time=byoyomi(1, 1, 2), tolerance_s=0.5, max_moves=8)
+    record, _ = play(InProcess(seed=1, answer_s=0.9), InProcess(seed=2, answer_s=2.3), settings)
+    assert (record.reason, record.result, record.detail) == ("time", "B+T", "move 4 took 2.30 s")
+    assert record.overrun_s == {"first": 0.0, "second": 1.3}
+    settings = GameSettings(size=5, komi=3.5, time=fischer(1, 1), tolerance_s=0.5, max_moves=8)
+    record, _ = play(InProcess(seed=1, answer_s=1.0), InProcess(seed=2, answer_s=1.2), settings)
+    assert record.reason == "move limit"
+    assert record.overrun_s == {"first": 0.0, "second": 0.2}
+
+
 def test_a_fallen_flag_loses():
-    settings = GameSettings(size=5, time=TimeControl(10.0), tolerance_s=0.5)
+    settings = GameSettings(size=5, time=absolute(10.0), tolerance_s=0.5)
     record, _ = play(InProcess(seed=1, answer_s=3.6), InProcess(seed=2), settings)
     assert (record.reason, record.result, record.detail) == ("time", "W+T", "move 5 took 3.60 s")
     record, _ = play(InProcess("hang"), InProcess(seed=2), settings)
@@ -176,51 +196,12 @@ def test_a_fallen_flag_loses():
 
 
 def test_patience_bounds_every_answer_and_the_clock_bounds_moves():
-    settings = GameSettings(size=5, time=TimeControl(10.0), tolerance_s=0.5, patience_s=77.0, max_moves=2)
+    settings = GameSettings(size=5, time=absolute(10.0), tolerance_s=0.5, patience_s=77.0, max_moves=2)
     player = InProcess()
     play(player, InProcess(), settings)
     limits = dict(zip(player.heard, player.limits_s, strict=True))
     assert limits["genmove black"] == 11.5
     assert limits["final_score"] == limits["clear_board"] == 77.0
-
-
-def test_main_time_runs_into_the_periods():
-    clock = Clock(TimeControl(10.0, 30.0, 5))
-    assert clock.limit_s() == 40.0
-    assert clock.spend(15.0, 0.0)
-    assert (clock.left_s, clock.stones) == (25.0, 4)
-    for _ in range(4):
-        assert clock.spend(6.0, 0.0)
-    assert (clock.left_s, clock.stones) == (30.0, 5)
-    assert not clock.spend(30.1, 0.0)
-
-
-def test_seconds_a_move_are_periods_of_one_stone():
-    clock = Clock(time_control("3"))
-    assert (clock.left_s, clock.stones, clock.limit_s()) == (3.0, 1, 3.0)
-    assert clock.spend(2.9, 0.0) and clock.left_s == 3.0
-    assert clock.spend(3.4, 0.5) and clock.left_s == 3.0
-    assert not clock.spend(3.6, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("5", TimeControl(0.0, 5.0, 1)),
-        ("0.5", TimeControl(0.0, 0.5, 1)),
-        ("600+0", TimeControl(600.0, 0.0, 0)),
-        ("600+30/5", TimeControl(600.0, 30.0, 5)),
-        ("0+10", TimeControl(0.0, 10.0, 1)),
-    ],
-)
-def test_time_controls_are_read(text, expected):
-    assert time_control(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "0", "0+0", "x", "-3", "5+", "10+5/0", "1+2+3", "5 s", "inf"])
-def test_no_time_control(text):
-    with pytest.raises(ValueError, match="expected S, M"):
-        time_control(text)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from bench.play import GameRecord
 from bench.summary import render, summarise, tally, to_json
 
-SETTINGS = {"size": 9, "komi": 7.5, "rules": "chinese"}
+SETTINGS = {"size": 9, "komi": 7.5, "rules": "chinese", "time": {"main_s": 0.0}}
 
 
 def record(number, winner, **values):
@@ -60,6 +60,13 @@ def test_the_table_says_it_all():
     assert "same score from everyone asked: 2 of 3 games" in lines
     assert lines[-2:] == ["game 3, first: time: move 9 took 12.00 s", "game 5: disagreement: they differ"]
     assert all(len(line) <= 100 for line in lines)
+
+
+def test_under_a_clock_the_worst_overstepping_is_told():
+    records = [record(1, "first", overrun_s={"first": 0.0, "second": 0.25}), record(2, "first")]
+    line = "clocks overstepped by at most: first 0.00 s, second 0.25 s"
+    assert line in render(summarise(records, {**SETTINGS, "time": {"main_s": 10.0}})).splitlines()
+    assert line not in render(summarise(records, SETTINGS)).splitlines()
 
 
 def test_nothing_played():
