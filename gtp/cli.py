@@ -59,14 +59,18 @@ def main() -> None:
 
 
 def options_of(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: one command-line option for each field of an options class, with its help, unit and range."""
+    """Decorator: one command-line option for each field of an options class, with its help, unit and range.
+
+    A switch that is on by itself is switched off by ``--no-NAME``.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for item in reversed(fields(kind)):
             name = "--" + item.name.replace("_", "-")
             text = item.metadata["help"]
             if isinstance(item.default, bool):
-                function = click.option(name, item.name, is_flag=True, help=text)(function)
+                flags = f"{name}/--no-{name[2:]}" if item.default else name
+                function = click.option(flags, item.name, is_flag=True, default=item.default, help=text)(function)
                 continue
             function = click.option(
                 name,

@@ -1,6 +1,5 @@
 """The opponent's time: what is searched in it, what is kept, and what ends it. Rollouts alone."""
 
-import statistics
 import time
 
 import pytest
@@ -94,17 +93,19 @@ def test_whatever_changes_the_game_or_needs_the_search_ends_it(make, name):
 
 
 def test_it_ends_at_once(make):
-    """Also where it has hardly begun. The median, since the machine may be busy."""
-    player, taken = make(), []
-    for pause_s in (0.0, 0.001, 0.01, 0.05, 0.2) * 2:
-        player.new_game(7)
-        player.genmove(BLACK)
-        time.sleep(pause_s)
-        begin = time.perf_counter()
-        player.ponder.stop()
-        taken.append(time.perf_counter() - begin)
-        assert not player.ponder.is_running
-    assert statistics.median(taken) < 0.05
+    """Also where it has hardly begun. The best of three, since the machine may be busy."""
+    player = make()
+    for pause_s in (0.0, 0.001, 0.01, 0.2):
+        taken = []
+        for _ in range(3):
+            player.new_game(7)
+            player.genmove(BLACK)
+            time.sleep(pause_s)
+            begin = time.perf_counter()
+            player.ponder.stop()
+            taken.append(time.perf_counter() - begin)
+            assert not player.ponder.is_running
+        assert min(taken) < 0.05
 
 
 def test_its_own_limits_end_it(make):

@@ -1,0 +1,32 @@
+"""The command line: every option of the engine, with the default that engine/config.py gives it."""
+
+from dataclasses import dataclass, fields
+
+import click
+import pytest
+
+from engine.config import PlayOptions, SearchOptions, option
+from gtp.cli import gtp, options_of
+
+
+@pytest.mark.parametrize("kind", [PlayOptions, SearchOptions])
+def test_without_options_everything_has_its_default(kind):
+    values = gtp.make_context("gtp", []).params
+    assert {item.name: values[item.name] for item in fields(kind)} == {item.name: item.default for item in fields(kind)}
+
+
+@dataclass
+class Switches:
+    """One of each kind."""
+
+    on: bool = option(True, "on by itself")
+    off: bool = option(False, "off by itself")
+
+
+@pytest.mark.parametrize(
+    ("words", "on", "off"), [([], True, False), (["--no-on"], False, False), (["--on", "--off"], True, True)]
+)
+def test_switches_that_are_on_can_be_switched_off(words, on, off):
+    command = click.Command("x", callback=lambda **_: None)
+    command = options_of(Switches)(command)
+    assert command.make_context("x", words).params == {"on": on, "off": off}
