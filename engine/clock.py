@@ -17,6 +17,7 @@ middle game S.-C. Huang, R. Coulom, S.-S. Lin, "Time Management for Monte-Carlo 
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 GAME_SHARE = 0.35
 """Own moves of a game, as a share of the board's points: 126 on 19x19."""
@@ -31,6 +32,9 @@ SPREAD = 0.15
 """How far around it the middle game reaches, likewise."""
 EXTENSION = 2.0
 """How many times its target a move may take at the most."""
+BEFORE_OVERTIME = 1.5
+"""Main time before overtime is spent at so many times the rate of overtime, and more: every move that is made in it
+forgoes what overtime would have granted, so it had better be worth several of those."""
 RESERVE = 0.04
 """Absolute time: share that nobody thinks with, so that a game without end is not lost by the delays of its moves."""
 RESERVE_LAGS = 10.0
@@ -47,6 +51,7 @@ def weight(n_moves: int, area: int) -> float:
     return 1.0 + MIDDLE_GAME * math.exp(-(((n_moves / area - MIDDLE) / SPREAD) ** 2))
 
 
+@cache
 def main_share(n_moves: int, area: int) -> float:
     """Share of the main time that the next move is to have, by its weight among all that are still expected."""
     ahead = [weight(n_moves + 2 * k, area) for k in range(math.ceil(moves_left(n_moves, area)))]
@@ -182,8 +187,7 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
         fair = left.seconds / left.stones
         soft, hard = keep_back(fair), keep_back(fair * min(EXTENSION, (left.stones + 1) / 2))
     elif settings.period_s > 0:
-        # Main time is spent on top of what overtime grants for every move; at its end the two meet.
-        target = max(min(left.seconds, left.seconds * share + grant), grant)
+        target = max(min(left.seconds, left.seconds * share + BEFORE_OVERTIME * grant), grant)
         soft, hard = keep_back(target), keep_back(min(left.seconds + grant, EXTENSION * target))
     else:
         reserve_s = 0.0 if grant > 0 else min(RESERVE * settings.main_s, RESERVE_LAGS * lag_s)
@@ -221,6 +225,8 @@ class Clock:
             stones: moves left in the period; under byo-yomi, one move a period, the periods left; 0 = main time.
         """
         settings, seconds, stones = self._settings, max(0.0, seconds), max(0, stones)
+        if settings.is_limited and settings.period_s <= 0:
+            stones = 0  # There are no periods that stones could be counted in.
         left = TimeLeft(seconds, stones, min(stones, 1))
         if stones > 0 and settings.stones == 1:
             left = TimeLeft(seconds, 1, stones)

@@ -5,7 +5,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.clock import (
@@ -86,14 +86,15 @@ def test_in_overtime_a_move_gets_its_part_of_the_period(settings, left, soft_s, 
     assert (found.soft_s, found.hard_s) == (pytest.approx(soft_s), pytest.approx(hard_s))
 
 
-def test_main_time_is_spent_on_top_of_what_every_move_is_granted():
+def test_main_time_is_spent_on_top_of_what_overtime_grants():
     share = main_share(100, AREA)
-    for settings, grant in ((canadian(600, 300, 25), 12.0), (byoyomi(600, 30, 5), 30.0)):
-        found = budget(settings, TimeLeft(600), 100, AREA, LAG_S)
-        assert found.soft_s == pytest.approx(600 * share + grant - LAG_S)
-        assert found.hard_s == pytest.approx(EXTENSION * (600 * share + grant) - LAG_S)
+    for control, grant in ((canadian(600, 300, 25), 12.0), (byoyomi(600, 30, 5), 30.0)):
+        found = budget(control, TimeLeft(600), 100, AREA, LAG_S)
+        target = 600 * share + 1.5 * grant
+        assert found.soft_s == pytest.approx(target - LAG_S)
+        assert found.hard_s == pytest.approx(EXTENSION * target - LAG_S)
         # At its end it runs into the first period, which costs nothing.
-        found = budget(settings, TimeLeft(grant / 2), 100, AREA, LAG_S)
+        found = budget(control, TimeLeft(grant / 2), 100, AREA, LAG_S)
         assert (found.soft_s, found.hard_s) == (grant - LAG_S, pytest.approx(1.5 * grant - LAG_S))
 
 
@@ -130,6 +131,7 @@ def test_absolute_time_keeps_a_reserve_for_delays():
         (byoyomi(600, 30, 5), (20, 0), TimeLeft(20)),
         (byoyomi(600, 30, 5), (0, 0), TimeLeft(30, 1, 5)),
         (fischer(600, 10), (0, 0), TimeLeft(0)),
+        (fischer(600, 10), (100, 1), TimeLeft(100)),
         (TimeSettings(), (30, 3), TimeLeft(30, 3, 1)),
         (TimeSettings(), (100, 0), TimeLeft(100)),
     ],
@@ -251,6 +253,7 @@ MAKE = {
 }
 
 
+@settings(deadline=None)
 @given(
     kind=st.sampled_from(list(MAKE)),
     main_s=st.floats(0, 3600),

@@ -1,11 +1,11 @@
 """The clocks of a match: read, kept, and told to engines that know only some of them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.clocks import Clock, Dialect, kind_of, time_control
-from engine.clock import TimeSettings, absolute, byoyomi, canadian, fischer
+from engine.clock import absolute, byoyomi, canadian, fischer
 
 
 def test_main_time_runs_into_the_periods():
@@ -86,16 +86,17 @@ class PlainEngine:
         return seconds + self.period_s if self.stones == 1 else seconds
 
 
+@settings(deadline=None)
 @given(
-    settings=st.one_of(
+    control=st.one_of(
         st.builds(absolute, st.floats(1, 100)),
         st.builds(byoyomi, st.floats(0, 100), st.floats(0.5, 30), st.integers(1, 9)),
         st.builds(fischer, st.floats(0, 100), st.floats(0.5, 30)),
     ),
     shares=st.lists(st.floats(0, 1), min_size=30, max_size=30),
 )
-def test_an_engine_that_knows_only_canadian_time_cannot_lose_by_what_it_is_told(settings: TimeSettings, shares):
-    clock = Clock(settings)
+def test_an_engine_that_knows_only_canadian_time_cannot_lose_by_what_it_is_told(control, shares):
+    clock = Clock(control)
     engine = PlainEngine(clock.settings_command())
     for share in shares:
         assert clock.spend(share * engine.most_s(clock.left_words()), 1e-6)
