@@ -4,41 +4,41 @@
 what remains is the search itself. ``null_encoded`` also writes AlphaGo Zero's planes for it. ``delayed`` has an
 evaluator shaped like a GPU: 2 ms for any batch of up to 64, one after another. These grow a tree of 100,000 visits
 from the empty board. ``net6x96`` (random weights) and ``default`` search ten middle-game positions, 800 visits each,
-the result cache empty, beside ``.../evaluations`` and what the same server reaches without a search, ``.../alone``.
+the result cache empty, beside ``.../evaluations`` and what as many threads reach without a search, ``.../alone``.
 Names end in board and threads: search threads where evaluating costs nothing, evaluator threads for networks, which
 one search thread feeds. Start at :func:`command`.
 """
 
-import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 
 import click
 import numpy as np
 
-from bench.figures import print_figure
+from bench.figures import print_figure, sample
+from bench.networks import evaluation_works, made_network
 from bench.positions import middle_games, shipped_patterns
 from engine.config import SearchOptions
-from engine.features.encoder import ENCODERS, KEY, ZERO, Encoder, encode, new_scratch
+from engine.features.encoder import ENCODERS, KEY, ZERO, Encoder
 from engine.go.position import new_position
 from engine.inference.cache import new_cache
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
 from engine.jit import kernel
-from engine.nets.adapter import TorchNetwork
-from engine.nets.architectures import new_model, new_spec
 from engine.nets.fakes import SerialNetwork
-from engine.nets.load import choose_device, load_network
-from engine.nets.network import Network, NetworkSpec
+from engine.nets.network import NetworkSpec
+from engine.nets.runner import new_runner
 from engine.search.pools import USED_NODES, used_bytes
 from engine.search.search import Search
-from weights import find_network
+from weights import DEFAULT_ALIAS
 
 SIZE = 19
 NULL_VISITS = 100_000
 NULL_BATCH = 64
 """Leaves a batch where evaluating costs nothing: what a GPU would be given"""
 DELAYED_THREADS = 2
+NETWORKS = {"net6x96": "keima-6x96", "default": DEFAULT_ALIAS}
+"""What :mod:`bench.networks` calls them"""
+ALONE_S = 3.0
 POSITIONS = 10
 VISITS = 800
 MEMORY = 2048
@@ -62,7 +62,7 @@ class InstantServer:
 
     def __init__(self, encoder: Encoder):
         self.spec = NetworkSpec("null", encoder.name, 2, 25, has_score=False, has_ownership=False)
-        self.network = SimpleNamespace(device=SimpleNamespace(type="cpu"))
+        self.merges = False
         # One set of entries: nothing here is worth keeping.
         self.cache = new_cache(0, SIZE * SIZE + 1)
         self.evaluators = 1
@@ -114,18 +114,12 @@ def measure_empty_board(name: str, repeats: int) -> None:
         server.close()
 
 
-def network_named(kind: str) -> Network:
-    """The network behind a name of a figure, on the CPU."""
-    if kind == "default":
-        return load_network(find_network("default"), "cpu")
-    model = new_model("keima-resnet", channels=96)
-    return TorchNetwork(model, new_spec("keima-resnet", "net6x96", model), choose_device("cpu"))
-
-
 def measure_network(name: str, repeats: int) -> None:
     """``net6x96`` and ``default``: visits and evaluations a second, and evaluations alone."""
     kind, size, threads = name.split("/")
-    network = network_named(kind)
+    network, _ = made_network(NETWORKS[kind], "cpu")
+    runners = [new_runner(network) for _ in range(int(threads))]
+    works = evaluation_works(network, runners, int(size), SearchOptions().batch)
     encoder = ENCODERS[network.spec.encoder]
     positions = [game.position for game in middle_games(int(size), shipped_patterns().tables)[:POSITIONS]]
     with InferenceServer(network, cache_mib=64, threads=int(threads)) as server:
@@ -143,31 +137,10 @@ def measure_network(name: str, repeats: int) -> None:
                 seconds, done = seconds + report.seconds, done + report.visits
             visits.append(done / seconds)
             evaluations.append((server.evaluations - before) / seconds)
-            alone.append(evaluations_alone(server, encoder, positions))
+            alone += [SearchOptions().batch * one.items_per_s for one in sample(works, ALONE_S, 1)]
     print_figure(name, visits, "visits/s")
     print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
     print_figure(f"{name}/alone", alone, "evaluations/s")
-
-
-def evaluations_alone(server: InferenceServer, encoder: Encoder, positions: list, seconds: float = 3.0) -> float:
-    """Evaluations a second of the server with requests as a search makes them, always one more than it works on."""
-    size, batch = int(positions[0].board.meta[0]), SearchOptions().batch
-    requests = [server.new_request(size, batch, encoder.planes, encoder.globals) for _ in range(server.evaluators + 1)]
-    scratch = new_scratch(size)
-    for request in requests:
-        request.count = batch
-        for i in range(batch):
-            encode(encoder.id, positions[i % len(positions)], i % 8, scratch, request.planes[i], request.globals[i])
-        server.submit(request)
-    start, done, turn = time.perf_counter(), 0, 0
-    while (spent := time.perf_counter() - start) < seconds:
-        server.wait(requests[turn])
-        done += batch
-        server.submit(requests[turn])
-        turn = (turn + 1) % len(requests)
-    for request in requests:
-        server.wait(request)
-    return done / spent
 
 
 FIGURES: dict[str, Callable[[str, int], None]] = {

@@ -126,8 +126,8 @@ class InferenceServer:
 
     @property
     def waiting(self) -> int:
-        """Requests that no evaluator has yet."""
-        return len(self._queue)
+        """Positions that no evaluator has yet."""
+        return self._waiting
 
     @property
     def seconds_per_position(self) -> float:

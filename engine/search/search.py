@@ -58,7 +58,7 @@ def worker_count(options: SearchOptions, server: InferenceServer | None) -> int:
         return options.threads
     if server is None:
         return cores
-    return 1 if server.network.device.type == "cpu" else max(1, min(4, cores - 1))
+    return max(1, min(4, cores - 1)) if server.merges else 1
 
 
 def _tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:

@@ -311,7 +311,7 @@ class Worker:
         """Ask the network about more leaves while it has nothing to do, about fewer while requests pile up."""
         shared = self._shared
         with shared.changed:
-            tuning, idle = shared.tuning, shared.server.waiting < shared.server.evaluators
+            tuning, idle = shared.tuning, shared.server.waiting == 0
             wanted = max(0, tuning.expand_after - 1) if idle else min(MOST_ROLLOUTS, tuning.expand_after + 1)
             shared.tuning = tuning._replace(expand_after=wanted)
 

@@ -5,9 +5,9 @@ import pytest
 
 from engine.config import SearchOptions
 from engine.go.geometry import BLACK
-from engine.search.kernels import value_lead
 from engine.search.search import Search
 from engine.search.tree import new_tree
+from engine.search.values import value_lead
 from tests.search.positions import game_from
 
 EMPTY_BOARD = "\n".join([". . . . . . ."] * 7)
@@ -37,7 +37,7 @@ def search():
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.9, 1.0])
 def test_the_value_lead_compares_the_most_visited_move_with_its_rivals(search, visits, share):
     report = search.run(visits=visits)
-    tree, best = search._shared.tree, report.moves[0]
+    tree, best = search.tree, report.moves[0]
     rivals = [move.value_stm for move in report.moves[1:] if move.visits and move.visits >= share * best.visits]
     expected = best.value_stm - max(rivals, default=-1.0) if rivals or best.visits else 2.0
     # Of several moves with the most visits the report names the best, the kernel the first.
