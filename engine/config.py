@@ -67,6 +67,7 @@ class SearchOptions:
     gumbel: int = option(
         0, "sequential halving at the root, from so many moves drawn by prior; 0 = PUCT as below", low=0, high=512
     )
+    transpositions: bool = option(False, "positions that several orders of moves lead to share one node")
     root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
     root_symmetries: int = option(1, "symmetries that the root's evaluation is averaged over, 1 or 8", low=1, high=8)
     random_symmetry: bool = option(True, "show every position to the network in a random symmetry")

@@ -14,16 +14,14 @@ here:
 
 import threading
 import time
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from engine.clock import Budget, Clock
 from engine.config import PlayOptions, SearchOptions
-from engine.features.encoder import ENCODERS, Encoder
-from engine.features.samples import sample_inputs
+from engine.equip import equip
+from engine.features.encoder import ENCODERS
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, PASS, WHITE
@@ -31,17 +29,11 @@ from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capaci
 from engine.go.rules import SCORING_AREA, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
-from engine.inference.server import InferenceServer
-from engine.nets.load import choose_devices, load_network
-from engine.nets.network import Network, NetworkSpec
 from engine.ponder import Ponder
 from engine.resign import Resignation
-from engine.rollout.model import Patterns, load_both
 from engine.search.report import Report
 from engine.search.root import choose
-from engine.search.search import Search, cache_mib
 from engine.settle import Settlement, chains_with, fill, points_that_capture, settle
-from weights import find_patterns
 
 RESIGN = -1
 """What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
@@ -71,25 +63,6 @@ COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
 
 
-def _load(files: Path | tuple[Path, Path], device: str) -> tuple[list[Network], Encoder]:
-    """A network on every device named, and the encoder it wants; raises ValueError where there is none."""
-    networks = [load_network(files, one, sample_inputs) for one in choose_devices(device)]
-    spec = networks[0].spec
-    if spec.encoder not in ENCODERS:
-        raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
-    return networks, ENCODERS[spec.encoder]
-
-
-def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
-    """The pattern policies, if the search has a use for them; loading them takes half a second."""
-    wanted = spec is None or not spec.has_policy or options.rollout_weight > 0.0 or options.placeholder_priors
-    if spec is not None and not spec.has_policy and options.uniform_rollouts:
-        raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
-    if options.uniform_rollouts or not wanted:
-        return None
-    return load_both(find_patterns("rollout"), find_patterns("tree"))
-
-
 class Player:
     """One player of one game at a time.
 
@@ -109,9 +82,7 @@ class Player:
         """Load the network and set up the board.
 
         Args:
-            network: file of the network, or files of AlphaGo's policy and value network; None = rollouts alone, on
-                any board. Where a network gives no values, rollouts alone judge; where it has no policy, the tree
-                policy gives the priors.
+            network, device: as for :func:`engine.equip.equip`.
         Raises:
             ValueError: network, device, rules, komi or size cannot be used; one clear line.
         """
@@ -120,18 +91,7 @@ class Player:
         self.clock = Clock(play_options.lag)
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
-        self.server: InferenceServer | None = None
-        loaded = encoder = spec = None
-        if network is not None:
-            loaded, encoder = _load(network, device)
-            spec = loaded[0].spec
-            if not spec.has_value:
-                search_options = replace(search_options, rollout_weight=1.0)
-        patterns = _patterns(search_options, spec)
-        if loaded is not None:
-            reload = partial(load_network, network, samples=sample_inputs)
-            self.server = InferenceServer(loaded, cache_mib(search_options), search_options.threads, reload=reload)
-        self._search = Search(search_options, self.server, encoder, patterns)
+        self._search, self.server = equip(search_options, network, device)
         self._interrupted = threading.Event()
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""

@@ -7,6 +7,8 @@ from engine.search.pools import (
     EXPANDED,
     FULL,
     IN_FLIGHT,
+    IS_GRAPH,
+    NONE,
     PENDING,
     PROVISIONAL,
     ROOT_VISITS,
@@ -14,7 +16,8 @@ from engine.search.pools import (
     UNEXPANDED,
 )
 from engine.search.selection import leave_path
-from engine.search.tree import replace_priors, store_candidates
+from engine.search.transpositions import enter, look_up
+from engine.search.tree import free_node, replace_priors, store_candidates
 from engine.search.values import node_value
 
 
@@ -73,7 +76,7 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
         kind = batch.kind[i]
         gives_value = adds_value and kind != ROLLED
         result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
-        if kind not in (KNOWN, ROLLED):
+        if kind not in (KNOWN, ROLLED) and not (tree.meta[IS_GRAPH] and _join(tree, batch, i)):
             _expand(tree, batch, i, result)
         if kind != LANDED:
             leave_path(tree, batch, i)
@@ -81,6 +84,25 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
             tree.meta[ROOT_VISITS] += 1
         _back_up(tree, batch, i, gives_value, adds_rollout and kind != LANDED)
         _note_result(tree, batch, i, result)
+
+
+@kernel
+def _join(tree, batch, i):
+    """Let row i's last edge lead to the node that another path has made of its position; False if there is none."""
+    leaf, depth = batch.leaf[i], batch.depth[i]
+    if tree.state[leaf] != PENDING or depth == 0:
+        return False
+    found = look_up(tree, batch.position[i])
+    if found == NONE:
+        enter(tree, leaf, batch.position[i])
+        return False
+    if tree.state[found] not in (EXPANDED, TERMINAL):
+        return False
+    tree.child[tree.first_edge[batch.node[i, depth - 1]] + batch.slot[i, depth - 1]] = found
+    tree.parents[found] += 1
+    batch.leaf[i] = found
+    free_node(tree, leaf)
+    return True
 
 
 @kernel
@@ -128,8 +150,21 @@ def _back_up(tree, batch, i, adds_value, adds_rollout):
 def _note_result(tree, batch, i, result):
     """Add what every visit counts once along row i's path: the squared result and the lead."""
     square, lead = result * result, float(batch.score[i])
+    if tree.meta[IS_GRAPH]:
+        _note_at_nodes(tree, batch, i, result)
     for d in range(batch.depth[i] - 1, -1, -1):
         lead = -lead
         edge = tree.first_edge[batch.node[i, d]] + batch.slot[i, d]
         tree.S[edge] += square
         tree.W_s[edge] += lead
+
+
+@kernel
+def _note_at_nodes(tree, batch, i, result):
+    """Add a visit with this result to row i's leaf and to all nodes above it."""
+    tree.N[batch.leaf[i]] += 1
+    tree.W[batch.leaf[i]] += result
+    for d in range(batch.depth[i] - 1, -1, -1):
+        result = -result
+        tree.N[batch.node[i, d]] += 1
+        tree.W[batch.node[i, d]] += result

@@ -35,6 +35,8 @@ class Batch(NamedTuple):
     """int16[K]: stones that the last move of the path captured"""
     request_row: np.ndarray
     """int32[K]: row of the evaluation request, -1 if none was needed"""
+    position: np.ndarray
+    """uint64[K]: key that transpositions share (:func:`engine.search.transpositions.position_key`)"""
     key: np.ndarray
     """uint64[K]: key of the result cache"""
     symmetry: np.ndarray
@@ -69,6 +71,7 @@ def new_batch(size: int, capacity: int) -> Batch:
         np.zeros(k, np.uint8),
         np.zeros(k, np.int16),
         np.zeros(k, np.int32),
+        np.zeros(k, np.uint64),
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint8),
         np.zeros(k, np.int32),

@@ -30,6 +30,7 @@ from engine.rollout.run import area_lead_black, average_ownership, play_out
 from engine.rollout.softmax import consider, weigh
 from engine.search.batch import FINISHED, LANDED, NEW, ROLLED, UNSETTLED, Batch
 from engine.search.priors import rank, rank_evenly
+from engine.search.transpositions import position_key
 
 SETTLING_ROLLOUTS = 32
 """Rollouts that decide which stones are dead at the end of a game under territory scoring."""
@@ -92,6 +93,7 @@ def _sign(lead):
 def _open_leaf(root, position, batch, i):
     """Replay leaf i and list its moves; False where that is not needed. A finished game is settled instead."""
     batch.captured[i] = replay(root, position, batch, i)
+    batch.position[i] = position_key(position)
     if batch.depth[i] > 0 and position.meta[PASSES] >= 2:
         if position.rules[SCORING] == SCORING_TERRITORY:
             batch.kind[i] = UNSETTLED

@@ -2,7 +2,8 @@
 
 Three pools of rows, each an array per field:
 
-* *nodes*: one position each, reached by one path from the root (a tree, not a graph: superko depends on the path);
+* *nodes*: one position each, reached by one path from the root, unless it is a graph
+  (:mod:`engine.search.transpositions`);
 * *candidates*: for each expanded node a run of its moves with their priors, four bytes each, the unchosen ones a heap
   (:mod:`engine.search.candidates`);
 * *edges*: for each node the moves chosen so far, with their statistics. Moves are first chosen in the order of their
@@ -37,11 +38,12 @@ import numpy as np
 UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
 NONE = -1
 
-ROOT, ROOT_VISITS, IN_FLIGHT, FULL, USED_NODES = range(5)
-"""Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use"""
-N_NODES, N_EDGES, N_CANDIDATES = range(5, 8)
+ROOT, ROOT_VISITS, IN_FLIGHT, FULL, USED_NODES, IS_GRAPH = range(6)
+"""Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use,
+1 = transpositions share nodes"""
+N_NODES, N_EDGES, N_CANDIDATES = range(6, 9)
 """Further indices: rows ever used of each pool"""
-FREE_NODE, DROPPED, FREE_EDGES = range(8, 11)
+FREE_NODE, DROPPED, FREE_EDGES = range(9, 12)
 """And the heads of lists; those of free edge runs start at FREE_EDGES, one per power of two."""
 EDGE_CLASSES = 11
 """Edge runs hold 1 to 1024 edges: 626 moves on the largest board fit."""
@@ -50,9 +52,6 @@ FREE_CANDIDATES = FREE_EDGES + EDGE_CLASSES
 CANDIDATE_STEP = 16
 CANDIDATE_CLASSES = 40
 META_FIELDS = FREE_CANDIDATES + CANDIDATE_CLASSES
-
-MOST_GROWTH = 64 << 20
-"""Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
 
 
 class Tree(NamedTuple):
@@ -81,6 +80,14 @@ class Tree(NamedTuple):
     """int16[nodes]: its moves; those with an edge have left the heap, which is that much shorter"""
     next: np.ndarray
     """int32[nodes]: in the list of free or of dropped nodes the next one"""
+    parents: np.ndarray
+    """int32[nodes]: edges that lead to it, one more for the root"""
+    key: np.ndarray
+    """uint64[nodes]: in a graph its position's key, 0 where no other path is to find it"""
+    N: np.ndarray
+    """int32[nodes]: in a graph, visits by all paths"""
+    W: np.ndarray
+    """float64[nodes]: in a graph, sum of their results for the node's side to move"""
 
     P: np.ndarray
     """float32[edges]: prior"""
@@ -106,11 +113,14 @@ class Tree(NamedTuple):
     candidate: np.ndarray
     """uint32[candidates]: see :func:`engine.search.candidates.pack_candidate`; in a free run the next free run"""
 
+    slot: np.ndarray
+    """int32[power of two]: in a graph, node by key, NONE where empty; at least twice as long as there are nodes"""
+
 
 POOLS = {
     "nodes": (
         *("state", "value", "score", "mass", "next"),
-        *("first_edge", "n_edges", "edge_room", "first_candidate", "n_candidates"),
+        *("first_edge", "n_edges", "edge_room", "first_candidate", "n_candidates", "parents", "key", "N", "W"),
     ),
     "edges": ("P", "N_v", "W_v", "N_r", "W_r", "S", "W_s", "in_flight", "child", "move"),
     "candidates": ("candidate",),
@@ -118,11 +128,12 @@ POOLS = {
 KINDS = {
     **dict.fromkeys(("state",), np.uint8),
     **dict.fromkeys(("value", "score", "mass", "P"), np.float32),
-    **dict.fromkeys(("first_edge", "next", "N_v", "N_r", "in_flight", "child"), np.int32),
+    **dict.fromkeys(("first_edge", "next", "parents", "N", "slot", "N_v", "N_r", "in_flight", "child"), np.int32),
     **dict.fromkeys(("n_edges", "edge_room", "n_candidates", "move"), np.int16),
     **dict.fromkeys(("meta", "first_candidate"), np.int64),
-    **dict.fromkeys(("W_v", "W_r", "S", "W_s"), np.float64),
+    **dict.fromkeys(("W", "W_v", "W_r", "S", "W_s"), np.float64),
     "candidate": np.uint32,
+    "key": np.uint64,
 }
 FIRST_ROWS = {"nodes": 256, "edges": 4096, "candidates": 16384}
 
@@ -135,42 +146,9 @@ def byte_count(tree: Tree) -> int:
 def used_bytes(tree: Tree) -> int:
     """Memory of the rows ever used, those waiting to be used again included."""
     used = dict(zip(POOLS, (N_NODES, N_EDGES, N_CANDIDATES), strict=True))
-    return sum(int(tree.meta[used[pool]]) * _row_bytes(tree, pool) for pool in POOLS)
+    return sum(int(tree.meta[used[pool]]) * row_bytes(tree, pool) for pool in POOLS)
 
 
-def _row_bytes(tree: Tree, pool: str) -> int:
+def row_bytes(tree: Tree, pool: str) -> int:
+    """Memory of one row of a pool."""
     return sum(getattr(tree, name).itemsize for name in POOLS[pool])
-
-
-def reserve(tree: Tree, nodes: int, edges: int, candidates: int, limit: int) -> bool:
-    """Make room for so many more rows of each pool.
-
-    Args:
-        limit: bytes the whole tree may take.
-    Returns:
-        bool: False when the limit refused some of it; the pools are usable as they are, and used rows may come back.
-    Threads: the tree's lock is held.
-    """
-    used = (int(tree.meta[N_NODES]), int(tree.meta[N_EDGES]), int(tree.meta[N_CANDIDATES]))
-    wanted = (used[0] + nodes, used[1] + edges, used[2] + candidates)
-    if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P) and wanted[2] <= len(tree.candidate):
-        return True
-    grown = [_grow(tree, pool, rows, limit) for pool, rows in zip(POOLS, wanted, strict=True)]
-    return all(grown)
-
-
-def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
-    """Double a pool that holds fewer rows than wanted, by at most MOST_GROWTH and a sixteenth of the limit."""
-    fields = [getattr(tree, name) for name in POOLS[pool]]
-    have, row = len(fields[0]), _row_bytes(tree, pool)
-    if wanted <= have:
-        return True
-    most = have + min(MOST_GROWTH, limit // 16) // row
-    left = have + (limit - byte_count(tree)) // row
-    rows = min(max(wanted, min(2 * have, most)), left)
-    if rows < wanted:
-        return False
-    # The first field tells the capacity, so it grows last: if memory runs out on the way, nothing is written beyond.
-    for field in reversed(fields):
-        field.resize(rows, refcheck=False)
-    return True

@@ -102,7 +102,7 @@ class Search:
         placeholders = options.placeholder_priors and server is not None and patterns is not None
         size = server.spec.min_size if server else 9
         self._shared = Shared(
-            tree=new_tree(),
+            tree=new_tree(options.transpositions),
             tuning=_tuning(options, server, patterns),
             batch=options.batch,
             policy_temperature=options.policy_temperature,

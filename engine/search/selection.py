@@ -21,6 +21,7 @@ from engine.search.pools import (
     EXPANDED,
     FULL,
     IN_FLIGHT,
+    IS_GRAPH,
     NONE,
     PENDING,
     PROVISIONAL,
@@ -68,6 +69,10 @@ class View(NamedTuple):
 def _lossy_value(tree, edge, tuning, loss):
     """Q of an edge when ``loss`` more visits are pretended lost; visits + loss > 0."""
     n_v, n_r = tree.N_v[edge], tree.N_r[edge]
+    if tree.meta[IS_GRAPH]:
+        n, child = max(n_v, n_r), tree.child[edge]
+        mean = -tree.W[child] / tree.N[child] if n > 0 else 0.0
+        return (n * mean - loss) / (n + loss)
     if n_r == 0:
         return (tree.W_v[edge] - loss) / (n_v + loss)
     q_r = (tree.W_r[edge] - loss) / (n_r + loss)
@@ -160,13 +165,17 @@ def _least_visited(tree, allowed):
 @kernel
 def _view_below(tree, edge, view, tuning):
     """The view of the node behind an edge, from that of the node before it."""
-    done = edge_visits(tree, edge)
-    mean = float(tree.value[tree.child[edge]])
-    if done > 0:
+    node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
+    mean = float(tree.value[node])
+    if visits > 0:
         mean = -edge_mean(tree, edge, tuning.rollout_weight)
+        if tree.meta[IS_GRAPH]:
+            mean = tree.W[node] / tree.N[node]
         if tuning.score_weight > 0.0:
-            mean -= _score_value(tree.W_s[edge] / done - view.lead, tuning, view.points)
-    return View(mean, done - 1 + tuning.virtual_loss * tree.in_flight[edge], -view.lead, view.points)
+            mean -= _score_value(tree.W_s[edge] / visits - view.lead, tuning, view.points)
+    if tree.meta[IS_GRAPH]:
+        visits = np.int64(tree.N[node])
+    return View(mean, visits - 1 + tuning.virtual_loss * tree.in_flight[edge], -view.lead, view.points)
 
 
 @kernel

@@ -34,7 +34,7 @@ class Progress:
     second_visits: int
     """of the one after it"""
     value_lead: float
-    """value of the most visited move less the best of its rivals' (see ``RIVAL_SHARE``); 2 without one"""
+    """value of the most visited move less the best of its rivals' (see ``RIVAL_SHARE``), -1 if there is none"""
     full: bool
     """the tree has reached its memory limit"""
     seconds_per_playout: float

@@ -19,6 +19,7 @@ from engine.search.pools import (
     FREE_EDGES,
     FREE_NODE,
     FULL,
+    IS_GRAPH,
     KINDS,
     META_FIELDS,
     N_CANDIDATES,
@@ -31,24 +32,77 @@ from engine.search.pools import (
     UNEXPANDED,
     USED_NODES,
     Tree,
+    byte_count,
+    row_bytes,
 )
+from engine.search.transpositions import fill_table, forget
+
+MOST_GROWTH = 64 << 20
+"""Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
 
 
-def new_tree() -> Tree:
-    """A tree of one unexpanded root, with little room."""
+def new_tree(is_graph: bool = False) -> Tree:
+    """A tree of one unexpanded root, with little room.
+
+    Args:
+        is_graph: transpositions share nodes.
+    """
     rows = {field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names}
     rows["meta"] = META_FIELDS
+    rows["slot"] = 2 * FIRST_ROWS["nodes"]
     tree = Tree(*(np.zeros(rows[field], KINDS[field]) for field in Tree._fields))
+    tree.meta[IS_GRAPH] = is_graph
     clear(tree)
     return tree
+
+
+def reserve(tree: Tree, nodes: int, edges: int, candidates: int, limit: int) -> bool:
+    """Make room for so many more rows of each pool.
+
+    Args:
+        limit: bytes the whole tree may take.
+    Returns:
+        bool: False when the limit refused some of it; the pools are usable as they are, and used rows may come back.
+    Threads: the tree's lock is held.
+    """
+    used = (int(tree.meta[N_NODES]), int(tree.meta[N_EDGES]), int(tree.meta[N_CANDIDATES]))
+    wanted = (used[0] + nodes, used[1] + edges, used[2] + candidates)
+    if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P) and wanted[2] <= len(tree.candidate):
+        return True
+    grown = [_grow(tree, pool, rows, limit) for pool, rows in zip(POOLS, wanted, strict=True)]
+    if tree.meta[IS_GRAPH] and len(tree.slot) < 2 * len(tree.state):
+        tree.slot.resize(1 << (2 * len(tree.state) - 1).bit_length(), refcheck=False)
+        fill_table(tree, used[0])
+    return all(grown)
+
+
+def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
+    """Double a pool that holds fewer rows than wanted, by at most MOST_GROWTH and a sixteenth of the limit."""
+    fields = [getattr(tree, name) for name in POOLS[pool]]
+    have, row = len(fields[0]), row_bytes(tree, pool)
+    if wanted <= have:
+        return True
+    most = have + min(MOST_GROWTH, limit // 16) // row
+    left = have + (limit - byte_count(tree)) // row
+    rows = min(max(wanted, min(2 * have, most)), left)
+    if rows < wanted:
+        return False
+    # The first field tells the capacity, so it grows last: if memory runs out on the way, nothing is written beyond.
+    for field in reversed(fields):
+        field.resize(rows, refcheck=False)
+    return True
 
 
 @kernel
 def clear(tree):
     """Drop everything but an unexpanded root."""
     meta = tree.meta
+    is_graph = meta[IS_GRAPH]
     meta[:] = 0
+    meta[IS_GRAPH] = is_graph
     meta[FREE_NODE:] = NONE
+    if is_graph:
+        fill_table(tree, 0)
     meta[ROOT] = new_node(tree, UNEXPANDED)
 
 
@@ -76,6 +130,10 @@ def new_node(tree, state):
     tree.edge_room[node] = 0
     tree.first_candidate[node] = NONE
     tree.n_candidates[node] = 0
+    tree.parents[node] = 1
+    tree.key[node] = 0
+    tree.N[node] = 0
+    tree.W[node] = 0.0
     return node
 
 
@@ -271,24 +329,30 @@ def advance_root(tree, edge):
     Threads: the tree's lock is held and nothing is in flight.
     """
     meta = tree.meta
-    old, root, visits = meta[ROOT], np.int64(tree.child[edge]), np.int64(edge_visits(tree, edge))
+    old, root = meta[ROOT], np.int64(tree.child[edge])
+    meta[ROOT_VISITS] = tree.N[root] if meta[IS_GRAPH] else edge_visits(tree, edge)
+    # The edge gives its hold on the node to the root's name.
     tree.child[edge] = NONE
-    _drop(tree, old)
     meta[ROOT] = root
-    meta[ROOT_VISITS] = visits
     meta[FULL] = 0
+    _let_go(tree, old)
 
 
 @kernel
-def _drop(tree, node):
-    """Put a node that nothing leads to any more on the list of dropped ones."""
-    tree.next[node] = tree.meta[DROPPED]
-    tree.meta[DROPPED] = node
+def _let_go(tree, node):
+    """One edge less leads to a node; the last one gone, it is put on the list of dropped ones."""
+    tree.parents[node] -= 1
+    if tree.parents[node] == 0:
+        if tree.meta[IS_GRAPH]:
+            # Now, not when it is taken apart: no path may find it any more. What is below it still may be found.
+            forget(tree, node)
+        tree.next[node] = tree.meta[DROPPED]
+        tree.meta[DROPPED] = node
 
 
 @kernel
 def reclaim(tree):
-    """Take one dropped node apart: its rows become free, its children dropped; False if there was none."""
+    """Take one dropped node apart: its rows become free, its children are let go; False if there was none."""
     meta = tree.meta
     node = meta[DROPPED]
     if node == NONE:
@@ -297,12 +361,18 @@ def reclaim(tree):
     first = np.int64(tree.first_edge[node])
     for edge in range(first, first + tree.n_edges[node]):
         if tree.child[edge] != NONE:
-            _drop(tree, tree.child[edge])
+            _let_go(tree, tree.child[edge])
     if tree.edge_room[node] > 0:
         _free_edges(tree, first, _edge_class(tree.edge_room[node]))
     if tree.n_candidates[node] > 0:
         _free_candidates(tree, tree.first_candidate[node], _candidate_class(tree.n_candidates[node]))
-    tree.next[node] = meta[FREE_NODE]
-    meta[FREE_NODE] = node
-    meta[USED_NODES] -= 1
+    free_node(tree, node)
     return True
+
+
+@kernel
+def free_node(tree, node):
+    """Give the row of a node without edges and candidates back."""
+    tree.next[node] = tree.meta[FREE_NODE]
+    tree.meta[FREE_NODE] = node
+    tree.meta[USED_NODES] -= 1

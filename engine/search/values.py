@@ -67,7 +67,8 @@ def value_lead(tree, weight, share):
     """How much better the most visited move at the root is than the best of those with ``share`` of its visits.
 
     Returns:
-        float: difference of their values; negative where another move looks better, 2 without such a move.
+        float: difference of their values for the side to move; negative where another move looks better. Without a
+        rival as if there were a lost one, without visits 2.
     """
     root = tree.meta[ROOT]
     first, end = tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]

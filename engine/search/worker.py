@@ -49,9 +49,10 @@ from engine.search.evaluate import (
     take_results,
 )
 from engine.search.gumbel import SequentialHalving
-from engine.search.pools import CANDIDATE_STEP, EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree, reserve
+from engine.search.pools import CANDIDATE_STEP, EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree
 from engine.search.selection import Tuning, select
 from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper, allowance
+from engine.search.tree import reserve
 from engine.search.values import leaders, value_lead
 
 VISITS_PER_LEAF = 64

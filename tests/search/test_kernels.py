@@ -19,11 +19,10 @@ from engine.search.pools import (
     ROOT_VISITS,
     TERMINAL,
     USED_NODES,
-    reserve,
     used_bytes,
 )
 from engine.search.selection import Tuning, select
-from engine.search.tree import advance_root, clear, edge_visits, new_tree
+from engine.search.tree import advance_root, clear, edge_visits, new_tree, reserve
 from engine.search.values import leaders, main_line, node_value
 from tests.search.tree_tools import check_at_rest, dump, edges_of, root_of, visits_of
 

@@ -1,5 +1,6 @@
 """Helpers for tests of the search: checks that hold for every tree at rest, and a readable dump."""
 
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,7 @@ from engine.search.pools import (
     FREE_EDGES,
     FREE_NODE,
     IN_FLIGHT,
+    IS_GRAPH,
     N_CANDIDATES,
     N_EDGES,
     N_NODES,
@@ -27,6 +29,7 @@ from engine.search.pools import (
     USED_NODES,
     Tree,
 )
+from engine.search.transpositions import look_up
 from engine.search.tree import edge_visits, reclaim
 
 
@@ -64,28 +67,51 @@ def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) 
     while reclaim(tree):
         pass
     assert tree.meta[IN_FLIGHT] == 0
-    nodes, stack = [], [(root_of(tree), int(tree.meta[ROOT_VISITS]))]
+    visits, parents, nodes = Counter({root_of(tree): int(tree.meta[ROOT_VISITS])}), Counter({root_of(tree): 1}), []
+    stack = [root_of(tree)]
     while stack:
-        node, visits = stack.pop()
+        node = stack.pop()
         nodes.append(node)
         assert tree.state[node] not in (PENDING, AWAITED)
         _check_moves(tree, node, placeholders)
-        edges = edges_of(tree, node)
-        if tree.state[node] == EXPANDED:
-            below = sum(int(edge_visits(tree, edge)) for edge in edges)
-            assert visits >= 1 + below if rolled else visits == 1 + below
-        elif tree.state[node] == UNEXPANDED:
-            assert len(edges) == 0
-        for edge in edges:
+        for edge in edges_of(tree, node):
             assert tree.in_flight[edge] == 0
             n_v, n_r = int(tree.N_v[edge]), int(tree.N_r[edge])
             assert n_v == n_r or n_v == 0 or n_r == 0 or (rolled and n_v < n_r)
             assert abs(tree.W_v[edge]) <= n_v + 1e-6 and abs(tree.W_r[edge]) <= n_r + 1e-6
             assert 0.0 <= tree.S[edge] <= max(n_v, n_r) + 1e-6
             if tree.child[edge] != NONE:
-                stack.append((int(tree.child[edge]), max(n_v, n_r)))
-    assert len(set(nodes)) == len(nodes) == tree.meta[USED_NODES], "every node is reached by one path"
+                child = int(tree.child[edge])
+                if child not in parents:
+                    stack.append(child)
+                parents[child] += 1
+                visits[child] += max(n_v, n_r)
+    is_graph = bool(tree.meta[IS_GRAPH])
+    assert len(nodes) == tree.meta[USED_NODES], "every node is reached"
+    assert {node: int(tree.parents[node]) for node in nodes} == parents
+    assert is_graph or set(parents.values()) == {1}, "a tree reaches every node by one path"
+    for node in nodes:
+        below = sum(int(edge_visits(tree, edge)) for edge in edges_of(tree, node))
+        if tree.state[node] == EXPANDED:
+            # Of a graph's visits some came by paths that are no longer there.
+            done = int(tree.N[node]) if is_graph else visits[node]
+            assert done >= 1 + below if rolled or is_graph else done == 1 + below
+        elif tree.state[node] == UNEXPANDED:
+            assert below == 0
+    if is_graph:
+        _check_table(tree, nodes, visits)
     _check_rows(tree, nodes)
+
+
+def _check_table(tree: Tree, nodes: list[int], visits: dict[int, int]) -> None:
+    """Every node with a key is found by it, and nothing else stands in the table; nodes know their visits."""
+    assert len(tree.slot) >= 2 * len(tree.state)
+    keyed = [node for node in nodes if tree.key[node]]
+    assert sorted(tree.slot[tree.slot != NONE].tolist()) == sorted(keyed)
+    for node in keyed:
+        assert look_up(tree, tree.key[node]) == node
+    for node in nodes:
+        assert tree.N[node] >= visits[node] and abs(tree.W[node]) <= tree.N[node] + 1e-6
 
 
 def _check_moves(tree: Tree, node: int, placeholders: bool) -> None:

@@ -1,0 +1,85 @@
+"""Graph search: nodes that different orders of the same moves lead to are one.
+
+A table from position keys to nodes, open addressing with linear probing. The key covers the stones, the side to move,
+the ko, passes and the number of moves played, so a node's parents are all one move before it and there are no cycles.
+It does not cover the history before: superko and what a network sees of earlier moves are those of the path that came
+first. The root's own moves are always exact, and so is everything said of the move to play.
+
+An edge keeps its own count of visits; its value is the mean of all that was ever backed up through the node behind it,
+whoever led there (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move groups in Monte Carlo tree search",
+2008).
+"""
+
+import numpy as np
+
+from engine.features.keys import mix
+from engine.go.board import KO_COLOR, KO_POINT
+from engine.go.geometry import EMPTY, ZOBRIST
+from engine.go.position import N_MOVES, PASSES, TO_MOVE
+from engine.jit import kernel
+from engine.search.pools import NONE
+
+
+@kernel
+def position_key(position):
+    """uint64, never 0: positions with the same key share a node."""
+    board, to_move = position.board, position.meta[TO_MOVE]
+    ko = board.meta[KO_POINT] if board.meta[KO_COLOR] == to_move else 0
+    word = np.uint64((position.meta[N_MOVES] << 24) ^ (ko << 4) ^ position.meta[PASSES])
+    return mix(board.hash[0] ^ ZOBRIST[EMPTY, to_move] ^ mix(word)) | np.uint64(1)
+
+
+@kernel
+def _home(tree, key):
+    """The slot where a key's search begins; the table's length is a power of two."""
+    return np.int64((key >> np.uint64(20)) & np.uint64(len(tree.slot) - 1))
+
+
+@kernel
+def look_up(tree, key):
+    """The node of a key, NONE if there is none."""
+    at = _home(tree, key)
+    while tree.slot[at] != NONE:
+        if tree.key[tree.slot[at]] == key:
+            return np.int64(tree.slot[at])
+        at = (at + 1) & (len(tree.slot) - 1)
+    return NONE
+
+
+@kernel
+def enter(tree, node, key):
+    """Let a node be found by its key, which no other node has."""
+    tree.key[node] = key
+    at = _home(tree, key)
+    while tree.slot[at] != NONE:
+        at = (at + 1) & (len(tree.slot) - 1)
+    tree.slot[at] = node
+
+
+@kernel
+def forget(tree, node):
+    """Take a node out of the table, if it is there; what was stored past it moves up, so that no gap hides it."""
+    if tree.key[node] == 0:
+        return
+    last = len(tree.slot) - 1
+    gap = _home(tree, tree.key[node])
+    while tree.slot[gap] != node:
+        gap = (gap + 1) & last
+    tree.key[node] = 0
+    at = (gap + 1) & last
+    while tree.slot[at] != NONE:
+        home = _home(tree, tree.key[tree.slot[at]])
+        if ((at - home) & last) >= ((at - gap) & last):
+            tree.slot[gap] = tree.slot[at]
+            gap = at
+        at = (at + 1) & last
+    tree.slot[gap] = NONE
+
+
+@kernel
+def fill_table(tree, nodes):
+    """Enter the first ``nodes`` rows anew, as far as they have keys."""
+    tree.slot[:] = NONE
+    for node in range(nodes):
+        if tree.key[node] != 0:
+            enter(tree, node, tree.key[node])
