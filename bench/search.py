@@ -28,7 +28,7 @@ from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.runner import new_runner
 from engine.search.pools import USED_NODES, used_bytes
-from engine.search.search import Search
+from engine.search.search import CPU_BATCH, Search
 from weights import DEFAULT_ALIAS
 
 SIZE = 19
@@ -119,7 +119,7 @@ def measure_network(name: str, repeats: int) -> None:
     kind, size, threads = name.split("/")
     network, _ = made_network(NETWORKS[kind], "cpu")
     runners = [new_runner(network) for _ in range(int(threads))]
-    works = evaluation_works(network, runners, int(size), SearchOptions().batch)
+    works = evaluation_works(network, runners, int(size), CPU_BATCH)
     encoder = ENCODERS[network.spec.encoder]
     positions = [game.position for game in middle_games(int(size), shipped_patterns().tables)[:POSITIONS]]
     with InferenceServer(network, cache_mib=64, threads=int(threads)) as server:
@@ -137,7 +137,7 @@ def measure_network(name: str, repeats: int) -> None:
                 seconds, done = seconds + report.seconds, done + report.visits
             visits.append(done / seconds)
             evaluations.append((server.evaluations - before) / seconds)
-            alone += [SearchOptions().batch * one.items_per_s for one in sample(works, ALONE_S, 1)]
+            alone += [CPU_BATCH * one.items_per_s for one in sample(works, ALONE_S, 1)]
     print_figure(name, visits, "visits/s")
     print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
     print_figure(f"{name}/alone", alone, "evaluations/s")

@@ -51,7 +51,9 @@ class SearchOptions:
     """How the tree search works; see engine/search."""
 
     threads: int = option(0, "search worker threads; 0 = chosen for the machine", low=0, high=256)
-    batch: int = option(8, "most leaves a worker sends to the network at once", low=1, high=512)
+    batch: int = option(
+        0, "most leaves a worker sends to the network at once; 0 = 8 on the CPU, 64 on a GPU", low=0, high=512
+    )
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
     c_puct: float = option(0.0, "exploration constant of PUCT; 0 = 1.4 with a network, 5 without", low=0.0, high=20.0)
     c_puct_growth: float = option(
@@ -69,7 +71,11 @@ class SearchOptions:
     )
     transpositions: bool = option(False, "positions that several orders of moves lead to share one node")
     root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
-    root_symmetries: int = option(1, "symmetries that the root's evaluation is averaged over, 1 or 8", low=1, high=8)
+    root_symmetries: str = option(
+        "auto",
+        "symmetries that the root's priors are averaged over; auto = 8 where the policy plays alone, else 1",
+        choices=("auto", "1", "8"),
+    )
     random_symmetry: bool = option(True, "show every position to the network in a random symmetry")
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)

@@ -14,6 +14,7 @@ here:
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,8 @@ class Player:
         self.clock = Clock(play_options.lag)
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
+        if play_options.policy_only and search_options.root_symmetries == "auto":
+            search_options = replace(search_options, root_symmetries="8")
         self._search, self.server = equip(search_options, network, device)
         self._interrupted = threading.Event()
         self.ponder = Ponder(self._search)

@@ -2,12 +2,12 @@
 
 ``MANIFEST.toml`` beside this module lists them, one table a network::
 
-    [keima-6x64]
-    file = "keima-6x64.safetensors"
+    [keima-6x96]
+    file = "keima-6x96.safetensors"
     sha256 = "..."
     encoder = "keima-1"
     description = "one line for people"
-    card = "keima-6x64.md"
+    card = "keima-6x96.md"
 
 Checksums are verified by the tests, not at every start: hashing 40 MB would delay the first answer, and a damaged
 file is refused by its reader anyway.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
-DEFAULT = "keima-6x64"
+DEFAULT = "keima-6x96"
 """The network that plays when nobody has named one"""
 DEFAULT_ALIAS = "default"
 """Another name for it, whichever it is"""

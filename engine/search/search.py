@@ -36,6 +36,9 @@ from engine.search.worker import Shared, Worker
 CACHE_SHARE = 0.25
 """Share of ``SearchOptions.memory`` that the result cache takes; the tree has the rest."""
 OWNERSHIP_ROLLOUTS = 200
+CPU_BATCH = 8
+"""Leaves a batch: larger ones are hardly faster on the CPU."""
+GPU_BATCH = 64
 C_PUCT_NETWORK = 1.4
 C_PUCT_ROLLOUTS = 5.0
 """Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240."""
@@ -104,7 +107,7 @@ class Search:
         self._shared = Shared(
             tree=new_tree(options.transpositions),
             tuning=_tuning(options, server, patterns),
-            batch=options.batch,
+            batch=options.batch or (GPU_BATCH if server is not None and server.merges else CPU_BATCH),
             policy_temperature=options.policy_temperature,
             seed=options.seed,
             limit_bytes=(options.memory - (cache_mib(options) if server else 0)) << 20,
@@ -267,7 +270,7 @@ class Search:
     def _prepare_root(self, visits: int) -> None:
         """Do what the options want done to the root before a search."""
         shared, options, tree = self._shared, self._options, self._shared.tree
-        changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or options.root_symmetries > 1)
+        changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or options.root_symmetries == "8")
         if not changes_priors and not options.gumbel:
             return
         if tree.state[tree.meta[ROOT]] != EXPANDED:
@@ -287,7 +290,7 @@ class Search:
     def _change_priors(self) -> None:
         """Average the root's priors over all symmetries and mix noise in, as far as options say so."""
         shared, options, server = self._shared, self._options, self._shared.server
-        if options.root_symmetries > 1 and server is not None and server.spec.has_policy:
+        if options.root_symmetries == "8" and server is not None and server.spec.has_policy:
             scratch = new_scratch(int(shared.root.board.meta[SIZE]))
             policy = average_policy(ask_all_symmetries(server, shared.encoder, shared.root, scratch))
             with shared.changed:

@@ -42,7 +42,7 @@ def searched(server, patterns=None, visits: int = 300, size: int = 9, **options)
 @pytest.mark.parametrize(
     "options",
     [
-        {"c_puct_growth": 0.5}, {"score_weight": 0.3}, {"root_noise": 0.25}, {"root_symmetries": 8},
+        {"c_puct_growth": 0.5}, {"score_weight": 0.3}, {"root_noise": 0.25}, {"root_symmetries": "8"},
         {"random_symmetry": False}, {"gumbel": 16}, {"virtual_loss": 3, "batch": 16},
     ],
 )  # fmt: skip
@@ -97,7 +97,7 @@ def test_noise_is_mixed_into_every_root_once(server):
 def test_the_roots_priors_are_the_mean_over_all_symmetries(server):
     """A position that is its own mirror image gets symmetric priors from a network that is not symmetric."""
     server.forget()
-    search = Search(SearchOptions(threads=1, root_symmetries=8), server, KEIMA)
+    search = Search(SearchOptions(threads=1, root_symmetries="8"), server, KEIMA)
     search.set_position(random_game(9, 0, seed=1).position)
     search.run(visits=1)
     priors = dict(candidates_of(search.tree, root_of(search.tree)))

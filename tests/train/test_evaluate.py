@@ -20,7 +20,7 @@ from engine.train.metrics import Judged
 from engine.train.rollout_values import rollout_values
 from gtp.cli import main
 from tests.train.made import made_games
-from weights import PATTERNS
+from weights import DEFAULT, PATTERNS
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_the_command_gives_one_json_object(shard):
     for name in ("top1", "top5", "value_accuracy"):
         assert 0 <= figures[name] <= 1 and 0 <= figures[f"{name}/opening"] <= 1 and f"plain/{name}" in figures
     assert figures["cross_entropy"] > 0 and 0 < figures["value_mse"] < 4
-    again = json.loads(keima("evaluate", "--json", "--positions", 64, "keima-6x64", shard).stdout)
+    again = json.loads(keima("evaluate", "--json", "--positions", 64, DEFAULT, shard).stdout)
     assert again["top5"] == figures["plain/top5"] and again["value_mse"] == pytest.approx(figures["plain/value_mse"])
 
 
