@@ -108,6 +108,7 @@ class Search:
             tree=new_tree(options.transpositions),
             tuning=_tuning(options, server, patterns),
             batch=options.batch or (GPU_BATCH if server is not None and server.merges else CPU_BATCH),
+            ramp=options.ramp,
             policy_temperature=options.policy_temperature,
             seed=options.seed,
             limit_bytes=(options.memory - (cache_mib(options) if server else 0)) << 20,

@@ -55,9 +55,6 @@ from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper, allowance
 from engine.search.tree import reserve
 from engine.search.values import leaders, value_lead
 
-VISITS_PER_LEAF = 64
-"""A batch takes one leaf more for each so many visits of the root: in a small tree, leaves chosen together under
-virtual loss are poor choices."""
 BATCH_SECONDS = 0.02
 """Under a time limit a batch is kept to what the network evaluates in this time."""
 MOST_ROLLOUTS = 1000
@@ -75,6 +72,8 @@ class Shared:
     tuning: Tuning
     batch: int
     """most leaves a batch"""
+    ramp: int
+    """visits of the root for which a batch takes one leaf more; 0 = no such limit"""
     policy_temperature: float
     seed: int
     limit_bytes: int
@@ -170,7 +169,10 @@ class Worker:
         self._size = int(shared.root.board.meta[SIZE])
         self._index = index
         self._scratch = new_scratch(self._size)
-        flights = 1 if shared.server is None else max(2, 1 + -(-shared.server.evaluators // shared.n_workers))
+        flights = 1
+        if shared.server is not None and shared.n_workers * shared.batch > 1:
+            # One more than there are evaluators, so that none waits; but a single leaf at a time is just that.
+            flights = max(2, 1 + -(-shared.server.evaluators // shared.n_workers))
         self._idle = deque(_Flight(shared) for _ in range(flights))
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
@@ -322,7 +324,10 @@ class Worker:
         if shared.error is not None:
             return 0
         progress = shared.progress()
-        wanted = min(shared.batch, 1 + progress.visits // VISITS_PER_LEAF)
+        wanted = shared.batch
+        if shared.ramp:
+            # In a small tree, leaves chosen together under virtual loss are poor choices.
+            wanted = min(wanted, 1 + progress.visits // shared.ramp)
         if shared.timed and shared.server is not None and shared.server.seconds_per_position > 0.0:
             wanted = min(wanted, max(1, int(BATCH_SECONDS / shared.server.seconds_per_position)))
         wanted = min(wanted, allowance(shared.stoppers, progress))

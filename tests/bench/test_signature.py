@@ -4,5 +4,5 @@ from bench.signature import SIGNATURE, signature
 
 
 def test_the_search_does_what_this_version_is_said_to_do():
-    """If this fails and the change was meant, put the new signature into bench/signature.py and say so in the commit."""
+    """Where the change was meant, put the new signature into bench/signature.py and say so in the commit."""
     assert signature() == SIGNATURE

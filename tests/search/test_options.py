@@ -72,6 +72,26 @@ def test_rollout_options_leave_a_sound_tree(server, patterns, options, threads):
     assert sum(int(search.tree.N_r[edge]) for edge in edges) == 399
 
 
+class Watching(HashNetwork):
+    """A network that notes how many positions it has been given at once."""
+
+    def __init__(self):
+        super().__init__(KEIMA.name)
+        self.most = 0
+
+    def evaluate(self, planes, globals_):
+        self.most = max(self.most, len(planes))
+        return super().evaluate(planes, globals_)
+
+
+@pytest.mark.parametrize(("ramp", "low", "high"), [(0, 8, 16), (64, 1, 1), (10, 2, 6)])
+def test_the_ramp_keeps_batches_small_in_small_trees(ramp, low, high):
+    network = Watching()
+    with InferenceServer(network, cache_mib=1, threads=1) as server:
+        searched(server, visits=50, batch=16, ramp=ramp)
+    assert low <= network.most <= high
+
+
 def test_leaves_are_rolled_out_a_number_of_times_before_the_network_sees_them(server, patterns):
     many, few = (searched(server, patterns, rollout_weight=0.5, expand_after=n) for n in (0, 8))
     assert few.report().evaluations < many.report().evaluations / 2

@@ -263,7 +263,7 @@ def test_tables_fit_even_where_the_last_row_is_open():
         (["default", "BROKEN"], "not a readable .npz.xz shard"),
         (["default", "NONE"], "no game could be read"),
         (["default", "DATA", "--game", 41], "there is no game 41: these are 40 games"),
-        (["default", "DATA", "--device", "abacus"], "expected auto, cpu or cuda"),
+        (["default", "DATA", "--device", "abacus"], "expected auto, cpu, mps, cuda"),
         (["default", "DATA", "--plots", "NONE/plots"], "cannot be a folder for plots"),
     ],
 )

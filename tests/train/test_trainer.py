@@ -221,7 +221,7 @@ def test_a_value_network_is_not_measured_on_games_without_winners(tmp_path):
         (["--steps", "0"], "steps is 0, expected 1 to"),
         (["--games", "DATA"], "not a shard of games, it lacks"),
         (["--labels", "DATA"], "not a shard of labels, it lacks"),
-        (["--device", "abacus"], "expected auto, cpu or cuda"),
+        (["--device", "abacus"], "expected auto, cpu, mps, cuda"),
         (["--start", "nowhere"], "nowhere"),
         (["--teacher", "nowhere"], "nowhere"),
         (["--blocks", "0"], "blocks"),
