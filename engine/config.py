@@ -27,7 +27,8 @@ def check(options: Any) -> None:
         value, choices = getattr(options, item.name), item.metadata.get("choices")
         if choices and value not in choices:
             raise ValueError(f"{item.name} is {value!r}, expected {range_text(item)}")
-        if (low is not None and value < low) or (high is not None and value > high):
+        # Asked this way round, "not a number" is out of range too.
+        if not ((low is None or value >= low) and (high is None or value <= high)):
             raise ValueError(f"{item.name} is {value}, expected {range_text(item)}")
 
 
@@ -46,11 +47,39 @@ def range_text(item: Field) -> str:
     return f"any value{tail}"
 
 
+def help_text(item: Field) -> str:
+    """An option's help, with what is allowed where that is not everything of its type."""
+    is_bounded = any(item.metadata.get(name) not in (None, ()) for name in ("low", "high", "choices"))
+    return f"{item.metadata['help']}; {range_text(item)}" if is_bounded else item.metadata["help"]
+
+
+@dataclass(frozen=True)
+class SetupOptions:
+    """Which network plays, where it runs, and on which board by which rules."""
+
+    weights: str = option(
+        "default",
+        "network: default, another shipped one, a file, a policy and a value network as POLICY+VALUE, or none",
+        unit="NAME|PATH",
+    )
+    device: str = option("auto", "where the network runs: auto, cpu, mps, cuda or cuda:0,cuda:1", unit="DEVICE")
+    rules: str = option("chinese", "tromp-taylor, chinese, japanese, korean, aga, ...", unit="NAME")
+    komi: float = option(7.5, "White's points, in whole or half points", unit="POINTS")
+    size: int = option(19, "board at the start, if the network plays it", low=2, high=25)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 @dataclass(frozen=True)
 class SearchOptions:
     """How the tree search works; see engine/search."""
 
     threads: int = option(0, "search worker threads; 0 = chosen for the machine", low=0, high=256)
+    evaluators: int = option(
+        0, "threads that evaluate the network on the CPU; 0 = as many as search threads were asked for, or one a core",
+        low=0, high=256,
+    )  # fmt: skip
     batch: int = option(
         0, "most leaves a worker sends to the network at once; 0 = 8 on the CPU, 64 on a GPU", low=0, high=512
     )

@@ -21,7 +21,6 @@ import numpy as np
 
 from engine.clock import Budget, Clock
 from engine.config import PlayOptions, SearchOptions
-from engine.equip import equip
 from engine.features.encoder import ENCODERS
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
@@ -30,10 +29,12 @@ from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capaci
 from engine.go.rules import SCORING_AREA, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
+from engine.loading import load_parts, new_server
 from engine.ponder import Ponder
 from engine.resign import Resignation
 from engine.search.report import Report
 from engine.search.root import choose
+from engine.search.search import Search
 from engine.settle import Settlement, chains_with, fill, points_that_capture, settle
 
 RESIGN = -1
@@ -83,7 +84,7 @@ class Player:
         """Load the network and set up the board.
 
         Args:
-            network, device: as for :func:`engine.equip.equip`.
+            network, device: as for :func:`engine.loading.load_parts`.
         Raises:
             ValueError: network, device, rules, komi or size cannot be used; one clear line.
         """
@@ -94,7 +95,9 @@ class Player:
         """what the latest search found; None where a move needed none"""
         if play_options.policy_only and search_options.root_symmetries == "auto":
             search_options = replace(search_options, root_symmetries="8")
-        self._search, self.server = equip(search_options, network, device)
+        parts = load_parts(search_options, network, device)
+        self.server = new_server(parts)
+        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns)
         self._interrupted = threading.Event()
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-import engine.equip
+import engine.loading
 import engine.player
 from engine.clock import absolute, fischer
 from engine.config import PlayOptions, SearchOptions
@@ -395,7 +395,7 @@ class Lacking(HashNetwork):
 
 
 def test_without_values_rollouts_judge(make, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.equip, "load_network", lambda *_: Lacking(has_value=False))
+    monkeypatch.setattr(engine.loading, "load_network", lambda *_: Lacking(has_value=False))
     player = position(make(network=tmp_path), DEAD_STONES, BLACK)
     player.genmove(BLACK)
     assert player.report.evaluations > 0
@@ -404,19 +404,19 @@ def test_without_values_rollouts_judge(make, monkeypatch, tmp_path):
 
 def test_one_lost_rollout_is_no_reason_to_resign(make, monkeypatch, tmp_path):
     """Without search and without values a move rests on a single rollout, which is won or lost."""
-    monkeypatch.setattr(engine.equip, "load_network", lambda *_: Lacking(has_value=False))
+    monkeypatch.setattr(engine.loading, "load_network", lambda *_: Lacking(has_value=False))
     player = make(PlayOptions(policy_only=True, resign_count=1), network=tmp_path)
     for n in range(60):
         assert player.genmove(BLACK if n % 2 == 0 else WHITE) != RESIGN
 
 
 def test_a_network_without_a_policy_is_refused_where_patterns_may_not_stand_in(make, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.equip, "load_network", lambda *_: Lacking(has_policy=False))
+    monkeypatch.setattr(engine.loading, "load_network", lambda *_: Lacking(has_policy=False))
     with pytest.raises(ValueError, match="network lacking has no policy: it cannot play without learnt"):
         make(network=tmp_path, uniform_rollouts=True)
 
 
 def test_networks_that_cannot_play_are_refused(make, monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.equip, "load_network", lambda *_: HashNetwork("runes"))
+    monkeypatch.setattr(engine.loading, "load_network", lambda *_: HashNetwork("runes"))
     with pytest.raises(ValueError, match="network hash wants the encoder 'runes', known are keima-1"):
         make(network=tmp_path)

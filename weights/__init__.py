@@ -24,6 +24,8 @@ DEFAULT = "keima-6x96"
 """The network that plays when nobody has named one"""
 DEFAULT_ALIAS = "default"
 """Another name for it, whichever it is"""
+NO_NETWORK = "none"
+"""What commands take for playing without one"""
 PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
 """The shipped pattern policies (:mod:`engine.rollout.model`), described in ``patterns.md``"""
 
@@ -108,6 +110,24 @@ def find_network(text: str) -> Path | tuple[Path, Path]:
             return find(text)
         return find(policy), find(value)
     return find(text)
+
+
+def anchored(text: str, folder: Path) -> str:
+    """What :func:`find_network` is given, made to mean the same from any working directory.
+
+    Args:
+        folder: where relative paths begin.
+    """
+    if text in ("", NO_NETWORK, DEFAULT_ALIAS, *names()):
+        return text
+    try:
+        path = folder / Path(text).expanduser()
+        policy, plus, value = text.partition("+")
+        if plus and not path.is_file():
+            return f"{anchored(policy, folder)}+{anchored(value, folder)}"
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{text!r} cannot be looked up ({error})") from error
+    return str(path)
 
 
 def find_patterns(name_or_path: str) -> Path:
