@@ -8,21 +8,22 @@ import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from engine import __version__
-from engine.config import PlayOptions, SearchOptions, range_text
+from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.go.rules import rules_named, twice_komi
 from gtp.commands import COMMANDS
 from gtp.host import Host
+from gtp.options import network_of, options_from, options_of, settings_option
 from gtp.session import Output, Session
+from gtp.settings import SECTIONS, render
 from gtp.startup import Settings, greet, load_player
-from weights import DEFAULT, find_network
+from weights import anchored
 
 SUBCOMMANDS = {
     "gtp": ("gtp.cli:gtp", "Play: speak GTP on standard input and output."),
@@ -32,7 +33,6 @@ SUBCOMMANDS = {
     "evaluate": ("engine.train.evaluate_commands:evaluate", "Measure networks on held-out positions."),
 }
 """Name -> where the command is defined, and its line of help"""
-NO_NETWORK = "none"
 
 
 class LazyGroup(click.Group):
@@ -58,80 +58,46 @@ def main() -> None:
     """Keima, a Go engine."""
 
 
-def options_of(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: one command-line option for each field of an options class, with its help, unit and range.
-
-    A switch that is on by itself is switched off by ``--no-NAME``.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for item in reversed(fields(kind)):
-            name = "--" + item.name.replace("_", "-")
-            text = item.metadata["help"]
-            if isinstance(item.default, bool):
-                flags = f"{name}/--no-{name[2:]}" if item.default else name
-                function = click.option(flags, item.name, is_flag=True, default=item.default, help=text)(function)
-                continue
-            function = click.option(
-                name,
-                item.name,
-                type=type(item.default),
-                default=item.default,
-                show_default=True,
-                metavar=item.metadata["unit"] or ("N" if isinstance(item.default, int) else "X"),
-                help=f"{text}; {range_text(item)}",
-            )(function)
-        return function
-
-    return decorate
-
-
 @click.command(context_settings={"show_default": True})
-@click.option(
-    "--weights",
-    default=DEFAULT,
-    metavar="NAME|PATH",
-    help="network: a shipped one, a file, a policy and a value network as POLICY+VALUE, or none",
-)
-@click.option("--device", default="auto", help="where the network runs: auto, cpu, mps, cuda or cuda:0,cuda:1")
-@click.option("--rules", default="chinese", metavar="NAME", help="tromp-taylor, chinese, japanese, korean, aga, ...")
-@click.option("--komi", default=7.5, metavar="POINTS", help="White's points, in whole or half points")
-@click.option("--size", default=19, type=click.IntRange(2, 25), help="board at the start, if the network plays it")
+@settings_option(*SECTIONS)
+@click.option("--print-config", is_flag=True, help="print a complete settings file with the values in force, and end")
+@options_of(SetupOptions)
 @options_of(PlayOptions)
 @options_of(SearchOptions)
 @click.pass_context
-def gtp(ctx: click.Context, weights: str, device: str, rules: str, komi: float, size: int, **values: Any) -> None:
+def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: Any) -> None:
     """Play: speak GTP on standard input and output.
 
     A move takes as long as the client's clock allows; without a clock --seconds, or as many as --visits need.
     """
-    if values["visits"] and ctx.get_parameter_source("seconds") is ParameterSource.DEFAULT:
+    if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
-        rules_named(rules)
-        twice_komi(komi)
-        settings = Settings(
-            search=_pick(SearchOptions, values),
-            play=_pick(PlayOptions, values),
-            network=None if weights == NO_NETWORK else find_network(weights),
-            device=device,
-            rules=rules,
-            komi=komi,
-            size=size,
-        )
+        rules_named(values["rules"])
+        twice_komi(values["komi"])
+        setup, play, search = (options_from(kind, values) for kind in SECTIONS)
+        network = network_of(ctx, config, setup.weights)
+        if print_config:
+            text = render(values | {"weights": anchored(setup.weights, Path.cwd())})
+            # As bytes, since TOML is UTF-8 whatever the terminal speaks.
+            click.echo(text.encode(), nl=False)
+            return
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     output = Output()
     if sys.stdin is not None and sys.stdin.isatty():
         greet()
-    status = converse(settings, output)
+    if ctx.default_map:
+        print(f"settings from {config}", file=sys.stderr)
+    status = converse(Settings(setup, play, search, network), output)
     # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
     os._exit(status)
 
 
-def _pick(kind: type, values: dict[str, Any]) -> Any:
-    """An options object of the values that belong to it."""
-    return kind(**{item.name: values[item.name] for item in fields(kind)})
+def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
+    """Whether an option was given on the command line, or in the same place as another one."""
+    source = ctx.get_parameter_source(name)
+    return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
 
 
 def converse(settings: Settings, output: Output) -> int:

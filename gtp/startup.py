@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import __version__
-from engine.config import PlayOptions, SearchOptions
+from engine.config import PlayOptions, SearchOptions, SetupOptions
 
 if TYPE_CHECKING:
     from numba.core.event import RecordingListener
@@ -31,14 +31,11 @@ LINES_S = 5.0
 class Settings:
     """What a player is made of; see :class:`engine.player.Player`."""
 
-    search: SearchOptions
+    setup: SetupOptions
     play: PlayOptions
+    search: SearchOptions
     network: Path | tuple[Path, Path] | None
-    """a file, or policy and value network; None = rollouts alone"""
-    device: str
-    rules: str
-    komi: float
-    size: int
+    """what ``setup.weights`` means: a file, or policy and value network; None = rollouts alone"""
 
 
 def greet() -> None:
@@ -53,28 +50,27 @@ def greet() -> None:
     print(f"To play in a GUI such as Sabaki or GoGui, add this as an engine: {command} gtp", file=sys.stderr)
 
 
+def calm_openmp() -> None:
+    """Let torch's threads sleep; to be called before torch is imported."""
+    for name, value in OPENMP.items():
+        os.environ.setdefault(name, value)
+
+
 def load_player(settings: Settings) -> "Player":
     """Import what plays, load the network and use everything once; shows what takes long.
 
     Raises:
         ValueError: a setting cannot be used; one clear line.
     """
-    for name, value in OPENMP.items():
-        os.environ.setdefault(name, value)
+    calm_openmp()
     from engine import jit
 
     with compile_progress():
         from engine.player import Player
 
-        player = Player(
-            settings.search,
-            settings.play,
-            settings.network,
-            settings.device,
-            settings.size,
-            settings.rules,
-            settings.komi,
-        )
+        setup = settings.setup
+        place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
+        player = Player(settings.search, settings.play, *place)
         player.warm_up()
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()

@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+# The user's own settings file is no part of what is tested.
+os.environ["KEIMA_CONFIG"] = "none"
 GAMES_FOLDERS = ("/usr/games", "/usr/local/games")
 """Where Debian puts games; not on the search path of every account"""
 

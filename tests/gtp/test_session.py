@@ -153,7 +153,7 @@ def test_closed_descriptors_do_no_harm(closed, status):
         (["--weights", str(ROOT / "pyproject.toml")], "not a safetensors file"),
         (["--rules", "chess"], "no rules are called 'chess'"),
         (["--komi", "6.3"], "komi is 6.3"),
-        (["--size", "26"], "26 is not in the range 2<=x<=25"),
+        (["--size", "26"], "size is 26, expected 2 to 25"),
         (["--visits", "-1"], "visits is -1, expected 0 to 1000000000"),
         (["--visits", "many"], "'many' is not a valid integer"),
     ],
