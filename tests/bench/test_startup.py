@@ -1,0 +1,67 @@
+"""The bench of starts: its lines, what a cold cache is, and an engine that does not answer."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+import bench.startup
+from bench.startup import FIGURES, command, environment, samples, seconds_of
+
+ENGINE = [sys.executable, str(Path(__file__).parents[1] / "data" / "gtp_engine.py")]
+
+
+def test_times_run_from_the_start_of_the_process():
+    handshake, genmove = seconds_of(ENGINE)
+    assert 0 < handshake < genmove < 60
+
+
+def test_a_cold_start_has_a_cache_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("KEIMA_CACHE", str(tmp_path))
+    folders = []
+
+    def start(words: list[str]) -> list[float]:
+        folders.append(Path(os.environ["KEIMA_CACHE"]))
+        assert folders[-1].is_dir() and not list(folders[-1].iterdir())
+        return [1.0, 2.0]
+
+    monkeypatch.setattr(bench.startup, "seconds_of", start)
+    assert samples(ENGINE, "cold", 3) == [[1.0, 2.0]]
+    assert folders[0] != tmp_path and not folders[0].exists()
+    # Before warm starts are measured, one makes sure that they are.
+    assert samples(ENGINE, "warm", 3) == [[1.0, 2.0]] * 3
+    assert folders[1:] == [tmp_path] * 4
+
+
+def test_the_environment_is_put_back(monkeypatch):
+    monkeypatch.setenv("KEIMA_CACHE", "before")
+    monkeypatch.delenv("KEIMA_OTHER", raising=False)
+    with environment("KEIMA_CACHE", "now"), environment("KEIMA_OTHER", "now"):
+        assert os.environ["KEIMA_CACHE"] == os.environ["KEIMA_OTHER"] == "now"
+    assert os.environ["KEIMA_CACHE"] == "before" and "KEIMA_OTHER" not in os.environ
+
+
+def test_every_figure_is_one_json_line(monkeypatch):
+    found = {"warm": [[0.25, 2.0], [0.5, 3.0], [0.125, 4.0]], "cold": [[0.75, 100.0]]}
+    monkeypatch.setattr(bench.startup, "samples", lambda words, state, repeats: found[state])
+    lines = [json.loads(line) for line in CliRunner().invoke(command).stdout.splitlines()]
+    assert [line["name"] for line in lines] == FIGURES
+    assert [line["value"] for line in lines] == [0.25, 3.0, 0.75, 100.0]
+    assert {line["unit"] for line in lines} == {"s"}
+
+
+def test_the_real_process_from_start_to_first_move():
+    options = ["--only", "handshake/warm", "--only", "first_genmove/warm", "--weights", "none", "--size", "9"]
+    answer = CliRunner().invoke(command, [*options, "--repeats", "1"])
+    assert answer.exit_code == 0, answer.output
+    handshake, genmove = (json.loads(line) for line in answer.stdout.splitlines())
+    assert (handshake["name"], genmove["name"]) == ("handshake/warm", "first_genmove/warm")
+    assert 0 < handshake["value"] < genmove["value"]
+
+
+def test_an_engine_that_does_not_start_is_one_clear_line():
+    answer = CliRunner().invoke(command, ["--weights", "gone", "--only", "handshake/warm"])
+    assert answer.exit_code == 1 and answer.stdout == ""
+    assert "last words: Error: unknown network 'gone'" in answer.stderr
