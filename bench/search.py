@@ -19,7 +19,8 @@ from bench.networks import evaluation_works, made_network
 from bench.positions import middle_games, shipped_patterns
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS, KEY, ZERO, Encoder
-from engine.go.position import new_position
+from engine.go.game import Game
+from engine.go.rules import rules_named
 from engine.inference.cache import new_cache
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
@@ -32,6 +33,8 @@ from engine.search.search import CPU_BATCH, Search
 from weights import DEFAULT_ALIAS
 
 SIZE = 19
+KOMI = 7.5
+"""Nothing is drawn then: where two passes drew, searches would play hardly anything else."""
 NULL_VISITS = 100_000
 NULL_BATCH = 64
 """Leaves a batch where evaluating costs nothing: what a GPU would be given"""
@@ -90,7 +93,7 @@ class InstantServer:
 def grown(server: InstantServer | InferenceServer, encoder: Encoder, threads: int, repeats: int) -> Iterator[Search]:
     """Searches of the empty board, one after another, each finished when it is given out."""
     search = Search(SearchOptions(threads=threads, batch=NULL_BATCH, memory=MEMORY), server, encoder)
-    search.set_position(new_position(SIZE))
+    search.set_position(Game(SIZE, rules_named("tromp-taylor"), KOMI).position)
     search.run(visits=NULL_VISITS // 50)
     for _ in range(repeats):
         search.clear()

@@ -27,7 +27,8 @@ class UniformNetwork:
 
 
 class SerialNetwork(UniformNetwork):
-    """A uniform network that takes its time as a GPU does: one batch after another, as long for any up to a limit.
+    """Takes its time as a GPU does: one batch after another, as long for any up to a limit. Moves are alike to it, and
+    values a hash of the first plane.
 
     A call that comes while the device is busy begins when the call before it ends, to the clock and not to the moment
     a thread wakes; so callers who keep a second batch waiting get all the device has, and ``idle_s`` stays 0.
@@ -56,6 +57,9 @@ class SerialNetwork(UniformNetwork):
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """See :meth:`engine.nets.network.Network.evaluate`. Threads: any number; they queue up."""
         output = super().evaluate(planes, globals_)
+        words = planes[:, 0].reshape(len(planes), -1).to(torch.int64)
+        digest = _mix((words * (_mix(torch.arange(words.shape[1])) | 1)).sum(dim=1))
+        output = output._replace(value=_unit(digest))
         with self._turns:
             start = max(self._clock(), self._free_at)
             if self.calls:

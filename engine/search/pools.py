@@ -113,6 +113,8 @@ class Tree(NamedTuple):
     candidate: np.ndarray
     """uint32[candidates]: see :func:`engine.search.candidates.pack_candidate`; in a free run the next free run"""
 
+    scores: np.ndarray
+    """float64[1 << (EDGE_CLASSES - 1)]: working memory of selection"""
     slot: np.ndarray
     """int32[power of two]: in a graph, node by key, NONE where empty; at least twice as long as there are nodes"""
 
@@ -131,7 +133,7 @@ KINDS = {
     **dict.fromkeys(("first_edge", "next", "parents", "N", "slot", "N_v", "N_r", "in_flight", "child"), np.int32),
     **dict.fromkeys(("n_edges", "edge_room", "n_candidates", "move"), np.int16),
     **dict.fromkeys(("meta", "first_candidate"), np.int64),
-    **dict.fromkeys(("W", "W_v", "W_r", "S", "W_s"), np.float64),
+    **dict.fromkeys(("W", "W_v", "W_r", "S", "W_s", "scores"), np.float64),
     "candidate": np.uint32,
     "key": np.uint64,
 }

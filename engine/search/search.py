@@ -77,6 +77,7 @@ def _tuning(options: SearchOptions, server: InferenceServer | None, patterns: Pa
         virtual_loss=options.virtual_loss,
         spares_values=options.virtual_loss_on == "rollouts",
         expand_after=options.expand_after if mixes else 0,
+        is_plain=server is not None and not mixes and options.score_weight == 0.0 and not options.transpositions,
     )
 
 

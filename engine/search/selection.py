@@ -50,6 +50,8 @@ class Tuning(NamedTuple):
     """virtual losses leave the network's side alone"""
     expand_after: int
     """rollouts through a leaf before it is expanded"""
+    is_plain: bool
+    """values are the network's alone: no rollouts, no part of the score, no graph"""
 
 
 class View(NamedTuple):
@@ -99,6 +101,31 @@ def exploration(tuning, visits):
 
 
 @kernel
+def _score_plainly(n_v, w_v, in_flight, prior, loss, unvisited, scale, scores):
+    """:func:`_score_edges` where values are the network's alone: one loop that compilers turn into vector code."""
+    for slot in range(len(prior)):
+        pretended = loss * in_flight[slot]
+        weight = n_v[slot] + pretended
+        value = (w_v[slot] - pretended) / max(weight, 1) if weight > 0 else unvisited
+        scores[slot] = value + scale * prior[slot] / (1 + weight)
+
+
+@kernel
+def _score_edges(tree, first, count, view, tuning, unvisited, scale, scores):
+    """Write the PUCT scores of a node's edges."""
+    for slot in range(count):
+        edge = first + slot
+        done = edge_visits(tree, edge)
+        pretended = tuning.virtual_loss * tree.in_flight[edge]
+        value = unvisited
+        if done + pretended > 0:
+            value = _lossy_value(tree, edge, tuning, pretended)
+            if tuning.score_weight > 0.0 and done > 0:
+                value += _score_value(tree.W_s[edge] / done - view.lead, tuning, view.points)
+        scores[slot] = value + scale * tree.P[edge] / (1 + done + pretended)
+
+
+@kernel
 def choose_edge(tree, node, view, tuning, allowed):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
@@ -116,21 +143,18 @@ def choose_edge(tree, node, view, tuning, allowed):
     loss = tuning.virtual_loss
     unvisited = view.mean if at_root else view.mean - tuning.fpu_reduction * math.sqrt(tree.mass[node])
     scale = exploration(tuning, view.visits)
+    first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.scores
+    if tuning.is_plain:
+        _score_plainly(
+            tree.N_v[first : first + count], tree.W_v[first : first + count], tree.in_flight[first : first + count],
+            tree.P[first : first + count], loss, unvisited, scale, scores,
+        )  # fmt: skip
+    else:
+        _score_edges(tree, first, count, view, tuning, unvisited, scale, scores)
     best, best_score = NONE, -math.inf
-    first = np.int64(tree.first_edge[node])
-    for edge in range(first, first + tree.n_edges[node]):
-        if at_root and allowed[tree.move[edge]] == 0:
-            continue
-        done = edge_visits(tree, edge)
-        pretended = loss * tree.in_flight[edge]
-        value = unvisited
-        if done + pretended > 0:
-            value = _lossy_value(tree, edge, tuning, pretended)
-            if tuning.score_weight > 0.0 and done > 0:
-                value += _score_value(tree.W_s[edge] / done - view.lead, tuning, view.points)
-        score = value + scale * tree.P[edge] / (1 + done + pretended)
-        if score > best_score:
-            best, best_score = edge, score
+    for slot in range(count):
+        if scores[slot] > best_score and not (at_root and allowed[tree.move[first + slot]] == 0):
+            best, best_score = first + slot, scores[slot]
     # Moves without an edge have the same Q and no larger prior than the one on top of their heap.
     while tree.n_edges[node] < tree.n_candidates[node]:
         top = tree.candidate[tree.first_candidate[node]]

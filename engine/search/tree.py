@@ -50,6 +50,7 @@ def new_tree(is_graph: bool = False) -> Tree:
     rows = {field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names}
     rows["meta"] = META_FIELDS
     rows["slot"] = 2 * FIRST_ROWS["nodes"]
+    rows["scores"] = 1 << (EDGE_CLASSES - 1)
     tree = Tree(*(np.zeros(rows[field], KINDS[field]) for field in Tree._fields))
     tree.meta[IS_GRAPH] = is_graph
     clear(tree)

@@ -35,7 +35,7 @@ BOTH = (True, True)
 
 def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_loss: int, **others) -> Tuning:
     """A tuning with everything newer off."""
-    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "spares_values": False, "expand_after": 0}
+    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "spares_values": False, "expand_after": 0, "is_plain": False}
     return Tuning(
         c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_loss=virtual_loss,
         **{**numbers, **others},
@@ -198,6 +198,8 @@ def compare(tree, node: int, twin: TwinNode) -> None:
     [
         (tuning_of(1.4, 0.2, 0.0, 1), (True, False), 1),
         (tuning_of(1.4, 0.2, 0.0, 1), (True, False), 4),
+        (tuning_of(1.4, 0.2, 0.0, 1, is_plain=True), (True, False), 4),
+        (tuning_of(2.0, 0.4, 0.0, 3, is_plain=True), (True, False), 3),
         (tuning_of(1.4, 0.2, 0.5, 3), (True, True), 4),
         (tuning_of(5.0, 0.0, 1.0, 1), (True, True), 3),
         (tuning_of(0.8, 0.5, 1.0, 2), (False, True), 2),
