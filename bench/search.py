@@ -3,10 +3,10 @@
 ``null`` searches with an evaluator that answers at once, every legal move alike and the value a hash of the position:
 what remains is the search itself. ``null_encoded`` also writes AlphaGo Zero's planes for it. ``delayed`` has an
 evaluator shaped like a GPU: 2 ms for any batch of up to 64, one after another. These grow a tree of 100,000 visits
-from the empty board. ``net6x96`` (random weights) and ``default`` search ten middle-game positions, 800 visits each,
-the result cache empty, beside ``.../evaluations`` and what as many threads reach without a search, ``.../alone``.
-Names end in board and threads: search threads where evaluating costs nothing, evaluator threads for networks, which
-one search thread feeds. Start at :func:`command`.
+from the empty board, a fifth of them at the end of the game, where nothing is evaluated. ``net6x96`` (random weights)
+and ``default`` search ten middle-game positions, 800 visits each, the result cache empty, beside ``.../evaluations``
+and what as many threads reach without a search, ``.../alone``. Names end in board and threads: search threads where
+evaluating costs nothing, evaluator threads for networks, which one search thread feeds. Start at :func:`command`.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,15 +29,15 @@ from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.runner import new_runner
 from engine.search.pools import USED_NODES, used_bytes
-from engine.search.search import CPU_BATCH, Search
+from engine.search.search import CPU_BATCH, GPU_BATCH, Search
 from weights import DEFAULT_ALIAS
 
 SIZE = 19
 KOMI = 7.5
 """Nothing is drawn then: where two passes drew, searches would play hardly anything else."""
 NULL_VISITS = 100_000
-NULL_BATCH = 64
-"""Leaves a batch where evaluating costs nothing: what a GPU would be given"""
+NULL_BATCH = 128
+"""Leaves a batch where evaluating costs nothing"""
 DELAYED_THREADS = 2
 NETWORKS = {"net6x96": "keima-6x96", "default": DEFAULT_ALIAS}
 """What :mod:`bench.networks` calls them"""
@@ -90,9 +90,11 @@ class InstantServer:
         """Nothing waits."""
 
 
-def grown(server: InstantServer | InferenceServer, encoder: Encoder, threads: int, repeats: int) -> Iterator[Search]:
+def grown(
+    server: InstantServer | InferenceServer, encoder: Encoder, threads: int, batch: int, repeats: int
+) -> Iterator[Search]:
     """Searches of the empty board, one after another, each finished when it is given out."""
-    search = Search(SearchOptions(threads=threads, batch=NULL_BATCH, memory=MEMORY), server, encoder)
+    search = Search(SearchOptions(threads=threads, batch=batch, memory=MEMORY), server, encoder)
     search.set_position(Game(SIZE, rules_named("tromp-taylor"), KOMI).position)
     search.run(visits=NULL_VISITS // 50)
     for _ in range(repeats):
@@ -105,12 +107,18 @@ def measure_empty_board(name: str, repeats: int) -> None:
     """``null``, ``null_encoded`` and ``delayed``, and what a node weighs."""
     kind, _, *threads = name.split("/")
     encoder = KEY if kind == "null" else ZERO
-    server = InferenceServer(SerialNetwork(ZERO.name), cache_mib=1) if kind == "delayed" else InstantServer(encoder)
-    rates = []
-    for search in grown(server, encoder, int(threads[0]) if threads else DELAYED_THREADS, repeats):
+    if kind == "delayed":
+        network = SerialNetwork(ZERO.name)
+        server, setting = InferenceServer(network, cache_mib=1, max_batch=network.rows), (DELAYED_THREADS, GPU_BATCH)
+    else:
+        server, setting = InstantServer(encoder), (int(threads[0]), NULL_BATCH)
+    visits, evaluations = [], []
+    for search in grown(server, encoder, *setting, repeats):
         report = search.report()
-        rates.append(report.visits / report.seconds)
-    print_figure(name, rates, "visits/s")
+        visits.append(report.visits / report.seconds)
+        evaluations.append(report.evaluations / report.seconds)
+    print_figure(name, visits, "visits/s")
+    print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
     if name == "null/19/1":
         print_figure("node_bytes/19", [used_bytes(search.tree) / int(search.tree.meta[USED_NODES])], "bytes")
     if kind == "delayed":

@@ -19,7 +19,7 @@ from engine.search.pools import NONE, ROOT, Tree
 from engine.search.search import Search
 from engine.search.tree import edge_visits
 
-SIGNATURE = "bc63cff2b6ec2443"
+SIGNATURE = "1b118ae477598965"
 """What this version of the search gives"""
 SIZES = (9, 13, 19)
 VISITS = 400

@@ -16,7 +16,7 @@ from bench.positions import middle_games, shipped_patterns
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.loading import Parts, new_server
-from engine.search.search import Search, worker_count
+from engine.search.search import Search, batch_size, worker_count
 
 POSITIONS = 5
 WARM_UP = 0.25
@@ -123,7 +123,9 @@ def in_force(parts: Parts) -> Choice:
     """The choice that the options amount to on this machine."""
     options, server = parts.options, new_server(parts)
     with_evaluators = server is not None and not server.merges
-    found = Choice(server.evaluators if with_evaluators else 0, worker_count(options, server), options.batch)
+    found = Choice(
+        server.evaluators if with_evaluators else 0, worker_count(options, server), batch_size(options, server)
+    )
     if server is not None:
         server.close()
     return found
@@ -131,8 +133,11 @@ def in_force(parts: Parts) -> Choice:
 
 def as_options(choice: Choice, parts: Parts) -> dict[str, int]:
     """A choice as the settings file has it: 0 where this machine would choose the same by itself."""
-    automatic = in_force(parts._replace(options=replace(parts.options, threads=0, evaluators=0)))
-    values = {"threads": 0 if choice.threads == automatic.threads else choice.threads, "batch": choice.batch}
+    automatic = in_force(parts._replace(options=replace(parts.options, threads=0, evaluators=0, batch=0)))
+    values = {
+        "threads": 0 if choice.threads == automatic.threads else choice.threads,
+        "batch": 0 if choice.batch == automatic.batch else choice.batch,
+    }
     if choice.evaluators:
         is_automatic = choice.evaluators == automatic.evaluators and not values["threads"]
         values = {"evaluators": 0 if is_automatic else choice.evaluators} | values

@@ -81,10 +81,10 @@ class SearchOptions:
         low=0, high=256,
     )  # fmt: skip
     batch: int = option(
-        0, "most leaves a worker sends to the network at once; 0 = 8 on the CPU, 64 on a GPU", low=0, high=512
+        0, "most leaves a worker sends to the network at once; 0 = 8 on the CPU, 16 on a GPU", low=0, high=512
     )
     ramp: int = option(
-        64, "visits of the root for which a batch takes one leaf more, up to its most; 0 = its most at once", low=0,
+        32, "visits of the root for which a batch takes one leaf more, up to its most; 0 = its most at once", low=0,
         high=10**6,
     )  # fmt: skip
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")

@@ -51,12 +51,14 @@ from engine.search.evaluate import (
 from engine.search.gumbel import SequentialHalving
 from engine.search.pools import CANDIDATE_STEP, EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree
 from engine.search.selection import Tuning, select
-from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper, allowance
+from engine.search.stoppers import RIVAL_SHARE, UNLIMITED, Progress, Stopper, allowance
 from engine.search.tree import reserve
 from engine.search.values import leaders, value_lead
 
 BATCH_SECONDS = 0.02
 """Under a time limit a batch is kept to what the network evaluates in this time."""
+GPU_LEAVES = 384
+"""Leaves in flight before a GPU: one batch that it computes, one that waits, and as much on the way home."""
 MOST_ROLLOUTS = 1000
 """The network is asked about a leaf after so many rollouts at the latest, whatever its load."""
 EDGES_A_BATCH = 2 << (EDGE_CLASSES - 1)
@@ -161,6 +163,17 @@ class _Flight:
             self.request.alone = shared.n_workers == 1
 
 
+def _flights(shared: Shared) -> int:
+    """Batches that each worker keeps in flight."""
+    server, at_once = shared.server, shared.n_workers * shared.batch
+    if server is None or at_once == 1:
+        # Nothing to wait for; or a single leaf at a time, which is just that.
+        return 1
+    # One more than there are evaluators, so that none waits.
+    least = max(2, 1 + -(-server.evaluators // shared.n_workers))
+    return max(least, -(-GPU_LEAVES // at_once)) if server.merges else least
+
+
 class Worker:
     """A worker's private memory, kept from run to run; :meth:`run` is its thread."""
 
@@ -169,11 +182,7 @@ class Worker:
         self._size = int(shared.root.board.meta[SIZE])
         self._index = index
         self._scratch = new_scratch(self._size)
-        flights = 1
-        if shared.server is not None and shared.n_workers * shared.batch > 1:
-            # One more than there are evaluators, so that none waits; but a single leaf at a time is just that.
-            flights = max(2, 1 + -(-shared.server.evaluators // shared.n_workers))
-        self._idle = deque(_Flight(shared) for _ in range(flights))
+        self._idle = deque(_Flight(shared) for _ in range(_flights(shared)))
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
         self._position = new_position(self._size, MAX_DEPTH)
@@ -231,6 +240,7 @@ class Worker:
             wanted = self._batch_size()
             if wanted == 0:
                 return _Outcome.STOPPED
+            wanted = min(wanted, self._room_in_flight())
             if shared.halving is not None:
                 wanted = min(wanted, shared.halving.allowance())
             meta = shared.tree.meta
@@ -324,10 +334,7 @@ class Worker:
         if shared.error is not None:
             return 0
         progress = shared.progress()
-        wanted = shared.batch
-        if shared.ramp:
-            # In a small tree, leaves chosen together under virtual loss are poor choices.
-            wanted = min(wanted, 1 + progress.visits // shared.ramp)
+        wanted = min(shared.batch, self._ramp(progress.visits))
         if shared.timed and shared.server is not None and shared.server.seconds_per_position > 0.0:
             wanted = min(wanted, max(1, int(BATCH_SECONDS / shared.server.seconds_per_position)))
         wanted = min(wanted, allowance(shared.stoppers, progress))
@@ -335,6 +342,19 @@ class Worker:
             # Whatever the budget, the root itself is evaluated: there is always a move to choose.
             wanted = 1
         return wanted
+
+    def _ramp(self, visits: int) -> int:
+        """Leaves a batch that a tree of so many visits bears: in a small one, leaves chosen together are poor ones."""
+        return 1 + visits // self._shared.ramp if self._shared.ramp else UNLIMITED
+
+    def _room_in_flight(self) -> int:
+        """Leaves that may be added to those in flight: of all workers as many as one batch more than is evaluated.
+
+        Threads: the lock is held.
+        """
+        shared, meta = self._shared, self._shared.tree.meta
+        at_once = 1 + (shared.server.evaluators if shared.server else shared.n_workers)
+        return max(0, at_once * self._ramp(int(meta[ROOT_VISITS])) - int(meta[IN_FLIGHT]))
 
     def _finish(self) -> None:
         """Steps 6 and 7 for the oldest batch."""

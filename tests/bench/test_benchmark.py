@@ -30,6 +30,7 @@ from engine.features.encoder import KEY, ZERO
 from engine.inference.server import core_count
 from engine.loading import Parts, load_parts
 from engine.nets.fakes import SerialNetwork, UniformNetwork
+from engine.search.worker import GPU_LEAVES
 
 ROOT = Path(__file__).parents[2]
 TINY = ["--weights", "none", "--size", "5", "--seconds", "0.05", "--threads", "1", "--batch", "4"]
@@ -55,7 +56,7 @@ def test_what_is_tried_suits_the_device():
         on_cpu[0]
     }
     on_gpu = choices(parts_of(SerialNetwork(KEY.name), threads=3), 2)
-    assert on_gpu[0] == Choice(0, 3, 8)
+    assert on_gpu[0] == Choice(0, 3, 16)
     assert set(on_gpu[1:]) == {Choice(0, threads, batch) for threads in (1, 2) for batch in GPU_BATCHES}
     alone = choices(parts_of(None), 2, threads=(5,), batches=(1, 2))
     assert alone == [Choice(0, cores, 8), Choice(0, 5, 1), Choice(0, 5, 2)]
@@ -97,9 +98,9 @@ def test_what_the_machine_would_choose_by_itself_is_written_as_zero():
     cores = core_count()
     on_cpu, on_gpu = parts_of(UniformNetwork(KEY.name), threads=9), parts_of(SerialNetwork(KEY.name))
     assert as_options(Choice(cores, 1, 16), on_cpu) == {"evaluators": 0, "threads": 0, "batch": 16}
-    assert as_options(Choice(cores + 1, 1, 8), on_cpu) == {"evaluators": cores + 1, "threads": 0, "batch": 8}
+    assert as_options(Choice(cores + 1, 1, 8), on_cpu) == {"evaluators": cores + 1, "threads": 0, "batch": 0}
     # Zero evaluators would mean as many as there are search threads.
-    assert as_options(Choice(cores, 9, 8), on_cpu) == {"evaluators": cores, "threads": 9, "batch": 8}
+    assert as_options(Choice(cores, 9, 8), on_cpu) == {"evaluators": cores, "threads": 9, "batch": 0}
     assert as_options(Choice(0, 99, 64), on_gpu) == {"threads": 99, "batch": 64}
 
 
@@ -112,7 +113,7 @@ def test_everything_is_measured_on_every_position(network):
     assert seen == wanted * bench.tuning.POSITIONS and set(found) == set(wanted)
     for choice, one in found.items():
         assert len(one) == bench.tuning.POSITIONS and one.per_second("visits") >= one.per_second("evaluations") > 0
-        assert 0 < one.in_flight() <= choice.threads * choice.batch * 4
+        assert 0 < one.in_flight() <= max(GPU_LEAVES, choice.threads * choice.batch * 4)
 
 
 def test_a_network_is_loaded_once_and_searched(tmp_path):

@@ -130,8 +130,8 @@ def test_the_file_named_goes_before_the_variable_and_that_before_the_users_own(t
     assert printed(**home)["batch"] == 3
     assert printed(**variable)["batch"] == 4
     assert printed("--config", str(tmp_path / "named.toml"), **variable)["batch"] == 5
-    assert printed("--config", "none", **variable)["batch"] == 8
-    assert printed(**home | {"KEIMA_CONFIG": "none"})["batch"] == 8
+    assert printed("--config", "none", **variable)["batch"] == 0
+    assert printed(**home | {"KEIMA_CONFIG": "none"})["batch"] == 0
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_without_a_home_folder_there_is_no_file(monkeypatch):
 def test_a_file_that_lies_in_the_working_folder_is_not_read(tmp_path, monkeypatch):
     (tmp_path / "keima.toml").write_text("batch = 99")
     monkeypatch.chdir(tmp_path)
-    assert printed(KEIMA_CONFIG="", XDG_CONFIG_HOME=str(tmp_path / "no"), HOME=str(tmp_path / "no"))["batch"] == 8
+    assert printed(KEIMA_CONFIG="", XDG_CONFIG_HOME=str(tmp_path / "no"), HOME=str(tmp_path / "no"))["batch"] == 0
 
 
 def test_a_file_that_was_named_must_exist(tmp_path):
@@ -201,7 +201,7 @@ def test_networks_are_looked_for_beside_the_file(tmp_path, file):
         ('"" = 1', 'unknown key "" = 1, expected an option of keima gtp without its dashes'),
         (r'"a\nb" = 1', r'unknown key "a\nb" = 1, '),
         ("[search]\nbatch = 8", "unknown key \"search\" = {'batch': 8}, "),
-        ("batch = 0", "batch is 0, expected 1 to 512"),
+        ("batch = 600", "batch is 600, expected 0 to 512"),
         ('batch = "8"', 'batch is "8", expected a whole number'),
         ("batch = 8.0", "batch is 8.0, expected a whole number"),
         ("batch = true", "batch is true, expected a whole number"),
