@@ -42,10 +42,14 @@ def wait_for_visits(player, visits):
 def test_after_our_move_the_search_goes_on_in_the_position_behind_it(make):
     player = make()
     point = player.genmove(BLACK)
+    deadline = time.perf_counter() + 30.0
+    # The tree of our own move is there until the thread has moved its root on.
+    while point in {move.point for move in player._search.report().moves}:
+        assert time.perf_counter() < deadline
+        time.sleep(0.01)
     wait_for_visits(player, 300)
     assert player.ponder.is_running
-    report = player._search.report()
-    assert all(move.point != point for move in report.moves)
+    assert point not in {move.point for move in player._search.report().moves}
     assert player.report.moves[0].point == point
 
 
