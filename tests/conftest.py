@@ -6,6 +6,7 @@ without the reference material beside the checkout, ``clients`` without the prog
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,11 @@ def gnugo() -> str:
     if path is None:
         pytest.skip("needs the program gnugo")
     return path
+
+
+@pytest.fixture
+def interruptible():
+    """Children that Ctrl-C ends, also where this process was started with the signal ignored, as shells start jobs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

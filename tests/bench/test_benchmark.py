@@ -189,7 +189,7 @@ def test_a_network_that_fails_on_the_way_is_one_line_beside_the_table(monkeypatc
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
-def test_ctrl_c_ends_the_real_thing_within_seconds():
+def test_ctrl_c_ends_the_real_thing_within_seconds(interruptible):
     words = [sys.executable, "-m", "bench.benchmark", *TINY, "--seconds", "900"]
     with subprocess.Popen(words, cwd=ROOT, env={**os.environ, "KEIMA_CONFIG": "none"}, stdout=-1, stderr=-1) as process:
         while not process.stderr.readline().startswith(b"measuring"):

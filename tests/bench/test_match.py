@@ -72,14 +72,6 @@ def test_an_engine_that_crashed_plays_again():
     assert "game 2, first: breakdown: engine ended with status 1" in answer.stdout
 
 
-@pytest.fixture
-def interruptible():
-    """Children that Ctrl-C ends, also where this process was started with the signal ignored, as shells start jobs."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
 def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptible):
     words = [sys.executable, "-m", "bench.match", "--first", FIRST, "--second", SECOND, "--size", "5"]
