@@ -18,6 +18,8 @@ from engine.search.values import edge_mean, node_value
 VISIT_OFFSET = 50
 VALUE_SCALE = 1.0
 """c_visit and c_scale of the paper, for values from 0 to 1"""
+AHEAD = 1e12
+"""More than any two preferences differ by, whatever the visits"""
 
 
 class SequentialHalving:
@@ -69,24 +71,27 @@ class SequentialHalving:
         tree = self._tree
         while len(self._edges) > 1 and all(self._done(edge) >= self._target for edge in self._edges):
             half = -(-len(self._edges) // 2)
-            self._keep(sorted(self._edges, key=self.preference, reverse=True)[:half])
+            found = self._preferences(self._edges)
+            self._keep(sorted(self._edges, key=found.get, reverse=True)[:half])
             self._target = max(self._done(edge) for edge in self._edges) + self._share()
         if len(self._edges) <= 1:
             return 1 << 30
         return sum(max(0, self._target - self._done(edge) - int(tree.in_flight[edge])) for edge in self._edges)
 
-    def preference(self, edge: int) -> float:
-        """What moves are compared by: g + log prior + sigma(Q)."""
+    def _preferences(self, edges: list[int]) -> dict[int, float]:
+        """What moves are compared by: g + log prior + sigma(Q); an unvisited move has the root's value as Q."""
         tree = self._tree
         root = int(tree.meta[ROOT])
-        visited = edge_visits(tree, edge) > 0
-        value = edge_mean(tree, edge, self._weight) if visited else node_value(tree, root, self._weight)
-        most = max(int(edge_visits(tree, e)) for e in self._base)
-        return self._base[edge] + (VISIT_OFFSET + most) * VALUE_SCALE * (value + 1.0) / 2.0
+        first, end = int(tree.first_edge[root]), int(tree.first_edge[root] + tree.n_edges[root])
+        visits = np.maximum(tree.N_v[first:end], tree.N_r[first:end])
+        unvisited = node_value(tree, root, self._weight)
+        scale = (VISIT_OFFSET + int(visits.max())) * VALUE_SCALE / 2.0
+        # Only visited edges are asked one by one: that is a kernel call each.
+        values = {e: edge_mean(tree, e, self._weight) if visits[e - first] else unvisited for e in edges}
+        return {e: self._base[e] + scale * (value + 1.0) for e, value in values.items()}
 
     def order(self) -> dict[int, float]:
         """By point, how much a move is preferred: those still in the race before all others."""
         inside = set(self._edges)
-        return {
-            int(self._tree.move[e]): self.preference(e) + (1e6 if e in inside else 0.0) for e in self._base
-        }  # fmt: skip
+        found = self._preferences(list(self._base))
+        return {int(self._tree.move[e]): value + (AHEAD if e in inside else 0.0) for e, value in found.items()}

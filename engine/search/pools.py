@@ -10,7 +10,7 @@ Three pools of rows, each an array per field:
   priors (all unvisited moves have one first-play value), so the next edge is always for the top of the heap, and
   selection never looks past it.
 
-Most nodes are leaves with no edges at all, so a node costs about 1.6 KiB on 19x19, nearly all of it candidates. Pools
+Most nodes are leaves with no edges at all, so a node costs about 1.4 KiB on 19x19, nearly all of it candidates. Pools
 grow in place (``ndarray.resize``), therefore only while the tree's lock is held, and nobody keeps a view of a field
 beyond that lock.
 

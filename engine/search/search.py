@@ -53,16 +53,15 @@ def cache_mib(options: SearchOptions) -> int:
 def worker_count(options: SearchOptions, server: InferenceServer | None) -> int:
     """Worker threads: as asked for, or what suits the machine.
 
-    On the CPU the network takes nearly all the time and its evaluators all cores: one worker prepares some thousands
-    of leaves a second, which is enough for any number of cores seen so far. In front of a GPU, and where rollouts are
-    all there is, workers are what computes.
+    On the CPU the network takes nearly all the time and all cores, and one worker prepares leaves enough for them. In
+    front of a GPU, and where rollouts are all there is, workers compute; a single one's batches are not merged.
     """
     cores = core_count()
     if options.threads:
         return options.threads
     if server is None:
         return cores
-    return max(1, min(4, cores - 1)) if server.merges else 1
+    return max(2, min(4, cores - 1)) if server.merges else 1
 
 
 def _tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
@@ -263,6 +262,7 @@ class Search:
             if _has_barred_visits(shared.tree, shared.allowed):
                 # Visits of moves that may not be played would count towards the limits and colour the root's value.
                 clear(shared.tree)
+                self._is_root_ready = False
             shared.visits_before = int(shared.tree.meta[ROOT_VISITS])
             shared.tree.meta[FULL] = 0
             shared.error = None

@@ -175,7 +175,7 @@ def choose_edge(tree, node, view, tuning, allowed):
 
 @kernel
 def _least_visited(tree, allowed):
-    """The root's allowed edge with the fewest visits, those in flight counted; made if it is missing."""
+    """The root's allowed edge with the fewest visits, those in flight counted; NONE if none is allowed."""
     root = tree.meta[ROOT]
     best, fewest = NONE, 0
     first = np.int64(tree.first_edge[root])

@@ -7,12 +7,12 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import PASS, from_vertex
 from engine.inference.server import InferenceServer
-from engine.nets.fakes import HashNetwork
+from engine.nets.fakes import HashNetwork, SerialNetwork
 from engine.rollout.model import load_both
 from engine.search.gumbel import SequentialHalving
 from engine.search.report import MoveReport
 from engine.search.root import best_first
-from engine.search.search import Search
+from engine.search.search import Search, worker_count
 from engine.search.values import edge_mean
 from tests.search.positions import random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
@@ -124,6 +124,23 @@ def test_the_roots_priors_are_the_mean_over_all_symmetries(server):
     for group in (("A1", "A9", "J1", "J9"), ("C2", "G2", "C8", "G8", "B3", "B7", "H3", "H7")):
         values = [priors[from_vertex(vertex, 9)] for vertex in group]
         assert values == pytest.approx([values[0]] * len(values), rel=2e-3)
+
+
+def test_a_search_that_begins_anew_for_barred_moves_treats_its_new_root_like_the_old(server):
+    server.forget()
+    search = Search(SearchOptions(threads=1, root_symmetries="8"), server, KEIMA)
+    search.set_position(random_game(9, 0, seed=1).position)
+    best = search.run(visits=50).moves[0].point
+    search.run(visits=1, avoid=[best])
+    priors = dict(candidates_of(search.tree, root_of(search.tree)))
+    corners = [priors[from_vertex(vertex, 9)] for vertex in ("A1", "A9", "J1", "J9")]
+    assert corners == pytest.approx([corners[0]] * 4, rel=2e-3)
+
+
+def test_a_gpu_has_two_workers_at_least_since_one_alone_is_not_merged():
+    with InferenceServer(SerialNetwork(KEIMA.name), cache_mib=1) as server:
+        assert worker_count(SearchOptions(), server) >= 2
+        assert worker_count(SearchOptions(threads=1), server) == 1
 
 
 def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):
