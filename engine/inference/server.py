@@ -64,7 +64,7 @@ class InferenceServer:
 
     def __init__(
         self, network: Network | Sequence[Network], cache_mib: int = 256, threads: int = 0, max_batch: int = 256,
-        reload: Callable[[torch.device], Network] | None = None,
+        reload: Callable[[torch.device], Network] | None = None, shared: bool = False,
     ):  # fmt: skip
         """Start the evaluator threads.
 
@@ -74,6 +74,8 @@ class InferenceServer:
             threads: evaluator threads on the CPU; 0 = one a core. A GPU always has two.
             max_batch: most positions in one call of the network.
             reload: puts the network on a device anew; None = a failure of a device is the callers' affair.
+            shared: many searches of small batches are served, so requests are merged on the CPU too, whether or not
+                their callers would have each evaluated alone.
         """
         networks = list(network) if isinstance(network, Sequence) else [network]
         self.spec = networks[0].spec
@@ -81,6 +83,7 @@ class InferenceServer:
         self._cpu_threads = threads or core_count()
         self._max_batch = max_batch
         self._reload = reload
+        self._shared = shared
         self._queue: deque[Request] = deque()
         self._waiting = 0
         """positions in the queue"""
@@ -284,10 +287,10 @@ class InferenceServer:
         """The next request, and where they are merged all of the same board size that fit. The lock is held."""
         first = self._queue.popleft()
         taken, total = [first], first.count
-        if device.network.merges and not first.alone:
+        if self._shared or (device.network.merges and not first.alone):
             while self._queue:
                 head = self._queue[0]
-                if head.alone or head.size != first.size or total + head.count > device.max_batch:
+                if (head.alone and not self._shared) or head.size != first.size or total + head.count > device.max_batch:
                     break
                 taken.append(self._queue.popleft())
                 total += head.count
