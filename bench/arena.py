@@ -20,7 +20,6 @@ from typing import Any
 
 import click
 import numpy as np
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -177,7 +176,6 @@ def work(arena: Arena, pairs: Sequence[tuple[int, list[int]]], at_once: int, res
         pairs: number of a pair, and which of its games are wanted.
         results: a queue.
     """
-    torch.set_num_threads(1)
     try:
         with ExitStack() as stack:
             parts, servers = {}, {}

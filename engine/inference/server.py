@@ -290,7 +290,11 @@ class InferenceServer:
         if self._shared or (device.network.merges and not first.alone):
             while self._queue:
                 head = self._queue[0]
-                if (head.alone and not self._shared) or head.size != first.size or total + head.count > device.max_batch:
+                if (
+                    (head.alone and not self._shared)
+                    or head.size != first.size
+                    or total + head.count > device.max_batch
+                ):
                     break
                 taken.append(self._queue.popleft())
                 total += head.count

@@ -149,6 +149,17 @@ def test_waiting_requests_are_merged_where_the_device_likes_it():
         wait_for(server, requests)
 
 
+def test_a_server_that_many_searches_share_merges_their_requests_on_any_device():
+    network = GatedNetwork(merges=False)
+    with InferenceServer(network, cache_mib=1, threads=1, max_batch=10, shared=True) as server:
+        requests = submitted(server, 1)
+        assert network.next_entered() == 1
+        requests += submitted(server, 4, 2, alone=True) + submitted(server, 3, 3)
+        network.let_out()
+        assert [network.next_entered() for _ in range(2)] == [9, 3]
+        wait_for(server, requests)
+
+
 def test_boards_of_other_sizes_travel_apart():
     network = GatedNetwork(merges=True)
     with InferenceServer(network, cache_mib=1) as server:

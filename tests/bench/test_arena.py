@@ -1,0 +1,60 @@
+"""The arena: whose options count, pairs with one opening, matches that go on, and one line for what it cannot do."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from bench.arena import command, side_from
+from bench.elo import elo_difference
+from engine.config import SearchOptions
+
+
+def play(folder, games, *more):
+    """Play a little match of the engine against itself."""
+    words = ["--first", "name=broad c-puct=3", "--second", "name=plain visits=2", "--visits", "4", "--size", "7"]
+    options = ["--komi", "9", "--at-once", "4", "--opening-moves", "4", "--sgf", str(folder), "--games", str(games)]
+    return CliRunner().invoke(command, [*words, *options, *more])
+
+
+def test_a_side_is_made_of_words():
+    side = side_from("batch=4 move-choice=lcb fpu-reduction=0.5 random-symmetry=false visits=7", "default", 100)
+    expected = {"threads": 1, "batch": 4, "move_choice": "lcb", "fpu_reduction": 0.5, "random_symmetry": False}
+    assert side.options == SearchOptions(**expected)
+    assert (side.visits, side.weights) == (7, "default")
+    assert side_from("name=x weights=keima-6x64", "default", 100).weights == "keima-6x64"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("batsch=4", "'batsch=4': expected OPTION=VALUE"),
+        ("batch=many", "batch is 'many', expected a number"),
+        ("gumbel=-1", "gumbel is -1, expected 0 to 512"),
+        ("transpositions=yes", "transpositions is 'yes', expected true or false"),
+        ("weights=nowhere", "unknown network 'nowhere'"),
+    ],
+)
+def test_what_a_side_cannot_be_is_said_in_one_line(words, message):
+    result = CliRunner().invoke(command, ["--first", words])
+    assert result.exit_code == 1
+    assert message in result.output and result.output.count("\n") == 1
+
+
+def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stopped(tmp_path):
+    assert play(tmp_path / "match", 3).exit_code == 0
+    figures = tmp_path / "figures.json"
+    result = play(tmp_path / "match", 4, "--json", str(figures))
+    assert result.exit_code == 0, result.output
+    assert "broad against plain: 7x7, komi 9, tromp-taylor rules" in result.output
+    lines = (tmp_path / "match" / "games.jsonl").read_text().splitlines()
+    records = {record["game"]: record for record in map(json.loads, lines)}
+    assert sorted(records) == [1, 2, 3, 4] and len(lines) == 4
+    for odd, even in ((1, 2), (3, 4)):
+        assert records[odd]["moves"][:4] == records[even]["moves"][:4]
+        assert (records[odd]["first_color"], records[even]["first_color"]) == ("black", "white")
+    assert records[1]["moves"][:4] != records[3]["moves"][:4]
+    assert all(record["winner"] in ("first", "second", "draw") for record in records.values())
+    found = json.loads(figures.read_text())["all"]
+    assert found["games"] == 4
+    assert found["elo"] is None or found["elo"] == pytest.approx(elo_difference(found["rate"]))
