@@ -191,7 +191,7 @@ def work(arena: Arena, pairs: Sequence[tuple[int, list[int]]], at_once: int, res
 
 
 def _play_all(table: Table, pairs: Sequence[tuple[int, list[int]]], at_once: int, results: Any) -> None:
-    """Play pairs on so many threads; the first failure ends them all.
+    """Play pairs on so many threads; the first failure ends them all, and so does the end of the process that asked.
 
     Raises:
         Exception: what failed.
@@ -214,8 +214,10 @@ def _play_all(table: Table, pairs: Sequence[tuple[int, list[int]]], at_once: int
     threads = [threading.Thread(target=run, daemon=True) for _ in range(min(at_once, len(pairs)))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    parent = multiprocessing.parent_process()
+    while any(thread.is_alive() for thread in threads) and (parent is None or parent.is_alive()):
+        for thread in threads:
+            thread.join(POLL_S / len(threads))
     if failures:
         raise failures[0]
 

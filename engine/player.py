@@ -26,7 +26,7 @@ from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capacity
-from engine.go.rules import SCORING_AREA, rules_named
+from engine.go.rules import SCORING_AREA, Rules, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
 from engine.loading import load_parts, new_server
@@ -361,6 +361,12 @@ class Player:
         """
         self.ponder.stop()
         self.game.play(color, point)
+
+    def set_rules(self, rules: Rules) -> None:
+        """Put the game under other rules, as if it had been played under them from its start."""
+        self.ponder.stop()
+        self.game.set_rules(rules)
+        self._resignation.begin()
 
     def undo(self) -> None:
         """Take the last move back.

@@ -16,8 +16,10 @@ that some servers play. Nothing but the standard library is imported here, so a 
 loaded.
 """
 
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 KO, SCORING, TAX, SUICIDE, BUTTON, HANDICAP_BONUS, FRIENDLY_PASS, KOMI_X2 = range(8)
 """Indices into ``Position.rules``."""
@@ -28,6 +30,20 @@ TAX_NONE, TAX_SEKI, TAX_ALL = range(3)
 BONUS_NONE, BONUS_N_MINUS_ONE, BONUS_N = range(3)
 MAX_KOMI = 1000.0
 """More than any board has points."""
+
+
+KATAGO_KEYS: dict[str, tuple[str, dict[Any, Any]]] = {
+    "friendlyPassOk": ("friendly_pass", {False: False, True: True}),
+    "hasButton": ("button", {False: False, True: True}),
+    "ko": ("ko", {"SIMPLE": KO_SIMPLE, "POSITIONAL": KO_POSITIONAL, "SITUATIONAL": KO_SITUATIONAL}),
+    "scoring": ("scoring", {"AREA": SCORING_AREA, "TERRITORY": SCORING_TERRITORY}),
+    "suicide": ("suicide", {False: False, True: True}),
+    "tax": ("tax", {"NONE": TAX_NONE, "SEKI": TAX_SEKI, "ALL": TAX_ALL}),
+    "whiteHandicapBonus": ("handicap_bonus", {"0": BONUS_NONE, "N-1": BONUS_N_MINUS_ONE, "N": BONUS_N}),
+}
+"""KataGo's JSON of rules: key -> our flag, and its values. Source: KataGo, docs/GTP_Extensions.md, kata-get-rules"""
+CUSTOM = "custom"
+"""What rules are called that have no name"""
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,67 @@ def rules_named(name: str) -> Rules:
     if rules is None:
         raise ValueError(f"no rules are called {name!r}, expected one of {', '.join(RULE_SETS)}")
     return rules
+
+
+def rules_from(text: str) -> Rules:
+    """Rules by name, or as KataGo's JSON object; flags that an object leaves out are Tromp-Taylor's, but for
+    points in seki, which territory scoring does not count.
+
+    Raises:
+        ValueError: no such rules, or a key or value that is none; one line.
+    """
+    if not text.lstrip().startswith("{"):
+        return rules_named(text)
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"rules are no JSON object ({error})") from error
+    flags: dict[str, Any] = {}
+    for key, value in given.items():
+        flags |= _flag(key, value)
+    if flags.get("scoring") == SCORING_TERRITORY:
+        flags.setdefault("tax", TAX_SEKI)
+    return _recognised(asdict(RULE_SETS["tromp-taylor"]) | flags)
+
+
+def with_flag(rules: Rules, key: str, value: str) -> Rules:
+    """Rules with one flag changed, both as KataGo calls them: ``ko SITUATIONAL``, ``suicide true``.
+
+    Raises:
+        ValueError: no such flag or value; one line.
+    """
+    return _recognised(asdict(rules) | _flag(key, value))
+
+
+def rules_json(rules: Rules) -> str:
+    """Rules as KataGo's JSON object, its keys in order, without spaces."""
+    found = {}
+    for key, (field, values) in KATAGO_KEYS.items():
+        found[key] = next(word for word, flag in values.items() if flag == getattr(rules, field))
+    return json.dumps(found, separators=(",", ":"))
+
+
+def _flag(key: str, value: Any) -> dict[str, Any]:
+    """Our flag for one of KataGo's, whose words may be in any case."""
+    known = {name.lower(): name for name in KATAGO_KEYS}
+    if key.lower() not in known:
+        raise ValueError(f"rules have no {key[:40]!r}, expected one of {', '.join(KATAGO_KEYS)}")
+    name = known[key.lower()]
+    field, values = KATAGO_KEYS[name]
+    by_word = {str(word).lower(): flag for word, flag in values.items()}
+    word = str(value).lower()
+    if word not in by_word:
+        raise ValueError(f"rules: {name} is {str(value)[:40]!r}, expected one of {', '.join(by_word)}")
+    return {field: by_word[word]}
+
+
+def _recognised(flags: dict[str, Any]) -> Rules:
+    """The rules of these flags, by their name if they have one."""
+    flags = flags | {"name": CUSTOM}
+    for known in RULE_SETS.values():
+        if asdict(known) | {"name": CUSTOM} == flags:
+            return known
+    return Rules(**flags)
 
 
 def twice_komi(komi: float) -> int:

@@ -17,7 +17,7 @@ from sgfmill import sgf, sgf_grammar
 from engine import __version__
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.rules import rules_named
+from engine.go.rules import CUSTOM, rules_named
 
 MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
@@ -361,7 +361,8 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
     root = record.get_root()
     root.set("AP", ("Keima", __version__))
     root.set("KM", game.komi)
-    root.set("RU", RU_NAMES.get(game.rules.name, game.rules.name.title()))
+    if game.rules.name != CUSTOM:
+        root.set("RU", RU_NAMES.get(game.rules.name, game.rules.name.title()))
     for name, text in (("PB", black), ("PW", white), ("RE", result)):
         if text:
             root.set(name, text)

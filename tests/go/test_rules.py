@@ -22,8 +22,11 @@ from engine.go.rules import (
     TAX,
     TAX_ALL,
     Rules,
+    rules_from,
+    rules_json,
     rules_named,
     twice_komi,
+    with_flag,
 )
 
 KO_NAMES = ("SIMPLE", "POSITIONAL", "SITUATIONAL")
@@ -138,3 +141,44 @@ def test_apply_rules_refuses_another_ko_rule_once_moves_were_played():
         with pytest.raises(ValueError, match="before the first move"):
             apply_rules(position, RULE_SETS[name], 6.5)
     play_move(position, PASS, WHITE)
+
+
+def test_rules_are_written_and_read_as_katago_has_them():
+    assert rules_json(rules_named("chinese")) == (
+        '{"friendlyPassOk":true,"hasButton":false,"ko":"SIMPLE","scoring":"AREA","suicide":false,"tax":"NONE",'
+        '"whiteHandicapBonus":"N"}'
+    )
+    for rules in RULE_SETS.values():
+        found = rules_from(rules_json(rules))
+        assert as_katago_writes(found) == as_katago_writes(rules)
+        assert rules_from(f" {rules.name.upper()} ") is rules
+
+
+def test_rules_of_json_begin_with_tromp_taylors():
+    assert rules_from("{}") is rules_named("tromp-taylor")
+    assert rules_from('{"scoring":"territory","suicide":"false","KO":"Simple"}') is rules_named("japanese")
+    assert rules_from('{"scoring":"TERRITORY","tax":"NONE"}').name == "custom"
+
+
+def test_one_flag_can_be_changed_and_rules_with_a_name_keep_it():
+    changed = with_flag(rules_named("chinese"), "suicide", "TRUE")
+    assert (changed.name, changed.suicide, changed.ko) == ("custom", True, KO_SIMPLE)
+    assert with_flag(changed, "suicide", "false") is rules_named("chinese")
+    assert with_flag(rules_named("aga"), "hasbutton", "true") is rules_named("aga-button")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("{", "rules are no JSON object"),
+        ('{"ko":"SPIGHT"}', "rules: ko is 'SPIGHT', expected one of simple, positional, situational"),
+        ('{"ko":null}', "rules: ko is 'None', expected"),
+        ('{"passes":2}', "rules have no 'passes', expected one of friendlyPassOk, hasButton, ko"),
+        ('{"hasButton":true,"scoring":"TERRITORY"}', "the button needs area scoring"),
+        ("egyptian", "no rules are called 'egyptian'"),
+    ],
+)
+def test_rules_that_are_none_are_refused_in_one_line(text, message):
+    with pytest.raises(ValueError) as caught:
+        rules_from(text)
+    assert message in str(caught.value) and "\n" not in str(caught.value)

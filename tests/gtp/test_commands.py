@@ -59,6 +59,12 @@ FAILS = {
     "loadsgf": "? syntax error: expected loadsgf FILE [MOVE...]",
     "loadsgf /nowhere.sgf": "? cannot load file: /nowhere.sgf is no file",
     "loadsgf /": "? cannot load file: / is no file",
+    "kata-set-rules": "? syntax error: expected kata-set-rules NAME or kata-set-rules {FLAGS}",
+    "kata-set-rules egyptian": "? no rules are called 'egyptian', expected one of tromp-taylor, chinese, chinese-ogs, "
+    "japanese, korean, aga, aga-button, new-zealand, stone-scoring, ancient-territory",
+    "kata-set-rule ko": "? syntax error: expected kata-set-rule FLAG VALUE",
+    "kata-set-rule ko never": "? rules: ko is 'never', expected one of simple, positional, situational",
+    "kgs-rules": "? syntax error: expected kgs-rules RULES",
     "known_command": "? syntax error: expected known_command COMMAND",
     "help nothing": "? unknown command",
     "GENMOVE b": "? unknown command",
@@ -74,7 +80,7 @@ def process():
 @pytest.fixture
 def ask(process):
     """Ask the engine, which begins each test on an empty 9x9 board with komi 7.5 and without a clock."""
-    for command in ("boardsize 9", "clear_board", "komi 7.5", "time_settings 0 1 0"):
+    for command in ("boardsize 9", "clear_board", "komi 7.5", "kata-set-rules chinese", "time_settings 0 1 0"):
         assert process.ask(command) == "="
     return process.ask
 
@@ -119,6 +125,29 @@ def test_komi_outlives_boards(ask):
         assert ask("get_komi") == "= 6.5"
     assert ask("komi -0.5") == "="
     assert ask("get_komi") == "= -0.5"
+
+
+def test_rules_by_name_by_flag_and_as_json(ask):
+    chinese = ask("kata-get-rules")
+    assert chinese.startswith('= {"friendlyPassOk":true,"hasButton":false,"ko":"SIMPLE","scoring":"AREA"')
+    assert ask("kata-set-rule suicide true") == "="
+    assert '"suicide":true' in ask("kata-get-rules")
+    assert ask('kata-set-rules {"ko": "SITUATIONAL", "scoring": "TERRITORY", "tax": "ALL"}') == "="
+    assert '"ko":"SITUATIONAL","scoring":"TERRITORY","suicide":true,"tax":"ALL"' in ask("kata-get-rules")
+    for name in ("japanese", "chinese", "aga", "new_zealand"):
+        assert ask(f"kgs-rules {name}") == "="
+    assert '"ko":"SITUATIONAL","scoring":"AREA","suicide":true' in ask("kata-get-rules")
+    assert ask("kata-set-rules chinese") == "="
+    assert ask("kata-get-rules") == chinese
+
+
+def test_rules_change_in_the_middle_of_a_game_and_its_moves_stay(ask):
+    for move in ("b D4", "w E5"):
+        ask(f"play {move}")
+    board = ask("showboard")
+    assert ask("kata-set-rules japanese") == "="
+    assert ask("showboard") == board
+    assert [ask("undo") for _ in range(3)] == ["=", "=", "? cannot undo"]
 
 
 def test_a_refused_size_leaves_the_game_as_it_is(ask):
