@@ -36,7 +36,8 @@ from engine.inference.server import InferenceServer
 from engine.loading import Parts, load_parts
 from engine.resign import Resignation
 from engine.search.root import choose
-from engine.search.search import Search, cache_mib
+from engine.search.search import Search
+from engine.search.tuning import cache_mib
 from weights import DEFAULT_ALIAS, find_network
 
 RULES = "tromp-taylor"

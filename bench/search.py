@@ -29,7 +29,8 @@ from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.runner import new_runner
 from engine.search.pools import USED_NODES, used_bytes
-from engine.search.search import CPU_BATCH, GPU_BATCH, Search
+from engine.search.search import Search
+from engine.search.tuning import CPU_BATCH, GPU_BATCH
 from weights import DEFAULT_ALIAS
 
 SIZE = 19

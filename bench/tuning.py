@@ -16,7 +16,8 @@ from bench.positions import middle_games, shipped_patterns
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.loading import Parts, new_server
-from engine.search.search import Search, batch_size, worker_count
+from engine.search.search import Search
+from engine.search.tuning import batch_size, worker_count
 
 POSITIONS = 5
 WARM_UP = 0.25

@@ -118,7 +118,13 @@ class SearchOptions:
     mercy: float = option(
         0.0, "lead in captures that ends a rollout, as a share of the board; 0 = none", low=0.0, high=1.0
     )
-    virtual_loss: int = option(1, "losses pretended on an edge while its leaf is evaluated", low=0, high=100)
+    virtual_visits: int = option(1, "visits pretended on an edge for each playout under way", low=0, high=100)
+    virtual_loss: float = option(
+        -1.0,
+        "how far below the edge's mean value those are valued, 1 being about a lost game each; -1 = 0 on the CPU, 1 "
+        "on a GPU, whose batches need more leaves that differ",
+        low=-1.0, high=2.0,
+    )  # fmt: skip
     virtual_loss_on: str = option(
         "both", "which statistics take virtual losses, if rollouts count", choices=("both", "rollouts")
     )

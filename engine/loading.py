@@ -13,7 +13,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
 from engine.rollout.model import Patterns, load_both
-from engine.search.search import cache_mib
+from engine.search.tuning import cache_mib
 from weights import find_patterns
 
 

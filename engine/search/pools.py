@@ -104,7 +104,7 @@ class Tree(NamedTuple):
     W_s: np.ndarray
     """float64[edges]: sum of leads in points, one a visit, for the player who chose the edge"""
     in_flight: np.ndarray
-    """int32[edges]: playouts under way through the edge; each weighs as ``virtual_loss`` lost visits"""
+    """int32[edges]: playouts under way through the edge"""
     child: np.ndarray
     """int32[edges]: the node behind, NONE before the first visit; in a free run the next free run"""
     move: np.ndarray

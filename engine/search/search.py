@@ -18,7 +18,7 @@ from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.board import SIZE, new_board
 from engine.go.geometry import BLACK, cell_count, other
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
-from engine.inference.server import InferenceServer, core_count
+from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.random import seed_state
 from engine.rollout.run import average_ownership
@@ -27,63 +27,13 @@ from engine.search.pools import EXPANDED, FULL, IN_FLIGHT, NONE, ROOT, ROOT_VISI
 from engine.search.report import Report, new_root_table, read_moves
 from engine.search.root import best_first
 from engine.search.root_priors import ask_all_symmetries, average_policy, mix_noise, replace_root_priors
-from engine.search.selection import Tuning
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
 from engine.search.tree import advance_root, clear, edge_visits, follow, new_tree
+from engine.search.tuning import batch_size, cache_mib, new_tuning, worker_count
 from engine.search.values import node_value, root_lead
 from engine.search.worker import Shared, Worker
 
-CACHE_SHARE = 0.25
-"""Share of ``SearchOptions.memory`` that the result cache takes; the tree has the rest."""
 OWNERSHIP_ROLLOUTS = 200
-CPU_BATCH = 8
-"""Leaves a batch: larger ones are hardly faster on the CPU."""
-GPU_BATCH = 16
-"""And before a GPU, which merges what waits, so that its batches come near to what it takes at once."""
-C_PUCT_NETWORK = 1.4
-C_PUCT_ROLLOUTS = 5.0
-"""Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240."""
-
-
-def cache_mib(options: SearchOptions) -> int:
-    """Memory of the result cache of a search with a network, for :class:`InferenceServer`."""
-    return int(options.memory * CACHE_SHARE)
-
-
-def worker_count(options: SearchOptions, server: InferenceServer | None) -> int:
-    """Worker threads: as asked for, or what suits the machine.
-
-    On the CPU the network takes nearly all the time and all cores, and one worker prepares leaves enough for them. In
-    front of a GPU, and where rollouts are all there is, workers compute; a single one's batches are not merged.
-    """
-    cores = core_count()
-    if options.threads:
-        return options.threads
-    if server is None:
-        return cores
-    return max(2, min(4, cores - 1)) if server.merges else 1
-
-
-def _tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
-    """The options as the kernels read them."""
-    mixes = server is not None and options.rollout_weight > 0.0
-    return Tuning(
-        c_puct=options.c_puct or (C_PUCT_NETWORK if server else C_PUCT_ROLLOUTS),
-        c_puct_growth=options.c_puct_growth,
-        # Equal priors say nothing against a move: then none is valued below its parent.
-        fpu_reduction=options.fpu_reduction if server or patterns else 0.0,
-        score_weight=options.score_weight,
-        rollout_weight=options.rollout_weight,
-        virtual_loss=options.virtual_loss,
-        spares_values=options.virtual_loss_on == "rollouts",
-        expand_after=options.expand_after if mixes else 0,
-        is_plain=server is not None and not mixes and options.score_weight == 0.0 and not options.transpositions,
-    )
-
-
-def batch_size(options: SearchOptions, server: InferenceServer | None) -> int:
-    """Most leaves a batch: as asked for, or what suits the device."""
-    return options.batch or (GPU_BATCH if server is not None and server.merges else CPU_BATCH)
 
 
 class Search:
@@ -112,7 +62,7 @@ class Search:
         size = server.spec.min_size if server else 9
         self._shared = Shared(
             tree=new_tree(options.transpositions),
-            tuning=_tuning(options, server, patterns),
+            tuning=new_tuning(options, server, patterns),
             batch=batch_size(options, server),
             ramp=options.ramp,
             policy_temperature=options.policy_temperature,

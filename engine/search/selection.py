@@ -1,8 +1,9 @@
 """Selection: down the tree by PUCT, a batch of leaves at a time. Threads: the tree's lock is held.
 
-Virtual loss is never written into an edge's sums: ``in_flight`` counts the playouts under way through it, and selection
-reads each as ``virtual_loss`` lost visits. Taking it back is therefore exact, and sums do not depend on the order of
-threads.
+Virtual loss is never written into an edge's sums: ``in_flight`` counts the playouts under way through it, and
+selection reads each as ``virtual_visits`` visits of a value ``virtual_loss`` below the edge's mean. Taking it back is
+therefore exact, and sums do not depend on the order of threads. With no loss, what is under way counts as visits alone
+("watch the unobserved", Liu et al., 2020): playouts go different ways, and values stay undisturbed.
 
 What selection must know of a node as a whole, its visits and its mean value, stands in the edge that leads to it, so
 a step down reads the edges of one node once and nothing else.
@@ -45,9 +46,8 @@ class Tuning(NamedTuple):
     fpu_reduction: float
     score_weight: float
     rollout_weight: float
-    virtual_loss: int
-    spares_values: bool
-    """virtual losses leave the network's side alone"""
+    virtual_visits: int
+    virtual_loss: float
     expand_after: int
     """rollouts through a leaf before it is expanded"""
     is_plain: bool
@@ -60,7 +60,7 @@ class View(NamedTuple):
     mean: float
     """its mean value"""
     visits: int
-    """visits below it, virtual losses counted"""
+    """visits below it, virtual ones counted"""
     lead: float
     """the root's mean lead in points: where the score's part of a value is 0"""
     points: float
@@ -68,21 +68,10 @@ class View(NamedTuple):
 
 
 @kernel
-def _lossy_value(tree, edge, tuning, loss):
-    """Q of an edge when ``loss`` more visits are pretended lost; visits + loss > 0."""
-    n_v, n_r = tree.N_v[edge], tree.N_r[edge]
-    if tree.meta[IS_GRAPH]:
-        n, child = max(n_v, n_r), tree.child[edge]
-        mean = -tree.W[child] / tree.N[child] if n > 0 else 0.0
-        return (n * mean - loss) / (n + loss)
-    if n_r == 0:
-        return (tree.W_v[edge] - loss) / (n_v + loss)
-    q_r = (tree.W_r[edge] - loss) / (n_r + loss)
-    if n_v == 0:
-        return q_r
-    if tuning.spares_values:
-        loss = 0
-    return (1.0 - tuning.rollout_weight) * (tree.W_v[edge] - loss) / (n_v + loss) + tuning.rollout_weight * q_r
+def _mean(tree, edge, tuning):
+    """Q of a visited edge; in a graph, that of the node behind it."""
+    child = tree.child[edge]
+    return -tree.W[child] / tree.N[child] if tree.meta[IS_GRAPH] else edge_mean(tree, edge, tuning.rollout_weight)
 
 
 @kernel
@@ -101,13 +90,14 @@ def exploration(tuning, visits):
 
 
 @kernel
-def _score_plainly(n_v, w_v, in_flight, prior, loss, unvisited, scale, scores):
+def _score_plainly(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scores):
     """:func:`_score_edges` where values are the network's alone: one loop that compilers turn into vector code."""
+    visits, loss = tuning.virtual_visits, tuning.virtual_loss
     for slot in range(len(prior)):
-        pretended = loss * in_flight[slot]
+        pretended = visits * in_flight[slot]
         weight = n_v[slot] + pretended
-        value = (w_v[slot] - pretended) / max(weight, 1) if weight > 0 else unvisited
-        scores[slot] = value + scale * prior[slot] / (1 + weight)
+        value = w_v[slot] / max(n_v[slot], 1) if n_v[slot] > 0 else unvisited
+        scores[slot] = value - loss * pretended / max(weight, 1) + scale * prior[slot] / (1 + weight)
 
 
 @kernel
@@ -116,13 +106,15 @@ def _score_edges(tree, first, count, view, tuning, unvisited, scale, scores):
     for slot in range(count):
         edge = first + slot
         done = edge_visits(tree, edge)
-        pretended = tuning.virtual_loss * tree.in_flight[edge]
+        pretended = tuning.virtual_visits * tree.in_flight[edge]
+        weight = done + pretended
         value = unvisited
-        if done + pretended > 0:
-            value = _lossy_value(tree, edge, tuning, pretended)
-            if tuning.score_weight > 0.0 and done > 0:
+        if done > 0:
+            value = _mean(tree, edge, tuning)
+            if tuning.score_weight > 0.0:
                 value += _score_value(tree.W_s[edge] / done - view.lead, tuning, view.points)
-        scores[slot] = value + scale * tree.P[edge] / (1 + done + pretended)
+        value -= tuning.virtual_loss * pretended / max(weight, 1)
+        scores[slot] = value + scale * tree.P[edge] / (1 + weight)
 
 
 @kernel
@@ -130,7 +122,7 @@ def choose_edge(tree, node, view, tuning, allowed):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
     score = Q + c_puct * P * sqrt(N) / (1 + n), where N are the visits below the node and n those of the edge, virtual
-    losses counted. An unvisited move takes as Q the node's mean value, below the root lessened by
+    ones counted. An unvisited move takes as Q the node's mean value, below the root lessened by
     ``fpu_reduction * sqrt(prior mass of the edges)``. With a ``score_weight``, leads in points add to all values.
 
     Args:
@@ -140,14 +132,13 @@ def choose_edge(tree, node, view, tuning, allowed):
         int: NONE if no move is allowed, or the pool of edges is full.
     """
     at_root = node == tree.meta[ROOT]
-    loss = tuning.virtual_loss
     unvisited = view.mean if at_root else view.mean - tuning.fpu_reduction * math.sqrt(tree.mass[node])
     scale = exploration(tuning, view.visits)
     first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.scores
     if tuning.is_plain:
         _score_plainly(
             tree.N_v[first : first + count], tree.W_v[first : first + count], tree.in_flight[first : first + count],
-            tree.P[first : first + count], loss, unvisited, scale, scores,
+            tree.P[first : first + count], tuning, unvisited, scale, scores,
         )  # fmt: skip
     else:
         _score_edges(tree, first, count, view, tuning, unvisited, scale, scores)
@@ -199,7 +190,7 @@ def _view_below(tree, edge, view, tuning):
             mean -= _score_value(tree.W_s[edge] / visits - view.lead, tuning, view.points)
     if tree.meta[IS_GRAPH]:
         visits = np.int64(tree.N[node])
-    return View(mean, visits - 1 + tuning.virtual_loss * tree.in_flight[edge], -view.lead, view.points)
+    return View(mean, visits - 1 + tuning.virtual_visits * tree.in_flight[edge], -view.lead, view.points)
 
 
 @kernel
@@ -220,7 +211,7 @@ def select(tree, batch, wanted, tuning, allowed, evenly):
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
     points = math.sqrt(batch.logits.shape[1])
     for i in range(wanted):
-        visits = tree.meta[ROOT_VISITS] - 1 + tuning.virtual_loss * tree.meta[IN_FLIGHT]
+        visits = tree.meta[ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[IN_FLIGHT]
         if not _select_one(tree, batch, i, View(mean, visits, lead, points), tuning, allowed, evenly):
             return i
         tree.meta[IN_FLIGHT] += 1

@@ -33,11 +33,11 @@ EVERY = np.ones(64, np.uint8)
 BOTH = (True, True)
 
 
-def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_loss: int, **others) -> Tuning:
+def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_visits: int, **others) -> Tuning:
     """A tuning with everything newer off."""
-    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "spares_values": False, "expand_after": 0, "is_plain": False}
+    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "virtual_loss": 1.0, "expand_after": 0, "is_plain": False}
     return Tuning(
-        c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_loss=virtual_loss,
+        c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_visits=virtual_visits,
         **{**numbers, **others},
     )  # fmt: skip
 
@@ -91,33 +91,33 @@ class Twin:
         self.tuning, self.adds_value, self.adds_rollout = tuning, adds_value, adds_rollout
         self.root = TwinNode(())
 
-    def q(self, node: TwinNode, move: int, loss: int) -> float:
+    def q(self, node: TwinNode, move: int) -> float:
         lam = self.tuning.rollout_weight
         n_v, n_r = node.n_v.get(move, 0), node.n_r.get(move, 0)
-        if n_v + n_r == 0:
-            return -1.0
-        q_v = (node.w_v.get(move, 0.0) - loss) / (n_v + loss) if n_v else 0.0
-        q_r = (node.w_r.get(move, 0.0) - loss) / (n_r + loss) if n_r else 0.0
+        q_v = node.w_v.get(move, 0.0) / n_v if n_v else 0.0
+        q_r = node.w_r.get(move, 0.0) / n_r if n_r else 0.0
         return q_r if not n_v else q_v if not n_r else (1 - lam) * q_v + lam * q_r
 
     def visits(self, node: TwinNode, move: int) -> int:
         return max(node.n_v.get(move, 0), node.n_r.get(move, 0))
 
     def best_move(self, node: TwinNode) -> int:
-        loss, is_root = self.tuning.virtual_loss, node is self.root
+        virtual, is_root = self.tuning.virtual_visits, node is self.root
         tried = [m for m, _ in node.moves if self.visits(node, m) + node.in_flight.get(m, 0) > 0]
         visits = {m: self.visits(node, m) for m, _ in node.moves}
-        total = sum(visits[m] + loss * node.in_flight.get(m, 0) for m, _ in node.moves)
-        mean = node.own + sum(visits[m] * self.q(node, m, 0) for m in tried if visits[m])
+        total = sum(visits[m] + virtual * node.in_flight.get(m, 0) for m, _ in node.moves)
+        mean = node.own + sum(visits[m] * self.q(node, m) for m in tried if visits[m])
         mean /= 1 + sum(visits.values())
         mass = sum(p for m, p in node.moves if m in tried)
         unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
 
         def score(entry: tuple[int, float]) -> float:
             move, prior = entry
-            pretended = loss * node.in_flight.get(move, 0)
+            pretended = virtual * node.in_flight.get(move, 0)
             weight = visits[move] + pretended
-            q = self.q(node, move, pretended) if weight else unvisited
+            q = self.q(node, move) if visits[move] else unvisited
+            if pretended:
+                q -= self.tuning.virtual_loss * pretended / weight
             return q + self.tuning.c_puct * prior * math.sqrt(max(total, 1)) / (1 + weight)
 
         return max(node.moves, key=score)[0]
@@ -200,6 +200,8 @@ def compare(tree, node: int, twin: TwinNode) -> None:
         (tuning_of(1.4, 0.2, 0.0, 1), (True, False), 4),
         (tuning_of(1.4, 0.2, 0.0, 1, is_plain=True), (True, False), 4),
         (tuning_of(2.0, 0.4, 0.0, 3, is_plain=True), (True, False), 3),
+        (tuning_of(1.4, 0.2, 0.0, 1, is_plain=True, virtual_loss=0.0), (True, False), 4),
+        (tuning_of(1.4, 0.2, 0.5, 1, virtual_loss=0.0), (True, True), 4),
         (tuning_of(1.4, 0.2, 0.5, 3), (True, True), 4),
         (tuning_of(5.0, 0.0, 1.0, 1), (True, True), 3),
         (tuning_of(0.8, 0.5, 1.0, 2), (False, True), 2),
@@ -389,24 +391,24 @@ def test_a_fixed_amount_of_work_grows_the_golden_tree():
 GOLDEN = [
     (
         "B1",
-        32,
+        31,
         [
             (
                 "C3",
                 9,
                 [
-                    ("C3", 2, [("B3", 1, [])]),
+                    ("C3", 3, [("B3", 2, [("A1", 1, [])])]),
                     ("B2", 2, [("C3", 1, [])]),
-                    ("A1", 4, [("A3", 3, [("B1", 1, []), ("C3", 1, [])])]),
+                    ("A1", 3, [("A3", 2, [("B1", 1, [])])]),
                 ],
             ),
             (
                 "A2",
-                22,
+                21,
                 [
                     ("B2", 5, [("A1", 4, [("A1", 1, []), ("B2", 1, []), ("C1", 1, [])])]),
                     ("A2", 3, [("B1", 1, []), ("A2", 1, [])]),
-                    ("C2", 5, [("pass", 4, [("A2", 3, [])])]),
+                    ("C2", 4, [("pass", 3, [("A2", 2, [])])]),
                     ("A1", 8, [("A2", 5, [("A3", 4, [])]), ("C2", 1, []), ("B3", 1, [])]),
                 ],
             ),
@@ -420,10 +422,10 @@ GOLDEN = [
     ("B3", 1, []),
     (
         "A1",
-        13,
+        14,
         [
-            ("C1", 7, [("C1", 4, [("B3", 2, [("C1", 1, [])]), ("C3", 1, [])]), ("B2", 1, []), ("C2", 1, [])]),
-            ("pass", 3, [("C2", 2, [("B3", 1, [])])]),
+            ("C1", 7, [("C1", 5, [("B3", 2, [("C1", 1, [])]), ("C3", 2, [("B3", 1, [])])]), ("B2", 1, [])]),
+            ("pass", 4, [("C2", 3, [("B3", 2, [("C2", 1, [])])])]),
             ("B1", 2, [("A2", 1, [])]),
         ],
     ),

@@ -12,7 +12,8 @@ from engine.rollout.model import load_both
 from engine.search.gumbel import SequentialHalving
 from engine.search.report import MoveReport
 from engine.search.root import best_first
-from engine.search.search import Search, worker_count
+from engine.search.search import Search
+from engine.search.tuning import worker_count
 from engine.search.values import edge_mean
 from tests.search.positions import random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
@@ -43,7 +44,7 @@ def searched(server, patterns=None, visits: int = 300, size: int = 9, **options)
     "options",
     [
         {"c_puct_growth": 0.5}, {"score_weight": 0.3}, {"root_noise": 0.25}, {"root_symmetries": "8"},
-        {"random_symmetry": False}, {"gumbel": 16}, {"virtual_loss": 3, "batch": 16},
+        {"random_symmetry": False}, {"gumbel": 16}, {"virtual_loss": 1.0, "virtual_visits": 3, "batch": 16},
     ],
 )  # fmt: skip
 def test_an_option_changes_the_tree_and_leaves_it_sound(server, options):

@@ -21,7 +21,8 @@ from engine.rollout.replies import new_replies
 from engine.rollout.run import play_out, stones_lost_black
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.search.pools import EXPANDED, NONE
-from engine.search.search import C_PUCT_NETWORK, C_PUCT_ROLLOUTS, Search
+from engine.search.search import Search
+from engine.search.tuning import C_PUCT_NETWORK, C_PUCT_ROLLOUTS
 from tests.search.positions import random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, edges_of
 from weights import find_patterns

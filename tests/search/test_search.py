@@ -21,7 +21,8 @@ from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.rollout.model import Patterns, load_both
 from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
-from engine.search.search import Search, worker_count
+from engine.search.search import Search
+from engine.search.tuning import worker_count
 from tests.search.positions import game_from, random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
 from weights import find_patterns
@@ -129,7 +130,9 @@ def test_clearing_repeats_the_same_tree():
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("weight", [0.0, 0.4])
 def test_every_visit_is_accounted_for(hash_server, threads, weight):
-    search = Search(SearchOptions(threads=threads, rollout_weight=weight, virtual_loss=3), hash_server, KEIMA)
+    search = Search(
+        SearchOptions(threads=threads, rollout_weight=weight, virtual_visits=3, virtual_loss=1.0), hash_server, KEIMA
+    )
     search.set_position(random_game(7, 10, seed=2).position)
     for visits in (1, 2, 10, 500):
         report = search.run(visits=visits)
@@ -337,7 +340,7 @@ def test_stopping_takes_waiting_work_back():
 def test_many_short_searches_stopped_at_random_times(hash_server):
     rng = random.Random(5)
     searches = [
-        Search(SearchOptions(threads=3, rollout_weight=weight, virtual_loss=2), hash_server, KEIMA)
+        Search(SearchOptions(threads=3, rollout_weight=weight, virtual_visits=2, virtual_loss=1.0), hash_server, KEIMA)
         for weight in (0.0, 0.5)
     ] + [Search(SearchOptions(threads=2), None, None)]
     game = random_game(7, 0, 0)
