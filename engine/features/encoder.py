@@ -14,7 +14,7 @@ from engine.go.geometry import cell_count
 from engine.go.ladder import LadderScratch, new_ladder_scratch
 from engine.jit import kernel
 
-KEIMA_ID, ALPHAGO_POLICY_ID, ALPHAGO_VALUE_ID, ZERO_ID, KEY_ID = range(5)
+KEIMA_ID, ALPHAGO_POLICY_ID, ALPHAGO_VALUE_ID, ZERO_ID, KEY_ID, LEELA_ID = range(6)
 
 
 class Encoder(NamedTuple):
@@ -26,15 +26,20 @@ class Encoder(NamedTuple):
     """C: planes of size N x N"""
     globals: int
     """G: values that are not about points"""
+    rules: str = "those of its training games"
+    """for people: what a network that reads it knows of the rules in force"""
 
 
-KEIMA = Encoder("keima-1", KEIMA_ID, keima.PLANES, keima.GLOBALS)
+KEIMA = Encoder("keima-1", KEIMA_ID, keima.PLANES, keima.GLOBALS, "any: komi, scoring, ko, suicide, taxes are inputs")
 ALPHAGO_POLICY = Encoder("alphago-48", ALPHAGO_POLICY_ID, alphago.POLICY_PLANES, 0)
 ALPHAGO_VALUE = Encoder("alphago-49", ALPHAGO_VALUE_ID, alphago.VALUE_PLANES, 0)
 ZERO = Encoder("zero-17", ZERO_ID, history.PLANES, 0)
+LEELA = Encoder(
+    "leela-18", LEELA_ID, history.LEELA_PLANES, 0, "area scoring, komi 7.5, positional superko, no suicide; no others"
+)
 KEY = Encoder("key", KEY_ID, 0, 1)
 """No planes, and a number from -1 to 1 made of the position's key: nothing to learn from, for measuring searches"""
-ENCODERS = {encoder.name: encoder for encoder in (KEIMA, ALPHAGO_POLICY, ALPHAGO_VALUE, ZERO)}
+ENCODERS = {encoder.name: encoder for encoder in (KEIMA, ALPHAGO_POLICY, ALPHAGO_VALUE, ZERO, LEELA)}
 
 
 class Scratch(NamedTuple):
@@ -81,6 +86,8 @@ def encode(encoder_id, position, symmetry, scratch, planes, globals_):
         keima.encode(position, symmetry, scratch, planes, globals_)
     elif encoder_id == ZERO_ID:
         history.encode(position, symmetry, planes)
+    elif encoder_id == LEELA_ID:
+        history.encode_leela(position, symmetry, planes)
     elif encoder_id == KEY_ID:
         globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
     else:
@@ -92,6 +99,6 @@ def key(encoder_id, position):
     """uint64 that covers everything the encoder reads of a position: the key of the result cache."""
     if encoder_id == KEIMA_ID:
         return keima.key(position)
-    if encoder_id in (ZERO_ID, KEY_ID):
+    if encoder_id in (ZERO_ID, KEY_ID, LEELA_ID):
         return history.key(position)
     return alphago.key(position)

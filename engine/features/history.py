@@ -1,11 +1,14 @@
-"""AlphaGo Zero's input, "zero-17": the last eight boards and the colour to play, nothing worked out beforehand.
+"""Inputs of the last eight boards and the colour to play, nothing worked out beforehand.
 
-Planes come in the order of the paper, s = [X(t), Y(t), X(t-1), Y(t-1), ..., X(t-7), Y(t-7), C]: own stones, then the
-opponent's, on the board now and after each of the seven moves before (passes are moves), then 1 everywhere if Black
-is to play, else 0. "Own" is the side to move now, on all boards. Boards from before the first move are empty, also
-where stones were set up.
+AlphaGo Zero's, "zero-17", come in the order of the paper, s = [X(t), Y(t), X(t-1), Y(t-1), ..., X(t-7), Y(t-7), C]:
+own stones, then the opponent's, on the board now and after each of the seven moves before (passes are moves), then 1
+everywhere if Black is to play, else 0. "Own" is the side to move now, on all boards. Boards from before the first move
+are empty, also where stones were set up.
 
-Source: AlphaGo Zero, Methods, "Neural network architecture".
+Leela Zero's, "leela-18", are the same boards in the order X(t), ..., X(t-7), Y(t), ..., Y(t-7), then 1 everywhere if
+Black is to play, then 1 everywhere if White is: without the last plane, padding would show the edge to Black alone.
+
+Sources: AlphaGo Zero, Methods, "Neural network architecture"; Leela Zero's README, "Weights format".
 """
 
 from engine.features.keys import mix
@@ -17,6 +20,7 @@ from engine.jit import kernel
 
 BLACK_TO_MOVE = 2 * PAST_BOARDS
 PLANES = BLACK_TO_MOVE + 1
+LEELA_PLANES = BLACK_TO_MOVE + 2
 
 
 @kernel
@@ -47,25 +51,36 @@ def board_planes(position, age, symmetry, own, opponent):
 
 @kernel
 def encode(position, symmetry, planes):
-    """Write the planes of a position for the side to move.
+    """Write AlphaGo Zero's planes of a position for the side to move.
 
     Args:
         symmetry: 0 to 7.
         planes: float32[PLANES, N, N], overwritten.
     """
-    size = position.board.meta[SIZE]
-    flat = planes.reshape(PLANES, size * size)
+    flat = planes.reshape(PLANES, planes.shape[1] * planes.shape[2])
     for age in range(PAST_BOARDS):
         board_planes(position, age, symmetry, flat[2 * age], flat[2 * age + 1])
-    black = 1.0 if position.meta[TO_MOVE] == BLACK else 0.0
-    last = flat[BLACK_TO_MOVE]
-    for i in range(size * size):
-        last[i] = black
+    flat[BLACK_TO_MOVE].fill(position.meta[TO_MOVE] == BLACK)
+
+
+@kernel
+def encode_leela(position, symmetry, planes):
+    """Write Leela Zero's planes of a position for the side to move.
+
+    Args:
+        symmetry: 0 to 7.
+        planes: float32[LEELA_PLANES, N, N], overwritten.
+    """
+    flat = planes.reshape(LEELA_PLANES, planes.shape[1] * planes.shape[2])
+    for age in range(PAST_BOARDS):
+        board_planes(position, age, symmetry, flat[age], flat[PAST_BOARDS + age])
+    flat[BLACK_TO_MOVE].fill(position.meta[TO_MOVE] == BLACK)
+    flat[BLACK_TO_MOVE + 1].fill(position.meta[TO_MOVE] != BLACK)
 
 
 @kernel
 def key(position):
-    """uint64 that covers all :func:`encode` reads: the last eight boards and the side to move."""
+    """uint64 that covers all that these encoders read: the last eight boards and the side to move."""
     n = position.meta[N_MOVES]
     word = ZOBRIST[EMPTY, position.meta[TO_MOVE]]
     for age in range(min(PAST_BOARDS, n + 1)):

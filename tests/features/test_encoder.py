@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.features.encoder import ALPHAGO_POLICY, ALPHAGO_VALUE, ENCODERS, KEIMA, ZERO, encode, key, new_scratch
+from engine.features.encoder import (
+    ALPHAGO_POLICY,
+    ALPHAGO_VALUE,
+    ENCODERS,
+    KEIMA,
+    LEELA,
+    ZERO,
+    encode,
+    key,
+    new_scratch,
+)
 from engine.features.symmetry import SYMMETRIES, steps, turn_table
 from engine.go.geometry import BLACK, WHITE
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL
@@ -17,7 +27,7 @@ ALL = pytest.mark.parametrize("encoder", ENCODERS.values(), ids=ENCODERS)
 def test_names_and_ids_are_each_ones_own():
     assert [encoder.name for encoder in ENCODERS.values()] == list(ENCODERS)
     assert len({encoder.id for encoder in ENCODERS.values()}) == len(ENCODERS)
-    assert (ALPHAGO_POLICY.planes, ALPHAGO_VALUE.planes, ZERO.planes) == (48, 49, 17)
+    assert (ALPHAGO_POLICY.planes, ALPHAGO_VALUE.planes, ZERO.planes, LEELA.planes) == (48, 49, 17, 18)
 
 
 @ALL

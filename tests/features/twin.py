@@ -169,3 +169,14 @@ def zero_planes(game: Game) -> np.ndarray:
             planes[(2 * age + (color != game.color), *cell)] = 1
     planes[16] = game.color == BLACK
     return planes
+
+
+def leela_planes(game: Game) -> np.ndarray:
+    """Leela Zero's 18 planes, row for row of the table in its README."""
+    planes = np.zeros((18, game.size, game.size), np.float32)
+    for age in range(8):
+        for cell, color in (game.past(age) or {}).items():
+            planes[(age if color == game.color else 8 + age, *cell)] = 1
+    planes[16] = game.color == BLACK
+    planes[17] = game.color == 3 - BLACK
+    return planes
