@@ -11,7 +11,7 @@ from engine.inference.server import FLIGHTS, core_count
 from engine.inference.slots import Request
 from engine.nets.adapter import TorchNetwork
 from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
-from engine.nets.checkpoint import load_model
+from engine.nets.formats import read_network
 from engine.nets.load import choose_device
 from engine.nets.network import Network
 from engine.nets.runner import Runner
@@ -55,7 +55,7 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
             model = new_model(*shape_of(name))
             spec = new_spec(model, name)
         else:
-            model, spec, _ = load_model(find_network(name))
+            model, spec, _ = read_network(find_network(name))
         # One thread of torch for each evaluator, as when we play.
         chosen = choose_device(device, threads=1)
     except ValueError as error:

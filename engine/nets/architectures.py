@@ -13,7 +13,7 @@ from engine.nets.alphago import AlphaGoPolicy, AlphaGoValue, PolicyShape, ValueS
 from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.nets.shape import MAX_SIZE, MIN_SIZE, Shape
-from engine.nets.zero import ZeroNet, ZeroShape
+from engine.nets.zero import ElfNet, ZeroNet, ZeroShape
 
 MAX_PARAMETERS = 1 << 28
 """1 GiB as float32, several times the largest network anybody plays Go with"""
@@ -37,6 +37,7 @@ ARCHITECTURES = {
     "alphago-policy": Architecture(PolicyShape, AlphaGoPolicy, "alphago-48", ("policy",)),
     "alphago-value": Architecture(ValueShape, AlphaGoValue, "alphago-49", ("value",)),
     "alphago-zero": Architecture(ZeroShape, ZeroNet, "zero-17", ("policy", "value")),
+    "elf-opengo": Architecture(ZeroShape, ElfNet, "leela-18", ("policy", "value")),
 }
 
 

@@ -7,7 +7,6 @@ unpickled, and no memory is taken before the header has been found sound.
 """
 
 import json
-import struct
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from engine.nets.architectures import architecture_of, new_model, new_spec
+from engine.nets.header import FORMAT, read_header
 from engine.nets.network import NetworkSpec
-
-FORMAT = 1
-MAX_HEADER_BYTES = 1 << 20
 
 
 def save_network(path: Path, model: nn.Module, spec: NetworkSpec, training: dict[str, Any]) -> None:
@@ -42,31 +39,6 @@ def save_network(path: Path, model: nn.Module, spec: NetworkSpec, training: dict
     part = path.with_suffix(path.suffix + ".part")
     save_file(tensors, part, metadata={"keima": json.dumps(header)})
     part.replace(path)
-
-
-def read_header(path: Path) -> dict[str, Any]:
-    """The JSON header of a network file, without reading its tensors.
-
-    Raises:
-        ValueError: the file is no network of ours; one line naming the file and what was expected.
-    """
-    try:
-        with path.open("rb") as file:
-            start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-            if not 2 <= length <= MAX_HEADER_BYTES:
-                raise ValueError(f"{path}: not a safetensors file (header of {length} bytes)")
-            text = file.read(length)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
-    try:
-        header = json.loads(json.loads(text)["__metadata__"]["keima"])
-        version = header["format"]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: no Keima network header (metadata key 'keima' missing or damaged)") from error
-    if version != FORMAT:
-        raise ValueError(f"{path}: a network file of format {str(version)[:40]}, expected format {FORMAT}")
-    return header
 
 
 def load_model(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from engine.nets.adapter import TorchNetwork, exact_output
-from engine.nets.checkpoint import load_model
+from engine.nets.formats import read_network
 from engine.nets.network import Network, NetworkSpec
 from engine.nets.pair import AlphaGoPair
 from engine.nets.precision import strays
@@ -78,7 +78,7 @@ def load_network(
     if isinstance(path, tuple):
         policy, value = path
         return AlphaGoPair(load_network(policy, device, samples), load_network(value, device, samples))
-    model, spec, _ = load_model(Path(path))
+    model, spec, _ = read_network(Path(path))
     chosen = device if isinstance(device, torch.device) else choose_device(device)
     return _checked(model, spec, chosen, samples)
 

@@ -19,6 +19,8 @@ MOMENTUM = 0.1
 """Share of the batch at hand in the running statistics"""
 EPSILON = 1e-5
 POLICY_FILTERS = 2
+BLACK_TO_MOVE = 16
+"""The plane that is 1 if Black is to move, in AlphaGo Zero's input and in Leela Zero's"""
 
 
 @dataclass(frozen=True)
@@ -109,3 +111,17 @@ class ZeroNet(nn.Module):
         policy = self.policy_out(F.relu(self.policy_local(x)).flatten(1))
         hidden = F.relu(self.value_hidden(F.relu(self.value_local(x)).flatten(1)))
         return RawHeads(policy, self.value_out(hidden)[:, 0])
+
+
+class ElfNet(ZeroNet):
+    """The same with a value head that speaks for Black, as ELF OpenGo's does; here it is turned to the mover's view."""
+
+    def __init__(self, shape: ZeroShape):
+        if shape.planes <= BLACK_TO_MOVE:
+            raise ValueError(f"planes is {shape.planes}, expected {BLACK_TO_MOVE + 1} or more: one says who is to move")
+        super().__init__(shape)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """As for :class:`ZeroNet`."""
+        policy, value, *_ = super().forward(planes, globals_)
+        return RawHeads(policy, value * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))

@@ -11,6 +11,7 @@ SHAPES = {
     "alphago-policy": {"filters": 8, "size": 7},
     "alphago-value": {"filters": 8, "hidden": 16, "size": 7},
     "alphago-zero": {"blocks": 2, "channels": 8, "value_hidden": 16, "size": 7},
+    "elf-opengo": {"planes": 18, "blocks": 1, "channels": 8, "value_hidden": 16, "size": 7},
 }
 PAIR = "alphago-policy+alphago-value"
 NETWORKS = (*ARCHITECTURES, PAIR)

@@ -19,6 +19,7 @@ HEADS = {
     "alphago-policy": {"policy"},
     "alphago-value": {"value"},
     "alphago-zero": {"policy", "value"},
+    "elf-opengo": {"policy", "value"},
     "alphago-policy+alphago-value": {"policy", "value"},
 }
 
