@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "gtp": ("gtp.cli:gtp", "Play: speak GTP on standard input and output."),
     "match": ("bench.match:command", "Let two GTP engines play a match."),
     "benchmark": ("bench.benchmark:command", "Find the fastest settings for this machine."),
+    "weights": ("gtp.weights_commands:weights_group", "Show, check, find and convert network files."),
     "train": ("engine.train.commands:train", "Train networks on game records and teacher's labels."),
     "data": ("engine.records.commands:data", "Make training data from game records, and look at it."),
     "evaluate": ("engine.train.evaluate_commands:evaluate", "Measure networks on held-out positions."),

@@ -23,6 +23,7 @@ KEIMA, KATAGO, LEELA_ZERO = "Keima", "KataGo", "Leela Zero"
 EXPECTED = "a network of Keima (.safetensors), KataGo (.bin.gz, .txt.gz) or Leela Zero (.txt, .gz)"
 FORMAT = 1
 """Version of our own files"""
+LEELA_ZERO_VERSIONS = (1, 2)
 MAX_HEADER_BYTES = 1 << 20
 START_BYTES = 1024
 GZIP = b"\x1f\x8b"
@@ -30,7 +31,7 @@ ARCHIVES = {b"PK\x03\x04": "a zip archive", b"7z\xbc\xaf\x27\x1c": "a 7z archive
 """By their first bytes"""
 LEELA_ZERO_START = re.compile(rb"(\d{1,9})\s*?\n[ \t]*(?:[-+.\deE]+[ \t]+){8}")
 """The version, and numbers on the line behind it"""
-KATAGO_START = re.compile(rb"([!-~]{1,256})[ \t\r]*\n\s*(\d{1,4})\s+\d{1,4}\s+\d{1,4}\s")
+KATAGO_START = re.compile(rb"(?!\d+\s)([!-~]{1,256})[ \t\r]*\n\s*(\d{1,4})\s+\d{1,4}\s+\d{1,4}\s")
 """Name, version, planes and global values"""
 
 
@@ -54,6 +55,8 @@ def recognise(path: Path) -> Header:
     with opened(path) as file:
         start = file.read(START_BYTES)
     if found := LEELA_ZERO_START.match(start):
+        if int(found[1]) not in LEELA_ZERO_VERSIONS:
+            raise ValueError(f"{path}: version {int(found[1])} of {LEELA_ZERO}'s format, expected 1 or 2")
         return Header(LEELA_ZERO, int(found[1]), "")
     if found := KATAGO_START.match(start):
         return Header(KATAGO, int(found[2]), found[1].decode("ascii"))

@@ -1,0 +1,54 @@
+"""What a network file holds, in words and numbers, for people and for programs."""
+
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from engine.nets.architectures import ARCHITECTURES
+from engine.nets.formats import read_network
+from engine.nets.header import recognise
+from engine.nets.speed import forward_flops
+
+LARGEST = 19
+"""Board on which work is counted, where the network plays it"""
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Everything a network file tells of itself, and what evaluating it costs.
+
+    Returns:
+        dict that JSON can hold: ``name``, ``file``, ``bytes``, ``format``, ``version``, ``architecture``, ``shape``,
+        ``parameters``, ``board`` and ``multiply_adds`` (a position on that board; convolutions and matrix products),
+        ``encoder``, ``planes``, ``globals``, ``heads``, ``sizes`` and ``training``.
+    Raises:
+        ValueError: as for :func:`engine.nets.formats.read_network`.
+    """
+    header = recognise(path)
+    model, spec, training = read_network(path)
+    shape, board = model.shape, min(LARGEST, spec.max_size)
+    return {
+        "name": spec.name,
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "format": header.format,
+        "version": header.version,
+        "architecture": _architecture(model),
+        "shape": asdict(shape) if is_dataclass(shape) else {},
+        "parameters": sum(value.numel() for value in model.parameters()),
+        "encoder": spec.encoder,
+        "planes": shape.planes,
+        "globals": shape.globals,
+        "heads": [head for head in ("policy", "value", "score", "ownership") if getattr(spec, f"has_{head}")],
+        "sizes": [spec.min_size, spec.max_size],
+        "board": board,
+        "multiply_adds": forward_flops(model, board) // 2,
+        "training": training,
+    }
+
+
+def _architecture(model: nn.Module) -> str:
+    """Name in the registry, or that of a class that only files of others have."""
+    names = (name for name, entry in ARCHITECTURES.items() if entry.module is type(model))
+    return next(names, type(model).__name__)

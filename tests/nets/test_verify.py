@@ -1,0 +1,72 @@
+"""Every way to compute a network is held against plain float32, and a wrong one is found out."""
+
+import numpy as np
+import pytest
+import torch
+
+import engine.nets.verify
+from engine.features.samples import sample_inputs
+from engine.nets.adapter import TorchNetwork
+from engine.nets.architectures import new_spec
+from engine.nets.network import NetOutput
+from engine.nets.verify import board_sizes, differences, symmetry_spread, verify
+from tests.nets.models import CPU, SHAPES, inputs, toy
+
+
+def samples(encoder, size):
+    """Inputs for the toy network."""
+    return tuple(tensor.numpy() for tensor in inputs("keima-resnet", 3, size))
+
+
+@pytest.fixture(scope="module")
+def network():
+    """A toy network on two board sizes."""
+    model = toy("keima-resnet")
+    return model, new_spec(model, "toy", sizes=(7, 11))
+
+
+def test_a_sound_network_is_close_in_32_and_in_16_bits(network):
+    exact, rough = verify(*network, [CPU], samples)
+    assert (exact.device, exact.dtype, rough.dtype) == ("cpu", "float32", "bfloat16")
+    assert exact.is_close and rough.is_close and exact.plays != rough.plays
+    assert set(exact.errors) == {"win rate", "policy", "score", "ownership"}
+    assert max(exact.errors.values()) < 1e-4 < max(rough.errors.values())
+
+
+@pytest.mark.parametrize("wrong", [0.1, torch.nan])
+def test_a_device_that_computes_something_else_is_found_out(wrong, network, monkeypatch):
+    class Wrong(TorchNetwork):
+        def evaluate(self, planes, globals_):
+            output = super().evaluate(planes, globals_)
+            return output._replace(value=output.value + wrong) if planes.shape[2] == 11 else output
+
+    monkeypatch.setattr(engine.nets.verify, "TorchNetwork", Wrong)
+    exact, _ = verify(*network, [CPU], samples)
+    assert not exact.is_close and exact.errors["win rate"] > 0.04 and exact.errors["policy"] < 1e-4
+
+
+def test_differences_are_told_on_the_scales_that_people_know():
+    exact = NetOutput(policy=torch.tensor([[0.0, 0.0]]), value=torch.tensor([0.5]), score=torch.tensor([3.0]))
+    rough = NetOutput(policy=torch.tensor([[0.0, 1.0]]), value=torch.tensor([0.6]), score=torch.tensor([1.0]))
+    expected = {"win rate": 0.05, "policy": 1 / (1 + np.exp(-1)) - 0.5, "score": 2.0}
+    assert differences(exact, rough) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"), [((7, 19), [9, 19]), ((19, 19), [19]), ((7, 7), [7]), ((11, 13), [11, 13])]
+)
+def test_a_large_board_and_a_small_one_are_looked_at(sizes, expected):
+    assert board_sizes(new_spec(toy("keima-resnet"), "toy", sizes=sizes)) == expected
+
+
+def test_the_spread_over_symmetries_is_that_of_turned_positions():
+    model = toy("alphago-zero")
+    planes, _ = sample_inputs("zero-17", 7)
+    spread = symmetry_spread(model, new_spec(model, "toy"), sample_inputs)
+    values = []
+    for turns in range(4):
+        for turned in (np.rot90(planes, turns, (2, 3)), np.rot90(planes, turns, (2, 3))[:, :, ::-1]):
+            with torch.no_grad():
+                values.append(model(torch.from_numpy(turned.copy()), None).value_logit.tanh().numpy())
+    assert spread == {"win rate": pytest.approx(np.std(values, axis=0).mean() / 2, rel=1e-4)}
+    assert spread["win rate"] > 1e-4 and SHAPES["alphago-zero"]["size"] == 7
