@@ -44,7 +44,7 @@ def describe(path: Path) -> dict[str, Any]:
         "sizes": [spec.min_size, spec.max_size],
         "board": board,
         "multiply_adds": forward_flops(model, board) // 2,
-        "training": training,
+        "training": training if isinstance(training, dict) else {"record": training},
     }
 
 

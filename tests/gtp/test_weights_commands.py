@@ -51,6 +51,12 @@ def test_show_tells_what_a_network_is(zero):
     assert "format Leela Zero, version 1" in text and "rules area scoring, komi 7.5, positional superko" in text
 
 
+def test_a_training_record_may_be_anything(tmp_path):
+    model = toy("alphago-zero")
+    save_network(tmp_path / "net", model, new_spec(model, "net"), "from a friend")
+    assert "training: record from a friend" in " ".join(run("show", tmp_path / "net").split())
+
+
 def test_show_counts_parameters_and_work(zero):
     told = json.loads(run("show", zero / "leela", "--json"))
     points, channels = 361, 8

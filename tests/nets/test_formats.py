@@ -52,6 +52,15 @@ def test_our_own_are_known_whatever_they_are_called(tmp_path):
     assert read_network(path)[2] == {"step": 5}
 
 
+@pytest.mark.shared
+def test_katagos_own_files_are_known(shared_path):
+    paths = sorted((shared_path / "nets").glob("*.bin.gz"))
+    assert paths
+    for path in paths:
+        header = recognise(path)
+        assert (header.format, header.network) == (KATAGO, path.name.removesuffix(".bin.gz"))
+
+
 def strange_safetensors():
     """A sound file of somebody else's."""
     text = json.dumps({"weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
