@@ -10,6 +10,7 @@ evaluating costs nothing, evaluator threads for networks, which one search threa
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import click
 import numpy as np
@@ -40,12 +41,22 @@ NULL_VISITS = 100_000
 NULL_BATCH = 128
 """Leaves a batch where evaluating costs nothing"""
 DELAYED_THREADS = 2
-NETWORKS = {"net6x96": "keima-6x96", "default": DEFAULT_ALIAS}
-"""What :mod:`bench.networks` calls them"""
+SHAPE = "keima-6x96"
+"""What :mod:`bench.networks` calls the network of ``net6x96``"""
 ALONE_S = 3.0
 POSITIONS = 10
 VISITS = 800
 MEMORY = 2048
+
+
+class Run(NamedTuple):
+    """How to measure."""
+
+    repeats: int
+    weights: str
+    """the network of ``default``"""
+    bits: str
+    """of a network's numbers: auto, 16 or 32"""
 
 
 @kernel
@@ -104,7 +115,7 @@ def grown(
         yield search
 
 
-def measure_empty_board(name: str, repeats: int) -> None:
+def measure_empty_board(name: str, run: Run) -> None:
     """``null``, ``null_encoded`` and ``delayed``, and what a node weighs."""
     kind, _, *threads = name.split("/")
     encoder = KEY if kind == "null" else ZERO
@@ -114,7 +125,7 @@ def measure_empty_board(name: str, repeats: int) -> None:
     else:
         server, setting = InstantServer(encoder), (int(threads[0]), NULL_BATCH)
     visits, evaluations = [], []
-    for search in grown(server, encoder, *setting, repeats):
+    for search in grown(server, encoder, *setting, run.repeats):
         report = search.report()
         visits.append(report.visits / report.seconds)
         evaluations.append(report.evaluations / report.seconds)
@@ -126,10 +137,10 @@ def measure_empty_board(name: str, repeats: int) -> None:
         server.close()
 
 
-def measure_network(name: str, repeats: int) -> None:
+def measure_network(name: str, run: Run) -> None:
     """``net6x96`` and ``default``: visits and evaluations a second, and evaluations alone."""
     kind, size, threads = name.split("/")
-    network, _ = made_network(NETWORKS[kind], "cpu")
+    network, _ = made_network(run.weights if kind == "default" else SHAPE, "cpu", run.bits)
     runners = [new_runner(network) for _ in range(int(threads))]
     works = evaluation_works(network, runners, int(size), CPU_BATCH)
     encoder = ENCODERS[network.spec.encoder]
@@ -139,7 +150,7 @@ def measure_network(name: str, repeats: int) -> None:
         search.set_position(positions[0])
         search.run(visits=50)
         visits, evaluations, alone = [], [], []
-        for _ in range(repeats):
+        for _ in range(run.repeats):
             seconds, done, before = 0.0, 0, server.evaluations
             for position in positions:
                 server.forget()
@@ -155,7 +166,7 @@ def measure_network(name: str, repeats: int) -> None:
     print_figure(f"{name}/alone", alone, "evaluations/s")
 
 
-FIGURES: dict[str, Callable[[str, int], None]] = {
+FIGURES: dict[str, Callable[[str, Run], None]] = {
     "null/19/1": measure_empty_board,
     "null/19/2": measure_empty_board,
     "null_encoded/19/1": measure_empty_board,
@@ -170,11 +181,13 @@ FIGURES: dict[str, Callable[[str, int], None]] = {
 @click.command(context_settings={"show_default": True})
 @click.option("--only", "names", multiple=True, type=click.Choice(list(FIGURES)), help="figure to measure, repeatable")
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="measurements of each; their median counts")
-def command(names: tuple[str, ...], repeats: int) -> None:
+@click.option("--weights", default=DEFAULT_ALIAS, help="the network of default/...: a shipped one or a file")
+@click.option("--bits", default="auto", type=click.Choice(("auto", "16", "32")), help="of a network's numbers")
+def command(names: tuple[str, ...], repeats: int, weights: str, bits: str) -> None:
     """Visits a second of searches, one JSON line a figure; see the module for what is what."""
     for name in names or FIGURES:
         click.echo(f"measuring {name}", err=True)
-        FIGURES[name](name, repeats)
+        FIGURES[name](name, Run(repeats, weights, bits))
 
 
 if __name__ == "__main__":
