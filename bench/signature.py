@@ -19,7 +19,7 @@ from engine.search.pools import NONE, ROOT, Tree
 from engine.search.search import Search
 from engine.search.tree import edge_visits
 
-SIGNATURE = "8615ea568a25fe33"
+SIGNATURE = "17228fda693e8d34"
 """What this version of the search gives"""
 SIZES = (9, 13, 19)
 VISITS = 400

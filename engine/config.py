@@ -121,7 +121,7 @@ class SearchOptions:
     virtual_visits: int = option(1, "visits pretended on an edge for each playout under way", low=0, high=100)
     virtual_loss: float = option(
         -1.0,
-        "how far below the edge's mean value those are valued, 1 being about a lost game each; -1 = 0 on the CPU, 1 "
+        "how far below the edge's mean value those are valued, 1 being about a lost game each; -1 = 0.5 on the CPU, 1 "
         "on a GPU, whose batches need more leaves that differ",
         low=-1.0, high=2.0,
     )  # fmt: skip
