@@ -1,8 +1,7 @@
 """``python -m bench.arena``: the engine against itself with other options, many games at once in one process.
 
-Start at :func:`command`. What an option is worth shows only in hundreds of games, and a search of few visits leaves
-most of a processor idle: its batches are small, and it waits for each. So every process plays many games side by side,
-whose searches share one inference server that merges their leaves. Time then means nothing; visits are the limit.
+Start at :func:`command`; :mod:`bench.sides` says how many searches share a processor. What an option is worth shows
+only in hundreds of games; :mod:`bench.regret` tells more in less time, but not what it is worth in games.
 
 Games 1 and 2 begin with the same moves, drawn from the raw policy, and so on; the first side is Black in the odd ones.
 Rules are Tromp-Taylor's, under which a search knows by itself what a pass is worth. Given up is what a player would
@@ -11,10 +10,8 @@ give up (:mod:`engine.resign`).
 
 import multiprocessing
 import queue
-import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +22,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench.folder import MatchFolder
 from bench.play import COLOR_LETTERS, GameRecord
+from bench.sides import Networks, Side, drawn_moves, in_threads, side_from
 from bench.summary import render, summarise, to_json
 from engine.clock import NO_CLOCK
-from engine.config import PlayOptions, SearchOptions
+from engine.config import PlayOptions
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
+from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
-from engine.inference.server import InferenceServer
-from engine.loading import Parts, load_parts
 from engine.resign import Resignation
 from engine.search.root import choose
-from engine.search.search import Search
-from engine.search.tuning import cache_mib
-from weights import DEFAULT_ALIAS, find_network
+from weights import DEFAULT_ALIAS
 
 RULES = "tromp-taylor"
 LONGEST = 3
@@ -46,16 +40,6 @@ LONGEST = 3
 POLL_S = 0.2
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it"""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One player: what it is called and what it plays with."""
-
-    name: str
-    weights: str
-    visits: int
-    options: SearchOptions
 
 
 @dataclass(frozen=True)
@@ -74,69 +58,21 @@ class Arena:
         return asdict(self) | {"rules": RULES, "time": asdict(NO_CLOCK)}
 
 
-def side_from(text: str, weights: str, visits: int) -> Side:
-    """A side from words such as ``batch=1 move-choice=lcb``: search options, ``visits``, ``weights`` and ``name``.
-
-    Raises:
-        ValueError: a word that is none of them, or a value that is not allowed.
-    """
-    by_key = {item.name.replace("_", "-"): item for item in fields(SearchOptions)}
-    values: dict[str, Any] = {"threads": 1}
-    own = {"name": text or "default", "weights": weights, "visits": str(visits)}
-    for word in text.split():
-        key, _, value = word.partition("=")
-        if key in own:
-            own[key] = value
-        elif key in by_key:
-            values[by_key[key].name] = _parsed(key, value, type(by_key[key].default))
-        else:
-            raise ValueError(f"{word!r}: expected OPTION=VALUE, an option of keima gtp without its dashes")
-    find_network(own["weights"])
-    return Side(own["name"], own["weights"], _parsed("visits", own["visits"], int), SearchOptions(**values))
-
-
-def _parsed(key: str, value: str, kind: type) -> Any:
-    """A value of an option's type."""
-    if kind is bool:
-        if value not in ("true", "false"):
-            raise ValueError(f"{key} is {value!r}, expected true or false")
-        return value == "true"
-    try:
-        return kind(value)
-    except ValueError as error:
-        raise ValueError(f"{key} is {value!r}, expected a number") from error
-
-
 class Table:
     """Plays pairs of games of one arena; several threads may do so at once."""
 
-    def __init__(self, arena: Arena, parts: dict[str, Parts], servers: dict[str, InferenceServer]):
-        """Networks and their servers by ``Side.weights``."""
-        self._arena, self._parts, self._servers = arena, parts, servers
+    def __init__(self, arena: Arena, networks: Networks):
+        self._arena, self._networks = arena, networks
 
     def play_pair(self, pair: int, wanted: Sequence[int]) -> list[GameRecord]:
         """Games ``2 * pair + 1`` and ``2 * pair + 2``, as far as they are wanted."""
-        opening = self._opening(pair)
+        arena = self._arena
+        rng = np.random.default_rng((arena.seed, pair))
+        opening = drawn_moves(self._networks, arena.first, self._game(), arena.opening_moves, rng)
         return [self._play(number, opening) for number in (2 * pair + 1, 2 * pair + 2) if number in wanted]
-
-    def _search(self, side: Side, seed: int) -> Search:
-        """A search with an empty tree."""
-        parts = self._parts[side.weights]
-        options = replace(side.options, seed=seed)
-        return Search(options, self._servers[side.weights], parts.encoder, parts.patterns)
 
     def _game(self) -> Game:
         return Game(self._arena.size, rules_named(RULES), self._arena.komi)
-
-    def _opening(self, pair: int) -> list[int]:
-        """The first moves of a pair of games, Black's first, drawn from the policy."""
-        arena, game = self._arena, self._game()
-        rng = np.random.default_rng((arena.seed, pair))
-        search = self._search(replace(arena.first, options=SearchOptions(threads=1)), arena.seed + pair)
-        for _ in range(arena.opening_moves):
-            search.set_position(game.position)
-            game.play(game.to_move, choose(search.run(visits=1, avoid=[PASS]), 1.0, rng))
-        return [point for _, point in game.moves()]
 
     def _play(self, number: int, opening: Sequence[int]) -> GameRecord:
         """One game from its opening to its end."""
@@ -146,7 +82,9 @@ class Table:
         sides = {BLACK: arena.first, WHITE: arena.second}
         if number % 2 == 0:
             sides = {BLACK: arena.second, WHITE: arena.first}
-        searches = {color: self._search(side, 2 * (arena.seed + number) + color) for color, side in sides.items()}
+        searches = {
+            color: self._networks.search(side, 2 * (arena.seed + number) + color) for color, side in sides.items()
+        }
         limits = PlayOptions()
         resignation = Resignation(limits.resign_below, limits.resign_count)
         names = {"first": arena.first.name, "second": arena.second.name}
@@ -178,49 +116,12 @@ def work(arena: Arena, pairs: Sequence[tuple[int, list[int]]], at_once: int, res
         results: a queue.
     """
     try:
-        with ExitStack() as stack:
-            parts, servers = {}, {}
-            for side in (arena.first, arena.second):
-                if side.weights not in parts:
-                    parts[side.weights] = loaded = load_parts(side.options, find_network(side.weights), "auto")
-                    server = InferenceServer(loaded.networks, cache_mib(side.options), threads=1, shared=True)
-                    servers[side.weights] = stack.enter_context(server)
-            _play_all(Table(arena, parts, servers), pairs, at_once, results)
+        with Networks((arena.first, arena.second)) as networks:
+            table = Table(arena, networks)
+            in_threads(lambda pair: [results.put(record) for record in table.play_pair(*pair)], pairs, at_once)
         results.put(None)
     except Exception as error:
         results.put(f"{type(error).__name__}: {error}")
-
-
-def _play_all(table: Table, pairs: Sequence[tuple[int, list[int]]], at_once: int, results: Any) -> None:
-    """Play pairs on so many threads; the first failure ends them all, and so does the end of the process that asked.
-
-    Raises:
-        Exception: what failed.
-    """
-    waiting: queue.SimpleQueue = queue.SimpleQueue()
-    failures: list[Exception] = []
-    for pair in pairs:
-        waiting.put(pair)
-
-    def run() -> None:
-        try:
-            while not failures:
-                for record in table.play_pair(*waiting.get_nowait()):
-                    results.put(record)
-        except queue.Empty:
-            pass
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, daemon=True) for _ in range(min(at_once, len(pairs)))]
-    for thread in threads:
-        thread.start()
-    parent = multiprocessing.parent_process()
-    while any(thread.is_alive() for thread in threads) and (parent is None or parent.is_alive()):
-        for thread in threads:
-            thread.join(POLL_S / len(threads))
-    if failures:
-        raise failures[0]
 
 
 def play_match(arena: Arena, folder: MatchFolder, games: int, processes: int, at_once: int, progress: Progress) -> None:

@@ -30,6 +30,8 @@ from engine.go.rules import SCORING_AREA, Rules, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
 from engine.loading import load_parts, new_server
+from engine.nets.raw import RawNetwork
+from engine.opinion import Opinion, raw_opinion
 from engine.ponder import Ponder
 from engine.resign import Resignation
 from engine.search.report import Report
@@ -98,6 +100,8 @@ class Player:
         parts = load_parts(search_options, network, device)
         self.server = new_server(parts)
         self._search = Search(parts.options, self.server, parts.encoder, parts.patterns)
+        self._network_path = network
+        self._raw: RawNetwork | None = None
         self._interrupted = threading.Event()
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""
@@ -382,6 +386,18 @@ class Player:
         """The board as text, the last move marked."""
         moves = self.game.moves()
         return render(self.game.position.board, moves[-1][1] if moves else PASS)
+
+    def raw_opinion(self, color: int, symmetry: int, optimism: float) -> Opinion:
+        """What the network says of the current position with a colour to move; see :mod:`engine.opinion`.
+
+        Raises:
+            ValueError: no network plays.
+        """
+        if self._network_path is None:
+            raise ValueError("there is no network to ask")
+        if self._raw is None:
+            self._raw = RawNetwork(self._network_path)
+        return raw_opinion(self._raw, self._position_for(color), symmetry, optimism)
 
     def final_score(self) -> str:
         """The result with the dead stones off, whether or not the game is over: ``B+3.5``, ``W+0.5`` or ``0``."""

@@ -1,0 +1,82 @@
+"""A network in float32 on the CPU, asked for everything it has to say: what engines compare, not what they search with.
+
+What only KataGo's networks tell is :class:`engine.nets.katago.heads.KataGoOutput`; other networks leave it open.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from engine.nets.adapter import TorchNetwork
+from engine.nets.formats import read_network
+from engine.nets.network import NetOutput
+from engine.nets.pair import AlphaGoPair
+
+UNKNOWN = -1.0
+"""What KataGo shows for what a network does not tell"""
+
+
+class RawOutput(NamedTuple):
+    """What a network says of one position, from the view of the side to move; nan = no such head."""
+
+    policy: np.ndarray | None
+    """float32[N*N+1]: logits, pass last, not masked for legality"""
+    win: float
+    """probability, as ``loss`` and ``no_result``; together 1"""
+    loss: float
+    no_result: float
+    lead: float
+    """points"""
+    score: float
+    """points at the end of a game of the network with itself, on average; the lead, where nothing else is told"""
+    score_square: float
+    """mean of their square; -1 = not told, as the three that follow"""
+    variance_time: float
+    value_error: float
+    score_error: float
+    ownership: np.ndarray | None
+    """float32[N, N]: 1 = surely the mover's"""
+
+
+class RawNetwork:
+    """See the module's text. Reading the file again costs time and memory, so make one only when somebody asks."""
+
+    def __init__(self, path: Path | tuple[Path, Path]):
+        """Read a file, or AlphaGo's two.
+
+        Raises:
+            ValueError: as :func:`engine.nets.formats.read_network`.
+        """
+        cpu = torch.device("cpu")
+        read = [read_network(one)[:2] for one in (path if isinstance(path, tuple) else (path,))]
+        networks = [TorchNetwork(model, spec, cpu, reduced=False) for model, spec in read]
+        self._network = AlphaGoPair(*networks) if len(networks) == 2 else networks[0]
+        self._model = read[0][0].eval()
+        self.spec = self._network.spec
+
+    def ask(self, planes: np.ndarray, globals_: np.ndarray, optimism: float) -> RawOutput:
+        """What the network says of one position.
+
+        Args:
+            planes: float32[1, C, N, N] as the spec's encoder writes them; ``globals_`` float32[1, G] likewise.
+            optimism: 0 to 1, between KataGo's two policies where a network has two.
+        """
+        inputs = torch.from_numpy(planes), torch.from_numpy(globals_)
+        if not hasattr(self._model, "raw"):
+            return _plain(self._network.evaluate(*inputs))
+        with torch.inference_mode():
+            found = self._model.raw(*inputs, optimism)
+        policy, *numbers, ownership = (part[0] for part in found)
+        return RawOutput(policy.numpy(), *(float(number) for number in numbers), ownership.numpy())
+
+
+def _plain(found: NetOutput) -> RawOutput:
+    """The outputs of a network that knows of no game without result."""
+    nan = float("nan")
+    value = nan if found.value is None else float(found.value)
+    lead = nan if found.score is None else float(found.score)
+    policy, ownership = (None if head is None else head[0].numpy() for head in (found.policy, found.ownership))
+    unknown = (UNKNOWN,) * 4
+    return RawOutput(policy, (1.0 + value) / 2.0, (1.0 - value) / 2.0, 0.0, lead, lead, *unknown, ownership)
