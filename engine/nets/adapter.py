@@ -29,7 +29,8 @@ class TorchNetwork:
         """Take a copy of the model; the model itself stays as it is.
 
         Args:
-            model: its ``forward`` returns :class:`RawHeads`, its ``shape`` says what it reads.
+            model: its ``forward`` returns :class:`RawHeads`, its ``shape`` says what it reads; ``likes_float16``, if it
+                has that, which 16 bits become it (:func:`engine.nets.precision.reduced_dtype`).
             reduced: 16 bits; None = where the device is faster with them.
         """
         self.spec = spec
@@ -37,7 +38,8 @@ class TorchNetwork:
         self.merges = device.type != "cpu"
         self.shape = model.shape
         wanted = likes_bfloat16(device) if reduced is None else reduced
-        self.dtype = reduced_dtype(device) if wanted else torch.float32
+        likes_float16 = getattr(model, "likes_float16", False)
+        self.dtype = reduced_dtype(device, likes_float16) if wanted else torch.float32
         self._model = _PresentHeads(model).to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]

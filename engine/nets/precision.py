@@ -1,7 +1,7 @@
 """Fewer bits where they are faster: which, and a check that they play the same game.
 
 bfloat16 keeps the range of float32 and 8 bits of each number; float16, for GPUs too old for that, 11 bits and a
-smaller range. A network that suffers from either is told apart on a few positions when it is loaded.
+smaller range. A network that suffers from what it gets is told apart on a few positions when it is loaded.
 """
 
 import torch
@@ -18,9 +18,14 @@ def likes_bfloat16(device: torch.device) -> bool:
     return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
 
 
-def reduced_dtype(device: torch.device) -> torch.dtype:
-    """The 16-bit numbers of a device: bfloat16, but on GPUs that only emulate it float16."""
-    if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+def reduced_dtype(device: torch.device, likes_float16: bool = False) -> torch.dtype:
+    """The 16-bit numbers of a device: bfloat16, but on GPUs that only emulate it float16.
+
+    Args:
+        likes_float16: a network for which 8 bits of each number are few, and which stays in float16's range; CUDA
+            computes as fast in it.
+    """
+    if device.type == "cuda" and (likes_float16 or not torch.cuda.is_bf16_supported(including_emulation=False)):
         return torch.float16
     return torch.bfloat16
 

@@ -206,7 +206,8 @@ def _scratch(channels: int) -> np.ndarray:
 
 
 def with_winograd(model: nn.Module) -> nn.Module | None:
-    """A copy of a float32 model on the CPU that does its large 3x3 convolutions this way; None if it has none."""
+    """A copy of a float32 model on the CPU that does its large 3x3 convolutions this way; None if they hold less than
+    a sixteenth of its weights, as in networks of attention: tracing, which this rules out, does more for the rest."""
     replaced = copy.deepcopy(model)
     found = [
         (parent, name, child)
@@ -214,9 +215,12 @@ def with_winograd(model: nn.Module) -> nn.Module | None:
         for name, child in parent.named_children()
         if isinstance(child, nn.Conv2d) and _is_eligible(child)
     ]
+    weights = sum(child.weight.numel() for _, _, child in found)
+    if 16 * weights < sum(values.numel() for values in model.parameters()):
+        return None
     for parent, name, child in found:
         setattr(parent, name, WinogradConvolution(child))
-    return replaced if found else None
+    return replaced
 
 
 def _is_eligible(convolution: nn.Conv2d) -> bool:

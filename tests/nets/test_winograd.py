@@ -85,3 +85,9 @@ def test_a_whole_network_says_the_same(architecture, shape):
         results = [threads.submit(network.evaluate, planes, globals_) for _ in range(8)]
         for result in results:
             torch.testing.assert_close(result.result(), found, rtol=0, atol=0)
+
+
+def test_a_network_whose_work_lies_elsewhere_is_left_as_it_is():
+    convolution, others = nn.Conv2d(16, 16, 3, padding=1), [nn.Linear(64, 64) for _ in range(16)]
+    assert with_winograd(nn.Sequential(convolution, *others[:4])) is not None
+    assert with_winograd(nn.Sequential(convolution, *others)) is None

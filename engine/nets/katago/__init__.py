@@ -1,0 +1,1 @@
+"""KataGo's network files, and the networks in them."""

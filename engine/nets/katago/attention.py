@@ -1,0 +1,190 @@
+"""The two halves of a transformer block in KataGo's networks: attention, and a gated feed-forward layer.
+
+Every point of the board is a token. Neither has biases. Sources: Vaswani et al., "Attention Is All You Need", 2017;
+Zhang & Sennrich, "Root Mean Square Layer Normalization", 2019; Su et al., "RoFormer", 2021 (rotated pairs); Shazeer,
+"GLU Variants Improve Transformer", 2020; Ainslie et al., "GQA", 2023 (query heads that share keys).
+"""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.nets.katago.layers import LayerReader, Norm, Scaling, linear
+
+MAX_HEADS = 1 << 10
+MAX_EPSILON = 1.0
+MAX_THETA = 1e12
+MAX_SIZE = 19
+"""Largest board that angles are kept for"""
+
+
+def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
+    """1 / root mean square over some axes, which stay with length 1; computed in float32, where squares fit."""
+    return torch.rsqrt(x.float().square().mean(dims, keepdim=True) + epsilon).to(x.dtype)
+
+
+class RmsNorm(Norm):
+    """The trunk's last normalisation where it has no batch normalisation: by the root mean square, then as that.
+
+    Either over the channels of each point, or "spatial", over all channels and points of the board.
+    """
+
+    @classmethod
+    def read(cls, layers: LayerReader, channels: int) -> Self:
+        """The norm that comes next in a file, and the activation behind it."""
+        stream = layers.stream
+        stream.name()
+        layers.channels("channels", channels)
+        epsilon = stream.positive("epsilon", MAX_EPSILON)
+        is_spatial = stream.integer("whether it is spatial", 0, 1)
+        stream.integer("channels of a group", 0, 0)
+        scaling = Scaling(stream.weights(channels), stream.weights(channels))
+        self = cls(scaling, layers.activation())
+        self.epsilon = epsilon
+        self.dims = (1, 2, 3) if is_spatial else (1,)
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape out as in, [B, C, N, N]."""
+        return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
+
+
+class TokenNorm(NamedTuple):
+    """Root mean square normalisation of tokens; its weight goes into the matrices behind it."""
+
+    epsilon: float
+    weight: np.ndarray
+    """float32[C]"""
+
+    @classmethod
+    def read(cls, layers: LayerReader, channels: int) -> Self:
+        """The norm that comes next in a file."""
+        layers.stream.name()
+        layers.channels("channels", channels)
+        return cls(layers.stream.positive("epsilon", MAX_EPSILON), layers.stream.weights(channels))
+
+
+class TokenBlock(nn.Module):
+    """What is common to both: tokens [B, N*N, C] are normalised, changed, and added to the trunk [B, C, N, N]."""
+
+    epsilon: float
+
+    def change(self, tokens: Tensor, size: int) -> Tensor:
+        """Same shape out as in, [B, N*N, C]."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape out as in, [B, C, N, N]."""
+        # In channels-last order both are views.
+        tokens = x.flatten(2).transpose(1, 2)
+        change = self.change(tokens * inverse_rms(tokens, (2,), self.epsilon), int(x.shape[2]))
+        return x + change.transpose(1, 2).reshape(x.shape)
+
+
+class AttentionBlock(TokenBlock):
+    """Attention of all points to all points."""
+
+    words = "attention"
+
+    @classmethod
+    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
+        """See :meth:`engine.nets.katago.blocks.ResidualBlock.read`."""
+        self, stream = cls(), layers.stream
+        self.heads = stream.integer("query heads", 1, MAX_HEADS)
+        self.key_heads = stream.integer("key and value heads", 1, self.heads)
+        if self.heads % self.key_heads:
+            raise stream.wrong("query heads", self.heads, f"a multiple of {self.key_heads} key and value heads")
+        self.width, self.value_width = (layers.channels(f"width of a {what} head") for what in ("query", "value"))
+        is_rotated = stream.integer("whether heads are rotated", 0, 1)
+        is_learnt = stream.integer("whether rotations are learnt", 0, 1)
+        if is_rotated and self.width % 2:
+            raise stream.wrong("width of a query head", self.width, "an even one, as pairs are rotated")
+        norm = TokenNorm.read(layers, channels)
+        self.epsilon = norm.epsilon
+        query = layers.matrix(channels, self.heads * self.width)
+        key = layers.matrix(channels, self.key_heads * self.width)
+        value = layers.matrix(channels, self.key_heads * self.value_width)
+        self.out = linear(layers.matrix(self.heads * self.value_width, channels))
+        if is_rotated:
+            angles = self._read_angles(layers, bool(is_learnt))
+            self.cosine, self.sine = (nn.Buffer(torch.from_numpy(f(angles)).float()) for f in (np.cos, np.sin))
+            query, key = (_halves(weight, self.width) for weight in (query, key))
+        else:
+            self.cosine = self.sine = None
+        self.into = linear(np.concatenate([query, key, value]) * norm.weight)
+        return self
+
+    def _read_angles(self, layers: LayerReader, is_learnt: bool) -> np.ndarray:
+        """float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of a head's channels."""
+        stream, pairs = layers.stream, self.width // 2
+        stream.name()
+        if is_learnt:
+            stream.integer("key heads that are rotated", self.key_heads, self.key_heads)
+            stream.integer("pairs", pairs, pairs)
+            stream.integer("axes", 2, 2)
+            of_key = stream.weights(self.key_heads, pairs, 2)[..., ::-1]
+            frequency = np.concatenate([of_key.repeat(self.heads // self.key_heads, axis=0), of_key])
+        else:
+            theta = stream.positive("theta", MAX_THETA)
+            frequency = np.zeros((1, pairs, 2))
+            # The first pairs turn with the row, the others with the column, the later the slower.
+            for axis, start, stop in ((0, 0, pairs // 2), (1, pairs // 2, pairs)):
+                frequency[0, start:stop, axis] = theta ** (-2.0 * np.arange(stop - start) / pairs)
+        rows, columns = np.indices((MAX_SIZE, MAX_SIZE))
+        frequency = frequency.astype(np.float64)
+        return rows[..., None, None] * frequency[..., 0] + columns[..., None, None] * frequency[..., 1]
+
+    def _rotated(self, heads: Tensor, size: int) -> Tensor:
+        """Queries and keys [B, N*N, heads, width], each pair (first half, second half) turned by its angle."""
+        cosine, sine = (table[:size, :size].flatten(0, 1) for table in (self.cosine, self.sine))
+        first, second = heads.chunk(2, dim=3)
+        return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=3)
+
+    def change(self, tokens: Tensor, size: int) -> Tensor:
+        """See :meth:`TokenBlock.change`."""
+        turned = self.heads + self.key_heads
+        matched, value = self.into(tokens).split((turned * self.width, self.key_heads * self.value_width), dim=2)
+        matched = matched.unflatten(2, (turned, self.width))
+        if self.cosine is not None:
+            matched = self._rotated(matched, size)
+        query, key = matched.transpose(1, 2).split((self.heads, self.key_heads), dim=1)
+        value = value.unflatten(2, (self.key_heads, self.value_width)).transpose(1, 2)
+        is_grouped = self.heads != self.key_heads
+        seen = F.scaled_dot_product_attention(query, key, value, enable_gqa=is_grouped)
+        return self.out(seen.transpose(1, 2).flatten(2))
+
+
+def _halves(weight: np.ndarray, width: int) -> np.ndarray:
+    """Rows of a matrix in another order: of each head the first of all pairs, then the second ones.
+
+    Products of queries and keys stay the same, and pairs lie where they are turned without being sorted.
+    """
+    return weight.reshape(-1, width // 2, 2, weight.shape[1]).transpose(0, 2, 1, 3).reshape(weight.shape)
+
+
+class FeedForwardBlock(TokenBlock):
+    """Every point by itself: two matrices side by side, one a gate for the other, and one back."""
+
+    words = "feed-forward"
+
+    @classmethod
+    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
+        """See :meth:`engine.nets.katago.blocks.ResidualBlock.read`."""
+        self = cls()
+        layers.channels("channels", channels)
+        hidden = layers.channels("hidden channels")
+        # The format has a number for it, but says of no other layer what it computes.
+        layers.stream.integer("whether there is a gate", 1, 1)
+        norm = TokenNorm.read(layers, channels)
+        self.epsilon = norm.epsilon
+        self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm.weight)
+        self.out = linear(layers.matrix(hidden, channels))
+        return self
+
+    def change(self, tokens: Tensor, size: int) -> Tensor:
+        """See :meth:`TokenBlock.change`."""
+        hidden, gate = self.into(tokens).chunk(2, dim=2)
+        return self.out(F.silu(hidden) * gate)

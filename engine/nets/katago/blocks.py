@@ -1,0 +1,122 @@
+"""KataGo's residual blocks of convolutions, and how a file lists a stack of blocks.
+
+All of them take and return the trunk [B, C, N, N] and normalise it first. Sources: Wu, "Accelerating Self-Play Learning
+in Go", 2019, section 3.3 (global pooling); ``docs/KataGoMethods.md`` of KataGo (nested bottlenecks).
+"""
+
+from typing import Self
+
+from torch import Tensor, nn
+
+from engine.nets.katago.attention import AttentionBlock, FeedForwardBlock
+from engine.nets.katago.layers import LayerReader, Norm, convolution, linear, pooled
+
+MAX_BLOCKS = 1 << 10
+MAX_DEPTH = 8
+"""Stacks within stacks"""
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions."""
+
+    words = "residual"
+
+    @classmethod
+    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
+        """The block that comes next in a file.
+
+        Args:
+            channels: of the trunk.
+            depth: of the stack it belongs to, 1 for the trunk.
+        """
+        self = cls()
+        self.before = Norm(layers.scaling(channels), layers.activation())
+        first = layers.convolution(channels)
+        self.first = convolution(first, layers.scaling(first.outputs))
+        self.middle = layers.activation()
+        self.last = convolution(layers.convolution(first.outputs, channels))
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape out as in."""
+        return x + self.last(self.middle(self.first(self.before(x))))
+
+
+class PoolingBlock(nn.Module):
+    """Two convolutions; others beside the first one, pooled over the board, make a bias for its outputs."""
+
+    words = "global pooling"
+
+    @classmethod
+    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
+        """See :meth:`ResidualBlock.read`."""
+        self = cls()
+        self.before = Norm(layers.scaling(channels), layers.activation())
+        first, pool = layers.convolution(channels), layers.convolution(channels)
+        self.pool = convolution(pool, layers.scaling(pool.outputs))
+        self.pool_activation = layers.activation()
+        bias = layers.matrix(3 * pool.outputs, first.outputs)
+        after = layers.scaling(first.outputs)
+        self.first = convolution(first, after)
+        self.pool_bias = linear(bias * after.scale[:, None])
+        self.middle = layers.activation()
+        self.last = convolution(layers.convolution(first.outputs, channels))
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape out as in."""
+        ready = self.before(x)
+        bias = self.pool_bias(pooled(self.pool_activation(self.pool(ready))))
+        return x + self.last(self.middle(self.first(ready) + bias[:, :, None, None]))
+
+
+class NestedBlock(nn.Module):
+    """A stack of blocks on fewer channels, between two convolutions."""
+
+    words = "nested bottleneck"
+
+    @classmethod
+    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
+        """See :meth:`ResidualBlock.read`."""
+        self = cls()
+        count = layers.stream.integer("blocks", 1, MAX_BLOCKS)
+        self.before = Norm(layers.scaling(channels), layers.activation())
+        first = layers.convolution(channels)
+        self.first = convolution(first)
+        self.blocks = read_blocks(layers, count, first.outputs, depth + 1)
+        self.after = Norm(layers.scaling(first.outputs), layers.activation())
+        self.last = convolution(layers.convolution(first.outputs, channels))
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape out as in."""
+        return x + self.last(self.after(self.blocks(self.first(self.before(x)))))
+
+
+BLOCKS = {
+    "ordinary_block": ResidualBlock,
+    "gpool_block": PoolingBlock,
+    "nested_bottleneck_block": NestedBlock,
+    "transformer_attention_block": AttentionBlock,
+    "transformer_ffn_block": FeedForwardBlock,
+}
+
+
+def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) -> nn.Sequential:
+    """A stack of blocks of any kind.
+
+    Args:
+        channels: of the trunk they share.
+        depth: 1 for the network's trunk, one more for each stack around this one.
+    """
+    stream = layers.stream
+    if depth > MAX_DEPTH:
+        raise stream.wrong("blocks", f"{depth} stacks within each other", f"at most {MAX_DEPTH}")
+    stack = nn.Sequential()
+    for _ in range(count):
+        kind = stream.word("kind of block")
+        if kind not in BLOCKS:
+            raise stream.wrong("kind of block", repr(kind[:40]), f"one of {', '.join(BLOCKS)}")
+        stream.name()
+        stack.append(BLOCKS[kind].read(layers, channels, depth))
+    return stack

@@ -1,0 +1,212 @@
+"""KataGo's heads: logits of moves, results, scores and their uncertainty, and owners of points.
+
+What a head computes becomes points and probabilities in :func:`outputs`, by the multipliers of the file.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.nets.katago.layers import LayerReader, convolution, linear, pooled, pooled_by_size
+
+ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
+"""Model versions from which short-term errors are there, come as the square, as the square of a softplus"""
+WITH_Q_VALUES, COUNTED_POLICY = 16, 17
+"""The version whose policy has two channels for Q values; from which on files say how many channels there are"""
+TWO_POLICIES_FROM, TWO_LAYER_PASS_FROM = 12, 15
+POSITIONAL_OR_SITUATIONAL_KO, TERRITORY_SCORING = 6, 9
+"""Global inputs that are 1 under these rules"""
+LOG_2 = math.log(2.0)
+
+
+class Multipliers(NamedTuple):
+    """From units of the network to points, moves and their errors; the defaults are those of older files."""
+
+    td_score: float = 20.0
+    score_mean: float = 20.0
+    score_deviation: float = 20.0
+    lead: float = 20.0
+    variance_time: float = 40.0
+    value_error: float = 0.25
+    score_error: float = 30.0
+
+
+class KataGoOutput(NamedTuple):
+    """All that KataGo tells of a position, float32, from the view of the side to move."""
+
+    policy_logits: Tensor
+    """[B, N*N+1], pass last; the two policies mixed, not masked for legality"""
+    win: Tensor
+    """[B]: probability, as ``loss`` and ``no_result`` (a game without end); together 1"""
+    loss: Tensor
+    no_result: Tensor
+    lead: Tensor
+    """[B]: points that would make the game even"""
+    score: Tensor
+    """[B]: points at the end of a game of the network with itself, on average; a game without result counts 0"""
+    score_square: Tensor
+    """[B]: of its square"""
+    variance_time: Tensor
+    """[B]: how long the game is open, in moves; -1, as the two that follow, before version 9"""
+    value_error: Tensor
+    """[B]: how far win minus loss is off from what a few moves will show"""
+    score_error: Tensor
+    """[B]: the same of the score"""
+    ownership: Tensor
+    """[B, N, N]: 1 = surely the mover's, -1 = surely the opponent's"""
+
+
+class PolicyHead(nn.Module):
+    """Logits of every policy the network has."""
+
+    @classmethod
+    def read(cls, layers: LayerReader, trunk: int) -> Self:
+        """The head that comes next in a file."""
+        self, stream = cls(), layers.stream
+        stream.name()
+        channels = _policy_channels(layers)
+        local, pool = layers.convolution(trunk), layers.convolution(trunk)
+        self.pool = convolution(pool, layers.scaling(pool.outputs))
+        self.pool_activation = layers.activation()
+        bias = layers.matrix(3 * pool.outputs, local.outputs)
+        after = layers.scaling(local.outputs)
+        self.local = convolution(local, after)
+        self.bias = linear(bias * after.scale[:, None])
+        self.activation = layers.activation()
+        self.out = convolution(layers.convolution(local.outputs, channels))
+        if layers.version < TWO_LAYER_PASS_FROM:
+            self.passing = linear(layers.matrix(3 * pool.outputs, channels))
+        else:
+            into = layers.matrix(3 * pool.outputs)
+            into = linear(into, layers.vector(len(into)))
+            activation = layers.activation()
+            self.passing = nn.Sequential(into, activation, linear(layers.matrix(into.out_features, channels)))
+        return self
+
+    @property
+    def channels(self) -> int:
+        """1 = a policy, 2 = that and an optimistic one, 4 = Q values beside them."""
+        return self.out.out_channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, channels, N*N+1] of the trunk's x[B, C, N, N]."""
+        context = pooled(self.pool_activation(self.pool(x)))
+        local = self.activation(self.local(x) + self.bias(context)[:, :, None, None])
+        return torch.cat([self.out(local).flatten(2), self.passing(context)[:, :, None]], dim=2)
+
+
+def _policy_channels(layers: LayerReader) -> int:
+    """Channels of the policy head, said by the file or by its version."""
+    if layers.version < COUNTED_POLICY:
+        return 4 if layers.version == WITH_Q_VALUES else 2 if layers.version >= TWO_POLICIES_FROM else 1
+    channels = layers.stream.integer("policy channels", 2, 4)
+    if channels == 3:
+        raise layers.stream.wrong("policy channels", channels, "2 or 4")
+    layers.zeros("policy", 3)
+    return channels
+
+
+class ValueHead(nn.Module):
+    """Everything else, always in float32: in 16 bits its sums of pooled channels alone double the error of values."""
+
+    @classmethod
+    def read(cls, layers: LayerReader, trunk: int) -> Self:
+        """The head that comes next in a file."""
+        self = cls()
+        layers.stream.name()
+        if layers.version >= COUNTED_POLICY:
+            layers.zeros("value", 3)
+        local = layers.convolution(trunk)
+        self.local = convolution(local, layers.scaling(local.outputs))
+        self.activation = layers.activation()
+        hidden = layers.matrix(3 * local.outputs)
+        units = len(hidden)
+        self.hidden = linear(hidden, layers.vector(units))
+        self.hidden_activation = layers.activation()
+        self.scores = 6 if layers.version >= ERROR_FROM else 4
+        weights = [(layers.matrix(units, count), layers.vector(count)) for count in (3, self.scores)]
+        self.out = linear(*(np.concatenate(parts) for parts in zip(*weights, strict=True)))
+        self.ownership = convolution(layers.convolution(local.outputs, 1))
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """What ``to``, ``half`` and the like do to weights: these may move, but keep their bits."""
+        return super()._apply(lambda values: values.to(fn(values).device), recurse)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the trunk's x[B, C, N, N]: [B, 3] results, [B, 4 or 6] scores, [B, N, N] owners, all before scaling."""
+        local = self.activation(self.local(x.float()))
+        out = self.out(self.hidden_activation(self.hidden(pooled_by_size(local))))
+        return out[:, :3], out[:, 3:], self.ownership(local)[:, 0]
+
+
+def mixed(policies: Tensor, optimism: float) -> Tensor:
+    """[B, N*N+1] logits between the policy (optimism 0) and the optimistic one (1), if policies[B, K, N*N+1] has it."""
+    if policies.shape[1] == 1:
+        return policies[:, 0]
+    return torch.lerp(policies[:, 0], policies[:, 1], optimism)
+
+
+def result_logits(results: Tensor, globals_: Tensor) -> Tensor:
+    """[B, 3]: win, loss, no result, the last impossible under rules that let no position repeat."""
+    always_ends = (globals_[:, POSITIONAL_OR_SITUATIONAL_KO] != 0) & (globals_[:, TERRITORY_SCORING] == 0)
+    no_result = results[:, 2].masked_fill(always_ends, -torch.inf)
+    return torch.stack([results[:, 0], results[:, 1], no_result], dim=1)
+
+
+def value_logit(logits: Tensor) -> Tensor:
+    """[B]: its tanh is win minus loss of logits[B, 3].
+
+    With p the softmax, artanh(p0 - p1) = (log(2 p0 + p2) - log(2 p1 + p2)) / 2.
+    """
+    win, loss, no_result = logits.unbind(1)
+    gap = no_result - LOG_2
+    return (win - loss + F.softplus(gap - win) - F.softplus(gap - loss)) / 2.0
+
+
+def outputs(
+    version: int, multipliers: Multipliers, policy: Tensor, results: Tensor, scores: Tensor, owners: Tensor
+) -> KataGoOutput:
+    """Heads in units that people use.
+
+    Args:
+        policy: [B, N*N+1] logits; ``results`` [B, 3] likewise, what is impossible at minus infinity.
+        scores, owners: as :meth:`ValueHead.forward` returns them.
+    """
+    win, loss, no_result = results.float().softmax(1).unbind(1)
+    scores = scores.float()
+    has_result = 1.0 - no_result
+    score = scores[:, 0] * multipliers.score_mean
+    deviation = F.softplus(scores[:, 1]) * multipliers.score_deviation
+    errors = torch.full_like(scores[:, :3], -1.0)
+    if version >= ERROR_FROM:
+        time = F.softplus(scores[:, 3:4]) * multipliers.variance_time
+        errors = torch.cat([time, _short_term(version, multipliers, scores[:, 4:6])], dim=1)
+    return KataGoOutput(
+        policy_logits=policy.float(),
+        win=win,
+        loss=loss,
+        no_result=no_result,
+        lead=scores[:, 2] * multipliers.lead * has_result,
+        score=score * has_result,
+        score_square=(score.square() + deviation.square()) * has_result,
+        variance_time=errors[:, 0],
+        value_error=errors[:, 1],
+        score_error=errors[:, 2],
+        ownership=owners.float().tanh(),
+    )
+
+
+def _short_term(version: int, multipliers: Multipliers, raw: Tensor) -> Tensor:
+    """[B, 2]: errors of value and score."""
+    factor = raw.new_tensor([multipliers.value_error, multipliers.score_error])
+    if version >= ERROR_OF_SQUARED_FROM:
+        return F.softplus(raw / 2.0) * factor.sqrt()
+    if version >= ERROR_OF_SQUARE_FROM:
+        return (F.softplus(raw) * factor).sqrt()
+    return F.softplus(raw) * raw.new_tensor([1.0, 10.0])

@@ -1,0 +1,104 @@
+"""KataGo's network, of any version that reads the V7 inputs: a trunk of blocks and two heads."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from engine.nets.katago.blocks import MAX_BLOCKS
+from engine.nets.katago.heads import (
+    KataGoOutput,
+    Multipliers,
+    PolicyHead,
+    ValueHead,
+    mixed,
+    outputs,
+    result_logits,
+    value_logit,
+)
+from engine.nets.katago.human import HumanEncoder
+from engine.nets.katago.layers import MAX_CHANNELS
+from engine.nets.network import RawHeads
+from engine.nets.shape import Shape, dimension
+
+ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
+"""How much of the optimistic policy KataGo mixes in by default: where it moves, and in the positions it thinks of"""
+
+
+@dataclass(frozen=True)
+class KataGoShape(Shape):
+    """The network's outlines; nothing in it depends on the board's size."""
+
+    planes: int = dimension("input planes", 1, 256)
+    globals: int = dimension("input values that are not about points", 0, 256)
+    blocks: int = dimension("blocks of the trunk, those within them not counted", 1, MAX_BLOCKS)
+    channels: int = dimension("channels of the trunk", 1, MAX_CHANNELS)
+
+
+class KataGoNet(nn.Module):
+    """The weights of a file and the forward pass.
+
+    The board is the whole of the planes, so nothing is masked as KataGo does with boards smaller than its buffers.
+    """
+
+    likes_float16 = True
+    """bfloat16 moves win rates of some of these networks by several hundredths, float16 by a tenth of that."""
+
+    def __init__(
+        self, version: int, multipliers: Multipliers, stem: nn.Conv2d, stem_globals: nn.Linear,
+        human: HumanEncoder | None, blocks: nn.Sequential, tip: nn.Module, policy: PolicyHead, value: ValueHead,
+    ):  # fmt: skip
+        """Put the parts together.
+
+        Args:
+            version: of the file; it says what some outputs mean.
+            human: of networks that play as people do, whose policy is never optimistic.
+            tip: normalisation and activation between the trunk and the heads.
+        """
+        super().__init__()
+        self.shape = KataGoShape(stem.in_channels, stem_globals.in_features, len(blocks), stem.out_channels)
+        self.version = version
+        self.multipliers = multipliers
+        self.policy_optimism = 0.0 if human else TREE_OPTIMISM
+        """of :meth:`forward`; has no effect where there is one policy"""
+        self.stem, self.stem_globals, self.human = stem, stem_globals, human
+        self.blocks, self.tip = blocks, tip
+        self.policy, self.value = policy, value
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """All four heads for planes[B, 22, N, N] and globals_[B, 19]; the score is KataGo's lead."""
+        policies, results, scores, owners = self._heads(planes, globals_)
+        no_result = results.softmax(1)[:, 2]
+        return RawHeads(
+            policy_logits=mixed(policies, self.policy_optimism),
+            value_logit=value_logit(results),
+            score=scores[:, 2] * self.multipliers.lead * (1.0 - no_result),
+            ownership_logit=owners,
+        )
+
+    def raw(self, planes: Tensor, globals_: Tensor, optimism: float = ROOT_OPTIMISM) -> KataGoOutput:
+        """All that KataGo's ``kata-raw-nn`` shows, for planes and globals as for :meth:`forward`.
+
+        Args:
+            optimism: of the policy, 0 to 1.
+        """
+        policies, results, scores, owners = self._heads(planes, globals_)
+        policy = mixed(policies, 0.0 if self.human else optimism)
+        return outputs(self.version, self.multipliers, policy, results, scores, owners)
+
+    def _heads(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores and owners."""
+        x = self.stem(planes) + self.stem_globals(globals_)[:, :, None, None]
+        if self.human is not None:
+            x = x + self.human(int(planes.shape[2]))
+        x = self.tip(self.blocks(x))
+        results, scores, owners = self.value(x)
+        return self.policy(x), result_logits(results, globals_), scores, owners
+
+    @property
+    def words(self) -> str:
+        """What it is made of, for people."""
+        kinds = Counter(block.words for block in self.blocks.modules() if hasattr(block, "words"))
+        counts = ", ".join(f"{count} {words}" for words, count in kinds.items())
+        activation = type(self.tip.activation).__name__
+        return f"{counts} blocks; trunk of {self.shape.channels} channels; {activation}"

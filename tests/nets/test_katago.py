@@ -1,0 +1,198 @@
+"""KataGo's networks: every kind of block, head and version, in either encoding, against a plain NumPy twin."""
+
+import gzip
+
+import numpy as np
+import pytest
+import torch
+
+from engine.nets.adapter import TorchNetwork, exact_output
+from engine.nets.katago.human import DEFAULT_PROFILE, RANKS, profile_values
+from engine.nets.katago.load import load_katago
+from engine.nets.network import RawHeads
+from engine.nets.precision import reduced_dtype
+from tests.nets import katago_twin
+from tests.nets.katago_files import IDENTITY, MISH, RELU, SILU, random_network, written
+
+CPU = torch.device("cpu")
+ATTENTION = [
+    ("attention", 2, 2, 4, 4, "fixed"),
+    ("attention", 3, 1, 6, 2, "fixed"),
+    ("attention", 4, 2, 2, 3, "learnt"),
+    ("attention", 2, 1, 3, 5, None),
+]
+NETWORKS = {
+    "v8": random_network(8, ("residual", "pooling")),
+    "v9": random_network(9, ("pooling",), seed=1),
+    "v10": random_network(10, seed=2),
+    "v11-mish": random_network(11, ("residual", "pooling"), MISH, seed=3),
+    "v12-identity": random_network(12, ("residual",), IDENTITY, seed=4),
+    "v13": random_network(13, ("pooling",), seed=5),
+    "v14-silu": random_network(14, (("nested", ("residual", "pooling")),), SILU, seed=6),
+    "v15-human": random_network(
+        15, (("nested", (("nested", ("residual",)), "feed_forward")),), MISH, human=True, seed=7
+    ),
+    "v15-spatial": random_network(15, (ATTENTION[2], "feed_forward"), SILU, "spatial", seed=8),
+    "v16-q": random_network(16, ("residual",), RELU, seed=9),
+    "v17-plain": random_network(17, (ATTENTION[0], "feed_forward"), SILU, "plain", seed=10),
+    "v17-q": random_network(17, (ATTENTION[1],), RELU, policies=4, seed=11),
+    "v17-hybrid": random_network(
+        17, ("residual", ("nested", (ATTENTION[3], "feed_forward", ATTENTION[2])), "pooling"), SILU, "spatial", seed=12
+    ),
+}
+
+
+def saved(tmp_path, network, is_binary=True, packed=True):
+    """A file of a network."""
+    content = written(network, is_binary)
+    path = tmp_path / f"net{'.bin' if is_binary else '.txt'}{'.gz' if packed else ''}"
+    path.write_bytes(gzip.compress(content, 1) if packed else content)
+    return path
+
+
+def inputs(count, size, seed=0):
+    """Planes and globals as KataGo's, the rules of the first position without, of the second with endless games."""
+    random = np.random.default_rng(seed)
+    planes = (random.random((count, 22, size, size)) < 0.3).astype(np.float32)
+    globals_ = random.standard_normal((count, 19)).astype(np.float32)
+    globals_[:, 6], globals_[:, 9] = np.arange(count) % 2 == 0, np.arange(count) % 3 == 2
+    return torch.from_numpy(planes), torch.from_numpy(globals_)
+
+
+def expected(network, planes, globals_, optimism=0.0):
+    """What the twin says of several positions."""
+    human = profile_values(DEFAULT_PROFILE)[planes.shape[2]]
+    rows = [
+        katago_twin.evaluate(network, *(values.numpy() for values in row), human, optimism)
+        for row in zip(planes, globals_, strict=True)
+    ]
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_output_is_what_the_twin_says(name, tmp_path):
+    model, spec, record = load_katago(saved(tmp_path, NETWORKS[name]))
+    assert (spec.name, spec.encoder, spec.min_size, spec.max_size) == ("tiny-b1c6", "katago-v7", 2, 19)
+    assert spec.has_policy and spec.has_value and spec.has_score and spec.has_ownership
+    assert record["version"] == NETWORKS[name]["version"]
+    for size in (2, 7):
+        planes, globals_ = inputs(3, size)
+        optimism = 0.0 if "human" in name else 0.3
+        with torch.no_grad():
+            found = model.raw(planes, globals_, 0.3)._asdict()
+        for output, values in expected(NETWORKS[name], planes, globals_, optimism).items():
+            np.testing.assert_allclose(found[output].numpy(), values, rtol=2e-4, atol=2e-5, err_msg=f"{output}, {size}")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("is_binary", [False, True])
+@pytest.mark.parametrize("name", ["v8", "v15-human", "v17-hybrid"])
+def test_every_encoding_holds_the_same_network(name, is_binary, packed, tmp_path):
+    one, *_ = load_katago(saved(tmp_path, NETWORKS[name]))
+    other, *_ = load_katago(saved(tmp_path, NETWORKS[name], is_binary, packed))
+    assert one.state_dict().keys() == other.state_dict().keys()
+    assert all(torch.equal(values, other.state_dict()[key]) for key, values in one.state_dict().items())
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_heads_for_the_search_agree_with_all_that_is_told(name, tmp_path):
+    model, *_ = load_katago(saved(tmp_path, NETWORKS[name]))
+    model.policy_optimism = 0.7
+    planes, globals_ = inputs(4, 5)
+    with torch.no_grad():
+        heads, told = model(planes, globals_), model.raw(planes, globals_, 0.7)
+    assert isinstance(heads, RawHeads)
+    torch.testing.assert_close(heads.value_logit.tanh(), told.win - told.loss)
+    torch.testing.assert_close(heads.score, told.lead)
+    torch.testing.assert_close(heads.ownership_logit.tanh(), told.ownership)
+    if "human" not in name:
+        torch.testing.assert_close(heads.policy_logits, told.policy_logits)
+
+
+def test_values_near_the_ends_keep_their_logit(tmp_path):
+    network = random_network(8)
+    _, _, _, _, _, _, matrix, bias, *_ = network["value"]["layers"]
+    matrix["weight"] *= 0
+    bias["weight"][:] = 40, -40, -30
+    model, *_ = load_katago(saved(tmp_path, network))
+    with torch.no_grad():
+        logits = model(*inputs(2, 5)).value_logit
+    # Odds of e^80 without a result; with one, what is not won is half of e^-30 / e^40.
+    assert logits.tolist() == pytest.approx([40.0, (70 + np.log(2)) / 2], rel=1e-5)
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_interface_shows_what_the_model_computes(name, reduced, tmp_path):
+    model, spec, _ = load_katago(saved(tmp_path, NETWORKS[name]))
+    network = TorchNetwork(model, spec, CPU, reduced)
+    before = {key: values.clone() for key, values in model.state_dict().items()}
+    for size, count in ((5, 3), (13, 1), (5, 1)):
+        planes, globals_ = inputs(count, size, seed=size)
+        exact, found = exact_output(model, planes, globals_), network.evaluate(planes, globals_)
+        bounds = (0.05, 0.05, 0.8, 0.1) if reduced else (1e-4, 1e-5, 1e-3, 1e-5)
+        for one, other, bound in zip(exact, found, bounds, strict=True):
+            assert other.dtype == torch.float32
+            assert (one - other).abs().max() < bound * max(1.0, float(one.abs().max()))
+    assert all(torch.equal(values, before[key]) for key, values in model.state_dict().items())
+
+
+def test_values_are_summed_up_in_float32_whatever_the_rest_is_in(tmp_path):
+    model, *_ = load_katago(saved(tmp_path, NETWORKS["v17-hybrid"]))
+    kept = {key: values.clone() for key, values in model.value.state_dict().items()}
+    model.to(torch.float16)
+    assert {values.dtype for values in model.blocks.state_dict().values()} == {torch.float16}
+    assert all(torch.equal(values, kept[key]) for key, values in model.value.state_dict().items())
+
+
+def test_its_16_bits_on_cuda_are_float16():
+    device = torch.device("cuda")
+    assert reduced_dtype(device, likes_float16=True) == torch.float16
+    assert reduced_dtype(CPU, likes_float16=True) == torch.bfloat16
+
+
+def test_a_network_of_human_play_follows_its_profile(tmp_path):
+    model, *_ = load_katago(saved(tmp_path, NETWORKS["v15-human"]))
+    planes, globals_ = inputs(1, 9)
+    outputs = []
+    for profile in ("rank_9d", "rank_20k", "preaz_20k", "proyear_1800", "proyear_2023"):
+        model.human.use(profile)
+        network = NETWORKS["v15-human"]
+        found = model.raw(planes, globals_).lead
+        twin = katago_twin.evaluate(network, planes[0].numpy(), globals_[0].numpy(), profile_values(profile)[9])
+        assert float(found[0]) == pytest.approx(float(twin["lead"]), rel=1e-4, abs=1e-4)
+        outputs.append(round(float(found[0]), 5))
+    assert len(set(outputs)) == len(outputs)
+
+
+def test_a_profile_tells_rank_source_time_board_and_date():
+    values = profile_values("rank_5k")
+    assert values.shape == (20, 192)
+    nine = values[9]
+    assert list(nine[:6]) == [1, 1, 0, 0, 0, 0]
+    assert RANKS.index("5k") + 1 == 14
+    for start in (6, 40):
+        assert nine[start : start + 34].tolist() == [1.0] * 14 + [0.0] * 20
+    assert nine[74] == 0.5 and nine[75:82].tolist() == [0, 0, 0, 0, 1, 0, 0]
+    assert nine[82:86] == pytest.approx([0.4 * (np.log(1260) - 6.5), 0.3 * (np.log(31) - 3),
+                                         0.5 * (np.log(7) - 1.5), 0.25 * (np.log(2) - 1.5)])  # fmt: skip
+    assert nine[86] == pytest.approx(0.5 * np.log(81 / 361)) and values[19][86] == 0
+    days = 18322
+    assert nine[87:89] == pytest.approx([np.cos(days / 7 * 2 * np.pi), np.sin(days / 7 * 2 * np.pi)])
+    assert nine[149:151] == pytest.approx([np.cos(days / 560000 * 2 * np.pi), np.sin(days / 560000 * 2 * np.pi)])
+    assert nine[151:].tolist() == [0, 0, 1] + [0] * 38
+    assert profile_values("proyear_1985")[9][151:].argmax() == 5
+    assert profile_values("proyear_2021")[9][151:].argmax() == 6
+
+
+@pytest.mark.parametrize("name", ["", "rank_10d", "rank_21k", "rank_5k_3d", "proyear_1799", "proyear_2024", "rank_9d "])
+def test_an_unknown_profile_is_refused_in_one_line(name):
+    with pytest.raises(ValueError, match=r"unknown human profile .*expected rank_9d to") as caught:
+        profile_values(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_areas_as_if_suicide_were_legal_ask_for_another_encoder(tmp_path):
+    network = random_network(17)
+    network["options"][1] = 1
+    assert load_katago(saved(tmp_path, network))[1].encoder == "katago-v7-suicide"
