@@ -31,7 +31,10 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     if given and given[0].lower() in ("b", "w", "black", "white"):
         color = arguments.color(given.pop(0))
     symmetries, optimism = _asked(given)
-    return "\n".join(_text(host, s, host.player.raw_opinion(color, s, optimism)) for s in symmetries)
+    from engine.features.symmetry import INVERSE
+
+    # KataGo flips the board before it exchanges rows and columns, we do afterwards.
+    return "\n".join(_text(host, s, host.player.raw_opinion(color, INVERSE[s], optimism)) for s in symmetries)
 
 
 def _asked(words: list[str]) -> tuple[Iterable[int], float]:

@@ -64,6 +64,11 @@ FAILS = {
     "japanese, korean, aga, aga-button, new-zealand, stone-scoring, ancient-territory",
     "kata-set-rule ko": "? syntax error: expected kata-set-rule FLAG VALUE",
     "kata-set-rule ko never": "? rules: ko is 'never', expected one of simple, positional, situational",
+    "kata-raw-nn": "? syntax error: expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM], a symmetry from 0 to 7 or all, "
+    "an optimism from 0 to 1",
+    "kata-raw-nn 9": "? syntax error: expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM], a symmetry from 0 to 7 or all, "
+    "an optimism from 0 to 1",
+    "kata-raw-nn 0": "? there is no network to ask",
     "kgs-rules": "? syntax error: expected kgs-rules RULES",
     "known_command": "? syntax error: expected known_command COMMAND",
     "help nothing": "? unknown command",
@@ -286,3 +291,22 @@ def test_a_record_that_is_none_changes_nothing(ask, tmp_path):
         assert "\n" not in reply
     assert ask("play w E5") == "? illegal move"
     assert ask(f"printsgf {tmp_path}").startswith("? cannot write file: ")
+
+
+def test_the_networks_own_words_have_katagos_layout():
+    with Engine("--weights", "default", "--size", "7") as engine:
+        assert engine.ask("play b D4") == "="
+        lines = engine.ask("kata-raw-nn w 0").split("\n")
+        assert lines[0] == "= symmetry 0"
+        names = [line.split()[0] for line in lines[1:10]]
+        assert names == [
+            "whiteWin", "whiteLoss", "noResult", "whiteLead", "whiteScoreSelfplay", "whiteScoreSelfplaySq",
+            "varTimeLeft", "shorttermWinlossError", "shorttermScoreError",
+        ]  # fmt: skip
+        assert (lines[10], lines[19]) == ("policy", "whiteOwnership")
+        policy = [line.split() for line in lines[11:18]]
+        assert all(len(row) == 7 for row in policy) and policy[3][3] == "NAN"
+        assert sum(word == "NAN" for row in policy for word in row) == 1
+        assert re.fullmatch(r"policyPass \d\.\d{6}", lines[18])
+        assert [len(line.split()) for line in lines[20:]] == [7] * 7
+        assert engine.ask("kata-raw-nn all").count("symmetry") == 8
