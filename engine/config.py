@@ -97,7 +97,9 @@ class SearchOptions:
         0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0
     )
     move_choice: str = option(
-        "visits", "the move played: the most visited, or the best lower confidence bound", choices=("visits", "lcb")
+        "lcb",
+        "the move played: the most visited, as always where rollouts alone judge, or the best lower confidence bound",
+        choices=("visits", "lcb"),
     )
     gumbel: int = option(
         0, "sequential halving at the root, from so many moves drawn by prior; 0 = PUCT as below", low=0, high=512

@@ -29,7 +29,7 @@ from engine.search.root import best_first
 from engine.search.root_priors import ask_all_symmetries, average_policy, mix_noise, replace_root_priors
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
 from engine.search.tree import advance_root, clear, edge_visits, follow, new_tree
-from engine.search.tuning import batch_size, cache_mib, new_tuning, worker_count
+from engine.search.tuning import batch_size, cache_mib, move_choice, new_tuning, worker_count
 from engine.search.values import node_value, root_lead
 from engine.search.worker import Shared, Worker
 
@@ -328,7 +328,7 @@ class Search:
             seconds=time.perf_counter() - shared.started_s,
             value_stm=value,
             score_stm=score,
-            moves=best_first(found, self._options.move_choice, race),
+            moves=best_first(found, move_choice(self._options, shared.server), race),
             ownership_black=self.ownership_black() if ownership else None,
             tree_nodes=nodes,
             evaluations=evaluations,

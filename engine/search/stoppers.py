@@ -114,6 +114,7 @@ class Interrupt:
 class Decided:
     """The leading move cannot be overtaken by the playouts that the other limits leave.
 
+    In visits, that is: where a bound chooses among the moves, what the rest might have changed is given up.
     Nothing is concluded from less than ``MIN_SECONDS`` of running, since the speed is not known before.
     """
 

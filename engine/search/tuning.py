@@ -54,6 +54,12 @@ def virtual_loss(options: SearchOptions, server: InferenceServer | None) -> floa
     return loss * options.rollout_weight if options.virtual_loss_on == "rollouts" else loss
 
 
+def move_choice(options: SearchOptions, server: InferenceServer | None) -> str:
+    """How the root's moves are put in order; results of single rollouts say too little for a bound."""
+    judges = server is not None and server.spec.has_value
+    return options.move_choice if judges else "visits"
+
+
 def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
     """The options as the kernels read them."""
     mixes = server is not None and options.rollout_weight > 0.0
