@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features import alphago, history, keima
+from engine.features import alphago, history, katago, keima
 from engine.go.geometry import cell_count
-from engine.go.ladder import LadderScratch, new_ladder_scratch
+from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.jit import kernel
 
-KEIMA_ID, ALPHAGO_POLICY_ID, ALPHAGO_VALUE_ID, ZERO_ID, KEY_ID, LEELA_ID = range(6)
+KEIMA_ID, ALPHAGO_POLICY_ID, ALPHAGO_VALUE_ID, ZERO_ID, KEY_ID, LEELA_ID, KATAGO_ID, KATAGO_SUICIDE_ID = range(8)
 
 
 class Encoder(NamedTuple):
@@ -37,9 +37,15 @@ ZERO = Encoder("zero-17", ZERO_ID, history.PLANES, 0)
 LEELA = Encoder(
     "leela-18", LEELA_ID, history.LEELA_PLANES, 0, "area scoring, komi 7.5, positional superko, no suicide; no others"
 )
+KATAGO_RULES = "any: komi, scoring, ko, suicide, taxes, button are inputs"
+KATAGO = Encoder("katago-v7", KATAGO_ID, katago.PLANES, katago.GLOBALS, KATAGO_RULES)
+KATAGO_SUICIDE = Encoder("katago-v7-suicide", KATAGO_SUICIDE_ID, katago.PLANES, katago.GLOBALS, KATAGO_RULES)
+"""For KataGo's networks that want areas as if suicide were always legal"""
 KEY = Encoder("key", KEY_ID, 0, 1)
 """No planes, and a number from -1 to 1 made of the position's key: nothing to learn from, for measuring searches"""
-ENCODERS = {encoder.name: encoder for encoder in (KEIMA, ALPHAGO_POLICY, ALPHAGO_VALUE, ZERO, LEELA)}
+ENCODERS = {
+    encoder.name: encoder for encoder in (KEIMA, ALPHAGO_POLICY, ALPHAGO_VALUE, ZERO, LEELA, KATAGO, KATAGO_SUICIDE)
+}
 
 
 class Scratch(NamedTuple):
@@ -56,6 +62,7 @@ class Scratch(NamedTuple):
     """int64[1]: the latest stamp; 32 bits would be used up within minutes of encoding"""
     numbers: np.ndarray
     """uint8[alphago.FEATURES, N*N]: numbers that :mod:`engine.features.alphago` turns into planes"""
+    katago: katago.KatagoScratch
 
 
 def new_scratch(size: int) -> Scratch:
@@ -68,6 +75,7 @@ def new_scratch(size: int) -> Scratch:
         np.zeros(int(cell_count(size)), np.int64),
         np.zeros(1, np.int64),
         np.zeros((alphago.FEATURES, area), np.uint8),
+        katago.new_katago_scratch(size),
     )
 
 
@@ -90,6 +98,9 @@ def encode(encoder_id, position, symmetry, scratch, planes, globals_):
         history.encode_leela(position, symmetry, planes)
     elif encoder_id == KEY_ID:
         globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
+    elif encoder_id in (KATAGO_ID, KATAGO_SUICIDE_ID):
+        as_if_suicide = encoder_id == KATAGO_SUICIDE_ID
+        katago.encode(position, symmetry, scratch.katago, scratch.ladder, as_if_suicide, planes, globals_)
     else:
         alphago.encode(position, symmetry, scratch, planes)
 
@@ -101,4 +112,6 @@ def key(encoder_id, position):
         return keima.key(position)
     if encoder_id in (ZERO_ID, KEY_ID, LEELA_ID):
         return history.key(position)
+    if encoder_id in (KATAGO_ID, KATAGO_SUICIDE_ID):
+        return katago.key(position)
     return alphago.key(position)

@@ -14,44 +14,38 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.board import SIZE, STRIDE, Board
-from engine.go.geometry import BORDER, EMPTY, point_of
+from engine.go.geometry import BORDER, EMPTY, cell_count, point_of
 from engine.jit import kernel
+
+REGION, STACK, TOUCHED, SHARED, VITAL = range(5)
+"""Rows of ``LifeScratch.words``"""
+CHAIN_LIVES, REGION_LIVES, PROVES, INNER, HOLDS = range(5)
+"""Rows of ``LifeScratch.flags``"""
+PAIR_CHAIN, PAIR_REGION, PAIR_VITAL = range(3)
+"""Rows of ``LifeScratch.pairs``"""
 
 
 class LifeScratch(NamedTuple):
     """Working memory for boards of one size; one per thread. L = ``cell_count(size)``."""
 
-    region: np.ndarray
-    """int16[L]: number of the region a point belongs to, from 1; 0 = not yet visited, or the owner's stone"""
-    stack: np.ndarray
-    """int16[L]: points of the region being walked"""
-    touched: np.ndarray
-    """int16[L]: by chain, the latest region seen to touch it"""
-    shared: np.ndarray
-    """int16[L]: by chain, empty points of that region which are its liberties (with suicide: points that touch it)"""
-    vital: np.ndarray
-    """int16[L]: by chain, its vital regions still standing"""
-    chain_lives: np.ndarray
-    """uint8[L]: by chain"""
-    region_lives: np.ndarray
-    """uint8[L]: by region"""
-    proves: np.ndarray
-    """uint8[L]: by region: vital to a living chain"""
-    pair_chain: np.ndarray
-    """int16[4 * L]: chain of each touching pair"""
-    pair_region: np.ndarray
-    """int16[4 * L]: its region"""
-    pair_vital: np.ndarray
-    """uint8[4 * L]: whether the region is vital to the chain"""
+    words: np.ndarray
+    """int16[5, L]: REGION, the number of the region a point belongs to, from 1 (0 = not yet visited, or the owner's
+    stone); STACK, points of the region being walked; by chain: TOUCHED, the latest region seen to touch it, SHARED,
+    empty points of that region which are its liberties (with suicide: points that touch it), and VITAL, its vital
+    regions still standing"""
+    flags: np.ndarray
+    """uint8[5, L]: CHAIN_LIVES, by chain; by region: REGION_LIVES, PROVES (vital to a living chain), INNER (points that
+    touch no stone of the owner, up to 2), HOLDS (whether stones of the opponent are in it)"""
+    pairs: np.ndarray
+    """int16[3, 4 * L]: chain and region of each touching pair, and whether the region is vital to the chain"""
 
 
 def new_life_scratch(size: int) -> LifeScratch:
     """Working memory for boards of one size."""
-    cells = (size + 1) * (size + 2) + 1
-    words = [np.zeros(cells, np.int16) for _ in range(5)]
-    flags = [np.zeros(cells, np.uint8) for _ in range(3)]
-    pairs = [np.zeros(4 * cells, np.int16) for _ in range(2)]
-    return LifeScratch(*words, *flags, *pairs, np.zeros(4 * cells, np.uint8))
+    cells = int(cell_count(size))
+    return LifeScratch(
+        np.zeros((5, cells), np.int16), np.zeros((5, cells), np.uint8), np.zeros((3, 4 * cells), np.int16)
+    )
 
 
 def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False) -> None:
@@ -66,37 +60,50 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
 
 
 @kernel
+def find_life(board, color, suicide, scratch):
+    """Number the regions of a colour and find out which of its chains and regions live; returns the pairs.
+
+    Afterwards the rows REGION, CHAIN_LIVES, REGION_LIVES, INNER and HOLDS tell of both.
+    """
+    pairs = _find_pairs(board, color, suicide, scratch)
+    _give_up(scratch, pairs)
+    return pairs
+
+
+@kernel
 def mark_pass_alive(board, color, suicide, scratch, out):
     """:func:`pass_alive` for kernels."""
     size = board.meta[SIZE]
-    pairs = _find_pairs(board, color, suicide, scratch)
-    _give_up(scratch, pairs)
-    for region in range(len(scratch.proves)):
-        scratch.proves[region] = 0
+    pairs = find_life(board, color, suicide, scratch)
+    chain_lives, region_lives = scratch.flags[CHAIN_LIVES], scratch.flags[REGION_LIVES]
+    proves, pair_region = scratch.flags[PROVES], scratch.pairs[PAIR_REGION]
+    for region in range(len(proves)):
+        proves[region] = 0
     for pair in range(pairs):
-        if scratch.pair_vital[pair] and scratch.chain_lives[scratch.pair_chain[pair]]:
-            scratch.proves[scratch.pair_region[pair]] = scratch.region_lives[scratch.pair_region[pair]]
+        if scratch.pairs[PAIR_VITAL, pair] and chain_lives[scratch.pairs[PAIR_CHAIN, pair]]:
+            proves[pair_region[pair]] = region_lives[pair_region[pair]]
     for index in range(size * size):
         point = point_of(index, size)
         if board.color[point] == color:
-            out[index] = scratch.chain_lives[board.head[point]]
+            out[index] = chain_lives[board.head[point]]
         else:
-            out[index] = scratch.proves[scratch.region[point]]
+            out[index] = proves[scratch.words[REGION, point]]
 
 
 @kernel
 def _find_pairs(board, color, suicide, scratch):
     """Number the regions and list which chain touches which; returns the number of pairs."""
     size = board.meta[SIZE]
-    for cell in range(len(scratch.region)):
-        scratch.region[cell] = 0
-        scratch.touched[cell] = 0
-        scratch.chain_lives[cell] = 1
-        scratch.region_lives[cell] = 1
+    region = scratch.words[REGION]
+    for cell in range(len(region)):
+        region[cell] = 0
+        scratch.words[TOUCHED, cell] = 0
+        scratch.flags[CHAIN_LIVES, cell] = 1
+        scratch.flags[REGION_LIVES, cell] = 1
     regions, pairs = 0, 0
     for index in range(size * size):
         point = point_of(index, size)
-        if board.color[point] != color and scratch.region[point] == 0:
+        if board.color[point] != color and region[point] == 0:
             regions += 1
             pairs = _walk_region(board, color, suicide, scratch, point, regions, pairs)
     return pairs
@@ -106,9 +113,16 @@ def _find_pairs(board, color, suicide, scratch):
 def _walk_region(board, color, suicide, scratch, start, region, pairs):
     """Flood one region from a point and append its pairs; returns the new number of pairs."""
     stride = board.meta[STRIDE]
-    cells, head, stack = board.color, board.head, scratch.stack
-    first_pair, counted = pairs, 0
-    scratch.region[start] = region
+    cells, head = board.color, board.head
+    of, stack, touched, shared = (
+        scratch.words[REGION],
+        scratch.words[STACK],
+        scratch.words[TOUCHED],
+        scratch.words[SHARED],
+    )
+    pair_chain, pair_region = scratch.pairs[PAIR_CHAIN], scratch.pairs[PAIR_REGION]
+    first_pair, counted, inner, holds = pairs, 0, 0, 0
+    of[start] = region
     stack[0] = start
     waiting = 1
     while waiting > 0:
@@ -116,48 +130,59 @@ def _walk_region(board, color, suicide, scratch, start, region, pairs):
         point = stack[waiting]
         counts = suicide or cells[point] == EMPTY
         counted += counts
+        holds |= cells[point] != EMPTY
         one, two, three = 0, 0, 0
+        is_inner = 1
         for beside in (point - stride, point - 1, point + 1, point + stride):
             there = cells[beside]
             if there == color:
+                is_inner = 0
                 chain = head[beside]
-                if scratch.touched[chain] != region:
-                    scratch.touched[chain] = region
-                    scratch.shared[chain] = 0
-                    scratch.pair_chain[pairs] = chain
-                    scratch.pair_region[pairs] = region
+                if touched[chain] != region:
+                    touched[chain] = region
+                    shared[chain] = 0
+                    pair_chain[pairs] = chain
+                    pair_region[pairs] = region
                     pairs += 1
                 if counts and chain != one and chain != two and chain != three:
                     three = two
                     two = one
                     one = chain
-                    scratch.shared[chain] += 1
-            elif there != BORDER and scratch.region[beside] == 0:
-                scratch.region[beside] = region
+                    shared[chain] += 1
+            elif there != BORDER and of[beside] == 0:
+                of[beside] = region
                 stack[waiting] = beside
                 waiting += 1
+        inner += is_inner
+    scratch.flags[INNER, region] = min(inner, 2)
+    scratch.flags[HOLDS, region] = holds
     for pair in range(first_pair, pairs):
-        scratch.pair_vital[pair] = scratch.shared[scratch.pair_chain[pair]] == counted
+        scratch.pairs[PAIR_VITAL, pair] = shared[pair_chain[pair]] == counted
     return pairs
 
 
 @kernel
 def _give_up(scratch, pairs):
     """Strike chains with fewer than two vital regions and regions beside struck chains, until nothing changes."""
+    chain_lives, region_lives, vital = scratch.flags[CHAIN_LIVES], scratch.flags[REGION_LIVES], scratch.words[VITAL]
+    pair_chain, pair_region, pair_vital = (
+        scratch.pairs[PAIR_CHAIN],
+        scratch.pairs[PAIR_REGION],
+        scratch.pairs[PAIR_VITAL],
+    )
     changed = True
     while changed:
         changed = False
         for pair in range(pairs):
-            scratch.vital[scratch.pair_chain[pair]] = 0
+            vital[pair_chain[pair]] = 0
         for pair in range(pairs):
-            if scratch.pair_vital[pair] and scratch.region_lives[scratch.pair_region[pair]]:
-                scratch.vital[scratch.pair_chain[pair]] += 1
+            if pair_vital[pair] and region_lives[pair_region[pair]]:
+                vital[pair_chain[pair]] += 1
         for pair in range(pairs):
-            chain = scratch.pair_chain[pair]
-            if scratch.chain_lives[chain] and scratch.vital[chain] < 2:
-                scratch.chain_lives[chain] = 0
+            chain, region = pair_chain[pair], pair_region[pair]
+            if chain_lives[chain] and vital[chain] < 2:
+                chain_lives[chain] = 0
                 changed = True
-            region = scratch.pair_region[pair]
-            if not scratch.chain_lives[chain] and scratch.region_lives[region]:
-                scratch.region_lives[region] = 0
+            if not chain_lives[chain] and region_lives[region]:
+                region_lives[region] = 0
                 changed = True

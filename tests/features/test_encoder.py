@@ -9,6 +9,7 @@ from engine.features.encoder import (
     ALPHAGO_POLICY,
     ALPHAGO_VALUE,
     ENCODERS,
+    KATAGO,
     KEIMA,
     LEELA,
     ZERO,
@@ -101,7 +102,7 @@ PAIRS = {
     "a position before those that show": (
         lambda: played(Game(5, KO_SHAPE | {(3, 4): WHITE, (4, 3): WHITE}, WHITE, KO_POSITIONAL), (2, 1), *[None] * 8),
         lambda: played(Game(5, TAKEN | {(3, 4): WHITE, (4, 4): BLACK}, WHITE, KO_POSITIONAL), (4, 3), *[None] * 8),
-        (KEIMA.name, ALPHAGO_POLICY.name, ALPHAGO_VALUE.name),
+        (KEIMA.name, ALPHAGO_POLICY.name, ALPHAGO_VALUE.name, KATAGO.name),
     ),
 }
 """Two games each that end in the same stones, and the encoders whose input tells them apart"""

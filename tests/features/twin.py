@@ -9,7 +9,8 @@ from engine.features.encoder import Encoder, encode, new_scratch
 from engine.go.board import SIZE, copy_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, other, point_at
-from engine.go.ladder import is_ladder_capture, is_ladder_escape, new_ladder_scratch
+from engine.go.ladder import is_ladder_capture, is_ladder_escape
+from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import Position, begin, legal_moves, new_position, play_move
 from engine.go.rules import KO, KO_SIMPLE, SUICIDE
 from tests.go import test_ladder

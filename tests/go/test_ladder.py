@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from engine.go.board import KO_COLOR, KO_POINT, SIZE, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, WHITE, from_vertex, on_board_points, to_vertex
-from engine.go.ladder import (
-    NODES_LEFT,
-    POSITION_NODES,
-    READ_NODES,
-    is_ladder_capture,
-    is_ladder_escape,
-    ladder_planes,
-    new_ladder_scratch,
-)
+from engine.go.ladder import POSITION_NODES, READ_NODES, is_ladder_capture, is_ladder_escape, ladder_planes
+from engine.go.ladder_search import NODES_LEFT, new_ladder_scratch
 
 
 class UnfinishedError(Exception):

@@ -1,0 +1,275 @@
+"""KataGo's input, version 7: 22 planes and 19 global values, equal bit for bit to those of KataGo 1.17.
+
+All planes are 0 or 1 and from the view of the side to move ("own"):
+
+* 0 on the board; 1, 2 own and opponent's stones; 3, 4, 5 stones of chains with 1, 2, 3 liberties;
+* 6 points that only ko or superko forbids;
+* 9 to 13 the last five moves, latest first (:mod:`engine.features.katago_history`);
+* 14, 15, 16 stones that are caught in a ladder now, one and two moves ago; 17 moves by which the side to move catches
+  a chain of two liberties (:mod:`engine.features.katago_ladders`);
+* 18, 19 own and opponent's area (:mod:`engine.features.katago_areas`).
+
+Global values:
+
+* 0 to 4 which of the last five moves were passes;
+* 5 the komi for the side to move, over 20: with the handicap bonus, half a point for the button once it is taken, and
+  under territory scoring the stones Black has played more than White, which makes it an area komi;
+* 6, 7 superko, and which (0.5 positional, -0.5 situational); 8 suicide is legal; 9 territory scoring; 10, 11 seki tax,
+  group tax; 14 a pass would end the game; 17 the button can be taken;
+* 18 under area scoring a wave that tells how near the komi is to one that makes draws possible.
+
+7, 8, 20, 21 and 12, 13 belong to the phases in which KataGo settles territory games after their end, and 15, 16 to
+games of unequal search; we have neither, so they are 0. As for KataGo's ``kata-raw-nn``, passes end the game wherever
+they do by the rules, but for friendly passing.
+
+There are two encoders. Networks differ in how they were shown pass-alive areas: some always as if suicide were legal,
+whatever the rules, which their file tells (``preferPassAliveUnderSuicideRules``).
+
+Source: KataGo, ``fillRowV7``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.features.katago_areas import mark_areas
+from engine.features.katago_history import course
+from engine.features.katago_ladders import mark_caught
+from engine.features.keys import legality_key, mix, recent_moves_key
+from engine.features.symmetry import steps, turn
+from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, copy_board, is_legal
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at
+from engine.go.life import STACK, LifeScratch, new_life_scratch
+from engine.go.position import BUTTON_TAKER, N_MOVES, TO_MOVE, repeats
+from engine.go.rewind import past_board
+from engine.go.rules import (
+    BONUS_N_MINUS_ONE,
+    BONUS_NONE,
+    BUTTON,
+    HANDICAP_BONUS,
+    KO,
+    KO_POSITIONAL,
+    KO_SIMPLE,
+    KOMI_X2,
+    RULE_FIELDS,
+    SCORING,
+    SCORING_AREA,
+    SCORING_TERRITORY,
+    SUICIDE,
+    TAX,
+    TAX_ALL,
+    TAX_NONE,
+)
+from engine.jit import kernel
+
+ON_BOARD, OWN, OPPONENT = 0, 1, 2
+LIBERTIES = 3
+"""3, 4, 5: stones of chains with 1, 2, 3 liberties"""
+FORBIDDEN = 6
+RECENT = 9
+"""9 to 13: the last five moves, latest first"""
+CAUGHT = 14
+"""14, 15, 16: stones caught in a ladder now, one and two moves ago"""
+WORKING = 17
+OWN_AREA, OPPONENT_AREA = 18, 19
+PLANES = 22
+
+PASSED = 0
+"""0 to 4: the last five moves that were passes"""
+KOMI, SUPERKO, SUPERKO_KIND, SUICIDE_LEGAL, TERRITORY, SEKI_TAX, GROUP_TAX = range(5, 12)
+PASS_ENDS, BUTTON_OPEN, WAVE = 14, 17, 18
+GLOBALS = 19
+KOMI_SCALE = 20.0
+KOMI_MARGIN = 20.0
+"""Komi is shown as no more than the board's points and this."""
+BOARDS = 3
+"""Boards whose ladders show: the current one and two before"""
+
+
+class KatagoScratch(NamedTuple):
+    """Working memory for boards of one size; one per thread."""
+
+    life: LifeScratch
+    owner: np.ndarray
+    """int8[N*N]: 1 Black's, -1 White's"""
+    marks: np.ndarray
+    """uint8[BOARDS + 2, N*N]: stones caught in a ladder, latest board first; ataris that work on the current board;
+    those of earlier boards, which do not show"""
+
+
+def new_katago_scratch(size: int) -> KatagoScratch:
+    """Working memory for :func:`encode` on boards of one size; one per thread."""
+    area = size * size
+    return KatagoScratch(new_life_scratch(size), np.zeros(area, np.int8), np.zeros((BOARDS + 2, area), np.uint8))
+
+
+@kernel
+def _handicap(position):
+    """Stones that White gets points back for: Black's before White's first one, if they are several.
+
+    Stones set up count if they are all Black's. Servers also send handicap stones as moves in a row.
+    """
+    board, meta = position.board, position.meta
+    set_up, opening, white_played = _stones_played(board, BLACK), 0, 0
+    for n in range(meta[N_MOVES]):
+        if position.moves[n] == PASS:
+            continue
+        if position.colors[n] == WHITE:
+            white_played += 1
+        else:
+            set_up -= 1
+            opening += white_played == 0
+    if white_played < _stones_played(board, WHITE) or set_up + opening <= 1:
+        return 0
+    return set_up + opening
+
+
+@kernel
+def _stones_played(board, color):
+    """Stones of a colour that are or were on the board."""
+    played = board.meta[CAPTURED_BLACK if color == BLACK else CAPTURED_WHITE]
+    for cell in board.color:
+        played += cell == color
+    return played
+
+
+@kernel
+def _white_komi_x2(position):
+    """Twice the points that make up White's compensation as if area were counted."""
+    rules, board = position.rules, position.board
+    komi_x2 = rules[KOMI_X2]
+    if rules[HANDICAP_BONUS] != BONUS_NONE:
+        stones = _handicap(position)
+        komi_x2 += 2 * (max(0, stones - 1) if rules[HANDICAP_BONUS] == BONUS_N_MINUS_ONE else stones)
+    if rules[SCORING] == SCORING_TERRITORY:
+        komi_x2 += 2 * (_stones_played(board, BLACK) - _stones_played(board, WHITE))
+    if position.meta[BUTTON_TAKER] != 0:
+        komi_x2 += 1 if position.meta[BUTTON_TAKER] == WHITE else -1
+    return komi_x2
+
+
+@kernel
+def _write_globals(position, shown, ends, globals_):
+    """Write the global values; ``shown`` and ``ends`` are those of :func:`engine.features.katago_history.course`."""
+    rules, area = position.rules, position.board.meta[SIZE] * position.board.meta[SIZE]
+    for i in range(GLOBALS):
+        globals_[i] = 0.0
+    n = position.meta[N_MOVES]
+    for age in range(shown):
+        globals_[PASSED + age] = position.moves[n - 1 - age] == PASS
+    most_x2 = np.int64(2 * (area + KOMI_MARGIN))
+    white_komi = max(-most_x2, min(most_x2, _white_komi_x2(position))) / 2.0
+    komi = white_komi if position.meta[TO_MOVE] == WHITE else -white_komi
+    globals_[KOMI] = komi / KOMI_SCALE
+    if rules[KO] != KO_SIMPLE:
+        globals_[SUPERKO] = 1.0
+        globals_[SUPERKO_KIND] = 0.5 if rules[KO] == KO_POSITIONAL else -0.5
+    globals_[SUICIDE_LEGAL] = rules[SUICIDE]
+    globals_[TERRITORY] = rules[SCORING] == SCORING_TERRITORY
+    globals_[SEKI_TAX] = rules[TAX] != TAX_NONE
+    globals_[GROUP_TAX] = rules[TAX] == TAX_ALL
+    globals_[PASS_ENDS] = ends
+    globals_[BUTTON_OPEN] = rules[BUTTON] == 1 and position.meta[BUTTON_TAKER] == 0
+    if rules[SCORING] == SCORING_AREA:
+        # Draws are possible where the komi is even on an even board, odd on an odd one: the wave rises through 0 there.
+        quarter = (np.int64(2.0 * komi) - 2 * (area & 1)) & 3
+        globals_[WAVE] = 0.5 if quarter == 1 else (-0.5 if quarter == 3 else 0.0)
+
+
+@kernel
+def _read_ladders(position, shown, scratch, ladder):
+    """Read the ladders of the current board, which is on the ladder board, and of those before that show."""
+    marks, size = scratch.marks, position.board.meta[SIZE]
+    mark_caught(ladder, position.meta[TO_MOVE], marks[0], marks[BOARDS])
+    for age in range(1, BOARDS):
+        if age <= shown:
+            past_board(position, age, ladder.board, scratch.life.words[STACK])
+            mark_caught(ladder, EMPTY, marks[age], marks[BOARDS + 1])
+            continue
+        for i in range(size * size):
+            marks[age, i] = marks[age - 1, i]
+
+
+@kernel
+def _write_points(position, symmetry, scratch, flat):
+    """Write what every point shows but for the last moves."""
+    board, color = position.board, position.meta[TO_MOVE]
+    size, suicide = board.meta[SIZE], position.rules[SUICIDE] == 1
+    own_area = 1 if color == BLACK else -1
+    ko = board.meta[KO_POINT] if board.meta[KO_COLOR] == color else PASS
+    corner, down, right = steps(size, symmetry)
+    index = 0
+    for row in range(size):
+        at, first = corner + row * down - right, point_at(row, 0, size)
+        for point in range(first, first + size):
+            at += right
+            flat[ON_BOARD, at] = 1.0
+            if scratch.owner[index] != 0:
+                flat[OWN_AREA if scratch.owner[index] == own_area else OPPONENT_AREA, at] = 1.0
+            there = board.color[point]
+            if there == EMPTY:
+                flat[WORKING, at] = scratch.marks[BOARDS, index]
+                if point == ko or (is_legal(board, point, color, suicide) and repeats(position, point, color)):
+                    flat[FORBIDDEN, at] = 1.0
+            else:
+                flat[OWN if there == color else OPPONENT, at] = 1.0
+                liberties = board.libs[board.head[point]]
+                if liberties <= 3:
+                    flat[LIBERTIES + liberties - 1, at] = 1.0
+            for age in range(BOARDS):
+                flat[CAUGHT + age, at] = scratch.marks[age, index]
+            index += 1
+
+
+@kernel
+def encode(position, symmetry, scratch, ladder, suicide_areas, planes, globals_):
+    """Write the planes and globals of a position for the side to move.
+
+    50 us for a middle-game position on 19x19: the ladders of three boards take 37, areas 10.
+
+    Args:
+        symmetry: 0 to 7.
+        scratch: :class:`KatagoScratch` of this board size, the caller's own.
+        ladder: :class:`engine.go.ladder_search.LadderScratch` likewise.
+        suicide_areas: whether areas are those where suicide is legal, whatever the rules.
+        planes: float32[PLANES, N, N], overwritten.
+        globals_: float32[GLOBALS], overwritten.
+    """
+    board, size = ladder.board, position.board.meta[SIZE]
+    flat = planes.reshape(PLANES, size * size)
+    for plane in range(PLANES):
+        for i in range(size * size):
+            flat[plane, i] = 0.0
+    shown, ends = course(position)
+    copy_board(board, position.board)
+    if board.meta[KO_COLOR] != position.meta[TO_MOVE]:
+        board.meta[KO_POINT] = PASS
+    mark_areas(board, position.rules, suicide_areas or position.rules[SUICIDE] == 1, scratch.life, scratch.owner)
+    _read_ladders(position, shown, scratch, ladder)
+    _write_points(position, symmetry, scratch, flat)
+    n = position.meta[N_MOVES]
+    for age in range(shown):
+        point = position.moves[n - 1 - age]
+        if point != PASS:
+            flat[RECENT + age, turn(index_of(point, size), size, symmetry)] = 1.0
+    _write_globals(position, shown, ends, globals_)
+
+
+@kernel
+def key(position):
+    """uint64 that covers all :func:`encode` reads.
+
+    The last moves, the boards between them and the one before those tell every ko that was taken meanwhile.
+    """
+    rules, n = position.rules, position.meta[N_MOVES]
+    shown, ends = course(position)
+    word = mix(legality_key(position) ^ np.uint64(2 * shown + ends))
+    word = mix(word ^ recent_moves_key(position, shown))
+    for age in range(1, min(shown, BOARDS - 1) + 1):
+        word = mix(word ^ position.hashes[n - age])
+        if n > age:
+            word = mix(word ^ position.hashes[n - age - 1])
+    for i in range(RULE_FIELDS):
+        word = mix(word ^ np.uint64(rules[i]))
+    word = mix(word ^ np.uint64(_white_komi_x2(position)))
+    return mix(word ^ np.uint64(position.meta[BUTTON_TAKER]))

@@ -1,0 +1,312 @@
+"""The search that reads a ladder to its end: atari after atari on one chain.
+
+The *hunter* wants to capture the *prey*, a chain of the *runner*. While the prey has two liberties the hunter must put
+it into atari on either of them; the runner, always in atari, may extend at the prey's last liberty or capture any
+hunter's chain in atari that touches the prey. All of these are tried. Suicide is never played. The runner is taken to
+win every ko, so the hunter never captures into one on the way, and a ladder that works needs no ko threat.
+
+Two definitions of a ladder share this search and differ at its edges only: ours (:mod:`engine.go.ladder`) and
+KataGo's (:mod:`engine.features.katago_ladders`). For KataGo
+
+* a prey in atari on the hunter's turn is captured; for us a lone stone must be captured without a ko;
+* a prey whose two liberties are both kos that the hunter can take, and whose connections gain nothing, is captured
+  (:func:`_dies_by_two_kos`);
+* the hunter does not play where a ko was just taken, also where that would capture more than the ko stone.
+
+Start at :func:`search_ladder`. Most ladders are a line of forced moves, so moves are played on one board in place, and
+a copy is kept only where a side has a second choice.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import KO_POINT, STRIDE, Board, is_suicide, new_board, play
+from engine.go.geometry import BORDER, EMPTY, PASS
+from engine.jit import kernel
+
+FRAMES = 64
+"""Most second choices open at a time; for KataGo's definition, whose reads are longer, KATAGO_FRAMES."""
+KATAGO_FRAMES = 512
+PENDING = 4096
+"""Most moves waiting in the open frames."""
+TRIED, ROOT = KATAGO_FRAMES, KATAGO_FRAMES + 1
+"""Rows of ``LadderScratch.saved`` that belong to no frame: a board while a move is tried, a board to come back to"""
+
+ESCAPED, CAPTURED, UNFINISHED = range(3)
+"""Verdicts of a read."""
+
+NODES_LEFT = 0
+"""Index into ``LadderScratch.budget``."""
+
+
+class LadderScratch(NamedTuple):
+    """Working memory for reads on boards of one size; one per thread."""
+
+    board: Board
+    """the position being read"""
+    saved: np.ndarray
+    """uint64[KATAGO_FRAMES + 2, words]: board memory before each open choice; then the rows TRIED and ROOT"""
+    hunts: np.ndarray
+    """uint8[KATAGO_FRAMES]: 1 if the choice is the hunter's"""
+    first: np.ndarray
+    """int16[KATAGO_FRAMES]: where the frame's moves not tried yet begin in ``pending``"""
+    end: np.ndarray
+    """int16[KATAGO_FRAMES]: where they end"""
+    pending: np.ndarray
+    """int16[PENDING]: moves of all open frames"""
+    candidates: np.ndarray
+    """int16[PENDING]: first moves to read for one chain"""
+    budget: np.ndarray
+    """int64[1]: moves that may still be tried"""
+
+
+def new_ladder_scratch(size: int) -> LadderScratch:
+    """Working memory for boards of one size."""
+    board = new_board(size)
+    return LadderScratch(
+        board,
+        np.zeros((KATAGO_FRAMES + 2, len(board.buffer)), np.uint64),
+        np.zeros(KATAGO_FRAMES, np.uint8),
+        np.zeros(KATAGO_FRAMES, np.int16),
+        np.zeros(KATAGO_FRAMES, np.int16),
+        np.zeros(PENDING, np.int16),
+        np.zeros(PENDING, np.int16),
+        np.zeros(1, np.int64),
+    )
+
+
+@kernel
+def _first_liberty(board, chain):
+    """Any one liberty of a chain that has some."""
+    stride = board.meta[STRIDE]
+    stone = np.int64(chain)
+    while True:
+        for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if board.color[beside] == EMPTY:
+                return beside
+        stone = np.int64(board.next[stone])
+
+
+@kernel
+def room(board, point, taken, color):
+    """Liberties, at least and counted up to 3, of a chain extended to ``point`` once the hunter stands on ``taken``.
+
+    Args:
+        taken: a point, or PASS where the hunter does not move before.
+    """
+    stride = board.meta[STRIDE]
+    found = 0
+    for beside in (point - stride, point - 1, point + 1, point + stride):
+        there = board.color[beside]
+        if there == EMPTY:
+            found += beside != taken
+        elif there == color and board.libs[board.head[beside]] >= 5:
+            return 3  # the joined chain loses at most the two points
+    return min(found, 3)
+
+
+@kernel
+def push_answers(board, prey, pending, start):
+    """Write the runner's moves for a prey in atari into ``pending`` from ``start``; returns where they end.
+
+    The extension comes last, where it is taken first. A full list ends at ``PENDING``.
+    """
+    cells, head = board.color, board.head
+    stride = board.meta[STRIDE]
+    color = cells[prey]
+    chain = head[prey]
+    end = start
+    stone = np.int64(chain)
+    while end < PENDING:
+        for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if cells[beside] == 3 - color and board.libs[head[beside]] == 1:
+                move = board.lib_sum[head[beside]]
+                known = end == PENDING
+                for i in range(start, end):
+                    known |= pending[i] == move
+                if not known:
+                    pending[end] = move
+                    end += 1
+        stone = np.int64(board.next[stone])
+        if stone == chain:
+            break
+    extension = board.lib_sum[chain]
+    known = end == PENDING or is_suicide(board, extension, color) > 0
+    for i in range(start, end):
+        known |= pending[i] == extension
+    if not known:
+        pending[end] = extension
+        end += 1
+    return end
+
+
+@kernel
+def push_ataris(board, prey, banned, pending, start):
+    """Write the ataris worth trying on a prey of two liberties into ``pending``; returns where they end.
+
+    An atari is left out if the extension on the other liberty surely has three. The narrower one comes last, where
+    it is taken first.
+
+    Args:
+        banned: a point where the hunter may not play, or PASS.
+    """
+    chain = board.head[prey]
+    color = board.color[prey]
+    one = _first_liberty(board, chain)
+    two = board.lib_sum[chain] - one
+    room_one = room(board, one, two, color)
+    room_two = room(board, two, one, color)
+    if room_two > room_one:
+        one, two = two, one
+        room_one, room_two = room_two, room_one
+    # Now the atari on ``one`` leaves the runner the smaller room, at ``two``.
+    end = start
+    if room_one < 3 and end < PENDING and two != banned and is_suicide(board, two, 3 - color) == 0:
+        pending[end] = two
+        end += 1
+    if room_two < 3 and end < PENDING and one != banned and is_suicide(board, one, 3 - color) == 0:
+        pending[end] = one
+        end += 1
+    return end
+
+
+@kernel
+def copy_words(target, source):
+    """Copy one board's memory; unlike slice assignment this loop vectorises."""
+    for i in range(len(target)):
+        target[i] = source[i]
+
+
+@kernel
+def _is_ko_to_take(board, point, hunter):
+    """Whether a hunter's move on an empty point takes a ko: all around is the runner's, and one lone stone in atari."""
+    stride = board.meta[STRIDE]
+    lone = PASS
+    for beside in (point - stride, point - 1, point + 1, point + stride):
+        there = board.color[beside]
+        if there in (EMPTY, hunter):
+            return False
+        if there != BORDER and board.libs[board.head[beside]] == 1:
+            if lone != PASS:
+                return False
+            lone = beside
+    return lone != PASS and board.stones[board.head[lone]] == 1
+
+
+@kernel
+def _connects_to(board, point, color, spare):
+    """Liberties of the chain that a move makes.
+
+    Args:
+        spare: uint64[words]: where the board is kept meanwhile.
+    """
+    copy_words(spare, board.buffer)
+    play(board, point, color)
+    liberties = board.libs[board.head[point]]
+    copy_words(board.buffer, spare)
+    return liberties
+
+
+@kernel
+def _dies_by_two_kos(board, prey, scratch):
+    """KataGo's double ko: both liberties of the prey are kos the hunter can take, neither connection leaves the runner
+    with three liberties, and no hunter's chain that touches the prey is in atari."""
+    chain, runner = board.head[prey], board.color[prey]
+    one = _first_liberty(board, chain)
+    two = np.int64(board.lib_sum[chain]) - one
+    if not _is_ko_to_take(board, one, 3 - runner) or not _is_ko_to_take(board, two, 3 - runner):
+        return False
+    spare = scratch.saved[TRIED]
+    if _connects_to(board, one, runner, spare) > 2 or _connects_to(board, two, runner, spare) > 2:
+        return False
+    stride = board.meta[STRIDE]
+    stone = np.int64(chain)
+    while True:
+        for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if board.color[beside] == 3 - runner and board.libs[board.head[beside]] == 1:
+                return False
+        stone = np.int64(board.next[stone])
+        if stone == chain:
+            return True
+
+
+@kernel
+def search_ladder(scratch, first, prey, hunts, nodes, katagos):
+    """Play a ladder out on the scratch board.
+
+    1. Play the move chosen last.
+    2. Judge the position, or write down the moves of the side to move.
+    3. With a verdict, close the frames it decides and return to the first one that it does not.
+    4. Choose the last move written; if others remain, open a frame to come back to. A frame is closed when its last
+       move is taken, since that move's verdict is then the frame's own.
+
+    Args:
+        scratch: its board holds the position, and is of no use afterwards.
+        first: the first move, which is legal; it saves the prey for now or puts it into atari. A pass of the hunter's
+            leaves it in atari.
+        prey: a stone of the chain.
+        hunts: whether the first move is the hunter's.
+        nodes: moves that may be tried, more than 0.
+        katagos: by KataGo's definition instead of ours. The first move is then the hunter's.
+    Returns:
+        tuple: ESCAPED, CAPTURED or UNFINISHED; moves left.
+    """
+    now, pending = scratch.board, scratch.pending
+    runner = now.color[prey]
+    frames = KATAGO_FRAMES if katagos else FRAMES
+    depth, top, left = 0, 0, nodes
+    pending[0] = first
+    while left > 0:
+        # 1
+        play(now, np.int64(pending[top]), 3 - runner if hunts else runner)
+        if katagos and left == nodes:
+            now.meta[KO_POINT] = PASS
+        hunts = not hunts
+        left -= 1
+        # 2
+        verdict = UNFINISHED
+        end = top
+        liberties = now.libs[now.head[prey]]
+        if not hunts and now.meta[KO_POINT] != 0:
+            verdict = ESCAPED
+        elif not hunts and now.color[prey] != runner:
+            verdict = CAPTURED
+        elif hunts and liberties > 2:
+            verdict = ESCAPED
+        elif hunts and liberties == 2:
+            if katagos and _dies_by_two_kos(now, prey, scratch):
+                verdict = CAPTURED
+            else:
+                end = push_ataris(now, prey, now.meta[KO_POINT] if katagos else PASS, pending, top)
+                if end == top:
+                    verdict = ESCAPED
+        elif hunts and (katagos or now.stones[now.head[prey]] > 1):
+            verdict = CAPTURED
+        elif hunts:
+            pending[top] = now.lib_sum[now.head[prey]]  # a lone stone may be captured into a ko: play on and see
+            end = top + 1
+        else:
+            end = push_answers(now, prey, pending, top)
+            if end == top:
+                verdict = CAPTURED
+        # 3
+        if verdict != UNFINISHED:
+            while depth > 0 and scratch.hunts[depth - 1] == (verdict == CAPTURED):
+                depth -= 1
+            if depth == 0:
+                return verdict, left
+            depth -= 1
+            hunts = scratch.hunts[depth] == 1
+            top, end = np.int64(scratch.first[depth]), np.int64(scratch.end[depth])
+            copy_words(now.buffer, scratch.saved[depth])
+        # 4
+        if end - top > 1:
+            if depth == frames or end == PENDING:
+                break
+            scratch.hunts[depth] = hunts
+            scratch.first[depth], scratch.end[depth] = top, end - 1
+            copy_words(scratch.saved[depth], now.buffer)
+            depth += 1
+        top = end - 1
+    return UNFINISHED, left
