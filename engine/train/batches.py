@@ -8,7 +8,7 @@ from engine.features.encoder import Encoder, encode, new_scratch
 from engine.features.symmetry import turn
 from engine.go.geometry import BLACK
 from engine.go.position import TO_MOVE, new_position
-from engine.go.rules import KOMI_X2, RULE_FIELDS
+from engine.go.rules import BONUS_N, FRIENDLY_PASS, HANDICAP_BONUS, KOMI_X2, RULE_FIELDS
 from engine.jit import kernel
 from engine.records.games import Games, Labels
 from engine.records.replay import game_rules, komi_of, recorded, replay
@@ -16,6 +16,10 @@ from engine.records.settled import Settled
 
 REPLAY_MOVES = 1024
 """Longest game replayed at first; boards grow with longer ones."""
+
+LABEL_RULES = np.zeros(RULE_FIELDS, np.int64)
+"""Labels are made under Chinese rules."""
+LABEL_RULES[[HANDICAP_BONUS, FRIENDLY_PASS]] = BONUS_N, 1
 
 
 class Batch(NamedTuple):
@@ -158,7 +162,7 @@ class BatchBuilder:
     def from_labels(self, labels: Labels, rows: np.ndarray, turns: np.ndarray) -> Batch:
         """The positions of labels rows, all of one size, with the teacher's opinion as the target."""
         games, size, count = labels.games, int(labels.games.size[labels.game[rows[0]]]), len(rows)
-        rules = np.zeros((count, RULE_FIELDS), np.int64)
+        rules = np.tile(LABEL_RULES, (count, 1))
         rules[:, KOMI_X2] = np.rint(2 * komi_of(games, labels.game[rows]))
         planes, globals_, colors = self.encode(games, labels.game[rows], labels.ply[rows], rules, turns)
         policy = np.zeros((count, size * size + 1), np.float32)
