@@ -139,10 +139,10 @@ def test_the_interface_shows_what_the_model_computes(name, reduced, tmp_path):
 
 def test_values_are_summed_up_in_float32_whatever_the_rest_is_in(tmp_path):
     model, *_ = load_katago(saved(tmp_path, NETWORKS["v17-hybrid"]))
-    kept = {key: values.clone() for key, values in model.value.state_dict().items()}
+    kept = {key: values.clone() for key, values in model.value.sums.state_dict().items()}
     model.to(torch.float16)
     assert {values.dtype for values in model.blocks.state_dict().values()} == {torch.float16}
-    assert all(torch.equal(values, kept[key]) for key, values in model.value.state_dict().items())
+    assert all(torch.equal(values, kept[key]) for key, values in model.value.sums.state_dict().items())
 
 
 def test_its_16_bits_on_cuda_are_float16():

@@ -41,7 +41,8 @@ def swapped(content, old, new):
     [
         (b"", "byte 0, name of the network: the file ends, expected a word"),
         (b"\x89PNG\r\n\x1a\n" + bytes(500), "byte 0, name of the network: no text, expected a word of at most 256"),
-        (b"#!/bin/sh\nexit 0\n", "name of the network: '#!/bin/sh', expected letters, digits"),
+        (b"x" * 97 + b" 8 22 19", "name of the network: 'x{59}, expected up to 96 printable ASCII characters"),
+        (b"#!/bin/sh\nexit 0\n", "model version: 'exit', expected a whole number from 8 to 17"),
         (b"1\n0.25 0.5\n", r"byte 6, model version: '0\.25', expected a whole number from 8 to 17"),
         (b"x" * 5000, "name of the network: no text"),
         (b"net 7 22 19\n", "model version: 7, expected a whole number from 8 to 17"),

@@ -111,8 +111,16 @@ def _policy_channels(layers: LayerReader) -> int:
     return channels
 
 
+class Float32(nn.Sequential):
+    """Layers that keep their 32 bits whatever the rest of a network is in."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """What ``to``, ``half`` and the like do to weights: these may move, no more."""
+        return super()._apply(lambda values: values.to(fn(values).device), recurse)
+
+
 class ValueHead(nn.Module):
-    """Everything else, always in float32: in 16 bits its sums of pooled channels alone double the error of values."""
+    """Everything else; what is summed up over the board and its channels, in float32."""
 
     @classmethod
     def read(cls, layers: LayerReader, trunk: int) -> Self:
@@ -126,22 +134,19 @@ class ValueHead(nn.Module):
         self.activation = layers.activation()
         hidden = layers.matrix(3 * local.outputs)
         units = len(hidden)
-        self.hidden = linear(hidden, layers.vector(units))
-        self.hidden_activation = layers.activation()
-        self.scores = 6 if layers.version >= ERROR_FROM else 4
-        weights = [(layers.matrix(units, count), layers.vector(count)) for count in (3, self.scores)]
-        self.out = linear(*(np.concatenate(parts) for parts in zip(*weights, strict=True)))
+        hidden = linear(hidden, layers.vector(units))
+        activation = layers.activation()
+        counts = 3, 6 if layers.version >= ERROR_FROM else 4
+        weights = [(layers.matrix(units, count), layers.vector(count)) for count in counts]
+        out = linear(*(np.concatenate(parts) for parts in zip(*weights, strict=True)))
+        self.sums = Float32(hidden, activation, out)
         self.ownership = convolution(layers.convolution(local.outputs, 1))
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """What ``to``, ``half`` and the like do to weights: these may move, but keep their bits."""
-        return super()._apply(lambda values: values.to(fn(values).device), recurse)
-
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of the trunk's x[B, C, N, N]: [B, 3] results, [B, 4 or 6] scores, [B, N, N] owners, all before scaling."""
-        local = self.activation(self.local(x.float()))
-        out = self.out(self.hidden_activation(self.hidden(pooled_by_size(local))))
+        local = self.activation(self.local(x))
+        out = self.sums(pooled_by_size(local))
         return out[:, :3], out[:, 3:], self.ownership(local)[:, 0]
 
 

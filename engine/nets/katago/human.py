@@ -13,9 +13,10 @@ import re
 from typing import Self
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from engine.nets.katago.layers import LayerReader, linear, parameter
+from engine.nets.katago.layers import LayerReader, linear
 
 VALUES = 192
 MAX_SIZE = 19
@@ -90,7 +91,7 @@ class HumanEncoder(nn.Module):
     def use(self, name: str) -> None:
         """Play as a profile from now on; see :func:`profile_values`."""
         self.profile = name
-        self.values = parameter(profile_values(name))
+        self.values = nn.Buffer(torch.from_numpy(profile_values(name)).float())
 
     def forward(self, size: int) -> Tensor:
         """[1, C, 1, 1] for boards of one size."""

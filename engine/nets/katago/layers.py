@@ -176,7 +176,7 @@ def pooled(x: Tensor) -> Tensor:
 
 
 def pooled_by_size(x: Tensor) -> Tensor:
-    """[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, and by its square."""
-    mean = x.mean(dim=(2, 3))
+    """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, and by its square."""
+    mean = x.mean(dim=(2, 3), dtype=torch.float32)
     distance = (x.shape[2] - CENTRE_SIZE) / 10.0
     return torch.cat([mean, mean * distance, mean * (distance * distance - 0.1)], dim=1)

@@ -26,7 +26,7 @@ FIRST_VERSION, LAST_VERSION = 8, 17
 MULTIPLIERS_FROM, OPTIONS_FROM = 13, 15
 MAX_MULTIPLIER = 1e6
 SIZES = (2, 19)
-NAME = re.compile(r"[\w.+-]{1,96}")
+NAME = re.compile(r"[!-~]{1,96}")
 
 
 def load_katago(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
@@ -42,7 +42,7 @@ def load_katago(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
     with Stream(path) as stream:
         name = stream.word("name of the network")
         if not NAME.fullmatch(name):
-            raise stream.wrong("name of the network", repr(name), "letters, digits, and -_.+")
+            raise stream.wrong("name of the network", repr(name), "up to 96 printable ASCII characters")
         layers = LayerReader(stream, stream.integer("model version", FIRST_VERSION, LAST_VERSION))
         model, encoder = _read_model(layers)
         stream.finish()
