@@ -49,7 +49,7 @@ def _read(board, scratch, point, prey, color):
         return False
     spare = scratch.budget[NODES_LEFT] - left
     copy_board(scratch.board, board)
-    verdict, left = search_ladder(scratch, point, prey, color != runner, left, False)
+    verdict, left = search_ladder(scratch, point, prey, color != runner, left, None)
     scratch.budget[NODES_LEFT] = spare + left
     return verdict == (ESCAPED if color == runner else CAPTURED)
 

@@ -248,19 +248,20 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
         prey: a stone of the chain.
         hunts: whether the first move is the hunter's.
         nodes: moves that may be tried, more than 0.
-        katagos: by KataGo's definition instead of ours. The first move is then the hunter's.
+        katagos: True for KataGo's definition, by which the first move is the hunter's; None for ours. Numba compiles
+            one function a type, so neither definition pays for the branches of the other.
     Returns:
         tuple: ESCAPED, CAPTURED or UNFINISHED; moves left.
     """
     now, pending = scratch.board, scratch.pending
     runner = now.color[prey]
-    frames = KATAGO_FRAMES if katagos else FRAMES
+    frames = FRAMES if katagos is None else KATAGO_FRAMES
     depth, top, left = 0, 0, nodes
     pending[0] = first
     while left > 0:
         # 1
         play(now, np.int64(pending[top]), 3 - runner if hunts else runner)
-        if katagos and left == nodes:
+        if katagos is not None and left == nodes:
             now.meta[KO_POINT] = PASS
         hunts = not hunts
         left -= 1
@@ -275,13 +276,12 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
         elif hunts and liberties > 2:
             verdict = ESCAPED
         elif hunts and liberties == 2:
-            if katagos and _dies_by_two_kos(now, prey, scratch):
+            end = push_ataris(now, prey, PASS if katagos is None else now.meta[KO_POINT], pending, top)
+            if end == top:
+                verdict = ESCAPED
+            elif katagos is not None and _dies_by_two_kos(now, prey, scratch):
                 verdict = CAPTURED
-            else:
-                end = push_ataris(now, prey, now.meta[KO_POINT] if katagos else PASS, pending, top)
-                if end == top:
-                    verdict = ESCAPED
-        elif hunts and (katagos or now.stones[now.head[prey]] > 1):
+        elif hunts and (katagos is not None or now.stones[now.head[prey]] > 1):
             verdict = CAPTURED
         elif hunts:
             pending[top] = now.lib_sum[now.head[prey]]  # a lone stone may be captured into a ko: play on and see

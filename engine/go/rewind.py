@@ -1,7 +1,7 @@
 """Boards of some moves ago, with their chains, from the stones that a position remembers.
 
 A position keeps the stones of its last boards, but chains and liberties only of the current one. Few points differ
-from one board to the next, so :func:`past_board` takes a copy back instead of setting up a board anew: 0.5 us a move
+from one board to the next, so :func:`past_board` takes a copy back instead of setting up a board anew: 0.4 us a move
 on 19x19.
 """
 
