@@ -3,7 +3,7 @@
 Matches tell what an option is worth, but hardly in fewer than a thousand games. Here every option searches the same
 positions, and its *regret* is how much the move it chose is worth less than the best one, in value (-1 to 1) by a deep
 search of the same network. Options are compared position by position, which takes most of the luck out: differences of
-a tenth of the regret show in some hundred positions. What no deep search knows, a network's own errors, stays unseen.
+a fifth of the regret show in three hundred positions. What no deep search knows, a network's own errors, stays unseen.
 
 Positions come from games drawn from the raw policy. Start at :func:`command`.
 """

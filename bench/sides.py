@@ -93,12 +93,13 @@ class Networks:
         for server in self._servers.values():
             server.close()
 
-    def search(self, side: Side, seed: int) -> Search:
-        """A search with an empty tree."""
+    def search(self, side: Side, seed: int, options: SearchOptions | None = None) -> Search:
+        """A search with an empty tree, with the side's network and, if no others are given, its options."""
         parts, server = self._parts[self._key(side)], self._servers[self._key(side)]
-        weight = side.options.rollout_weight if server.spec.has_value else 1.0
-        options = replace(side.options, seed=seed, rollout_weight=weight)
-        return Search(options, server, parts.encoder, parts.patterns)
+        chosen = options or side.options
+        weight = chosen.rollout_weight if server.spec.has_value else 1.0
+        chosen = replace(chosen, seed=seed, rollout_weight=weight)
+        return Search(chosen, server, parts.encoder, parts.patterns)
 
     def _key(self, side: Side) -> tuple:
         """Sides of the same key share a cache of evaluations, whose symmetries must not differ, and patterns."""
@@ -109,7 +110,7 @@ class Networks:
 
 def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:
     """Play so many moves drawn from the raw policy, none of them a pass; the points."""
-    search = networks.search(replace(side, options=SearchOptions(threads=1)), int(rng.integers(1 << 32)))
+    search = networks.search(side, int(rng.integers(1 << 32)), SearchOptions(threads=1))
     points = []
     for _ in range(count):
         search.set_position(game.position)

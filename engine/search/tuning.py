@@ -16,7 +16,7 @@ C_PUCT_ROLLOUTS = 5.0
 """Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240."""
 CPU_VIRTUAL_LOSS = 0.5
 """With 0, edges with a playout under way keep their value: playouts meet so often that batches hold five leaves rather
-than eight, and the CPU evaluates a quarter fewer a second. See docs/lab/in-flight.md."""
+than eight, and the CPU evaluates a quarter fewer a second. See docs/lab/small-searches.md."""
 VIRTUAL_LOSS = 1.0
 """A GPU gets some 85 different leaves of 128 (one 19x19 middle game), with 0 only nine."""
 

@@ -42,6 +42,14 @@ def test_what_a_side_cannot_be_is_said_in_one_line(words, message):
     assert message in result.output and result.output.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", ["name=still random-symmetry=false", "name=mixed rollout-weight=0.5"])
+def test_sides_that_share_no_evaluations_play_each_other(words):
+    options = ["--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2", "--second", "name=plain"]
+    result = CliRunner().invoke(command, ["--first", words, *options])
+    assert result.exit_code == 0, result.output
+    assert " against plain: 7x7" in result.output
+
+
 def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stopped(tmp_path):
     assert play(tmp_path / "match", 3).exit_code == 0
     figures = tmp_path / "figures.json"

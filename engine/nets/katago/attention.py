@@ -5,6 +5,7 @@ Zhang & Sennrich, "Root Mean Square Layer Normalization", 2019; Su et al., "RoFo
 "GLU Variants Improve Transformer", 2020; Ainslie et al., "GQA", 2023 (query heads that share keys).
 """
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -67,14 +68,14 @@ class TokenNorm(NamedTuple):
         return cls(layers.stream.positive("epsilon", MAX_EPSILON), layers.stream.weights(channels))
 
 
-class TokenBlock(nn.Module):
+class TokenBlock(nn.Module, ABC):
     """What is common to both: tokens [B, N*N, C] are normalised, changed, and added to the trunk [B, C, N, N]."""
 
     epsilon: float
 
+    @abstractmethod
     def change(self, tokens: Tensor, size: int) -> Tensor:
         """Same shape out as in, [B, N*N, C]."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         """Same shape out as in, [B, C, N, N]."""
