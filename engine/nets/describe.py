@@ -26,7 +26,8 @@ def describe(path: Path) -> dict[str, Any]:
         ValueError: as for :func:`engine.nets.formats.read_network`.
     """
     header = recognise(path)
-    model, spec, training = read_network(path)
+    model, spec, record = read_network(path)
+    training = dict(record) if isinstance(record, dict) else {"record": record}
     shape, board = model.shape, min(LARGEST, spec.max_size)
     return {
         "name": spec.name,
@@ -34,9 +35,10 @@ def describe(path: Path) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "format": header.format,
         "version": header.version,
-        "architecture": _architecture(model),
+        # Some files are read into a model that has folded a part of its parameters away; their record knows better.
+        "architecture": training.pop("architecture", _architecture(model)),
         "shape": asdict(shape) if is_dataclass(shape) else {},
-        "parameters": sum(value.numel() for value in model.parameters()),
+        "parameters": training.pop("parameters", sum(value.numel() for value in model.parameters())),
         "encoder": spec.encoder,
         "planes": shape.planes,
         "globals": shape.globals,
@@ -44,7 +46,7 @@ def describe(path: Path) -> dict[str, Any]:
         "sizes": [spec.min_size, spec.max_size],
         "board": board,
         "multiply_adds": forward_flops(model, board) // 2,
-        "training": training if isinstance(training, dict) else {"record": training},
+        "training": training,
     }
 
 

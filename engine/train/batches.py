@@ -6,8 +6,8 @@ import numpy as np
 
 from engine.features.encoder import Encoder, encode, new_scratch
 from engine.features.symmetry import turn
-from engine.go.geometry import BLACK
-from engine.go.position import TO_MOVE, new_position
+from engine.go.geometry import BLACK, point_of
+from engine.go.position import TO_MOVE, is_legal_move, new_position
 from engine.go.rules import BONUS_N, FRIENDLY_PASS, HANDICAP_BONUS, KOMI_X2, RULE_FIELDS
 from engine.jit import kernel
 from engine.records.games import Games, Labels
@@ -48,8 +48,12 @@ class Batch(NamedTuple):
 
 
 @kernel
-def _encode_rows(encoder_id, fresh, position, scratch, record, rows, plies, rules, turns, planes, globals_, colors):
+def _encode_rows(
+    encoder_id, fresh, position, scratch, record, rows, plies, rules, turns, planes, globals_, colors, legal
+):
     """Replay each row's game to its ply under its rules and encode the position; ``colors`` says who is to move.
+
+    ``legal`` has the turned positions' legal moves written to it, or has no rows.
 
     Returns -1, or the first row whose game cannot be replayed.
     """
@@ -58,6 +62,11 @@ def _encode_rows(encoder_id, fresh, position, scratch, record, rows, plies, rule
             return b
         encode(encoder_id, position, turns[b], scratch, planes[b], globals_[b])
         colors[b] = position.meta[TO_MOVE]
+        if len(legal) > 0:
+            size = planes.shape[2]
+            for i in range(size * size):
+                legal[b, turn(i, size, turns[b])] = is_legal_move(position, point_of(i, size), colors[b])
+            legal[b, size * size] = True
     return -1
 
 
@@ -90,6 +99,13 @@ def _turn_ownership(ownership, signs, turns, size, out):
             out[b, at // size, at % size] = signs[b] * ownership[b, i]
 
 
+def label_rules(labels: Labels, rows: np.ndarray) -> np.ndarray:
+    """int64[B, RULE_FIELDS]: the rules and komi under which labels were made."""
+    rules = np.tile(LABEL_RULES, (len(rows), 1))
+    rules[:, KOMI_X2] = np.rint(2 * komi_of(labels.games, labels.game[rows]))
+    return rules
+
+
 class BatchBuilder:
     """Encodes rows of records into batches; owns the replay boards. Not for two threads at once."""
 
@@ -97,12 +113,16 @@ class BatchBuilder:
         self.encoder = encoder
         self._boards: dict[int, tuple] = {}
 
-    def encode(self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, turns: np.ndarray):
+    def encode(
+        self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, turns: np.ndarray,
+        legal: np.ndarray | None = None,
+    ):  # fmt: skip
         """Input of the positions after ``plies[i]`` moves of game ``rows[i]``, all of one board size.
 
         Args:
             rows, plies, turns: int64[B]; the symmetry each is shown under.
             rules: int64[B, RULE_FIELDS].
+            legal: bool[B, N*N+1], overwritten: the legal moves of the positions as they are shown.
         Returns:
             planes float32[B, C, N, N], globals float32[B, G], colors uint8[B] to move.
         Raises:
@@ -116,9 +136,10 @@ class BatchBuilder:
         planes = np.empty((len(rows), self.encoder.planes, size, size), np.float32)
         globals_ = np.empty((len(rows), self.encoder.globals), np.float32)
         colors = np.empty(len(rows), np.uint8)
+        unasked = np.empty((0, size * size + 1), bool)
         wrong = _encode_rows(
             self.encoder.id, fresh, position, scratch, recorded(games), rows, plies, rules, turns, planes, globals_,
-            colors,
+            colors, unasked if legal is None else legal,
         )  # fmt: skip
         if wrong >= 0:
             raise ValueError(f"game {rows[wrong]} of its shard has a move on a stone before move {plies[wrong]}")
@@ -162,8 +183,7 @@ class BatchBuilder:
     def from_labels(self, labels: Labels, rows: np.ndarray, turns: np.ndarray) -> Batch:
         """The positions of labels rows, all of one size, with the teacher's opinion as the target."""
         games, size, count = labels.games, int(labels.games.size[labels.game[rows[0]]]), len(rows)
-        rules = np.tile(LABEL_RULES, (count, 1))
-        rules[:, KOMI_X2] = np.rint(2 * komi_of(games, labels.game[rows]))
+        rules = label_rules(labels, rows)
         planes, globals_, colors = self.encode(games, labels.game[rows], labels.ply[rows], rules, turns)
         policy = np.zeros((count, size * size + 1), np.float32)
         value, score = np.zeros(count, np.float32), np.zeros(count, np.float32)

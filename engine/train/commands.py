@@ -163,17 +163,20 @@ def _train(
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
         game_shards = [read_games(path) for path in game_files]
         settled = _settle(game_shards, console) if spec.has_ownership else ()
+        record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
+        record |= {"validation": validation.name, "processes": ranks.count}
+        if start:
+            record["start"] = _identity(find(start)) | {"training": load_model(find(start))[2]}
         tutor = None
         if teacher:
-            tutor = Teacher(load_network(find_network(teacher), str(chosen)), _own_cores())
+            found = find_network(teacher)
+            record["teacher"] = [_identity(path) for path in (found if isinstance(found, tuple) else (found,))]
+            tutor = Teacher(load_network(found, str(chosen)), _own_cores())
             stack.callback(tutor.close)
         data = Mixture(
             encoder, game_shards, [read_labels(path) for path in label_files], options, settled, tutor,
             (spec.min_size, spec.max_size), ranks.rank, ranks.count,
         )  # fmt: skip
-        record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
-        record |= {"validation": validation.name, "processes": ranks.count}
-        record |= {name: given for name, given in (("teacher", teacher), ("start", _origin(start))) if given}
         validate = _validation(spec, validation, label_validation, game_shards, chosen)
         Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks).run()
 
@@ -193,14 +196,9 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     return model if wanted == model.shape else grown(model, wanted)
 
 
-def _origin(start: str | None) -> dict[str, object]:
-    """What the network's file shall say of the one it began as."""
-    if start is None:
-        return {}
-    path = find(start)
-    return {
-        "name": path.stem, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "training": load_model(path)[2]
-    }  # fmt: skip
+def _identity(path: Path) -> dict[str, str]:
+    """What a network's file shall say of another."""
+    return {"name": path.stem, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def _own_cores() -> int:
@@ -256,8 +254,8 @@ def _validation(spec: NetworkSpec, games: Path, labels: Path | None, seen: list[
 def train() -> None:
     """Train networks on game records and teacher's labels.
 
-    On several GPUs or machines: torchrun --nproc-per-node GPUS --no-python keima train ...; each process takes --batch
-    positions a step.
+    On several GPUs, machines or cores: torchrun --nproc-per-node GPUS --no-python -- keima train ...; each process
+    takes --batch positions a step.
     """
 
 

@@ -17,6 +17,7 @@ from engine.config import TrainOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.games import Games, Labels
+from engine.records.replay import game_rules
 from engine.records.settled import Settled
 from engine.train.batches import Batch, BatchBuilder
 from engine.train.teacher import Teacher
@@ -75,10 +76,13 @@ class Mixture:
         # Which way a game was counted hardly shows in its moves, so half are shown as area games: the network must
         # not learn to play like people under one scoring only.
         territory = games.territory[rows] & (rng.random(len(rows)) < 0.5)
-        seen = (games, rows[part], plies[part], territory[part], turns[part])
-        batch = self._builder.from_games(*seen, self.settled[shard], self.options.result_weight)
+        batch = self._builder.from_games(
+            games, rows[part], plies[part], territory[part], turns[part], self.settled[shard],
+            self.options.result_weight,
+        )  # fmt: skip
         if self.teacher and self.teacher.plays(size) and rng.random() < self.options.teacher_share:
-            return self.teacher.relabel(batch, *seen)
+            rules = game_rules(games, rows[part], territory[part])
+            return batch._replace(**self.teacher.judge(games, rows[part], plies[part], rules, turns[part]))
         return batch
 
     def _plies(self, games: Games, rows: np.ndarray, shard: int, rng: np.random.Generator) -> np.ndarray:

@@ -12,8 +12,7 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.records.games import Games
-from engine.records.replay import game_rules
-from engine.train.batches import Batch, BatchBuilder
+from engine.train.batches import BatchBuilder
 
 MAX_BATCH = 256
 
@@ -39,27 +38,28 @@ class Teacher:
         """Whether the teacher knows boards of this size."""
         return self.spec.min_size <= size <= self.spec.max_size
 
-    def relabel(
-        self, batch: Batch, games: Games, rows: np.ndarray, plies: np.ndarray, territory: np.ndarray, turns: np.ndarray
-    ) -> Batch:
-        """The batch that :meth:`BatchBuilder.from_games` made of these arguments, with the teacher's opinions.
+    def judge(
+        self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, turns: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Targets of a :class:`Batch`, by name, for the positions that :meth:`BatchBuilder.encode` makes of these.
 
-        Threads: any number at once.
+        Probabilities are those of the legal moves. Threads: any number at once.
         """
-        encoder = ENCODERS[self.spec.encoder]
+        encoder, size = ENCODERS[self.spec.encoder], int(games.size[rows[0]])
         if not hasattr(self._own, "builder"):
             self._own.builder = BatchBuilder(encoder)
-        planes, globals_, _ = self._own.builder.encode(games, rows, plies, game_rules(games, rows, territory), turns)
+        legal = np.empty((len(rows), size * size + 1), bool)
+        planes, globals_, _ = self._own.builder.encode(games, rows, plies, rules, turns, legal)
         output = self._server.ask(planes, globals_)
         known = np.ones(len(rows), np.float32)
         opinions = {}
         if output.policy is not None:
-            opinions["policy"] = softmax(output.policy)
+            opinions["policy"] = softmax(np.where(legal, output.policy, -np.inf))
         if output.value is not None:
             opinions |= {"value": output.value, "value_weight": known}
         if output.score is not None and output.ownership is not None:
             opinions |= {"score": output.score, "ownership": output.ownership, "area_weight": known}
-        return batch._replace(**opinions)
+        return opinions
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

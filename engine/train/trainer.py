@@ -97,7 +97,10 @@ class Trainer:
             ValueError: the folder's state cannot be read, belongs to another network or optimizer, or is not the same
                 in all processes.
         """
-        self.model = model.to(device=device, memory_format=torch.channels_last)
+        # oneDNN trains faster from plain arrays (a 6x96 network on two cores 252 positions/s against 197), cuDNN from
+        # channels last.
+        self.memory_format = torch.channels_last if device.type == "cuda" else torch.contiguous_format
+        self.model = model.to(device=device, memory_format=self.memory_format)
         self.spec, self.data, self.validate, self.goal, self.options = spec, data, validate, goal, options
         self.folder, self.device, self.record, self.ranks = folder, device, record, ranks or Ranks()
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
@@ -164,7 +167,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self.options)
         tensors = {name: self._to_device(array) for name, array in batch._asdict().items()}
-        planes, globals_ = tensors["planes"].contiguous(memory_format=torch.channels_last), tensors["globals"]
+        planes, globals_ = tensors["planes"].contiguous(memory_format=self.memory_format), tensors["globals"]
         self._call.train()
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.reduced):
             outputs = self._call(planes, globals_)

@@ -67,6 +67,13 @@ def test_show_counts_parameters_and_work(zero):
     assert (told["board"], told["sizes"], told["heads"]) == (19, [19, 19], ["policy", "value"])
 
 
+@pytest.mark.shared
+def test_show_counts_what_a_katago_file_holds_not_what_is_left_of_it(shared_path):
+    told = json.loads(run("show", shared_path / "nets" / "g170-b6c96-s175395328-d26788732.bin.gz", "--json"))
+    assert told["parameters"] == 1027911 and told["architecture"].startswith("4 residual, 2 global pooling blocks")
+    assert "parameters" not in told["training"]
+
+
 @pytest.mark.parametrize("name", names())
 def test_every_shipped_network_can_be_shown(name):
     told = json.loads(run("show", name, "--json"))
