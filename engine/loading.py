@@ -12,6 +12,7 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
+from engine.nets.say import say_once
 from engine.rollout.model import Patterns, load_both
 from engine.search.tuning import cache_mib
 from weights import find_patterns
@@ -57,6 +58,13 @@ def new_server(parts: Parts) -> InferenceServer | None:
         return None
     evaluators = parts.options.evaluators or parts.options.threads
     return InferenceServer(parts.networks, cache_mib(parts.options), evaluators, reload=parts.reload)
+
+
+def warn_of_komi(spec: NetworkSpec, komi: float) -> None:
+    """Say, once, that a network judges by another komi than the game's."""
+    known = ENCODERS[spec.encoder].komi
+    if known not in (None, komi):
+        say_once(f"network {spec.name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:

@@ -29,7 +29,7 @@ from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capaci
 from engine.go.rules import SCORING_AREA, Rules, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
-from engine.loading import load_parts, new_server
+from engine.loading import load_parts, new_server, warn_of_komi
 from engine.nets.raw import RawNetwork
 from engine.opinion import Opinion, raw_opinion
 from engine.ponder import Ponder
@@ -184,6 +184,8 @@ class Player:
         """
         started_s = time.perf_counter()
         self.ponder.stop()
+        if self.server is not None:
+            warn_of_komi(self.server.spec, self.game.komi)
         position = self._position_for(color)
         self._search.set_position(position)
         self.report = None
