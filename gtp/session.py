@@ -118,12 +118,12 @@ class _Signalled(Exception):
 class Session:
     """One conversation. Create it, then call :meth:`run` in the main thread; the process ends with its result."""
 
-    def __init__(self, registry: Registry, host: Host, output: Output) -> None:
+    def __init__(self, registry: Registry, host: Host, output: Output, reader: LineReader | None = None) -> None:
         self._registry = registry
         self._host = host
         self._output = output
         self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
-        self._reader = LineReader()
+        self._reader = reader or LineReader()
         self._ended = threading.Event()
         self._status = 0
         self._failure = ""

@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -424,5 +425,6 @@ def test_networks_that_cannot_play_are_refused(make, monkeypatch, tmp_path):
 
 def test_a_network_of_one_komi_says_that_it_is_played_at_another(capsys):
     for encoder, komi, told in (("leela-18", 7.5, 0), ("leela-18", 0.5, 1), ("leela-18", 0.5, 0), ("zero-17", 6.5, 0)):
-        engine.loading.warn_of_komi(NetworkSpec("net", encoder, 19, 19), komi)
+        server = SimpleNamespace(spec=NetworkSpec("net", encoder, 19, 19))
+        engine.loading.warn_of_komi(server, komi)
         assert capsys.readouterr().err.count("knows komi 7.5 alone: at 0.5") == told
