@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -201,9 +200,9 @@ def _search(settings: Settings) -> Iterator[Finding]:
 
 def _show(found: list[Finding]) -> None:
     """For people."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in ("", "", "found"):
-        table.add_column(name, overflow="fold")
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for _ in Finding._fields[:3]:
+        table.add_column(overflow="fold")
     colors = {WELL: "green", NOTE: "yellow", WRONG: "red"}
     for finding in found:
         table.add_row(finding.what, f"[{colors[finding.verdict]}]{finding.verdict}[/]", escape(finding.text))
@@ -211,6 +210,6 @@ def _show(found: list[Finding]) -> None:
     console.print(table)
     for finding in found:
         if finding.fix:
-            console.print(f"{finding.what}: {finding.fix}", markup=False)
+            console.print(f"{finding.what}: {finding.fix}", markup=False, soft_wrap=True)
     wrong = sum(finding.verdict == WRONG for finding in found)
-    console.print(f"{wrong} found wrong" if wrong else "Everything works.")
+    console.print(f"{wrong} of {len(found)} found wrong." if wrong else "Everything works.")

@@ -8,7 +8,8 @@ import torch
 
 def found_devices() -> dict[str, str]:
     """The devices that an option may name, each with what it is."""
-    found = {"cpu": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"}
+    arithmetic = torch.backends.cpu.get_cpu_capability()
+    found = {"cpu": f"{platform.processor() or platform.machine()} ({arithmetic}), {os.cpu_count()} cores"}
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
         found[f"cuda:{index}"] = f"{card.name}, {card.total_memory >> 20} MiB"
