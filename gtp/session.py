@@ -28,7 +28,7 @@ MAX_LINE = 1 << 16
 MAX_WAITING = 1024
 """Lines read ahead; a client that sends more than that has to wait."""
 READ_SIZE = 1 << 16
-QUIT = re.compile(rb"\s*([0-9]+\s+)?quit\s*")
+QUIT = re.compile(rb"\s*([0-9]+\s+)?quit\s*(#.*)?")
 INTERRUPT = b"# interrupt"
 """GoGui's comment line that asks for the end of the running command."""
 WATCH_S = 0.2

@@ -14,24 +14,10 @@ VERTEX = re.compile("= ([A-HJ][1-9]|PASS|resign)")
 SCORE = re.compile(r"= ([BW]\+\d+(\.5)?|0)")
 
 
-@pytest.fixture(scope="module")
-def process():
-    with Engine("--visits", "8", "--seed", "3") as engine:
-        yield engine
-
-
 @pytest.fixture
-def engine(process):
-    """The engine as if just started."""
-    for command in ("boardsize 9", "clear_board", "komi 7.5", "kata-set-rules chinese", "time_settings 0 1 0"):
-        assert process.ask(command) == "="
-    return process
-
-
-@pytest.fixture
-def listed(process):
+def listed(shared_engine):
     """The commands that the engine says it has."""
-    return set(process.ask("list_commands")[2:].split("\n"))
+    return set(shared_engine.ask("list_commands")[2:].split("\n"))
 
 
 def agree(engine, *commands):

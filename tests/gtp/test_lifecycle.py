@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from gtp.session import QUIT
 from tests.gtp.process import ANSWER_S, Engine, start
 
 MOVE = re.compile("= [A-J][1-9]")
@@ -34,9 +35,15 @@ def seconds_to_end(engine, status):
     return time.perf_counter() - begin
 
 
-@pytest.mark.parametrize("end", ["quit", "  7 quit\r", ""])
+@pytest.mark.parametrize("line", ["quit", "  7 quit\r", "12\tquit ", "quit # now"])
+def test_these_lines_ask_for_the_end(line):
+    assert QUIT.fullmatch(line.encode())
+    assert not QUIT.fullmatch(b"play b " + line.encode()) and not QUIT.fullmatch(b"e" + line.encode())
+
+
+@pytest.mark.parametrize("end", ["7 quit\r\n", ""])
 def test_asked_to_end_a_search_is_cut_short_and_still_answered(searching, end):
-    searching.send(f"{end}\n" if end else "")
+    searching.send(end)
     if not end:
         searching.process.stdin.close()
     assert seconds_to_end(searching, 0) < END_S

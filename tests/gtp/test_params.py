@@ -2,12 +2,13 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from engine.config import PlayOptions
-from gtp.commands.params import FIXED, KATAGO
-from tests.gtp.process import Engine
+from gtp.commands.params import FIXED, KATAGO, kata_get_models
+from weights import DEFAULT, FOLDER, entries
 
 FAILS = {
     "kata-set-param": "? syntax error: expected kata-set-param NAME VALUE",
@@ -26,12 +27,6 @@ FAILS = {
     "kata-get-param": "? syntax error: expected kata-get-param NAME",
     "kata-get-param antiMirror": "? unknown parameter 'antiMirror', expected one that kata-list-params lists",
 }
-
-
-@pytest.fixture(scope="module")
-def engine():
-    with Engine("--visits", "8", "--seed", "3") as started:
-        yield started
 
 
 @pytest.mark.parametrize(("command", "reply"), FAILS.items())
@@ -69,6 +64,8 @@ def test_moves_go_on_whatever_is_changed_between_them(engine):
     for number, change in enumerate(changes):
         assert engine.ask(f"kata-set-param {change}") == "="
         assert re.fullmatch("= ([A-G][1-7]|PASS)", engine.ask(f"genmove {'bw'[number % 2]}"))
+    for before in ("c-puct 0", "gumbel 0"):
+        assert engine.ask(f"kata-set-param {before}") == "="
 
 
 def test_without_a_network_there_is_no_model(engine):
@@ -76,8 +73,13 @@ def test_without_a_network_there_is_no_model(engine):
 
 
 def test_the_network_that_plays_is_told():
-    with Engine("--weights", "keima-6x64", "--visits", "1") as engine:
-        assert engine.ask("kata-list-params").startswith("= visits ")
-        (model,) = json.loads(engine.ask("kata-get-models")[2:])
-    assert model["name"] == "keima-6x64.safetensors"
-    assert model["maxBatchSize"] > 0 and model["version"] == 1 and model["usesHumanSLProfile"] is False
+    path = FOLDER / entries()[DEFAULT].file
+    server = SimpleNamespace(spec=SimpleNamespace(name=DEFAULT), max_batch=256)
+    host = SimpleNamespace(player=SimpleNamespace(server=server, network_path=path))
+    (model,) = json.loads(kata_get_models(host))
+    assert model == {
+        "name": path.name, "internalName": DEFAULT, "maxBatchSize": 256, "usesHumanSLProfile": False, "version": 1,
+        "usingFP16": "auto",
+    }  # fmt: skip
+    host.player.network_path = (path, path)
+    assert [model["name"] for model in json.loads(kata_get_models(host))] == [path.name, path.name]
