@@ -86,7 +86,8 @@ def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: A
             # As bytes, since TOML is UTF-8 whatever the terminal speaks.
             click.echo(text.encode(), nl=False)
             return
-        output = LoggedOutput(Path(values["log_file"])) if values["log_file"] else Output()
+        log_file = with_whole_paths(values, Path.cwd())["log_file"]
+        output = LoggedOutput(Path(log_file)) if log_file else Output()
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if sys.stdin is not None and sys.stdin.isatty():

@@ -9,6 +9,7 @@ Files are appended to. A log must never cost a game: when it cannot be written, 
 lines are lost until it can be.
 """
 
+import contextlib
 import io
 import os
 import shlex
@@ -57,7 +58,8 @@ class Log:
                 self._is_well = False
                 # Not by way of sys.stderr, which leads back here.
                 complaint = f"keima: log file {self._path}: cannot be written ({error.strerror or error})"
-                print(complaint, file=sys.__stderr__, flush=True)
+                with contextlib.suppress(OSError):
+                    print(complaint, file=sys.__stderr__, flush=True)
         else:
             self._is_well = True
 

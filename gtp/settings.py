@@ -168,7 +168,8 @@ def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if "weights" in values:
         values["weights"] = anchored(values["weights"], folder)
     if values.get("log_file"):
-        values["log_file"] = str(folder / values["log_file"])
+        # Leaves a "~" that leads nowhere as it is.
+        values["log_file"] = str(folder / os.path.expanduser(values["log_file"]))  # noqa: PTH111
     return values
 
 

@@ -2,13 +2,15 @@
 
 import io
 import re
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gtp.log import ERROR, Log, LoggedStream
-from tests.gtp.process import start
+from tests.gtp.process import ROOT, start
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ([<>!-])(?: (.*))?")
 
@@ -56,6 +58,17 @@ def test_a_full_disk_costs_the_log_and_is_told_once():
     assert errors.count("cannot be written") == 1 and "/dev/full" in errors
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
+def test_a_full_disk_that_nobody_can_be_told_of_costs_nothing_either(monkeypatch):
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "__stderr__", full)
+        log = Log(Path("/dev/full"))
+        for _ in range(3):
+            log.note(ERROR, "x")
+        with suppress(OSError):
+            full.close()
+
+
 def test_a_log_that_cannot_be_opened_ends_the_start_with_one_line(tmp_path):
     status, output, errors = talk(tmp_path)
     assert (status, output) == (1, b"")
@@ -64,10 +77,6 @@ def test_a_log_that_cannot_be_opened_ends_the_start_with_one_line(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell's descriptors")
 def test_a_log_never_takes_the_number_of_a_closed_descriptor(tmp_path):
-    import subprocess
-
-    from tests.gtp.process import ROOT
-
     path = tmp_path / "log"
     command = f"{sys.executable} -m gtp.cli gtp --weights none --log-file {path} 2>&-"
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, input=b"name\nquit\n", capture_output=True, timeout=60)
