@@ -42,8 +42,8 @@ COMMAND = re.compile(rb"[ \t]*(?:([0-9]{1,10})(?![^ \t]))?[ \t]*([^ \t]?[^ \t]*)
 CONTROL = bytes([*range(9), *range(11, 32), 127])
 LARGEST_ID = 2**31 - 1
 BARRED = ("quit", "printsgf")
-PARAMETERS = ("visits", "maxTime", "temperature", "resign-below", "lag", "c-puct", "gumbel", "seed", "nonsense")
-"""For kata-set-param: none that would let it search for long or in many threads"""
+PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "gumbel", "seed", "nonsense")
+"""For kata-set-param: none that lets it search for long, or in many threads"""
 SIZES = ("2", "3", "5", "7", "9", "9", "9", "13", "19", "25", "26", "0", "-1", "9 9", "9 13")
 WORDS = (
     "b", "w", "black", "WHITE", "green", "pass", "PASS", "resign", "D4", "A1", "J9", "T19", "z99", "0", "1", "2", "-1",
