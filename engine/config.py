@@ -182,6 +182,7 @@ class PlayOptions:
     ponder_visits: int = option(
         0, "visits that pondering ends at, with which it is done without a clock too; 0 = no limit", low=0, high=10**9
     )
+    live_graphics: bool = option(False, "draw the search on GoGui's board while it runs, by lines on standard error")
 
     def __post_init__(self) -> None:
         check(self)

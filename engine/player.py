@@ -14,6 +14,7 @@ here:
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,8 @@ class Player:
         self.clock = Clock(play_options.lag)
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
+        self.on_report: Callable[[Report], None] | None = None
+        """told every tenth of a second what a search in progress has found"""
         self.network_path = network
         parts = load_parts(for_play(search_options, play_options), network, device)
         self.server = new_server(parts)
@@ -343,22 +346,30 @@ class Player:
             visits, seconds, hard_seconds = 1, 0.0, 0.0
         elif seconds:
             seconds, hard_seconds = max(1e-3, seconds - used), hard_seconds - used
-        self.report = self._search.run(
-            visits,
-            seconds,
-            hard_seconds,
-            on_report=self._watch,
-            report_interval_s=WATCH_INTERVAL_S,
-            allowed=allowed,
-            avoid=avoid,
-            stop_when_decided=self.options.early_stop,
-        )
+        budget, early = (visits, seconds, hard_seconds), self.options.early_stop
+        self.report = self._search.run(*budget, self._watch, WATCH_INTERVAL_S, allowed, avoid, stop_when_decided=early)
         return self.report
 
-    def _watch(self, _: Report) -> None:
-        """Repeat an interruption that came just before the search could notice it."""
+    def look(self, color: int, visits: int = 0) -> Report:
+        """Search the current position for a colour, ownership too; no visits given = as long as a move may take."""
+        self.ponder.stop()
+        self._search.set_position(self._position_for(color))
+        budget = (visits, 0.0, 0.0) if visits else limits(self.options, self._clock_budget(color))
+        return self._search.run(*budget, self._watch, WATCH_INTERVAL_S, ownership=True)
+
+    def forget(self) -> None:
+        """Drop the tree and the network's answers, as if nothing had been thought so far."""
+        self.ponder.stop()
+        self._search.clear()
+        if self.server is not None:
+            self.server.forget()
+
+    def _watch(self, report: Report) -> None:
+        """Repeat an interruption that came just before the search could notice it; tell who wants to know."""
         if self._interrupted.is_set():
             self._search.stop()
+        if self.on_report is not None:
+            self.on_report(report)
 
     def _clock_budget(self, color: int) -> Budget | None:
         """What the colour's clock gives its next move; None without a clock."""
@@ -413,7 +424,7 @@ class Player:
 
     def final_score(self) -> str:
         """The result with the dead stones off, whether or not the game is over: ``B+3.5``, ``W+0.5`` or ``0``."""
-        return result_text(self._final_settlement().lead_black)
+        return result_text(self.settlement().lead_black)
 
     def final_status(self, status: str) -> list[list[int]]:
         """The chains that are ``alive``, ``dead`` or in ``seki``, each as its points.
@@ -421,10 +432,10 @@ class Player:
         Raises:
             ValueError: "syntax error": no such status.
         """
-        return chains_with(status, self.game.position, self._final_settlement().dead)
+        return chains_with(status, self.game.position, self.settlement().dead)
 
-    def _final_settlement(self) -> Settlement:
-        """The current position judged."""
+    def settlement(self) -> Settlement:
+        """The current position judged as if play ended now."""
         self.ponder.stop()
         self._search.set_position(self.game.position)
         return self._settlement(self.game.position)

@@ -46,10 +46,11 @@ ALLOWED = {
     "engine.ponder": BELOW_SEARCH | {"engine.search"},
     "engine.opinion": BELOW_SEARCH,
     "engine.player": BELOW_PLAYER,
+    "engine.pictures": BELOW_FRONT,
     "engine.records": RULES_OF_PLAY | {"engine.rollout", "engine.features"},
     "engine.train": BELOW_FRONT | {"engine.records"},
     "weights": set(),
-    "gtp": BELOW_FRONT | {"engine"},
+    "gtp": BELOW_FRONT | {"engine", "engine.pictures"},
     "bench": BELOW_FRONT | {"engine", "engine.records", "engine.train", "gtp"},
 }
 """Room -> rooms it may import besides itself; "engine" is the package's own file, with the version."""

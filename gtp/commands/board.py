@@ -19,6 +19,18 @@ def boardsize(host: Host, size: str, height: str = "") -> None:
     host.player.new_game(width)
 
 
+@COMMANDS.command("rectangular_boardsize")
+def rectangular_boardsize(host: Host, width: str, height: str) -> None:
+    """Begin a game on an empty board of this width and height, which must be the same."""
+    boardsize(host, width, height)
+
+
+@COMMANDS.command("query_boardsize")
+def query_boardsize(host: Host) -> str:
+    """The size of the board."""
+    return str(host.player.game.size)
+
+
 @COMMANDS.command("clear_board")
 def clear_board(host: Host) -> None:
     """Begin a game on an empty board of the same size; komi and rules stay."""

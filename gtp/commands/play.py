@@ -1,8 +1,9 @@
 """Moves: the client's and ours."""
 
+from gtp import live
 from gtp.commands import arguments
 from gtp.host import Host
-from gtp.protocol import Registry
+from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
 
@@ -18,17 +19,39 @@ def genmove(host: Host, color: str) -> str:
     """Choose and play a move for a player, whoever's turn it is: a vertex, pass or resign."""
     from engine.player import RESIGN
 
-    move = host.player.genmove(arguments.color(color))
+    side = arguments.color(color)
+    with live.graphics(host.player, side):
+        move = host.player.genmove(side)
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
 
 
 @COMMANDS.command("reg_genmove")
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
-    return arguments.vertices(host, [host.player.genmove(arguments.color(color), update=False)])
+    side = arguments.color(color)
+    with live.graphics(host.player, side):
+        return arguments.vertices(host, [host.player.genmove(side, update=False)])
 
 
 @COMMANDS.command("undo")
 def undo(host: Host) -> None:
     """Take the last move back."""
     host.player.undo()
+
+
+@COMMANDS.command("gg-undo")
+def gg_undo(host: Host, moves: str = "1") -> None:
+    """Take so many moves back, or none if there are fewer."""
+    count = integer(moves)
+    if count < 0:
+        raise CommandError(f"syntax error: {count} is no number of moves")
+    if count > host.player.game.n_moves:
+        raise CommandError("cannot undo")
+    for _ in range(count):
+        host.player.undo()
+
+
+@COMMANDS.command("clear_cache")
+def clear_cache(host: Host) -> None:
+    """Forget all that was thought so far, so that the next search begins with nothing; the game stays."""
+    host.player.forget()

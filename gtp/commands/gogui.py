@@ -1,0 +1,152 @@
+"""What GoGui asks of an engine beside GTP: positions set up at once, interruption, the rules of the game, its menus.
+
+Of GoGui's rules commands only ``gogui-rules_board_size`` is left out: GoGui asks it of every engine it attaches, and
+throws the open game away where the answer is not that game's size. Source: GoGui's manual, "Setup Commands",
+"Interrupting Commands", "Rules" and "Analyze Commands".
+"""
+
+from collections.abc import Sequence
+
+from gtp.commands import arguments, legality
+from gtp.host import Host
+from gtp.protocol import CommandError, Registry
+
+COMMANDS = Registry()
+ANALYZE_COMMANDS = """\
+gfx/Policy/keima-policy %c
+gfx/Search: visits and priors/keima-search %c
+pspairs/Search: score by move/keima-scores %c
+varc/Search: best line/keima-pv %c
+dboard/Ownership/keima-ownership
+gfx/Rollout policy/keima-rollout_policy %c
+gfx/Ladders/keima-ladders %c
+sboard/Liberties/keima-liberties
+string/Heatmap/heatmap
+hstring/Network in its own words/kata-raw-nn %c 0
+string/Estimate score/estimate_score
+string/Final score/final_score
+plist/Dead stones/final_status_list dead
+plist/Stones in seki/final_status_list seki
+plist/Legal moves/all_legal %c
+varc/Move without playing it/reg_genmove %c
+string/Rules/kata-get-rules
+none/Set rules/kata-set-rules %s
+none/Forget what was thought/clear_cache"""
+"""Kind of reply, text of the menu, and command: the form of ``gogui-analyze_commands``"""
+
+
+@COMMANDS.command("gogui-analyze_commands")
+def gogui_analyze_commands(host: Host) -> str:
+    """List the commands of GoGui's analyze menu with the kinds of their replies."""
+    return ANALYZE_COMMANDS
+
+
+@COMMANDS.command("gogui-interrupt")
+def gogui_interrupt(host: Host) -> None:
+    """Promise that the comment line ``# interrupt`` ends a running command."""
+
+
+@COMMANDS.command("gogui-title")
+def gogui_title(host: Host) -> str:
+    """The engine and its network, for the title of a window."""
+    server = host.player.server
+    return "Keima" if server is None else f"Keima with {server.spec.name}"
+
+
+@COMMANDS.command("gogui-setup")
+def gogui_setup(host: Host, *moves: str) -> None:
+    """Put stones on the empty board: pairs of color and vertex."""
+    from engine.go.geometry import BLACK, WHITE
+
+    stones, game = _moves(host, moves), host.player.game
+    if game.n_moves or game.start_stones():
+        raise CommandError("board not empty")
+    black, white = ([point for side, point in stones if side == color] for color in (BLACK, WHITE))
+    host.player.ponder.stop()
+    game.setup_stones(black, white, BLACK)
+
+
+@COMMANDS.command("gogui-setup_player")
+def gogui_setup_player(host: Host, color: str) -> None:
+    """Say who is to move in a position that was set up."""
+    from engine.go.geometry import BLACK, WHITE
+
+    side, game = arguments.color(color), host.player.game
+    if game.n_moves:
+        raise CommandError("the game has begun")
+    # Only where it changes something, since handicap is forgotten.
+    if game.to_move != side:
+        stones = game.start_stones()
+        black, white = ([point for point, owner in stones.items() if owner == one] for one in (BLACK, WHITE))
+        host.player.ponder.stop()
+        game.setup_stones(black, white, side)
+
+
+@COMMANDS.command("gogui-play_sequence")
+def gogui_play_sequence(host: Host, *moves: str) -> None:
+    """Play moves, given as pairs of color and vertex: all of them, or none if one is illegal."""
+    played = 0
+    try:
+        for side, point in _moves(host, moves):
+            host.player.play(side, point)
+            played += 1
+    except ValueError:
+        for _ in range(played):
+            host.player.undo()
+        raise
+
+
+def _moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of colours and vertices."""
+    if len(words) % 2:
+        raise CommandError("syntax error: expected pairs of color and vertex")
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return [(arguments.color(side), arguments.vertex(host, point)) for side, point in pairs]
+
+
+@COMMANDS.command("gogui-rules_game_id")
+def gogui_rules_game_id(host: Host) -> str:
+    """The game that is played."""
+    return "Go"
+
+
+@COMMANDS.command("gogui-rules_board")
+def gogui_rules_board(host: Host) -> str:
+    """The stones as a board of X (black), O (white) and points."""
+    from engine.go.geometry import on_board_points
+
+    size, cells = host.player.game.size, host.player.game.position.board.color
+    signs = [".XO"[cell] for cell in cells[on_board_points(size)]]
+    return "\n" + "\n".join(" ".join(signs[row : row + size]) for row in range(0, size * size, size))
+
+
+@COMMANDS.command("gogui-rules_side_to_move")
+def gogui_rules_side_to_move(host: Host) -> str:
+    """Who is to move."""
+    from engine.go.geometry import BLACK
+
+    return "black" if host.player.game.to_move == BLACK else "white"
+
+
+@COMMANDS.command("gogui-rules_legal_moves")
+def gogui_rules_legal_moves(host: Host) -> str:
+    """List the legal moves of the side to move, the pass among them; nothing when the game is over."""
+    from engine.go.geometry import PASS
+
+    game = host.player.game
+    return "" if game.is_over else arguments.vertices(host, [*legality.legal_points(host, game.to_move), PASS])
+
+
+@COMMANDS.command("gogui-rules_captured_count")
+def gogui_rules_captured_count(host: Host) -> str:
+    """The stones that Black and White have taken."""
+    from engine.go.geometry import BLACK, WHITE
+
+    return " ".join(str(host.player.game.captures(color)) for color in (BLACK, WHITE))
+
+
+@COMMANDS.command("gogui-rules_final_result")
+def gogui_rules_final_result(host: Host) -> str:
+    """The result of the position on the board as a sentence."""
+    winner, _, points = host.player.final_score().partition("+")
+    return f"{'Black' if winner == 'B' else 'White'} wins by {points} points." if points else "The game is a draw."

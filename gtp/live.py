@@ -1,0 +1,64 @@
+"""Live graphics: the search drawn on GoGui's board while a command runs, by lines on standard error."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gtp import pictures
+
+if TYPE_CHECKING:
+    from engine.player import Player
+    from engine.search.report import Report
+
+INTERVAL_S = 0.5
+"""Between two drawings; people read no faster"""
+CLEAR = f"{pictures.LIVE} CLEAR\n"
+
+
+@contextmanager
+def graphics(player: "Player", color: int) -> Iterator[None]:
+    """Draw the searches of the block for a colour, if the player's options ask for it; clear the board at its end."""
+    if not player.options.live_graphics:
+        yield
+        return
+    due_s = 0.0
+
+    def draw(report: "Report") -> None:
+        nonlocal due_s
+        if time.monotonic() >= due_s and report.moves:
+            due_s = time.monotonic() + INTERVAL_S
+            print(_drawing(report, player.game.size, color), end="", file=sys.stderr, flush=True)
+
+    player.on_report = draw
+    try:
+        yield
+    finally:
+        player.on_report = None
+        if due_s:
+            # GoGui may read what was drawn last only after the answer, and would draw it over the next position.
+            print(CLEAR, end="", file=sys.stderr, flush=True)
+
+
+def _drawing(report: "Report", size: int, color: int) -> str:
+    """Shares of the visits, and the line the search expects."""
+    from engine.go.geometry import PASS, other, to_vertex
+
+    shares = [(move.point, move.visits / max(1, report.visits)) for move in report.moves]
+    sides = " bw"[color] + " bw"[other(color)]
+    line = [(sides[n % 2], to_vertex(point, size)) for n, point in enumerate(report.moves[0].pv)]
+    return pictures.live(
+        pictures.shades((to_vertex(point, size), share) for point, share in shares if point != PASS),
+        pictures.variation(line),
+        f"TEXT {summary(report, color)}",
+    )
+
+
+def summary(report: "Report", color: int) -> str:
+    """A search in one line of text."""
+    from engine.go.geometry import BLACK
+
+    name = "Black" if color == BLACK else "White"
+    lead = "" if report.score_stm is None else f", lead {report.score_stm:+.1f}"
+    return f"{name} to move: win rate {(1.0 + report.value_stm) / 2.0:.1%}{lead}, {report.visits} visits"
