@@ -1,0 +1,172 @@
+"""Regression suites: how they are read, what counts as passed, and engines that fail."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench.regress import ERROR, FAILED, LEFT_OUT, PASSED, command, run_suite
+from bench.suites import parse_suite
+
+ENGINE = f"{sys.executable} {Path(__file__).parents[1] / 'data' / 'gtp_engine.py'}"
+SUITE = """\
+# A comment
+boardsize 9
+10 reg_genmove black  # another
+#? [D4|E5]*
+
+20 name
+#? [!(gnu)]
+30 cputime
+#? [.*]&
+40 final_score
+#? [W\\+0.5 .*]
+50 version
+#? [open
+"""
+
+
+def test_a_suite_is_read():
+    steps = parse_suite(SUITE)
+    assert [(step.line, step.number, step.command) for step in steps] == [
+        (2, 0, "boardsize 9"), (3, 10, "reg_genmove black"), (6, 20, "name"), (8, 30, "cputime"),
+        (10, 40, "final_score"), (12, 50, "version"),
+    ]  # fmt: skip
+    assert [step.expected and (str(step.expected), step.expected.may_fail) for step in steps] == [
+        None, ("D4|E5", True), ("!(gnu)", False), None, ("W\\+0.5 .*", False), ("open", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "answer", "passes"),
+    [
+        ("D4|E5", "E5", True),
+        ("D4|E5", "E55", False),
+        ("D4|E5", "E4", False),
+        ("PASS", "pass", True),
+        ("!D4", "D4", False),
+        ("!D4", "E4", True),
+        ("!(D4|E5)", "E5", False),
+        (r"W\+0.5 .*", "W+0.5 (upper bound: 1, lower: 0)", True),
+        ("A1.*", "A1\nB2", True),
+        ("", "", True),
+    ],
+)
+def test_patterns_match_whole_answers(pattern, answer, passes):
+    (step,) = parse_suite(f"1 name\n#? [{pattern}]")
+    assert step.expected.passes(answer) is passes
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("#? [D4]", "line 1: an expectation without a test before it"),
+        ("name\n#? [D4]", "line 2: an expectation without a test before it"),
+        ("1 name\n#? [D4]\n#? [D5]", "line 3: an expectation without a test before it"),
+        ("1 name\n#? D4", "line 2: '#? D4' is no expectation, which looks like #? [PATTERN]"),
+        ("1 name\n#? [(]", "line 2: '(' is no regular expression: "),
+    ],
+)
+def test_a_broken_suite_is_refused(text, message):
+    with pytest.raises(ValueError) as error:
+        parse_suite(text)
+    assert str(error.value).startswith(message)
+
+
+def result_of(tmp_path: Path, text: str, habit: str = "") -> list[tuple[int, str, str]]:
+    """Number, status and answer of each test of a suite."""
+    file = tmp_path / "some.tst"
+    file.write_text(text)
+    return [
+        (found.number, found.status, found.answer) for found in run_suite(f"{ENGINE} {habit}", file, limit_s).outcomes
+    ]
+
+
+def test_every_kind_of_end(tmp_path):
+    (tmp_path / "game.sgf").write_text("(;)")
+    outcomes = result_of(
+        tmp_path,
+        """\
+1 name
+#? [random]
+2 version
+#? [2]
+3 reg_genmove black
+#? [D4]
+boardsize 9
+play black D4
+4 final_score
+#? [B.73.5]*
+5 play black D4
+#? []
+6 name
+#? [.*]
+boardsize 99
+7 name
+#? [.*]
+clear_board
+trymove black D4
+8 name
+#? [.*]
+loadsgf missing.sgf 3
+9 name
+#? [.*]
+boardsize 9
+10 name
+#? [.*]
+""",
+    )
+    assert outcomes == [
+        (1, PASSED, "Random"),
+        (2, FAILED, "1"),
+        (3, LEFT_OUT, "reg_genmove is none of its commands"),
+        (4, PASSED, "B+73.5"),
+        (5, ERROR, "play black D4: illegal move"),
+        (6, PASSED, "Random"),
+        (7, ERROR, outcomes[6][2]),
+        (8, LEFT_OUT, "trymove is none of its commands"),
+        (9, LEFT_OUT, "loadsgf is none of its commands"),
+        (10, PASSED, "Random"),
+    ]
+    assert outcomes[6][2].startswith("boardsize 99: unacceptable size")
+
+
+def test_an_engine_that_breaks_down_is_started_anew(tmp_path):
+    moves = "genmove black\n" * 3
+    text = f"1 name\n#? [Random]\nboardsize 9\n{moves}2 name\n#? [Random]\nboardsize 9\n3 name\n#? [Random]\n"
+    outcomes = result_of(tmp_path, text, "crash")
+    assert [status for _, status, _ in outcomes] == [PASSED, ERROR, PASSED]
+
+
+def test_table_and_json(tmp_path):
+    for name, text in {"a.tst": "1 name\n#? [Random]\n2 cputime\n#? [0]", "b.tst": "1 version\n#? [2]*\n"}.items():
+        (tmp_path / name).write_text(text)
+    figures = tmp_path / "all.json"
+    files = [str(tmp_path / name) for name in ("a.tst", "b.tst")]
+    answer = CliRunner().invoke(command, [*files, "--engine", ENGINE, "--failures", "--json", str(figures)])
+    assert answer.exit_code == 0, answer.output
+    fault, header, *rows = answer.stdout.splitlines()
+    assert fault == "b.tst:1 1 version: failed, wanted 2, got '1'"
+    assert header.split() == ["tests", "passed", "rate", "wanted", "errors", "left", "out", "seconds"]
+    assert [row.split()[:7] for row in rows] == [
+        ["a.tst", "1", "1", "100.0%", "1", "0", "1"],
+        ["b.tst", "1", "0", "0.0%", "0", "0", "0"],
+        ["all", "2", "1", "50.0%", "1", "0", "1"],
+    ]
+    found = json.loads(figures.read_text())
+    assert [(file["file"], file["passed"], file["failed"], file["left out"]) for file in found["files"]] == [
+        ("a.tst", 1, 0, 1), ("b.tst", 0, 1, 0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [("/nowhere/engine", "Error: cannot start '/nowhere/engine'"), ("", "Error: empty command line")],
+)
+def test_an_engine_that_cannot_be_started_is_one_line(tmp_path, engine, message):
+    (tmp_path / "a.tst").write_text("1 name\n#? [x]\n")
+    answer = CliRunner().invoke(command, [str(tmp_path / "a.tst"), "--engine", engine])
+    assert answer.exit_code == 1
+    assert answer.stderr.startswith(message) and answer.stderr.count("\n") == 1

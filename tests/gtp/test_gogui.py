@@ -1,0 +1,183 @@
+"""GoGui: positions set up, sequences, rules, and pictures whose replies have the types it can read."""
+
+import re
+import shlex
+
+import pytest
+
+from gtp.commands.gogui import ANALYZE_COMMANDS
+from tests.gtp.process import Engine
+
+SIZE = 9
+VERTEX = "[A-HJ][1-9]"
+GRAPHICS = {
+    "COLOR": rf"(#[0-9a-f]{{6}}|green|red) {VERTEX}",
+    "LABEL": rf"{VERTEX} [0-9|]+( {VERTEX} [0-9|]+)*",
+    "TRIANGLE": rf"{VERTEX}( {VERTEX})*",
+    "SQUARE": rf"{VERTEX}( {VERTEX})*",
+    "VAR": rf"[bw] ({VERTEX}|pass)( [bw] ({VERTEX}|pass))*",
+    "TEXT": r"\S.*",
+}
+"""Graphics commands -> their arguments, as GoGui's manual has them"""
+FAILS = {
+    "gogui-setup b": "? syntax error: expected pairs of color and vertex",
+    "gogui-setup b D4 w D4": "? setup: a point is named twice",
+    "gogui-setup b pass": "? setup: a point is not on the board",
+    "gogui-setup w A1 b A2 b B1": "? setup: a chain has no liberty",
+    "gogui-setup_player x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+    "gogui-play_sequence b D4 w": "? syntax error: expected pairs of color and vertex",
+    "gogui-play_sequence b D4 w D4": "? illegal move",
+    "keima-policy x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+}
+
+
+@pytest.fixture(scope="module")
+def process():
+    with Engine("--visits", "30", "--seed", "3", "--live-graphics") as engine:
+        yield engine
+
+
+@pytest.fixture
+def ask(process):
+    """Ask the engine, which begins each test on an empty 9x9 board."""
+    for command in ("boardsize 9", "clear_board"):
+        assert process.ask(command) == "="
+    return process.ask
+
+
+def rows(reply: str) -> list[list[str]]:
+    """A board of words as GoGui splits it."""
+    lines = reply.removeprefix("= ").split("\n")
+    return [shlex.split(line) for line in lines if line.strip()]
+
+
+def check_graphic(text: str) -> None:
+    """Fail unless all lines are graphics commands."""
+    for line in text.removeprefix("= ").split("\n"):
+        name, _, arguments = line.partition(" ")
+        assert re.fullmatch(GRAPHICS[name], arguments), line
+
+
+@pytest.mark.parametrize(("command", "reply"), FAILS.items())
+def test_what_cannot_be_done_changes_nothing(ask, command, reply):
+    empty = ask("gogui-rules_board")
+    assert ask(command) == reply
+    assert ask("gogui-rules_board") == empty
+    assert ask("undo") == "? cannot undo"
+
+
+def test_a_position_is_set_up_and_whose_turn_it_is(ask):
+    assert ask("gogui-setup b D4 w E5 b D5") == "="
+    assert ask("gogui-rules_side_to_move") == "= black"
+    assert ask("gogui-setup_player W") == "="
+    assert ask("gogui-rules_side_to_move") == "= white"
+    board = rows(ask("gogui-rules_board"))
+    assert [board[4][3], board[4][4], board[5][3]] == ["X", "O", "X"]
+    assert sum(word != "." for row in board for word in row) == 3
+    assert ask("undo") == "? cannot undo"
+    assert ask("gogui-setup b A1") == "? board not empty"
+    assert re.fullmatch(f"= {VERTEX}", ask("genmove w"))
+    assert ask("gogui-setup_player w") == "? the game has begun"
+
+
+def test_naming_the_player_whose_turn_it_is_keeps_the_handicap(ask):
+    assert ask("kata-set-rules aga") == "="
+    ask("fixed_handicap 3")
+    before = ask("printsgf")
+    assert "HA[3]" in before
+    assert ask("gogui-setup_player w") == "="
+    assert ask("printsgf") == before
+    assert ask("kata-set-rules chinese") == "="
+
+
+def test_a_sequence_is_played_wholly(ask):
+    assert ask("gogui-play_sequence") == "="
+    assert ask("gogui-play_sequence b D4 W e5 b PASS w C3") == "="
+    assert [ask("undo") for _ in range(5)] == ["="] * 4 + ["? cannot undo"]
+
+
+def test_the_rules_of_the_game(ask):
+    assert ask("gogui-rules_game_id") == "= Go"
+    assert ask("gogui-play_sequence b A2 w A1 b B1 w D4") == "="
+    assert ask("gogui-rules_captured_count") == "= 1 0"
+    legal = ask("gogui-rules_legal_moves").split()[1:]
+    assert len(legal) == 81 - 3 + 1
+    assert "A1" in legal and "D4" not in legal and legal[-1] == "pass"
+    assert ask("gogui-rules_final_result").startswith("= ")
+    assert ask("gogui-play_sequence b pass w pass") == "="
+    assert ask("gogui-rules_legal_moves") == "="
+    # GoGui would throw an open game of another size away.
+    assert ask("known_command gogui-rules_board_size") == "= false"
+
+
+def test_the_result_as_a_sentence(ask):
+    assert ask("gogui-play_sequence b E5 b pass w pass") == "="
+    assert re.fullmatch(r"= (Black|White) wins by \d+(\.5)? points\.", ask("gogui-rules_final_result"))
+
+
+def test_every_command_of_the_menu_is_answered(ask):
+    assert ask("gogui-analyze_commands") == f"= {ANALYZE_COMMANDS}"
+    ask("gogui-play_sequence b E5 w C3 b C4")
+    for line in ANALYZE_COMMANDS.split("\n"):
+        kind, label, command = line.split("/")
+        assert kind in ("gfx", "pspairs", "varc", "dboard", "sboard", "string", "hstring", "plist", "none")
+        assert label
+        if "kata-raw-nn" not in command:  # There is no network here.
+            assert ask(command.replace("%c", "w").replace("%s", "chinese")).startswith("=")
+
+
+def test_interruption_and_title(ask):
+    assert ask("gogui-interrupt") == "="
+    assert ask("gogui-title") == "= Keima"
+
+
+def test_policies_as_graphics(ask):
+    ask("gogui-play_sequence b E5 w E4")
+    for command in ("keima-policy", "keima-policy w", "keima-rollout_policy", "keima-rollout_policy b"):
+        reply = ask(command)
+        check_graphic(reply)
+        assert 40 <= sum(map(int, re.findall(rf"{VERTEX} (\d+)", reply))) <= 101
+
+
+def test_a_search_as_graphics_scores_and_line(ask):
+    ask("gogui-play_sequence b E5 w E4")
+    reply = ask("keima-search w")
+    check_graphic(reply)
+    assert re.search(r"TEXT White to move: win rate \d+\.\d%, lead [+-]\d+\.\d, \d+ visits$", reply)
+    assert re.fullmatch(rf"=( {VERTEX} [+-]\d+\.\d)+", ask("keima-scores"))
+    assert re.fullmatch(rf"=( ({VERTEX}|pass))+", ask("keima-pv"))
+    assert [ask("undo"), ask("undo"), ask("undo")] == ["=", "=", "? cannot undo"]
+
+
+def test_ownership_and_liberties_as_boards(ask):
+    ask("gogui-play_sequence b A1 w B1 b B2 w J9")
+    ownership = rows(ask("keima-ownership"))
+    assert [len(row) for row in ownership] == [SIZE] * SIZE
+    assert all(-1 <= float(word) <= 1 for row in ownership for word in row)
+    board = rows(ask("keima-liberties"))
+    assert [len(row) for row in board] == [SIZE] * SIZE
+    assert {word for row in board for word in row} == {"", "1", "2", "3"}
+    assert [board[8][:2], board[7][:2], board[0][8]] == [["1", "1"], ["", "3"], "2"]
+
+
+def test_ladders_as_marks(ask):
+    ask("gogui-setup b D4 b E3 b F4 b A9 w E4")
+    assert ask("keima-ladders b") == (
+        "= TEXT Black to move: 0 moves capture in a ladder, 0 escape from one"
+    ) or "TRIANGLE" in ask("keima-ladders b")
+    ask("play b E5")
+    check_graphic(ask("keima-ladders w"))
+
+
+def test_live_graphics_of_a_search(process, ask):
+    n_before = len(process.errors)
+    assert ask("kata-set-rules chinese") == "="
+    ask("time_settings 2 0 0")
+    assert re.fullmatch(f"= ({VERTEX})", ask("genmove b"))
+    ask("time_settings 0 1 0")
+    text = b"".join(process.errors[n_before:]).decode()
+    if text:
+        *drawings, end = text.removeprefix("gogui-gfx:\n").split("gogui-gfx:")
+        assert end == " CLEAR\n"
+        for drawing in drawings:
+            check_graphic(drawing.strip())

@@ -1,0 +1,115 @@
+"""Commands of other engines that people and tools use: GNU Go's, Leela Zero's, Sabaki's."""
+
+import re
+
+import pytest
+
+from tests.gtp.process import Engine
+
+FAILS = {
+    "is_legal b": "? syntax error: expected is_legal COLOR VERTEX",
+    "is_legal b Z9": "? invalid color or coordinate: 'Z9' is no vertex of a 9x9 board",
+    "all_legal": "? syntax error: expected all_legal COLOR",
+    "captures red": "? invalid color or coordinate: 'red' is no color, expected b or w",
+    "rectangular_boardsize 9 13": "? unacceptable size: 9x13 is not square",
+    "rectangular_boardsize 9": "? syntax error: expected rectangular_boardsize WIDTH HEIGHT",
+    "rectangular_boardsize 30 30": "? unacceptable size: 30, expected 2 to 25",
+    "gg-undo": "? cannot undo",
+    "gg-undo -1": "? syntax error: -1 is no number of moves",
+    "gg-undo x": "? syntax error: 'x' is not a whole number",
+    "heatmap 8": "? syntax error: expected heatmap [SYMMETRY], a symmetry from 0 to 7, average or all",
+}
+
+
+@pytest.fixture(scope="module")
+def process():
+    with Engine("--visits", "8", "--seed", "3") as engine:
+        yield engine
+
+
+@pytest.fixture
+def ask(process):
+    """Ask the engine, which begins each test on an empty 9x9 board."""
+    for command in ("boardsize 9", "clear_board", "komi 7.5"):
+        assert process.ask(command) == "="
+    return process.ask
+
+
+@pytest.mark.parametrize(("command", "reply"), FAILS.items())
+def test_what_cannot_be_done_is_said(ask, command, reply):
+    assert ask(command) == reply
+
+
+def test_legal_moves(ask):
+    for move in ("b A2", "b B1", "w D4", "w E3", "w F4", "w E5", "b D5", "b E4"):
+        ask(f"play {move}")
+    assert [ask("is_legal w A1"), ask("is_legal b A1"), ask("is_legal w D4")] == ["= 0", "= 1", "= 0"]
+    assert ask("is_legal w pass") == "= 1"
+    legal = ask("all_legal w").split()[1:]
+    assert len(set(legal)) == len(legal)
+    assert "A1" not in legal and "pass" not in legal
+    assert {vertex for vertex in legal if ask(f"is_legal w {vertex}") == "= 1"} == set(legal)
+
+
+def test_captured_stones(ask):
+    for move in ("b A2", "w A1", "b B1"):
+        ask(f"play {move}")
+    assert [ask("captures b"), ask("captures w")] == ["= 1", "= 0"]
+
+
+def test_board_sizes(ask):
+    assert ask("query_boardsize") == "= 9"
+    assert ask("rectangular_boardsize 13 13") == "="
+    assert ask("query_boardsize") == "= 13"
+
+
+def test_several_moves_are_taken_back_or_none(ask):
+    for vertex in ("D4", "E5", "pass", "C3"):
+        ask(f"play b {vertex}")
+    assert ask("gg-undo 5") == "? cannot undo"
+    assert ask("gg-undo 3") == "="
+    assert ask("is_legal w D4") == "= 0"
+    assert [ask("gg-undo 0"), ask("gg-undo"), ask("gg-undo")] == ["=", "=", "? cannot undo"]
+
+
+def test_an_estimate_begins_like_a_result_and_has_bounds(ask):
+    ask("play b E5")
+    form = r"= ([BW])\+(\d+\.\d) \(upper bound: (-?\d+\.\d), lower: (-?\d+\.\d)\)"
+    color, points, upper, lower = re.fullmatch(form, ask("estimate_score")).groups()
+    white = float(points) * (1 if color == "W" else -1)
+    assert float(lower) <= white <= float(upper)
+
+
+def test_the_estimate_of_a_finished_game_is_its_score(ask):
+    for row in range(1, 10):
+        for column, color in (("C", "b"), ("D", "b"), ("E", "w"), ("F", "w")):
+            ask(f"play {color} {column}{row}")
+    assert ask("final_score") == "= W+16.5"
+    assert ask("estimate_score") == "= W+16.5 (upper bound: 16.5, lower: 16.5)"
+
+
+def test_a_heatmap_without_a_network_is_the_patterns(ask):
+    ask("play b E5")
+    rows = ask("heatmap").split("\n")[1:]
+    assert [len(row.split()) for row in rows[:9]] == [9] * 9
+    assert 990 <= sum(int(word) for row in rows[:9] for word in row.split()) <= 1010
+    assert rows[9:] == ["pass: 0"]
+
+
+def test_a_heatmap_of_a_network_has_its_win_rate():
+    with Engine("--weights", "default", "--size", "7") as engine:
+        assert engine.ask("play b D4") == "="
+        for symmetry in ("", " 3", " average"):
+            *rows, passing, rate = engine.ask(f"heatmap{symmetry}").split("\n")[1:]
+            assert [len(row.split()) for row in rows] == [7] * 7
+            assert re.fullmatch(r"pass: \d+", passing) and re.fullmatch(r"winrate: 0\.\d{6}", rate)
+        assert engine.ask("heatmap all").count("winrate") == 8
+        assert engine.ask("gogui-title").startswith("= Keima with keima-")
+        assert engine.ask("clear_cache") == "="
+        assert re.fullmatch(r"= [BW]\+\d+\.\d \(.*\)", engine.ask("estimate_score"))
+
+
+def test_what_was_thought_is_forgotten(ask):
+    assert re.fullmatch("= [A-J][1-9]", ask("reg_genmove b"))
+    assert ask("clear_cache") == "="
+    assert re.fullmatch("= [A-J][1-9]", ask("reg_genmove b"))
