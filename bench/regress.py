@@ -8,8 +8,9 @@ engine that breaks down is started anew. Start at :func:`run_suite`.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,6 +72,13 @@ class Examinee:
     """An engine that is started when it is asked, and again after it broke down."""
 
     def __init__(self, command: str, folder: Path, limit_s: float) -> None:
+        """Nothing is started yet.
+
+        Args:
+            command: the engine's command line.
+            folder: its working directory.
+            limit_s: most seconds to wait for an answer.
+        """
         self.folder = folder
         self._command, self._limit_s = command, limit_s
         self._client: GtpClient | None = None
@@ -94,45 +102,35 @@ class Examinee:
         if self._client is not None:
             self._client.close()
 
+    def __enter__(self) -> "Examinee":
+        return self
 
-def run_suite(
-    command: str, path: Path, limit_s: float = LIMIT_S, on_test: Callable[[], None] = lambda: None
-) -> SuiteResult:
-    """Put one suite to an engine of its own.
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def run_suite(engine: Examinee, path: Path, on_test: Callable[[], None] = lambda: None) -> SuiteResult:
+    """Put one suite to an engine.
 
     Args:
-        command: the engine's command line.
-        limit_s: most seconds to wait for an answer.
+        engine: in the file's folder.
         on_test: called after each test.
     Raises:
         EngineError, EngineRefused: it cannot be started, or does not list its commands.
         ValueError: the file is no suite; one line that names it.
         OSError: it cannot be read.
     """
-    begun, outcomes = time.perf_counter(), []
-    engine, spoilt = Examinee(command, path.parent, limit_s), None
-    try:
-        for step in read_suite(path):
-            if step.name in BEGINNINGS:
-                spoilt = None
-            attempt = spoilt or _try(engine, step)
-            if attempt.spoils:
-                spoilt = attempt
-            if (wanted := step.expected) is not None:
-                outcomes.append(
-                    Outcome(
-                        step.number,
-                        step.line,
-                        step.command,
-                        str(wanted),
-                        wanted.may_fail,
-                        attempt.status,
-                        attempt.answer,
-                    )
-                )
-                on_test()
-    finally:
-        engine.close()
+    begun, outcomes, spoilt = time.perf_counter(), [], None
+    for step in read_suite(path):
+        if step.name in BEGINNINGS:
+            spoilt = None
+        attempt = spoilt or _try(engine, step)
+        if attempt.spoils:
+            spoilt = attempt
+        if (wanted := step.expected) is not None:
+            test = (step.number, step.line, step.command, str(wanted), wanted.may_fail)
+            outcomes.append(Outcome(*test, attempt.status, attempt.answer))
+            on_test()
     return SuiteResult(path.name, time.perf_counter() - begun, outcomes)
 
 
@@ -198,6 +196,22 @@ def to_json(command_line: str, results: Sequence[SuiteResult]) -> str:
     return json.dumps({"engine": command_line, "files": files}, indent=1)
 
 
+def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[SuiteResult]:
+    """Run the suites, those of a folder with one engine; progress goes to standard error."""
+    counts = [sum(step.expected is not None for step in read_suite(path)) for path in files]
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=sum(counts))
+        for folder, suites in groupby(files, lambda path: path.parent):
+            with Examinee(engine, folder, limit_s) as examinee:
+                for path in suites:
+                    progress.update(task, description=path.name)
+                    result = run_suite(examinee, path, lambda: progress.advance(task))
+                    console.print(render([result]).splitlines()[1], highlight=False, markup=False, soft_wrap=True)
+                    yield result
+
+
 @click.command(context_settings={"show_default": True})
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--engine", required=True, help="command line of the engine, run in each file's folder")
@@ -214,17 +228,10 @@ def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, 
         python -m bench.regress gnugo-3.8/regression/*.tst --engine "keima gtp --visits 100"
     """
     results, status = [], 0
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         argument_words(engine)
-        counts = [sum(step.expected is not None for step in read_suite(path)) for path in files]
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            task = progress.add_task("", total=sum(counts))
-            for path in files:
-                progress.update(task, description=path.name)
-                results.append(run_suite(engine, path.resolve(), limit, lambda: progress.advance(task)))
-                console.print(render(results[-1:]).splitlines()[1], highlight=False, markup=False, soft_wrap=True)
+        for result in _run_all([path.resolve() for path in files], engine, limit):
+            results.append(result)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         status = INTERRUPTED

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.regress import ERROR, FAILED, LEFT_OUT, PASSED, command, run_suite
+from bench.regress import ERROR, FAILED, LEFT_OUT, PASSED, Examinee, command, run_suite
 from bench.suites import parse_suite
 
 ENGINE = f"{sys.executable} {Path(__file__).parents[1] / 'data' / 'gtp_engine.py'}"
@@ -79,9 +79,8 @@ def result_of(tmp_path: Path, text: str, habit: str = "") -> list[tuple[int, str
     """Number, status and answer of each test of a suite."""
     file = tmp_path / "some.tst"
     file.write_text(text)
-    return [
-        (found.number, found.status, found.answer) for found in run_suite(f"{ENGINE} {habit}", file, limit_s).outcomes
-    ]
+    with Examinee(f"{ENGINE} {habit}", tmp_path, 60.0) as engine:
+        return [(found.number, found.status, found.answer) for found in run_suite(engine, file).outcomes]
 
 
 def test_every_kind_of_end(tmp_path):

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import time
 
 import pytest
 
@@ -33,7 +34,7 @@ FAILS = {
 
 @pytest.fixture(scope="module")
 def process():
-    with Engine("--visits", "30", "--seed", "3", "--live-graphics") as engine:
+    with Engine("--seconds", "0.25", "--no-early-stop", "--seed", "3", "--live-graphics") as engine:
         yield engine
 
 
@@ -161,23 +162,27 @@ def test_ownership_and_liberties_as_boards(ask):
 
 
 def test_ladders_as_marks(ask):
-    ask("gogui-setup b D4 b E3 b F4 b A9 w E4")
-    assert ask("keima-ladders b") == (
-        "= TEXT Black to move: 0 moves capture in a ladder, 0 escape from one"
-    ) or "TRIANGLE" in ask("keima-ladders b")
-    ask("play b E5")
-    check_graphic(ask("keima-ladders w"))
+    ask("gogui-setup b C2 b C3 b D1 b E2 w D2 w D3")
+    says = "TEXT {} to move: {} moves capture in a ladder, {} escape from one"
+    assert ask("keima-ladders") == f"= TRIANGLE D4\n{says.format('Black', 1, 0)}"
+    ask("play b D4")
+    assert ask("keima-ladders") == f"= {says.format('White', 0, 0)}"
+    assert ask("gg-undo 1") == "="
+    ask("gogui-play_sequence w F7 b D4")
+    assert ask("keima-ladders w") == f"= SQUARE E3\n{says.format('White', 0, 1)}"
 
 
 def test_live_graphics_of_a_search(process, ask):
-    n_before = len(process.errors)
-    assert ask("kata-set-rules chinese") == "="
-    ask("time_settings 2 0 0")
-    assert re.fullmatch(f"= ({VERTEX})", ask("genmove b"))
-    ask("time_settings 0 1 0")
-    text = b"".join(process.errors[n_before:]).decode()
-    if text:
-        *drawings, end = text.removeprefix("gogui-gfx:\n").split("gogui-gfx:")
-        assert end == " CLEAR\n"
-        for drawing in drawings:
-            check_graphic(drawing.strip())
+    del process.errors[:]
+    assert re.fullmatch(f"= {VERTEX}", ask("genmove b"))
+    assert ask("keima-pv").startswith("= ")
+    deadline = time.monotonic() + 10.0
+    while (text := b"".join(process.errors).decode()).count("CLEAR\n") < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    drawings = [drawing for drawing in text.split("gogui-gfx:") if drawing]
+    assert drawings.count(" CLEAR\n") == 2 and drawings[-1] == " CLEAR\n"
+    assert len(drawings) >= 4
+    for drawing in drawings:
+        if drawing != " CLEAR\n":
+            assert drawing.startswith("\n") and drawing.endswith("\n\n")
+            check_graphic(drawing.strip("\n"))
