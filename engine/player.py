@@ -185,14 +185,12 @@ class Player:
         Raises:
             ValueError: broken, too large, no Go, or a size the network does not play; the game stays as it is.
         """
-        record = read_sgf(data)
+        record = read_sgf(data, n_moves)
         self._check_size(record.size)
         if record.komi is None:
             record.komi = self.game.komi
         if record.rules_name is None:
             record.rules_name = self.game.rules.name
-        if n_moves is not None:
-            del record.moves[n_moves:]
         self.game = record.to_game()
         self._begin()
 

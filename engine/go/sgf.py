@@ -93,15 +93,17 @@ class SgfGame:
         return game
 
 
-def read_sgf(data: bytes) -> SgfGame:
+def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
     """Read the main line of the first game of a file.
 
+    Args:
+        n_moves: read so many moves and nothing that follows them, no later setup either; None = all.
     Raises:
         ValueError: broken, too large, not Go, or not a square board of 2 to 25; one line.
     """
     # Before the conversion, which may double the size.
     _check_size(data)
-    return _read_game(*_without_wide_encoding(data))
+    return _read_game(*_without_wide_encoding(data), n_moves)
 
 
 def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
@@ -152,7 +154,7 @@ def _without_wide_encoding(data: bytes) -> tuple[bytes, str]:
     return data, encoding
 
 
-def _read_game(data: bytes, encoding: str) -> SgfGame:
+def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGame:
     """The first game of some bytes, which are not in a wide encoding unless they are not what they say."""
     _check_size(data)
     start = _START.search(data)
@@ -164,7 +166,7 @@ def _read_game(data: bytes, encoding: str) -> SgfGame:
         nodes = list(sgf_grammar.main_sequence_iter(sgf_grammar.parse_sgf_game(data)))
     except ValueError as error:
         raise ValueError(f"SGF: {error}") from error
-    return _Reader(nodes, encoding).game
+    return _Reader(nodes, encoding, n_moves).game
 
 
 def _declared_encoding(data: bytes) -> str:
@@ -202,7 +204,7 @@ def _check_bounds(data: bytes) -> None:
 class _Reader:
     """Turns the nodes of a main line into a :class:`SgfGame`."""
 
-    def __init__(self, nodes: list[dict[str, list[bytes]]], encoding: str):
+    def __init__(self, nodes: list[dict[str, list[bytes]]], encoding: str, n_moves: int | None):
         root = nodes[0]
         self._encoding = encoding
         game_type = self._first(root, "GM")
@@ -219,12 +221,18 @@ class _Reader:
             details=self._texts(root, DETAILS),
         )
         self._setups = 0
+        self._moves_left = 2 * len(nodes) if n_moves is None else n_moves
         for node in nodes:
+            if self._moves_left == 0 and node.keys() & COLOR_OF.keys():
+                if not self.game.moves:
+                    self.game.to_move = next(color for name, color in COLOR_OF.items() if name in node)
+                break
             self._setup(node)
             self._moves(node)
-        # A handicap is White's turn even where the file does not say so.
-        if "PL" not in root and self.game.black and not self.game.white and not self.game.moves:
-            self.game.to_move = WHITE
+        else:
+            # A handicap is White's turn even where the file does not say so.
+            if "PL" not in root and self.game.black and not self.game.white and not self.game.moves:
+                self.game.to_move = WHITE
 
     def _first(self, node: dict[str, list[bytes]], name: str) -> str:
         """First value of a property as text, stripped; empty if it is missing."""
@@ -308,10 +316,11 @@ class _Reader:
     def _moves(self, node: dict[str, list[bytes]]) -> None:
         """Append a node's move; a node with both colours, which the standard forbids, counts as Black's first."""
         for name, color in COLOR_OF.items():
-            if name in node:
+            if name in node and self._moves_left:
                 if not self.game.moves:
                     self.game.to_move = color
                 self.game.moves.append((color, self._point(node[name][0])))
+                self._moves_left -= 1
 
 
 def _shown(text: str) -> str:

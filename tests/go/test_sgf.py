@@ -23,6 +23,20 @@ def test_a_plain_game():
     assert game.to_game().n_moves == 4
 
 
+def test_what_follows_the_moves_wanted_is_not_read():
+    """A client asks for the position before a move; stones taken off after the game must not change it."""
+    data = b"(;SZ[9]AB[cc];B[aa];W[ba];B[ee]AE[aa];W[zz])"
+    for n_moves, points in enumerate((["C7"], ["C7", "A9"], ["C7", "A9"])):
+        game = read_sgf(data, n_moves)
+        assert (game.black, len(game.moves)) == ([at("C7", 9)], n_moves)
+        board = game.to_game().position.board
+        assert all(board.color[at(vertex, 9)] == BLACK for vertex in points)
+    assert read_sgf(data, 0).to_move == BLACK
+    assert read_sgf(b"(;SZ[9]AW[cc];W[aa];B[ba])", 0).to_move == WHITE
+    assert read_sgf(b"(;SZ[9]AB[cc]AB[dd])", 0).to_move == WHITE
+    assert len(read_sgf(b"(;SZ[9];B[aa];W[ba])", 9).moves) == 2
+
+
 def test_missing_properties_mean_nineteen_and_unknown():
     game = read_sgf(b"(;B[pd])")
     assert (game.size, game.komi, game.rules_name, game.handicap) == (19, None, None, 0)
