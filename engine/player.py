@@ -352,6 +352,7 @@ class Player:
         """Search the current position for a colour, ownership too; no visits given = as long as a move may take."""
         self.ponder.stop()
         self._search.set_position(self._position_for(color))
+        visits = 1 if self._interrupted.is_set() else visits
         budget = (visits, 0.0, 0.0) if visits else limits(self.options, self._clock_budget(color))
         return self._search.run(*budget, self._watch, WATCH_INTERVAL_S, ownership=True)
 

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gtp import pictures
@@ -29,7 +29,7 @@ def graphics(player: "Player", color: int) -> Iterator[None]:
         nonlocal due_s
         if time.monotonic() >= due_s and report.moves:
             due_s = time.monotonic() + INTERVAL_S
-            print(_drawing(report, player.game.size, color), end="", file=sys.stderr, flush=True)
+            _write(_drawing(report, player.game.size, color))
 
     player.on_report = draw
     try:
@@ -38,7 +38,13 @@ def graphics(player: "Player", color: int) -> Iterator[None]:
         player.on_report = None
         if due_s:
             # GoGui may read what was drawn last only after the answer, and would draw it over the next position.
-            print(CLEAR, end="", file=sys.stderr, flush=True)
+            _write(CLEAR)
+
+
+def _write(text: str) -> None:
+    """Send graphics; who does not look at them must not stop the search."""
+    with suppress(OSError):
+        print(text, end="", file=sys.stderr, flush=True)
 
 
 def _drawing(report: "Report", size: int, color: int) -> str:

@@ -1,7 +1,8 @@
 """What GoGui asks of an engine beside GTP: positions set up at once, interruption, the rules of the game, its menus.
 
-Of GoGui's rules commands only ``gogui-rules_board_size`` is left out: GoGui asks it of every engine it attaches, and
-throws the open game away where the answer is not that game's size. Source: GoGui's manual, "Setup Commands",
+Two of its commands are left out. ``gogui-rules_board_size``: GoGui asks it of every engine it attaches, and throws the
+open game away where the answer is not that game's size. ``gogui-sigint``: GoGui sends the signal only to engines that
+have no ``gogui-interrupt``, and to us that signal means the end. Source: GoGui's manual, "Setup Commands",
 "Interrupting Commands", "Rules" and "Analyze Commands".
 """
 
