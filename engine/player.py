@@ -348,13 +348,13 @@ class Player:
         self.report = self._search.run(*budget, self._watch, WATCH_INTERVAL_S, allowed, avoid, stop_when_decided=early)
         return self.report
 
-    def look(self, color: int, visits: int = 0) -> Report:
+    def look(self, color: int, visits: int = 0, allowed: list[int] | None = None) -> Report:
         """Search the current position for a colour, ownership too; no visits given = as long as a move may take."""
         self.ponder.stop()
         self._search.set_position(self._position_for(color))
         visits = 1 if self._interrupted.is_set() else visits
         budget = (visits, 0.0, 0.0) if visits else limits(self.options, self._clock_budget(color))
-        return self._search.run(*budget, self._watch, WATCH_INTERVAL_S, ownership=True)
+        return self._search.run(*budget, self._watch, WATCH_INTERVAL_S, allowed, ownership=True)
 
     def forget(self) -> None:
         """Drop the tree and the network's answers, as if nothing had been thought so far."""

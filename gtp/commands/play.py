@@ -33,6 +33,15 @@ def reg_genmove(host: Host, color: str) -> str:
         return arguments.vertices(host, [host.player.genmove(side, update=False)])
 
 
+@COMMANDS.command("restricted_genmove")
+def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
+    """Choose among some moves for a player without playing it; pass if none of them is legal."""
+    side, allowed = arguments.color(color), [arguments.vertex(host, vertex) for vertex in vertices]
+    with live.graphics(host.player, side):
+        moves = host.player.look(side, allowed=allowed).moves
+    return arguments.vertices(host, [moves[0].point]) if moves else "pass"
+
+
 @COMMANDS.command("undo")
 def undo(host: Host) -> None:
     """Take the last move back."""

@@ -17,6 +17,8 @@ FAILS = {
     "gg-undo": "? cannot undo",
     "gg-undo -1": "? syntax error: -1 is no number of moves",
     "gg-undo x": "? syntax error: 'x' is not a whole number",
+    "restricted_genmove": "? syntax error: expected restricted_genmove COLOR [VERTICES...]",
+    "restricted_genmove b Z1": "? invalid color or coordinate: 'Z1' is no vertex of a 9x9 board",
     "heatmap 8": "? syntax error: expected heatmap [SYMMETRY], a symmetry from 0 to 7, average or all",
 }
 
@@ -49,6 +51,17 @@ def test_legal_moves(ask):
     assert len(set(legal)) == len(legal)
     assert "A1" not in legal and "pass" not in legal
     assert {vertex for vertex in legal if ask(f"is_legal w {vertex}") == "= 1"} == set(legal)
+
+
+def test_a_choice_among_some_moves(ask):
+    ask("play b A2")
+    ask("play b B1")
+    assert ask("restricted_genmove w J9") == "= J9"
+    assert ask("restricted_genmove b D4 G6") in ("= D4", "= G6")
+    assert ask("restricted_genmove w A1 B1") == "= pass"
+    assert ask("restricted_genmove w pass") == "= pass"
+    assert ask("restricted_genmove w") == "= pass"
+    assert ask("is_legal w J9") == "= 1"
 
 
 def test_captured_stones(ask):
