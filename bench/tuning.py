@@ -16,6 +16,7 @@ from bench.positions import middle_games, shipped_patterns
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.loading import Parts, new_server
+from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import batch_size, worker_count
 
@@ -196,9 +197,8 @@ def _search(parts: Parts, server: InferenceServer | None, position: Position, se
         if server is not None:
             server.forget()
         looks: list[int] = []
-        report = search.run(
-            seconds=seconds, on_report=lambda _: looks.append(search.in_flight()), report_interval_s=seconds / LOOKS
-        )
+        watcher = Watcher(lambda _: looks.append(search.in_flight()), seconds / LOOKS)
+        report = search.run(seconds=seconds, watcher=watcher)
     finally:
         search.close()
     return Searched(report.visits, report.evaluations, report.seconds, statistics.fmean(looks or [1]))

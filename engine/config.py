@@ -177,6 +177,9 @@ class PlayOptions:
     extend_unstable: bool = option(
         True, "under a clock, search up to twice as long while another move looks better or the lead is thin"
     )
+    search_summary: bool = option(
+        False, "tell on standard error what was found after every move, in Leela Zero's form, which gtp2ogs reads"
+    )
     ponder: bool = option(False, "search on in the opponent's time; not without a clock where only visits limit a move")
     ponder_seconds: float = option(600.0, "longest pondering on one move", low=0.1, high=86400.0, unit="s")
     ponder_visits: int = option(

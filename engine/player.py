@@ -14,11 +14,11 @@ here:
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from engine.analysis import analyze
 from engine.clock import Budget, Clock, limits
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS
@@ -34,7 +34,7 @@ from engine.nets.raw import RawNetwork
 from engine.opinion import Opinion, raw_opinion
 from engine.ponder import Ponder
 from engine.resign import Resignation
-from engine.search.report import Report
+from engine.search.report import Report, Watcher
 from engine.search.root import choose
 from engine.search.search import Search
 from engine.settle import Settlement, chains_with, fill, points_that_capture, settle
@@ -42,8 +42,6 @@ from engine.settle import Settlement, chains_with, fill, points_that_capture, se
 RESIGN = -1
 """What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
 WARM_UP_VISITS = 8
-WATCH_INTERVAL_S = 0.1
-"""How often a running search is asked whether it was interrupted before it began."""
 RUSHED_S = 0.15
 """With less on the clock than this for a move, nothing is judged that can wait: it would take half of it."""
 AT_ONCE_S = 0.01
@@ -95,13 +93,13 @@ class Player:
         self.clock = Clock(play_options.lag)
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
-        self.on_report: Callable[[Report], None] | None = None
-        """told every tenth of a second what a search in progress has found"""
         self.network_path = network
         parts = load_parts(for_play(search_options, play_options), network, device)
         self.server = new_server(parts)
         self._raw: RawNetwork | None = None
         self._interrupted = threading.Event()
+        self._watcher: Watcher | None = None
+        self._barred: np.ndarray | None = None
         self._make_search(parts)
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation(play_options.resign_below, play_options.resign_count)
@@ -198,11 +196,14 @@ class Player:
         """The game so far as SGF."""
         return write_sgf(self.game)
 
-    def genmove(self, color: int, update: bool = True) -> int:
+    def genmove(
+        self, color: int, update: bool = True, watcher: Watcher | None = None, barred: np.ndarray | None = None
+    ) -> int:
         """Choose a move for a colour, whoever's turn it is.
 
         Args:
             update: play it, charge the clock, perhaps resign, perhaps ponder; False = only say it.
+            watcher, barred: as for :meth:`engine.search.search.Search.run`; moves barred are not searched for.
         Returns:
             int: a point, PASS or RESIGN.
         """
@@ -211,7 +212,7 @@ class Player:
         warn_of_komi(self.server, self.game.komi)
         position = self._position_for(color)
         self._search.set_position(position)
-        self.report = None
+        self.report, self._watcher, self._barred = None, watcher, barred
         settlement = self._settlement(position) if self._is_endgame(position, color) else None
         point = None if settlement is None else self._settled_move(position, settlement)
         if point is None:
@@ -225,6 +226,12 @@ class Player:
         if self._may_ponder(color, point):
             self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
         return point
+
+    def analyze(self, color: int, watcher: Watcher, barred: np.ndarray | None = None) -> None:
+        """Search for a colour, whoever's turn it is, until interrupted; see :mod:`engine.analysis`."""
+        self.ponder.stop()
+        self._search.set_position(self._position_for(color))
+        analyze(self._search, self._interrupted, watcher, barred)
 
     def _may_ponder(self, color: int, point: int) -> bool:
         """Whether to search on after this move: not at the game's end, nor where visits alone are the limit."""
@@ -344,17 +351,21 @@ class Player:
             visits, seconds, hard_seconds = 1, 0.0, 0.0
         elif seconds:
             seconds, hard_seconds = max(1e-3, seconds - used), hard_seconds - used
-        budget, early = (visits, seconds, hard_seconds), self.options.early_stop
-        self.report = self._search.run(*budget, self._watch, WATCH_INTERVAL_S, allowed, avoid, stop_when_decided=early)
+        self.report = self._search.run(
+            visits, seconds, hard_seconds, self._watcher, self._interrupted, allowed, avoid, self._barred,
+            stop_when_decided=self.options.early_stop,
+        )  # fmt: skip
         return self.report
 
-    def look(self, color: int, visits: int = 0, allowed: list[int] | None = None) -> Report:
+    def look(
+        self, color: int, visits: int = 0, allowed: list[int] | None = None, watcher: Watcher | None = None
+    ) -> Report:
         """Search the current position for a colour, ownership too; no visits given = as long as a move may take."""
         self.ponder.stop()
         self._search.set_position(self._position_for(color))
         visits = 1 if self._interrupted.is_set() else visits
         budget = (visits, 0.0, 0.0) if visits else limits(self.options, self._clock_budget(color))
-        return self._search.run(*budget, self._watch, WATCH_INTERVAL_S, allowed, ownership=True)
+        return self._search.run(*budget, watcher, self._interrupted, allowed, ownership=True)
 
     def forget(self) -> None:
         """Drop the tree and the network's answers, as if nothing had been thought so far."""
@@ -362,13 +373,6 @@ class Player:
         self._search.clear()
         if self.server is not None:
             self.server.forget()
-
-    def _watch(self, report: Report) -> None:
-        """Repeat an interruption that came just before the search could notice it; tell who wants to know."""
-        if self._interrupted.is_set():
-            self._search.stop()
-        if self.on_report is not None:
-            self.on_report(report)
 
     def _clock_budget(self, color: int) -> Budget | None:
         """What the colour's clock gives its next move; None without a clock."""

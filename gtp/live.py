@@ -1,7 +1,6 @@
 """Live graphics: the search drawn on GoGui's board while a command runs, by lines on standard error."""
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from gtp import pictures
 
 if TYPE_CHECKING:
     from engine.player import Player
-    from engine.search.report import Report
+    from engine.search.report import Report, Watcher
 
 INTERVAL_S = 0.5
 """Between two drawings; people read no faster"""
@@ -18,25 +17,24 @@ CLEAR = f"{pictures.LIVE} CLEAR\n"
 
 
 @contextmanager
-def graphics(player: "Player", color: int) -> Iterator[None]:
-    """Draw the searches of the block for a colour, if the player's options ask for it; clear the board at its end."""
+def graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
+    """Who draws a search for a colour, if the player's options ask for it; the board is cleared at the block's end."""
     if not player.options.live_graphics:
-        yield
+        yield None
         return
-    due_s = 0.0
+    from engine.search.report import Watcher
+
+    is_drawn = False
 
     def draw(report: "Report") -> None:
-        nonlocal due_s
-        if time.monotonic() >= due_s and report.moves:
-            due_s = time.monotonic() + INTERVAL_S
-            _write(_drawing(report, player.game.size, color))
+        nonlocal is_drawn
+        is_drawn = True
+        _write(_drawing(report, player.game.size, color))
 
-    player.on_report = draw
     try:
-        yield
+        yield Watcher(draw, INTERVAL_S)
     finally:
-        player.on_report = None
-        if due_s:
+        if is_drawn:
             # GoGui may read what was drawn last only after the answer, and would draw it over the next position.
             _write(CLEAR)
 

@@ -6,6 +6,9 @@ and counts of a command's arguments are those of its function, so usage, checks 
 disagree. A function reports failure by :class:`CommandError` or by any ``ValueError`` whose message begins with the
 words GTP has for it.
 
+A function with a keyword parameter ``reply`` gets a :class:`Reply` and may write lines of it while it runs; what it
+returns is the last one. A command registered as open-ended goes on until the next line arrives.
+
 Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, draft 2", sections 2 and 3.
 """
 
@@ -101,20 +104,60 @@ class Command:
 
     name: str
     function: Callable[..., str | None]
-    """called with the host and one string per argument; returns the result's text"""
+    """called with the host and one string per argument, perhaps with ``reply``; returns the result's text"""
     usage: str
     """``play COLOR VERTEX``, ``loadsgf FILE [MOVE]``, ``set_free_handicap [VERTEX...]``"""
     summary: str
     fewest: int
     most: float
+    writes: bool
+    """wants a :class:`Reply` to write to"""
+    open_ended: bool
+    """goes on until the next line arrives"""
 
 
-def _describe(name: str, function: Callable[..., str | None]) -> Command:
+class Reply:
+    """A successful reply that is written line by line while its command runs; an empty line is still to end it."""
+
+    def __init__(self, id_: str, write: Callable[[str], None]) -> None:
+        self._id = id_
+        self._write = write
+        self.has_begun = False
+        self.is_unread = False
+        """nobody took what was written"""
+
+    def begin(self) -> None:
+        """Write the first line, which says nothing but that the command has been understood."""
+        if not self.has_begun:
+            self._send(f"={self._id}\n")
+            self.has_begun = True
+
+    def line(self, text: str) -> None:
+        """Write a line; nothing where it is empty, since that would end the reply.
+
+        Raises:
+            OSError: nobody reads any more.
+        """
+        self.begin()
+        if words := CONTROL.sub("", text).split():
+            self._send(" ".join(words) + "\n")
+
+    def _send(self, text: str) -> None:
+        try:
+            self._write(text)
+        except OSError:
+            self.is_unread = True
+            raise
+
+
+def _describe(name: str, function: Callable[..., str | None], open_ended: bool) -> Command:
     """Read a command's arguments from its function's parameters; the first is the host."""
-    words, fewest, most = [name], 0, 0.0
+    words, fewest, most, writes = [name], 0, 0.0, False
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         word = parameter.name.upper()
-        if parameter.kind is parameter.VAR_POSITIONAL:
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            writes = True
+        elif parameter.kind is parameter.VAR_POSITIONAL:
             words.append(f"[{word}...]")
             most = float("inf")
         elif parameter.default is parameter.empty:
@@ -123,7 +166,7 @@ def _describe(name: str, function: Callable[..., str | None]) -> Command:
         else:
             words.append(f"[{word}]")
             most += 1
-    return Command(name, function, " ".join(words), inspect.getdoc(function) or "", fewest, most)
+    return Command(name, function, " ".join(words), inspect.getdoc(function) or "", fewest, most, writes, open_ended)
 
 
 class Registry:
@@ -147,11 +190,13 @@ class Registry:
     def __getitem__(self, name: str) -> Command:
         return self._commands[name]
 
-    def command(self, name: str) -> Callable[[Callable[..., str | None]], Callable[..., str | None]]:
+    def command(
+        self, name: str, open_ended: bool = False
+    ) -> Callable[[Callable[..., str | None]], Callable[..., str | None]]:
         """Decorator: register a function under a name."""
 
         def register(function: Callable[..., str | None]) -> Callable[..., str | None]:
-            self._add(_describe(name, function))
+            self._add(_describe(name, function, open_ended))
             return function
 
         return register
@@ -161,25 +206,45 @@ class Registry:
             raise ValueError(f"command {command.name!r} is registered twice")
         self._commands[command.name] = command
 
-    def answer(self, host: Any, line: str) -> str | None:
+    def is_open_ended(self, line: str) -> bool:
+        """Whether a line's command goes on until the next line arrives."""
+        request = parse(line)
+        return request is not None and request.name in self and self[request.name].open_ended
+
+    def answer(self, host: Any, line: str, write: Callable[[str], None] | None = None) -> str | None:
         """Run a line's command and give the text of its one reply; None for a line without a command.
 
         Args:
             host: handed to the command's function.
+            write: takes what is said while the command runs, so that only the rest of the reply is returned; None =
+                nobody does before the end.
+        Raises:
+            OSError: writing failed.
         """
         request = parse(line)
         if request is None:
             return None
+        said: list[str] = []
+        rest = self._answer(host, request, Reply(request.id, write or said.append))
+        return "".join([*said, rest])
+
+    def _answer(self, host: Any, request: Request, reply: Reply) -> str:
+        """Run a command; returns what of its reply has not been written yet."""
         try:
-            return success(request.id, self._run(host, request) or "")
+            text = self._run(host, request, reply) or ""
+            if reply.has_begun:
+                return f"{text}\n\n" if text else "\n"
+            return success(request.id, text)
         except (CommandError, ValueError) as error:
-            return failure(request.id, str(error))
+            return _fail(request, reply, str(error))
         except Exception as error:
+            if reply.is_unread:
+                raise
             # A fault of ours must not cost the client its game: it is told, and the process lives.
             traceback.print_exc(file=sys.stderr)
-            return failure(request.id, f"internal error: {type(error).__name__}: {error}")
+            return _fail(request, reply, f"internal error: {type(error).__name__}: {error}")
 
-    def _run(self, host: Any, request: Request) -> str | None:
+    def _run(self, host: Any, request: Request, reply: Reply) -> str | None:
         """Look the command up, check the number of its arguments and call it."""
         if not request.name:
             raise CommandError("syntax error: an id without a command")
@@ -188,4 +253,13 @@ class Registry:
             raise CommandError("unknown command")
         if not command.fewest <= len(request.arguments) <= command.most:
             raise CommandError(f"syntax error: expected {command.usage}")
-        return command.function(host, *request.arguments)
+        wanted = {"reply": reply} if command.writes else {}
+        return command.function(host, *request.arguments, **wanted)
+
+
+def _fail(request: Request, reply: Reply, message: str) -> str:
+    """The end of a reply that failed; one that has begun as a success can only stop."""
+    if not reply.has_begun:
+        return failure(request.id, message)
+    print(f"{request.name}: {message}", file=sys.stderr, flush=True)
+    return "\n"

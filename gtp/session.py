@@ -2,7 +2,8 @@
 
 Three threads share the work, so that nothing that takes long keeps another from its task:
 
-* the *input* thread reads lines into a queue, notices ``# interrupt`` and the end of input;
+* the *input* thread reads lines into a queue and notices what ends a running command: ``# interrupt``, and for a
+  command that goes on until then any line and the end of input;
 * the *command* thread answers them one after the other;
 * the main thread waits for the end and receives signals.
 
@@ -135,11 +136,14 @@ class Session:
         self._lock = threading.Lock()
         """guards what follows"""
         self._n_read = 0
+        """lines so far; the end of input counts as one"""
         self._n_begun = 0
         self._begun_s = 0.0
         """when the latest command began"""
         self._n_interrupted = 0
         """lines up to this one are to be answered without delay"""
+        self._is_open_ended = False
+        """the latest command goes on until the next line"""
 
     def run(self) -> int:
         """Converse until the end; returns the exit status."""
@@ -189,6 +193,7 @@ class Session:
             for line in self._reader.feed(data):
                 self._take(line)
         self._hurry()
+        self._note(False)
         self._lines.put(None)
 
     def _take(self, line: bytes) -> None:
@@ -196,14 +201,19 @@ class Session:
         interrupts = line.strip() == INTERRUPT
         if QUIT.fullmatch(line):
             self._hurry()
+        self._note(interrupts)
+        if not interrupts:
+            self._lines.put(line)
+
+    def _note(self, interrupts: bool) -> None:
+        """A line has arrived, or the end of input."""
         with self._lock:
             if interrupts:
                 self._n_interrupted = self._n_read
-                self._host.interrupt()
             else:
                 self._n_read += 1
-        if not interrupts:
-            self._lines.put(line)
+            if interrupts or self._is_open_ended:
+                self._host.interrupt()
 
     def _hurry(self) -> None:
         """The end is asked for: end the running command too if it alone stands before it and has run for a while."""
@@ -230,17 +240,19 @@ class Session:
 
     def _answer(self, line: bytes) -> None:
         """Answer one line, without delay if it was interrupted before its turn."""
+        text = _decode(line)
         with self._lock:
             self._n_begun += 1
             self._begun_s = time.monotonic()
             self._host.resume()
-            if self._n_begun <= self._n_interrupted:
+            self._is_open_ended = self._registry.is_open_ended(text)
+            if self._n_begun <= self._n_interrupted or (self._is_open_ended and self._n_begun < self._n_read):
                 self._host.interrupt()
         if len(line) > MAX_LINE and b"#" not in line:
-            request = parse(_decode(line))
+            request = parse(text)
             reply = failure(request.id, f"syntax error: a line longer than {MAX_LINE} bytes") if request else None
         else:
-            reply = self._registry.answer(self._host, _decode(line))
+            reply = self._registry.answer(self._host, text, self._output.write)
         if reply is not None:
             self._output.write(reply)
 

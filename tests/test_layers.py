@@ -25,7 +25,8 @@ CORE = {"engine", "engine.config", "engine.jit"}
 RULES_OF_PLAY = CORE | {"engine.go"}
 BELOW_SEARCH = RULES_OF_PLAY | {"engine.rollout", "engine.features", "engine.nets", "engine.inference"}
 BESIDE_PLAYER = {
-    "engine.clock", "engine.settle", "engine.resign", "engine.ponder", "engine.loading", "engine.opinion",
+    "engine.analysis", "engine.clock", "engine.settle", "engine.resign", "engine.ponder", "engine.loading",
+    "engine.opinion",
 }  # fmt: skip
 BELOW_PLAYER = BELOW_SEARCH | BESIDE_PLAYER | {"engine.search", "weights"}
 BELOW_FRONT = BELOW_PLAYER | {"engine.player"}
@@ -43,6 +44,7 @@ ALLOWED = {
     "engine.settle": RULES_OF_PLAY | {"engine.rollout"},
     "engine.resign": RULES_OF_PLAY,
     "engine.loading": BELOW_SEARCH | {"engine.search", "weights"},
+    "engine.analysis": BELOW_SEARCH | {"engine.search"},
     "engine.ponder": BELOW_SEARCH | {"engine.search"},
     "engine.opinion": BELOW_SEARCH,
     "engine.player": BELOW_PLAYER,

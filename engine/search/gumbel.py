@@ -32,19 +32,19 @@ class SequentialHalving:
 
         Args:
             tree: its root is expanded.
-            allowed: uint8[L] by point: moves to draw from.
+            allowed: uint8[D, L] by depth and point: its first row holds the moves to draw from.
             width: moves to draw at most.
             visits: to be shared out.
             weight: lambda.
         """
         self._tree, self._weight = tree, weight
         self.allowed = allowed.copy()
-        """uint8[L]: the moves still in the race"""
+        """uint8[D, L]: likewise; its first row holds the moves still in the race"""
         root = int(tree.meta[ROOT])
         while tree.n_edges[root] < tree.n_candidates[root] and add_edge(tree, root) >= 0:
             pass
         first = int(tree.first_edge[root])
-        self._edges = [e for e in range(first, first + int(tree.n_edges[root])) if allowed[tree.move[e]]]
+        self._edges = [e for e in range(first, first + int(tree.n_edges[root])) if allowed[0, tree.move[e]]]
         draws = rng.gumbel(size=len(self._edges))
         self._base = {e: math.log(tree.P[e]) + g for e, g in zip(self._edges, draws.tolist(), strict=True)}
         self._before = {e: int(edge_visits(tree, e)) for e in self._edges}
@@ -56,8 +56,8 @@ class SequentialHalving:
     def _keep(self, edges: list[int]) -> None:
         """Go on with these moves."""
         self._edges = edges
-        self.allowed[:] = 0
-        self.allowed[self._tree.move[edges]] = 1
+        self.allowed[0] = 0
+        self.allowed[0, self._tree.move[edges]] = 1
 
     def _share(self) -> int:
         """Visits each move in the race gets in this round."""

@@ -1,6 +1,7 @@
 """A frozen snapshot of a search: what front ends show and move choice reads."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,8 +9,7 @@ import numpy as np
 
 from engine.jit import kernel
 from engine.search.candidates import candidate_point, candidate_prior
-from engine.search.pools import ROOT, Tree
-from engine.search.selection import Tuning
+from engine.search.pools import ROOT
 from engine.search.tree import edge_visits
 from engine.search.values import edge_mean, main_line, node_value, root_lead
 
@@ -32,6 +32,8 @@ class MoveReport:
     """expected lead in points, komi counted; None where nothing estimates it"""
     pv: list[int]
     """the most visited line, this move first"""
+    pv_visits: list[int]
+    """of each of its moves"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Report:
     """-1 to 1 for the side to move"""
     score_stm: float | None
     moves: list[MoveReport]
-    """the moves with visits, or before any has one all of them; best first, as :mod:`engine.search.root` orders them"""
+    """the moves with visits, or before any has one all of them; best first, as :mod:`engine.search.root` orders them.
+    A :class:`Watcher` may want some without visits besides"""
     ownership_black: np.ndarray | None
     """float32[N*N] in policy order, 1 = Black's, -1 = White's; None unless asked for"""
     tree_nodes: int
@@ -54,8 +57,23 @@ class Report:
     """positions the network has evaluated in this run"""
 
 
+@dataclass(frozen=True)
+class Watcher:
+    """Somebody who wants reports of a search while it runs."""
+
+    on_report: Callable[[Report], None]
+    """called in the thread that runs the search, from the first visit of a move on"""
+    interval_s: float = 1.0
+    first_s: float = 0.0
+    """when the first report is due; 0 = after the interval"""
+    fewest_moves: int = 0
+    """moves that a report holds at least, if there are so many, with or without visits"""
+    ownership: bool = False
+    """every report says who owns what; asked once, before the search"""
+
+
 class RootTable(NamedTuple):
-    """The root's moves as arrays of A rows; working memory of :func:`read_moves`."""
+    """The root's moves as arrays of A rows, filled by :func:`read_root`."""
 
     point: np.ndarray
     """int16[A]"""
@@ -71,6 +89,8 @@ class RootTable(NamedTuple):
     """float64[A]: likewise"""
     line: np.ndarray
     """int16[A, PV_LENGTH]: most visited moves, the row's own first"""
+    line_visits: np.ndarray
+    """int32[A, PV_LENGTH]: their visits"""
     length: np.ndarray
     """int16[A]: moves in ``line``"""
 
@@ -86,6 +106,7 @@ def new_root_table(size: int) -> RootTable:
         np.zeros(moves, np.float64),
         np.zeros(moves, np.float64),
         np.zeros((moves, PV_LENGTH), np.int16),
+        np.zeros((moves, PV_LENGTH), np.int32),
         np.zeros(moves, np.int16),
     )
 
@@ -102,68 +123,78 @@ def _lower_bound(mean, squares, visits):
 
 
 @kernel
-def _read_root(tree, tuning, allowed, table):
-    """Fill the table with the root's visited moves among the allowed ones, or with all allowed if none is visited.
+def read_root(tree, tuning, allowed, fewest, table):
+    """Fill the table with the root's visited moves; if they are fewer than ``fewest``, with all others behind them.
 
+    Args:
+        allowed: uint8[L] by point: moves to report.
+        fewest: 1 or more.
     Returns:
-        int: rows filled.
+        tuple[int, int]: rows of visited moves, rows filled.
+    Threads: the tree's lock is held.
     """
     root = tree.meta[ROOT]
     first, n_edges = tree.first_edge[root], tree.n_edges[root]
-    count = 0
+    visited = 0
     for edge in range(first, first + n_edges):
         visits = edge_visits(tree, edge)
         if visits == 0 or allowed[tree.move[edge]] == 0:
             continue
-        table.point[count] = tree.move[edge]
-        table.visits[count] = visits
-        table.prior[count] = tree.P[edge]
-        table.value[count] = edge_mean(tree, edge, tuning.rollout_weight)
-        table.lcb[count] = _lower_bound(table.value[count], tree.S[edge], visits)
-        table.score[count] = tree.W_s[edge] / visits
-        table.line[count, 0] = tree.move[edge]
-        table.length[count] = 1 + main_line(tree, tree.child[edge], table.line[count, 1:])
-        count += 1
-    if count > 0:
-        return count
-    heap = tree.first_candidate[root]
+        table.point[visited] = tree.move[edge]
+        table.visits[visited] = visits
+        table.prior[visited] = tree.P[edge]
+        table.value[visited] = edge_mean(tree, edge, tuning.rollout_weight)
+        table.lcb[visited] = _lower_bound(table.value[visited], tree.S[edge], visits)
+        table.score[visited] = tree.W_s[edge] / visits
+        table.line[visited, 0] = tree.move[edge]
+        table.line_visits[visited, 0] = visits
+        below = main_line(tree, tree.child[edge], table.line[visited, 1:], table.line_visits[visited, 1:])
+        table.length[visited] = 1 + below
+        visited += 1
+    count = visited
+    if visited >= fewest:
+        return visited, count
+    heap, value, lead = tree.first_candidate[root], node_value(tree, root, tuning.rollout_weight), root_lead(tree)
     for i in range(tree.n_candidates[root]):
         held = i < n_edges
         candidate = np.uint32(0) if held else tree.candidate[heap + i - n_edges]
         point = np.int64(tree.move[first + i]) if held else candidate_point(candidate)
-        if allowed[point] == 0:
+        if allowed[point] == 0 or (held and edge_visits(tree, first + i) > 0):
             continue
         table.point[count] = point
         table.visits[count] = 0
         table.prior[count] = tree.P[first + i] if held else candidate_prior(candidate)
-        table.value[count] = node_value(tree, root, tuning.rollout_weight)
+        table.value[count] = value
         table.lcb[count] = -1.0
-        table.score[count] = root_lead(tree)
+        table.score[count] = lead
         table.line[count, 0] = point
+        table.line_visits[count, 0] = 0
         table.length[count] = 1
         count += 1
-    return count
+    return visited, count
 
 
-def read_moves(
-    tree: Tree, tuning: Tuning, allowed: np.ndarray, table: RootTable, with_scores: bool
-) -> list[MoveReport]:
-    """The moves of a :class:`Report`, in no particular order.
+def moves_in(table: RootTable, visited: int, count: int, fewest: int, with_scores: bool) -> list[MoveReport]:
+    """The moves of a :class:`Report`, in no particular order, from a filled table.
 
     Args:
-        allowed: uint8[L] by point: moves to report.
+        visited, count: rows, as :func:`read_root` says.
+        fewest: of the moves without visits the likeliest are taken to make up so many, or all if none has a visit.
         with_scores: whether leads in points mean anything in this tree.
-    Threads: the tree's lock is held.
     """
+    rows = list(range(visited))
+    others = sorted(range(visited, count), key=lambda row: -table.prior[row])
+    rows += others[: fewest - visited] if visited else others
     return [
         MoveReport(
-            int(table.point[i]),
-            int(table.visits[i]),
-            float(table.prior[i]),
-            float(table.value[i]),
-            float(table.lcb[i]),
-            float(table.score[i]) if with_scores else None,
-            table.line[i, : table.length[i]].tolist(),
+            int(table.point[row]),
+            int(table.visits[row]),
+            float(table.prior[row]),
+            float(table.value[row]),
+            float(table.lcb[row]),
+            float(table.score[row]) if with_scores else None,
+            table.line[row, : table.length[row]].tolist(),
+            table.line_visits[row, : table.length[row]].tolist(),
         )
-        for i in range(_read_root(tree, tuning, allowed, table))
+        for row in rows
     ]

@@ -25,7 +25,7 @@ def best_first(moves: list[MoveReport], move_choice: str, race: Mapping[int, flo
         if race is not None:
             return (-race[move.point], *rest)
         if move_choice == "lcb":
-            return (move.visits < max(enough, 1), -move.lcb_stm, *rest)
+            return (move.visits < max(enough, 1), move.visits == 0, -move.lcb_stm, *rest)
         return rest
 
     return sorted(moves, key=key)

@@ -5,9 +5,10 @@ Read :mod:`engine.search.worker` for the loop itself. A search belongs to one fr
 :meth:`Search.in_flight` and :meth:`Search.report`.
 """
 
+import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -24,7 +25,7 @@ from engine.rollout.random import seed_state
 from engine.rollout.run import average_ownership
 from engine.search.gumbel import SequentialHalving
 from engine.search.pools import EXPANDED, FULL, IN_FLIGHT, NONE, ROOT, ROOT_VISITS, USED_NODES, Tree
-from engine.search.report import Report, new_root_table, read_moves
+from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.root import best_first
 from engine.search.root_priors import ask_all_symmetries, average_policy, mix_noise, replace_root_priors
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
@@ -34,6 +35,10 @@ from engine.search.values import node_value, root_lead
 from engine.search.worker import Shared, Worker
 
 OWNERSHIP_ROLLOUTS = 200
+WAKE_S = 1.0
+"""How long the thread that runs a search waits at most: timed waits alone let signals through everywhere."""
+RETRY_S = 0.01
+"""How soon a report is tried again before any move has a visit"""
 
 
 class Search:
@@ -79,7 +84,7 @@ class Search:
             mercy=options.mercy,
             n_workers=worker_count(options, server),
             root=new_position(size, 1),
-            allowed=np.ones(cell_count(size), np.uint8),
+            allowed=np.ones((1, cell_count(size)), np.uint8),
         )
         self._options = options
         self._rng = np.random.default_rng(options.seed)
@@ -93,9 +98,8 @@ class Search:
     def _make_workers(self) -> None:
         """Working memory for the root's board size."""
         size = int(self._shared.root.board.meta[SIZE])
-        self._shared.allowed = np.ones(cell_count(size), np.uint8)
+        self._shared.allowed = np.ones((1, cell_count(size)), np.uint8)
         self._workers = [Worker(self._shared, index) for index in range(self._shared.n_workers)]
-        self._table = new_root_table(size)
 
     def set_position(self, position: Position) -> None:
         """Search this position from now on.
@@ -117,7 +121,9 @@ class Search:
                 )
         with self._not_running():
             moves = _moves_since(shared.root, position)
-            kept = moves is not None and self._descend(moves)
+            # What was barred below the old root would be so at other depths of the new one.
+            fits = moves is not None and (not moves or len(shared.allowed) == 1)
+            kept = fits and self._descend(moves)
             resized = size != int(shared.root.board.meta[SIZE])
             shared.root = with_capacity(position, int(position.meta[N_MOVES]))
             if resized:
@@ -170,10 +176,11 @@ class Search:
         visits: int = 0,
         seconds: float = 0.0,
         hard_seconds: float = 0.0,
-        on_report: Callable[[Report], None] | None = None,
-        report_interval_s: float = 1.0,
+        watcher: Watcher | None = None,
+        interrupt: threading.Event | None = None,
         allowed: Collection[int] | None = None,
         avoid: Collection[int] = (),
+        barred: np.ndarray | None = None,
         stop_when_decided: bool = False,
         ownership: bool = False,
     ) -> Report:
@@ -183,22 +190,26 @@ class Search:
             visits: stop when the root has so many, those kept from earlier searches included; 0 = no limit.
             seconds: stop after so long; 0 = no limit.
             hard_seconds: if more, the limit as long as the choice is unsettled.
-            on_report: called with a snapshot every ``report_interval_s`` seconds, in this thread.
+            watcher: who gets snapshots in this thread.
+            interrupt: stop once it is set; unlike :meth:`stop` it may come before the run.
             allowed: the only points to play at the root (PASS among them if wanted); None = every legal move.
             avoid: points not to play at the root.
+            barred: bool[D, L] by depth and point: moves not to play at the root and below it; a node must keep one.
             stop_when_decided: stop as soon as the leading move cannot be overtaken within the limits.
             ownership: let the final report say who owns what.
         Returns:
             Report: holds at least one move unless ``allowed`` and ``avoid`` leave none.
         Raises:
-            ValueError: neither limit given.
+            ValueError: nothing given that would end the search.
             RuntimeError: the network failed, or a search is running already.
         """
-        if visits <= 0 and seconds <= 0.0:
-            raise ValueError("a search needs a limit: visits or seconds")
+        if visits <= 0 and seconds <= 0.0 and interrupt is None:
+            raise ValueError("a search needs a limit: visits, seconds or an interrupt")
         with self._not_running():
             shared = self._shared
             stoppers: list[Stopper] = [Interrupt(self._stop), MemoryFull()]
+            if interrupt is not None:
+                stoppers.append(Interrupt(interrupt))
             if visits > 0:
                 stoppers.append(VisitLimit(visits))
             if seconds > 0.0:
@@ -206,10 +217,11 @@ class Search:
             if stop_when_decided and not self._options.gumbel:
                 stoppers.append(Decided(visits, seconds, hard_seconds))
             shared.stoppers = stoppers
-            shared.timed = seconds > 0.0
+            # Without any limit somebody waits for the end to be quick.
+            shared.timed = seconds > 0.0 or visits <= 0
             shared.started_s = time.perf_counter()
-            _mark_allowed(shared.allowed, allowed, avoid)
-            if _has_barred_visits(shared.tree, shared.allowed):
+            below, shared.allowed = shared.allowed[1:], _marks(shared.allowed.shape[1], allowed, avoid, barred)
+            if _has_barred_visits(shared.tree, shared.allowed[0]) or not np.array_equal(below, shared.allowed[1:]):
                 # Visits of moves that may not be played would count towards the limits and colour the root's value.
                 clear(shared.tree)
                 self._is_root_ready = False
@@ -219,9 +231,12 @@ class Search:
             self._evaluations_before = shared.server.evaluations if shared.server else 0
             self._stop.clear()
             self._prepare_root(visits)
+            owners = self.ownership_black() if watcher is not None and watcher.ownership else None
             try:
-                self._work(max(seconds, hard_seconds), on_report, report_interval_s)
-                return self.report(ownership)
+                self._work(max(seconds, hard_seconds), watcher, owners)
+                if ownership and owners is None:
+                    owners = self.ownership_black()
+                return self.report(owners, watcher.fewest_moves if watcher is not None else 0)
             finally:
                 shared.halving = None
 
@@ -233,7 +248,7 @@ class Search:
             return
         if tree.state[tree.meta[ROOT]] != EXPANDED:
             limits, shared.stoppers = shared.stoppers, [Interrupt(self._stop), VisitLimit(1)]
-            self._work(0.0, None, 1.0)
+            self._work(0.0, None, None)
             shared.stoppers = limits
         if tree.state[tree.meta[ROOT]] != EXPANDED:
             return
@@ -258,7 +273,7 @@ class Search:
                 mix_noise(shared.tree, options.root_noise, self._rng)
         self._is_root_ready = True
 
-    def _work(self, seconds: float, on_report: Callable[[Report], None] | None, interval_s: float) -> None:
+    def _work(self, seconds: float, watcher: Watcher | None, owners: np.ndarray | None) -> None:
         """Run the workers to their end, reporting meanwhile; they are joined even if a report's reader fails."""
         self._finished.clear()
         self._working = len(self._workers)
@@ -268,14 +283,16 @@ class Search:
         ]
         for thread in threads:
             thread.start()
-        deadline = self._shared.started_s + seconds if seconds > 0.0 else float("inf")
+        started_s = self._shared.started_s
+        deadline_s = started_s + seconds if seconds > 0.0 else math.inf
+        due_s = math.inf if watcher is None else started_s + (watcher.first_s or watcher.interval_s)
         try:
-            while not self._finished.wait(min(interval_s, max(0.0, deadline - time.perf_counter()))):
-                if time.perf_counter() >= deadline:
+            while not self._finished.wait(min(WAKE_S, max(0.0, min(due_s, deadline_s) - time.perf_counter()))):
+                if time.perf_counter() >= deadline_s:
                     self.stop()
                     break
-                if on_report is not None:
-                    on_report(self.report())
+                if time.perf_counter() >= due_s:
+                    due_s = self._tell(watcher, owners, due_s)
         finally:
             if not self._finished.is_set():
                 self.stop()
@@ -283,6 +300,13 @@ class Search:
                 thread.join()
         if self._shared.error is not None:
             raise self._shared.error
+
+    def _tell(self, watcher: Watcher, owners: np.ndarray | None, due_s: float) -> float:
+        """Give a watcher its report, if a move has a visit by now; returns when the next one is due."""
+        if self._shared.tree.meta[ROOT_VISITS] < 2:
+            return time.perf_counter() + RETRY_S
+        watcher.on_report(self.report(owners, watcher.fewest_moves))
+        return max(due_s + watcher.interval_s, time.perf_counter())
 
     def _run_worker(self, worker: Worker) -> None:
         """A worker's thread; the last one to end says so."""
@@ -309,18 +333,25 @@ class Search:
         """Playouts under way; 0 whenever no search runs. Threads: any."""
         return int(self._shared.tree.meta[IN_FLIGHT])
 
-    def report(self, ownership: bool = False) -> Report:
-        """A snapshot of the tree; during a run, of the moment. Threads: any, ``ownership`` only without a run."""
+    def report(self, ownership_black: np.ndarray | None = None, fewest_moves: int = 0) -> Report:
+        """A snapshot of the tree; during a run, of the moment. Threads: any.
+
+        Args:
+            ownership_black: handed on.
+            fewest_moves: as in :class:`Watcher`.
+        """
         shared = self._shared
         tree, tuning = shared.tree, shared.tuning
         has_scores = shared.uses_rollouts or shared.network_scores
+        table, fewest = new_root_table(int(shared.root.board.meta[SIZE])), max(1, fewest_moves)
         with shared.changed:
             visits = int(tree.meta[ROOT_VISITS])
             race = shared.halving.order() if shared.halving else None
-            found = read_moves(tree, tuning, shared.allowed, self._table, has_scores)
+            visited, count = read_root(tree, tuning, shared.allowed[0], fewest, table)
             value = float(node_value(tree, tree.meta[ROOT], tuning.rollout_weight))
             score = float(root_lead(tree)) if has_scores else None
             nodes = int(tree.meta[USED_NODES])
+        moves = moves_in(table, visited, count, fewest, has_scores)
         evaluations = shared.server.evaluations - self._evaluations_before if shared.server else 0
         return Report(
             visits=visits,
@@ -328,8 +359,8 @@ class Search:
             seconds=time.perf_counter() - shared.started_s,
             value_stm=value,
             score_stm=score,
-            moves=best_first(found, move_choice(self._options, shared.server), race),
-            ownership_black=self.ownership_black() if ownership else None,
+            moves=best_first(moves, move_choice(self._options, shared.server), race),
+            ownership_black=ownership_black,
             tree_nodes=nodes,
             evaluations=evaluations,
         )
@@ -370,12 +401,17 @@ def _has_barred_visits(tree: Tree, allowed: np.ndarray) -> bool:
     return any(edge_visits(tree, edge) > 0 and not allowed[tree.move[edge]] for edge in range(first, first + count))
 
 
-def _mark_allowed(marks: np.ndarray, allowed: Collection[int] | None, avoid: Collection[int]) -> None:
-    """Write which points the root may choose."""
-    marks[:] = 1 if allowed is None else 0
+def _marks(
+    cells: int, allowed: Collection[int] | None, avoid: Collection[int], barred: np.ndarray | None
+) -> np.ndarray:
+    """Which moves may be chosen: uint8[D, L] by depth and point; see :meth:`Search.run`."""
+    marks = np.ones((1, cells), np.uint8) if barred is None else 1 - barred.astype(np.uint8)
     if allowed is not None:
-        marks[list(allowed)] = 1
-    marks[list(avoid)] = 0
+        others = np.ones(cells, bool)
+        others[list(allowed)] = False
+        marks[0, others] = 0
+    marks[0, list(avoid)] = 0
+    return marks
 
 
 def _moves_since(old: Position, new: Position) -> list[int] | None:

@@ -118,7 +118,7 @@ def _score_edges(tree, first, count, view, tuning, unvisited, scale, scores):
 
 
 @kernel
-def choose_edge(tree, node, view, tuning, allowed):
+def choose_edge(tree, node, view, tuning, allowed, bound):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
     score = Q + c_puct * P * sqrt(N) / (1 + n), where N are the visits below the node and n those of the edge, virtual
@@ -127,7 +127,7 @@ def choose_edge(tree, node, view, tuning, allowed):
 
     Args:
         view: :class:`View` of the node.
-        allowed: uint8[L], by point: at the root, moves that may be chosen; nowhere else looked at.
+        allowed: uint8[L], by point: where ``bound``, moves that may be chosen; else not looked at.
     Returns:
         int: NONE if no move is allowed, or the pool of edges is full.
     """
@@ -144,12 +144,12 @@ def choose_edge(tree, node, view, tuning, allowed):
         _score_edges(tree, first, count, view, tuning, unvisited, scale, scores)
     best, best_score = NONE, -math.inf
     for slot in range(count):
-        if scores[slot] > best_score and not (at_root and allowed[tree.move[first + slot]] == 0):
+        if scores[slot] > best_score and not (bound and allowed[tree.move[first + slot]] == 0):
             best, best_score = first + slot, scores[slot]
     # Moves without an edge have the same Q and no larger prior than the one on top of their heap.
     while tree.n_edges[node] < tree.n_candidates[node]:
         top = tree.candidate[tree.first_candidate[node]]
-        barred = at_root and allowed[candidate_point(top)] == 0
+        barred = bound and allowed[candidate_point(top)] == 0
         if not barred and unvisited + scale * candidate_prior(top) <= best_score:
             break
         edge = add_edge(tree, node)
@@ -202,7 +202,7 @@ def select(tree, batch, wanted, tuning, allowed, evenly):
 
     Args:
         batch: rows 0 to wanted - 1 are overwritten.
-        allowed: uint8[L]: moves the root may choose, by point.
+        allowed: uint8[D, L], by depth and point: moves that may be chosen at the root and below it; deeper all may.
         evenly: the root visits its allowed moves, which all have edges, in turn instead of by PUCT.
     Returns:
         int: leaves selected; 0 at an immediate collision, at the memory limit, or when no root move is allowed.
@@ -224,9 +224,10 @@ def _select_one(tree, batch, i, view, tuning, allowed, evenly):
     node, depth, edge = tree.meta[ROOT], 0, NONE
     while tree.state[node] in (EXPANDED, AWAITED) and depth < MAX_DEPTH:
         if evenly and depth == 0:
-            edge = _least_visited(tree, allowed)
+            edge = _least_visited(tree, allowed[0])
         else:
-            edge = choose_edge(tree, node, view, tuning, allowed)
+            bound = depth < len(allowed)
+            edge = choose_edge(tree, node, view, tuning, allowed[depth if bound else 0], bound)
         if edge == NONE:
             break
         if tree.child[edge] == NONE:

@@ -87,8 +87,8 @@ def value_lead(tree, weight, share):
 
 
 @kernel
-def main_line(tree, node, line):
-    """Write the most visited moves from a node on into ``line`` (int16); returns their number."""
+def main_line(tree, node, line, visits):
+    """Write the most visited moves from a node on (int16) and their visits (int32); returns how many they are."""
     length = 0
     while length < len(line):
         best, most = NONE, 0
@@ -97,7 +97,7 @@ def main_line(tree, node, line):
                 best, most = edge, edge_visits(tree, edge)
         if best == NONE:
             break
-        line[length] = tree.move[best]
+        line[length], visits[length] = tree.move[best], most
         length += 1
         node = tree.child[best]
     return length

@@ -97,7 +97,7 @@ class Shared:
     n_workers: int
     root: Position
     allowed: np.ndarray
-    """uint8[L] by point: moves the root may choose"""
+    """uint8[D, L] by depth and point: moves that may be chosen at the root and, with more than one row, below it"""
     halving: SequentialHalving | None = None
     """how the root's moves are visited, in place of PUCT; guarded by ``changed``"""
     stoppers: Sequence[Stopper] = ()

@@ -5,6 +5,7 @@ and its docstring the help. Nothing here imports the board at module level: it w
 """
 
 from gtp.commands import (
+    analysis,
     board,
     core,
     endgame,
@@ -23,5 +24,6 @@ from gtp.protocol import Registry
 
 COMMANDS = Registry(
     core.COMMANDS, board.COMMANDS, rules.COMMANDS, play.COMMANDS, time.COMMANDS, endgame.COMMANDS, files.COMMANDS,
-    raw.COMMANDS, params.COMMANDS, legality.COMMANDS, estimate.COMMANDS, gogui.COMMANDS, pictures.COMMANDS,
+    raw.COMMANDS, params.COMMANDS, legality.COMMANDS, estimate.COMMANDS, analysis.COMMANDS, gogui.COMMANDS,
+    pictures.COMMANDS,
 )  # fmt: skip

@@ -123,8 +123,8 @@ def _name(color: int) -> str:
 
 def _report(host: Host, color: int) -> "Report":
     """What a search as long as a move's finds for a colour."""
-    with live.graphics(host.player, color):
-        return host.player.look(color)
+    with live.graphics(host.player, color) as watcher:
+        return host.player.look(color, watcher=watcher)
 
 
 def _on_board(host: Host, report: "Report") -> Iterator[tuple[str, "MoveReport"]]:

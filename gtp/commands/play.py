@@ -1,8 +1,11 @@
 """Moves: the client's and ours."""
 
+import sys
+
 from gtp import live
 from gtp.commands import arguments
 from gtp.host import Host
+from gtp.info import summary
 from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
@@ -20,25 +23,33 @@ def genmove(host: Host, color: str) -> str:
     from engine.player import RESIGN
 
     side = arguments.color(color)
-    with live.graphics(host.player, side):
-        move = host.player.genmove(side)
+    with live.graphics(host.player, side) as watcher:
+        move = host.player.genmove(side, watcher=watcher)
+    tell_search(host)
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
+
+
+def tell_search(host: Host) -> None:
+    """Print what the latest move's search has found to standard error, if that is wanted and there was one."""
+    player = host.player
+    if player.options.search_summary and player.report is not None:
+        print(summary(player.report, player.game.size), file=sys.stderr, flush=True)
 
 
 @COMMANDS.command("reg_genmove")
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
     side = arguments.color(color)
-    with live.graphics(host.player, side):
-        return arguments.vertices(host, [host.player.genmove(side, update=False)])
+    with live.graphics(host.player, side) as watcher:
+        return arguments.vertices(host, [host.player.genmove(side, update=False, watcher=watcher)])
 
 
 @COMMANDS.command("restricted_genmove")
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
     """Choose among some moves for a player without playing it; pass if none of them is legal."""
     side, allowed = arguments.color(color), [arguments.vertex(host, vertex) for vertex in vertices]
-    with live.graphics(host.player, side):
-        moves = host.player.look(side, allowed=allowed).moves
+    with live.graphics(host.player, side) as watcher:
+        moves = host.player.look(side, allowed=allowed, watcher=watcher).moves
     return arguments.vertices(host, [moves[0].point]) if moves else "pass"
 
 

@@ -151,6 +151,69 @@ def registry() -> Registry:
     return commands
 
 
+@pytest.fixture
+def telling(registry) -> Registry:
+    """Commands that write while they run."""
+
+    @registry.command("count", open_ended=True)
+    def count(host, upto, *, reply):
+        """Count, and fail beyond nine."""
+        if not upto.isdigit():
+            raise CommandError("no number")
+        reply.begin()
+        for counted in range(int(upto)):
+            if counted == 9:
+                raise ValueError("too many")
+            reply.line(f"{counted}\n\x1b")
+
+    @registry.command("choose")
+    def choose(host, *, reply):
+        """Say something, then the answer."""
+        reply.line("thinking")
+        return "play D4"
+
+    return registry
+
+
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("count 3", "=\n0\n1\n2\n\n"),
+        ("12 count 1", "=12\n0\n\n"),
+        ("count 0", "=\n\n"),
+        ("7 count x", "?7 no number\n\n"),
+        ("count", "? syntax error: expected count UPTO\n\n"),
+        ("3 choose", "=3\nthinking\nplay D4\n\n"),
+    ],
+)
+def test_a_reply_may_be_written_while_its_command_runs(telling, line, reply):
+    assert telling.answer(None, line) == reply
+    written = []
+    rest = telling.answer(None, line, written.append)
+    assert "".join([*written, rest]) == reply
+    assert reply.startswith("?") or all(text.endswith("\n") for text in written)
+
+
+def test_a_failure_in_the_middle_of_a_reply_ends_it(telling, capsys):
+    assert telling.answer(None, "5 count 10") == "=5\n" + "".join(f"{number}\n" for number in range(9)) + "\n"
+    assert capsys.readouterr().err == "count: too many\n"
+
+
+def test_writing_to_nobody_ends_the_command(telling):
+    def write(_):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        telling.answer(None, "count 5", write)
+
+
+def test_commands_that_the_next_line_ends_are_known(telling):
+    assert telling.is_open_ended("5 count 3 # up")
+    for line in ("choose", "5 choose", "nothing", "", "# count", "5"):
+        assert not telling.is_open_ended(line)
+    assert telling["count"].usage == "count UPTO"
+
+
 @pytest.mark.parametrize(
     ("line", "reply"),
     [

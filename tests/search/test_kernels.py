@@ -29,7 +29,7 @@ from tests.search.tree_tools import check_at_rest, dump, edges_of, root_of, visi
 SIZE = 3
 POINTS = (PASS, *on_board_points(SIZE).tolist())
 LIMIT = 64 << 20
-EVERY = np.ones(64, np.uint8)
+EVERY = np.ones((1, 64), np.uint8)
 BOTH = (True, True)
 
 
@@ -276,8 +276,8 @@ def test_values_change_sides_only_in_backup():
 def test_moves_that_are_not_allowed_are_never_chosen_at_the_root():
     tuning = tuning_of(1.4, 0.2, 0.0, 1)
     moves = [move for move, _ in position_facts(())[0]]
-    allowed = np.zeros(64, np.uint8)
-    allowed[moves[2]] = allowed[moves[-1]] = 1
+    allowed = np.zeros((1, 64), np.uint8)
+    allowed[0, [moves[2], moves[-1]]] = 1
     tree, batch = new_tree(), new_batch(SIZE, 3)
     for _ in range(60):
         reserve(tree, 3, 4096, 40, LIMIT)
@@ -289,17 +289,18 @@ def test_moves_that_are_not_allowed_are_never_chosen_at_the_root():
     visited = {int(tree.move[edge]) for edge in edges_of(tree, root_of(tree)) if edge_visits(tree, edge)}
     assert visited == {moves[2], moves[-1]}
     check_at_rest(tree)
-    assert select(tree, batch, 3, tuning, np.zeros(64, np.uint8), False) == 0
+    assert select(tree, batch, 3, tuning, np.zeros((1, 64), np.uint8), False) == 0
 
 
 def test_leaders_and_main_line_follow_the_visits():
     tree = grown_tree(150, 2, tuning_of(1.4, 0.2, 0.0, 1), (True, False))
     visits = sorted((int(edge_visits(tree, edge)) for edge in edges_of(tree, root_of(tree))), reverse=True)
     assert leaders(tree) == (visits[0], visits[1])
-    line = np.zeros(4, np.int16)
-    length = main_line(tree, root_of(tree), line)
+    line, counts = np.zeros(4, np.int16), np.zeros(4, np.int32)
+    length = main_line(tree, root_of(tree), line, counts)
     best = max(edges_of(tree, root_of(tree)), key=lambda edge: edge_visits(tree, edge))
     assert length == 4 and line[0] == tree.move[best]
+    assert counts[0] == visits[0] and counts.tolist() == sorted(counts.tolist(), reverse=True)
 
 
 def best_edge(tree) -> int:

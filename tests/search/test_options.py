@@ -146,7 +146,7 @@ def test_a_gpu_has_two_workers_at_least_since_one_alone_is_not_merged():
 
 def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):
     search = searched(server, visits=1)
-    tree, allowed = search.tree, np.ones(400, np.uint8)
+    tree, allowed = search.tree, np.ones((1, 400), np.uint8)
     race = SequentialHalving(tree, allowed, 8, 48, 0.0, np.random.default_rng(1))
     assert race.allowed.sum() == 8
     assert race.allowance() == 16, "48 visits in three rounds"
@@ -181,10 +181,10 @@ def test_the_bound_of_a_move_is_below_its_value_and_tightens(server):
 
 def test_the_best_bound_is_chosen_among_moves_with_enough_visits():
     moves = [
-        MoveReport(30, 100, 0.5, 0.1, -0.1, None, [30]),
-        MoveReport(31, 60, 0.2, 0.3, 0.05, None, [31]),
-        MoveReport(32, 10, 0.2, 0.9, 0.4, None, [32]),
-        MoveReport(PASS, 0, 0.1, 0.0, -1.0, None, [PASS]),
+        MoveReport(30, 100, 0.5, 0.1, -0.1, None, [30], [100]),
+        MoveReport(31, 60, 0.2, 0.3, 0.05, None, [31], [60]),
+        MoveReport(32, 10, 0.2, 0.9, 0.4, None, [32], [10]),
+        MoveReport(PASS, 0, 0.1, 0.0, -1.0, None, [PASS], [0]),
     ]
     assert [move.point for move in best_first(moves, "lcb")] == [31, 30, 32, PASS]
     assert [move.point for move in best_first(moves, "visits")] == [30, 31, 32, PASS]

@@ -11,7 +11,7 @@ from engine.search.root import choose
 
 def report_of(*moves: tuple[int, int, float]) -> Report:
     """A report of (point, visits, prior), best first."""
-    reports = [MoveReport(point, visits, prior, 0.1, -0.5, None, [point]) for point, visits, prior in moves]
+    reports = [MoveReport(point, visits, prior, 0.1, -0.5, None, [point], [visits]) for point, visits, prior in moves]
     return Report(100, 100, 1.0, 0.1, None, reports, None, 100, 100)
 
 

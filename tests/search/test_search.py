@@ -21,6 +21,7 @@ from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
 from engine.rollout.model import Patterns, load_both
 from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
+from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import worker_count
 from tests.search.positions import game_from, random_game
@@ -266,9 +267,8 @@ def test_a_search_needs_a_limit_a_playable_size_and_one_caller(search):
     game = random_game(5, 0, 0)
     search.set_position(game.position)
     started = threading.Event()
-    thread = threading.Thread(
-        target=search.run, kwargs={"seconds": 10.0, "on_report": lambda _: started.set(), "report_interval_s": 0.01}
-    )
+    watcher = Watcher(lambda _: started.set(), 0.01)
+    thread = threading.Thread(target=search.run, kwargs={"seconds": 10.0, "watcher": watcher})
     thread.start()
     assert started.wait(5)
     with pytest.raises(RuntimeError, match="running"):
@@ -390,7 +390,7 @@ def test_reports_arrive_while_searching(hash_server):
     search = Search(SearchOptions(threads=2), hash_server, KEIMA)
     search.set_position(random_game(9, 8, 1).position)
     reports = []
-    final = search.run(seconds=0.5, on_report=reports.append, report_interval_s=0.1, ownership=True)
+    final = search.run(seconds=0.5, watcher=Watcher(reports.append, 0.1), ownership=True)
     assert len(reports) >= 3
     assert all(a.visits <= b.visits for a, b in zip(reports, [*reports[1:], final], strict=True))
     assert final.ownership_black.shape == (81,) and np.abs(final.ownership_black).max() <= 1

@@ -1,0 +1,192 @@
+"""Analysis: searches that tell what they find while they go on.
+
+The arguments are KataGo's: an optional colour (by default the side to move), an optional interval in centiseconds,
+then pairs in any order: ``interval N``, ``minmoves N``, ``maxmoves N``, ``pvVisits true``, ``avoid COLOR VERTICES
+DEPTH`` and ``allow COLOR VERTICES DEPTH``, vertices joined by commas, the depth in moves from the position on the
+board. KataGo's commands take ``rootInfo true`` and ``ownership true`` besides. Ownership is what the network's head
+says of the position on the board, all eight symmetries averaged, or 200 rollouts where there is no such head; it is
+asked once, so it does not change as the search goes on. ``ownershipStdev``, ``movesOwnership`` and
+``movesOwnershipStdev`` are understood and left unanswered, since a client shows all the rest without them.
+
+Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gtp.commands import arguments
+from gtp.commands.play import tell_search
+from gtp.host import Host
+from gtp.info import Wishes, kata_line, lz_line, vertices
+from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number
+
+if TYPE_CHECKING:
+    from engine.analysis import Bar
+
+COMMANDS = Registry()
+DEFAULT_CENTISECONDS = 100.0
+MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
+FIRST_S = 0.05
+"""When an analysis says its first word, so that a client need not wait for the interval"""
+MAX_MOVES = 1000
+"""More than any board has"""
+UNANSWERED = ("ownershipStdev", "movesOwnership", "movesOwnershipStdev")
+Line = Callable[..., str]
+"""A layout of :mod:`gtp.info`"""
+
+
+@COMMANDS.command("lz-analyze", open_ended=True)
+def lz_analyze(host: Host, *words: str, reply: Reply) -> None:
+    """Analyze until the next line arrives, in Leela Zero's layout: lz-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    _analyze(host, _asked(host, words, LZ_SWITCHES), reply, lz_line)
+
+
+@COMMANDS.command("kata-analyze", open_ended=True)
+def kata_analyze(host: Host, *words: str, reply: Reply) -> None:
+    """Analyze until the next line arrives, in KataGo's layout: kata-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    _analyze(host, _asked(host, words, KATA_SWITCHES), reply, kata_line)
+
+
+@COMMANDS.command("lz-genmove_analyze")
+def lz_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
+    """Choose and play a move, saying meanwhile what lz-analyze would say; ends with the line ``play VERTEX``."""
+    return _choose(host, _asked(host, words, LZ_SWITCHES), reply, lz_line, True)
+
+
+@COMMANDS.command("kata-genmove_analyze")
+def kata_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
+    """Choose and play a move, saying meanwhile what kata-analyze would say; ends with the line ``play VERTEX``."""
+    return _choose(host, _asked(host, words, KATA_SWITCHES), reply, kata_line, True)
+
+
+@COMMANDS.command("kata-search_analyze")
+def kata_search_analyze(host: Host, *words: str, reply: Reply) -> str:
+    """Choose a move without playing it, saying meanwhile what kata-analyze would say; ends with ``play VERTEX``."""
+    return _choose(host, _asked(host, words, KATA_SWITCHES), reply, kata_line, False)
+
+
+@COMMANDS.command("stop")
+def stop(host: Host) -> None:
+    """Do nothing: like every other line, it ends an analysis."""
+
+
+@dataclass
+class _Asked:
+    """An analysis as it was asked for."""
+
+    color: int
+    interval_s: float = DEFAULT_CENTISECONDS / 100.0
+    wishes: Wishes = field(default_factory=Wishes)
+    bars: list["Bar"] = field(default_factory=list)
+
+
+def _analyze(host: Host, asked: _Asked, reply: Reply, line: Line) -> None:
+    """Report until interrupted."""
+    reply.begin()
+    host.player.analyze(asked.color, *_orders(host, asked, reply, line))
+
+
+def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -> str:
+    """Report until a move has been chosen; the last word on the search comes in any case."""
+    from engine.player import RESIGN
+
+    reply.begin()
+    player = host.player
+    watcher, barred = _orders(host, asked, reply, line)
+    move = player.genmove(asked.color, update, watcher, barred)
+    if player.report is not None:
+        watcher.on_report(player.report)
+    if update:
+        tell_search(host)
+    return f"play {'resign' if move == RESIGN else vertices([move], player.game.size)}"
+
+
+def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple:
+    """What the player wants to know: who watches the search, and which moves are barred."""
+    from engine.analysis import bars_by_depth
+    from engine.go.geometry import BLACK
+    from engine.search.report import Watcher
+
+    size, wishes = host.player.game.size, asked.wishes
+
+    def tell(report) -> None:
+        reply.line(line(report, size, asked.color == BLACK, wishes))
+
+    first_s = min(FIRST_S, asked.interval_s)
+    watcher = Watcher(tell, asked.interval_s, first_s, wishes.fewest, wishes.ownership)
+    return watcher, bars_by_depth(asked.bars, size, asked.color)
+
+
+def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Asked:
+    """Read a command's arguments.
+
+    Args:
+        switches: the keys that take true or false, and what of :class:`gtp.info.Wishes` they set; "" = nothing.
+    Raises:
+        CommandError: something there is not understood.
+    """
+    left = list(words)
+    asked = _Asked(host.player.game.to_move)
+    if left and left[0].lower() in ("b", "w", "black", "white"):
+        asked.color = arguments.color(left.pop(0))
+    if left and NUMBER.fullmatch(left[0]):
+        left.insert(0, "interval")
+    while left:
+        key = left.pop(0)
+        if key in ("avoid", "allow"):
+            values = [_next(left, f"{key} COLOR VERTICES DEPTH") for _ in range(3)]
+            asked.bars.append(_bar(host, key == "allow", *values))
+        elif key in switches:
+            value = _switch(key, _next(left, f"{key} true"))
+            asked.wishes = replace(asked.wishes, **{switches[key]: value}) if switches[key] else asked.wishes
+        elif key in COUNTS:
+            value = _count(key, _next(left, f"{key} NUMBER"))
+            asked.wishes = replace(asked.wishes, **{COUNTS[key]: value})
+        elif key == "interval":
+            seconds = number(_next(left, "interval CENTISECONDS")) / 100.0
+            asked.interval_s = min(max(seconds, MIN_INTERVAL_S), MAX_INTERVAL_S)
+        else:
+            known = ", ".join(["interval", *COUNTS, "avoid", "allow", *switches])
+            raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
+    if any(bar.inverted for bar in asked.bars) and len(asked.bars) > 1:
+        raise CommandError("syntax error: allow stands alone, without avoid or another allow")
+    return asked
+
+
+LZ_SWITCHES = {"pvVisits": "pv_visits"}
+KATA_SWITCHES = {"rootInfo": "root", "ownership": "ownership", **LZ_SWITCHES, **dict.fromkeys(UNANSWERED, "")}
+COUNTS = {"minmoves": "fewest", "maxmoves": "most"}
+
+
+def _next(left: list[str], usage: str) -> str:
+    """The next argument, which must be there."""
+    if not left:
+        raise CommandError(f"syntax error: expected {usage}")
+    return left.pop(0)
+
+
+def _switch(key: str, text: str) -> bool:
+    """An argument that must be true or false."""
+    if text.lower() not in ("true", "false"):
+        raise CommandError(f"syntax error: {key} is {text!r}, expected true or false")
+    return text.lower() == "true"
+
+
+def _count(key: str, text: str) -> int:
+    """An argument that must be a number of moves."""
+    value = integer(text)
+    if value < 0:
+        raise CommandError(f"syntax error: {key} is {value}, expected 0 or more")
+    return min(value, MAX_MOVES)
+
+
+def _bar(host: Host, inverted: bool, color: str, vertices: str, depth: str) -> "Bar":
+    """Moves that an argument keeps out, or that it leaves."""
+    from engine.analysis import Bar
+
+    points = frozenset(arguments.vertex(host, text) for text in vertices.split(",") if text)
+    moves = integer(depth)
+    if moves < 1:
+        raise CommandError(f"syntax error: a depth of {moves} moves, expected 1 or more")
+    return Bar(arguments.color(color), points, moves, inverted)

@@ -1,0 +1,118 @@
+"""What a search has found, as clients read it: lines of ``info`` in KataGo's and Leela Zero's layouts, summaries.
+
+Everything is said for the side to move, as both programs do by default. Moves stand in the order in which they would
+be played, and the variation is the last thing said of a move unless more is asked for, since clients read it to the
+end of the segment.
+
+Of KataGo's numbers those that nothing here estimates are left out: the standard deviations of score and ownership,
+and the score that selfplay would reach. The lead in points is the mean over the search of what the network's score
+head says, or of rollouts where those judge; without either it is left out.
+
+Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Leela Zero's ``lz-analyze``, and what
+gtp2ogs reads of its standard error.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.search.report import MoveReport, Report
+
+LIKELIEST = 10
+"""Moves listed where none has a visit and no number was asked for"""
+NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
+"""KataGo's words for a network that does not say how sure it is of itself"""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a client wants to read of each report."""
+
+    fewest: int = 0
+    """moves at least, likely ones without visits among them"""
+    most: int = 1 << 30
+    """moves at most"""
+    pv_visits: bool = False
+    root: bool = False
+    ownership: bool = False
+
+
+def kata_line(report: "Report", size: int, is_black: bool, wishes: Wishes) -> str:
+    """One update in KataGo's layout.
+
+    Args:
+        is_black: Black is to move.
+    """
+    words = [_kata_move(move, order, size, wishes) for order, move in enumerate(_listed(report, wishes))]
+    if wishes.root:
+        words.append(
+            f"rootInfo visits {report.visits} utility {report.value_stm:.6g} winrate {_rate(report.value_stm):.6g}"
+            f"{_lead(report.score_stm)} weight {report.visits} {NO_ERRORS}"
+        )
+    if wishes.ownership and report.ownership_black is not None:
+        owned = report.ownership_black if is_black else -report.ownership_black
+        words.append("ownership " + " ".join(f"{value:.6g}" for value in owned.tolist()))
+    return " ".join(words)
+
+
+def _kata_move(move: "MoveReport", order: int, size: int, wishes: Wishes) -> str:
+    """One move in KataGo's layout."""
+    return (
+        f"info move {vertices([move.point], size)} visits {move.visits} edgeVisits {move.visits}"
+        f" utility {move.value_stm:.6g} winrate {_rate(move.value_stm):.6g}{_lead(move.score_stm)}"
+        f" prior {move.prior:.6g} lcb {_rate(move.lcb_stm):.6g} utilityLcb {move.lcb_stm:.6g} weight {move.visits}"
+        f" order {order} {_variation(move, size, wishes)}"
+    )
+
+
+def lz_line(report: "Report", size: int, is_black: bool, wishes: Wishes) -> str:
+    """One update in Leela Zero's layout: rates and priors as whole numbers out of 10,000."""
+    return " ".join(
+        f"info move {vertices([move.point], size)} visits {move.visits} winrate {round(1e4 * _rate(move.value_stm))}"
+        f" prior {round(1e4 * move.prior)} lcb {round(1e4 * _rate(move.lcb_stm))} order {order}"
+        f" {_variation(move, size, wishes)}"
+        for order, move in enumerate(_listed(report, wishes))
+    )
+
+
+def summary(report: "Report", size: int) -> str:
+    """A finished search as Leela Zero tells it: a line a move, then one on the whole; gtp2ogs shows it in chats."""
+    lines = [
+        f"{vertices([move.point], size):>4} -> {move.visits:7d} (V: {100 * _rate(move.value_stm):.2f}%) "
+        f"(LCB: {max(0.0, 100 * _rate(move.lcb_stm)):.2f}%) (N: {100 * move.prior:.2f}%) PV: {vertices(move.pv, size)}"
+        for move in _listed(report, Wishes())
+    ]
+    speed = report.playouts_this_run / max(report.seconds, 1e-3)
+    counts = f"{report.visits} visits, {report.tree_nodes} nodes, {report.playouts_this_run} playouts, {speed:.0f} n/s"
+    return "\n".join([*lines, "", counts])
+
+
+def _listed(report: "Report", wishes: Wishes) -> list["MoveReport"]:
+    """The moves to show, best first."""
+    moves = report.moves
+    if moves and moves[0].visits == 0:
+        moves = moves[: max(wishes.fewest, LIKELIEST)]
+    return moves[: wishes.most]
+
+
+def _variation(move: "MoveReport", size: int, wishes: Wishes) -> str:
+    """The moves that would follow, behind them their visits if wanted."""
+    line = f"pv {vertices(move.pv, size)}"
+    return f"{line} pvVisits {' '.join(map(str, move.pv_visits))}" if wishes.pv_visits else line
+
+
+def _rate(value: float) -> float:
+    """A value from -1 to 1 as a win rate from 0 to 1."""
+    return (value + 1.0) / 2.0
+
+
+def _lead(score: float | None) -> str:
+    """KataGo's two names of the lead in points; nothing where there is no estimate."""
+    return "" if score is None else f" scoreMean {score:.6g} scoreLead {score:.6g}"
+
+
+def vertices(points: list[int], size: int) -> str:
+    """Points as GTP writes them; a pass in lower case, as analysing clients know it."""
+    from engine.go.geometry import to_vertex
+
+    return " ".join(to_vertex(point, size) if point else "pass" for point in points)

@@ -1,0 +1,274 @@
+"""Analysis in the real process: what is written while a command runs, and what ends it."""
+
+import re
+import time
+
+import pytest
+
+from tests.gtp.process import Engine
+
+VERTEX = r"(?:[A-HJ][1-9]|pass)"
+FLOAT = r"-?[0-9.]+(?:e-[0-9]+)?"
+KATA = re.compile(
+    rf"info move {VERTEX} visits \d+ edgeVisits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} "
+    rf"scoreLead {FLOAT} prior {FLOAT} lcb {FLOAT} utilityLcb {FLOAT} weight \d+ order \d+ pv {VERTEX}(?: {VERTEX})*"
+)
+LZ = re.compile(rf"info move {VERTEX} visits \d+ winrate \d+ prior \d+ lcb -?\d+ order \d+ pv {VERTEX}(?: {VERTEX})*")
+ROOT = re.compile(
+    rf"rootInfo visits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} scoreLead {FLOAT} weight \d+ "
+    r"rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
+)
+
+
+@pytest.fixture(scope="module")
+def process():
+    with Engine("--visits", "50", "--threads", "1", "--search-summary") as engine:
+        yield engine
+
+
+@pytest.fixture
+def engine(process):
+    for command in ("boardsize 9", "clear_board", "play b E5", "play w C4"):
+        assert process.ask(command) == "="
+    return process
+
+
+def line_of(engine):
+    """The next line of the output."""
+    return engine.process.stdout.readline().decode()[:-1]
+
+
+def analyzed(engine, command, lines=3, ending="name"):
+    """The first updates of an analysis, which is then ended; all before the empty line belongs to it."""
+    engine.send(command + "\n")
+    assert line_of(engine) == "="
+    updates = [line_of(engine) for _ in range(lines)]
+    engine.send(ending + "\n")
+    while rest := line_of(engine):
+        updates.append(rest)
+    if ending == "name":
+        assert engine.reply() == "= Keima"
+    return updates
+
+
+def segments(line):
+    """What an update says of each move, and what follows behind the moves."""
+    moves, _, rest = line.partition(" rootInfo ")
+    return re.findall(r"info .*?(?= info |$)", moves), rest
+
+
+def moves_of(line):
+    return [segment.split()[2] for segment in segments(line)[0]]
+
+
+def visits_of(line):
+    return sum(int(segment.split()[4]) for segment in segments(line)[0])
+
+
+@pytest.mark.parametrize(("command", "layout"), [("kata-analyze", KATA), ("lz-analyze", LZ)])
+def test_updates_are_one_line_each_in_the_layout_that_clients_know(engine, command, layout):
+    updates = analyzed(engine, f"{command} b 5")
+    for update in updates:
+        found, _ = segments(update)
+        assert " ".join(found) == update
+        assert all(layout.fullmatch(segment) for segment in found), update
+        assert [int(re.search(r"order (\d+)", segment)[1]) for segment in found] == list(range(len(found)))
+        assert len(set(moves_of(update))) == len(found)
+    assert visits_of(updates[-1]) > visits_of(updates[0])
+
+
+@pytest.mark.parametrize("ending", ["name", "", "stop", "# interrupt", "#", "nonsense", "undo"])
+def test_any_line_ends_an_analysis(engine, ending):
+    assert analyzed(engine, "kata-analyze 5", 1, ending)
+    if ending in ("stop", "undo"):
+        assert engine.reply() == "="
+    elif ending == "nonsense":
+        assert engine.reply() == "? unknown command"
+    assert engine.ask("version").startswith("= ")
+
+
+def test_an_analysis_that_was_ended_before_it_began_is_still_answered(engine):
+    engine.send("1 kata-analyze b 5\n2 lz-analyze 5\n3 name\n")
+    replies = [engine.reply() for _ in range(3)]
+    assert [reply.split("\n")[0] for reply in replies] == ["=1", "=2", "=3 Keima"]
+
+
+def test_the_next_command_is_answered_soon(engine):
+    taken = []
+    for _ in range(5):
+        engine.send("kata-analyze 100\n")
+        assert line_of(engine) == "=" and line_of(engine).startswith("info ")
+        begin = time.perf_counter()
+        engine.send("name\n")
+        while line_of(engine):
+            pass
+        taken.append(time.perf_counter() - begin)
+        assert engine.reply() == "= Keima"
+    # The best of some, since the machine may be busy.
+    assert min(taken) < 0.05
+
+
+def test_the_first_update_does_not_wait_for_the_interval(engine):
+    taken = []
+    for _ in range(3):
+        assert engine.ask("clear_board") == "="
+        begin = time.perf_counter()
+        analyzed(engine, "kata-analyze 500", 1)
+        taken.append(time.perf_counter() - begin)
+    assert min(taken) < 0.2
+
+
+def test_the_tree_is_kept_while_the_position_stays_and_when_moves_follow(engine):
+    before = visits_of(analyzed(engine, "lz-analyze b 10")[-1])
+    again = analyzed(engine, "kata-analyze b 10", 1)[0]
+    assert visits_of(again) >= before
+    best = moves_of(again)[0]
+    assert engine.ask(f"play b {best}") == "="
+    assert visits_of(analyzed(engine, "kata-analyze w 1", 1)[0]) > 100
+
+
+def test_either_colour_is_analyzed_from_its_own_view(engine):
+    for move in ("b D5", "b E6", "b F4", "b G6", "b C6"):
+        assert engine.ask(f"play {move}") == "="
+    rates = {}
+    for color in "bw":
+        found = segments(analyzed(engine, f"kata-analyze {color} 10 rootInfo true")[-1])
+        rates[color] = float(re.search(r"winrate (\S+)", found[1])[1])
+    assert rates["b"] > 0.8 and rates["w"] < 0.4
+
+
+def test_what_else_may_be_asked_for(engine):
+    command = "kata-analyze interval 5 minmoves 3 maxmoves 3 pvVisits true rootInfo true ownership true"
+    for update in analyzed(engine, command):
+        found, rest = segments(update)
+        assert len(found) == 3
+        for segment in found:
+            line, counts = re.search(r" pv (.*) pvVisits (.*)", segment).groups()
+            assert len(line.split()) == len(counts.split())
+            assert counts.split()[0] == re.search(r"visits (\d+)", segment)[1]
+        root, _, owners = rest.partition(" ownership ")
+        assert ROOT.fullmatch("rootInfo " + root)
+        owners = [float(text) for text in owners.split()]
+        assert len(owners) == 81 and owners[40] > 0 > owners[47] and max(map(abs, owners)) <= 1
+    # White's view of the same.
+    _, rest = segments(analyzed(engine, "kata-analyze w 5 rootInfo true ownership true", 1)[0])
+    owners = [float(text) for text in rest.partition(" ownership ")[2].split()]
+    assert owners[40] < 0 < owners[47]
+
+
+def test_unlikely_moves_are_shown_where_so_many_are_asked_for(engine):
+    update = analyzed(engine, "lz-analyze b 5 minmoves 60", 1)[0]
+    assert len(moves_of(update)) >= 60
+
+
+def test_moves_are_left_out_and_left_alone(engine):
+    assert set(moves_of(analyzed(engine, "kata-analyze b 5 allow B C3,E3 1")[-1])) == {"C3", "E3"}
+    favourites = moves_of(analyzed(engine, "kata-analyze b 5", 5)[-1])[:2]
+    command = f"lz-analyze b 5 avoid b {favourites[0]} 1 avoid b {favourites[1]} 20 avoid w pass,{favourites[0]} 20"
+    updates = analyzed(engine, command, 5)
+    for update in updates:
+        assert not set(favourites) & set(moves_of(update))
+        for segment in segments(update)[0]:
+            line = segment.split(" pv ")[1].split()
+            assert favourites[1] not in line[0:20:2]
+            assert favourites[0] not in line[1:20:2]
+    # Nothing is left to choose: nothing is said, and the next line is answered.
+    assert analyzed(engine, "kata-analyze b 5 allow b E5 1", 0) == []
+
+
+@pytest.mark.parametrize("form", ["kata-genmove_analyze", "lz-genmove_analyze", "kata-search_analyze"])
+def test_a_move_is_chosen_and_what_was_found_is_said_before_it(engine, form):
+    layout = LZ if form.startswith("lz") else KATA
+    reply = engine.ask(f"7 {form} b 500").split("\n")
+    assert reply[0] == "=7" and len(reply) == 3
+    assert all(layout.fullmatch(segment) for segment in segments(reply[1])[0])
+    move = re.fullmatch(f"play ({VERTEX})", reply[2])[1]
+    assert move == moves_of(reply[1])[0]
+    assert engine.ask("undo") == "="
+    played = "C4" if "search" in form else move
+    assert engine.ask(f"play b {played}") == "="
+
+
+def test_a_move_is_chosen_among_those_left(engine):
+    assert engine.ask("lz-genmove_analyze b 500 allow b A1,J9 1").split("\n")[-1] in ("play A1", "play J9")
+
+
+def test_a_game_at_its_end_is_analyzed_and_chosen_from(engine):
+    for move in ("b pass", "w pass"):
+        assert engine.ask(f"play {move}") == "="
+    assert moves_of(analyzed(engine, "kata-analyze b 5")[-1])
+    assert re.fullmatch(f"play {VERTEX}", engine.ask("kata-genmove_analyze b 5").split("\n")[-1])
+
+
+REFUSED = {
+    "kata-analyze b -1 x": "'x' is not understood, expected one of interval, minmoves, maxmoves, avoid, allow",
+    "kata-analyze green": "'green' is not understood",
+    "lz-analyze ownership true": "'ownership' is not understood",
+    "kata-analyze interval": "expected interval CENTISECONDS",
+    "kata-analyze interval soon": "'soon' is not a number",
+    "kata-analyze ownership perhaps": "ownership is 'perhaps', expected true or false",
+    "kata-analyze minmoves -1": "minmoves is -1, expected 0 or more",
+    "kata-analyze avoid b D4": "expected avoid COLOR VERTICES DEPTH",
+    "kata-analyze avoid b D4 0": "a depth of 0 moves, expected 1 or more",
+    "lz-analyze avoid b Z4 1": "'Z4' is no vertex of a 9x9 board",
+    "lz-analyze allow b D4 1 allow w D4 1": "allow stands alone",
+    "kata-genmove_analyze b 5 5": "'5' is not understood",
+}
+
+
+@pytest.mark.parametrize(("command", "message"), REFUSED.items())
+def test_arguments_that_make_no_sense_are_refused_in_one_line(engine, command, message):
+    reply = engine.ask(command)
+    assert reply.startswith("? ") and message in reply and "\n" not in reply
+
+
+def test_nothing_is_listed_that_clients_misread(engine):
+    names = engine.ask("list_commands")[2:].split("\n")
+    assert "analyze" not in names and "genmove_analyze" not in names
+    assert {"kata-analyze", "lz-analyze", "kata-genmove_analyze", "lz-genmove_analyze"} <= set(names)
+
+
+def test_the_summary_is_what_gtp2ogs_reads(engine):
+    before = len(engine.errors)
+    move = engine.ask("genmove b")[2:]
+    assert engine.ask("lz-genmove_analyze w").split("\n")[-1].startswith("play ")
+    while sum(b" visits, " in line for line in engine.errors[before:]) < 2:
+        time.sleep(0.01)
+    lines = [line.decode().rstrip() for line in engine.errors[before:] if line.strip()]
+    number = r" *\d+\.\d\d%"
+    for line in lines:
+        assert re.fullmatch(
+            rf" *{VERTEX} -> +\d+ \(V:{number}\) \(LCB:{number}\) \(N:{number}\) PV: {VERTEX}(?: {VERTEX})*"
+            r"|\d+ visits, \d+ nodes, \d+ playouts, \d+ n/s",
+            line,
+        ), line
+    assert lines[0].split()[0] == move
+
+
+def test_updates_come_while_a_move_is_chosen_and_beside_pondering():
+    with Engine("--seconds", "600", "--ponder", "--threads", "1") as engine:
+        assert analyzed(engine, "kata-analyze w 5")
+        engine.send("lz-genmove_analyze b 5\n")
+        assert [line_of(engine)[:4] for _ in range(4)] == ["=", "info", "info", "info"]
+        # What is sent meanwhile waits, but for an interruption.
+        engine.send("name\n")
+        assert line_of(engine).startswith("info ")
+        engine.send("# interrupt\n")
+        assert re.fullmatch(f"play {VERTEX}", engine.reply().split("\n")[-1])
+        assert engine.reply() == "= Keima"
+        assert analyzed(engine, "lz-analyze w 5")
+        # The end of input ends an analysis, too.
+        engine.send("5 lz-analyze 5\n")
+        assert line_of(engine) == "=5" and line_of(engine).startswith("info ")
+        status, rest, errors = engine.end()
+    assert (status, errors) == (0, "")
+    assert rest.endswith("\n") and not rest.rstrip("\n").count("\n\n") and rest.count("=") == 0
+
+
+def test_the_weights_decide_what_is_known_of_points_and_owners():
+    with Engine("--weights", "default", "--policy-only") as engine:
+        reply = engine.ask("kata-genmove_analyze b 5 ownership true maxmoves 4").split("\n")
+        assert len(moves_of(reply[1])) == 4 and "visits 0 " in reply[1]
+        assert len(reply[1].split(" ownership ")[1].split()) == 81
+        found = analyzed(engine, "kata-analyze w 5 rootInfo true ownership true")
+        assert visits_of(found[-1]) > 0 and ROOT.search(found[-1])
