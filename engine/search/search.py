@@ -23,13 +23,14 @@ from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.random import seed_state
 from engine.rollout.run import average_ownership
+from engine.search.allowed import has_barred_visits, marks
 from engine.search.gumbel import SequentialHalving
 from engine.search.pools import EXPANDED, FULL, IN_FLIGHT, NONE, ROOT, ROOT_VISITS, USED_NODES, Tree
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.root import best_first
 from engine.search.root_priors import ask_all_symmetries, average_policy, mix_noise, replace_root_priors
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
-from engine.search.tree import advance_root, clear, edge_visits, follow, new_tree
+from engine.search.tree import advance_root, clear, follow, new_tree
 from engine.search.tuning import batch_size, cache_mib, move_choice, new_tuning, worker_count
 from engine.search.values import node_value, root_lead
 from engine.search.worker import Shared, Worker
@@ -207,38 +208,49 @@ class Search:
             raise ValueError("a search needs a limit: visits, seconds or an interrupt")
         with self._not_running():
             shared = self._shared
-            stoppers: list[Stopper] = [Interrupt(self._stop), MemoryFull()]
-            if interrupt is not None:
-                stoppers.append(Interrupt(interrupt))
-            if visits > 0:
-                stoppers.append(VisitLimit(visits))
-            if seconds > 0.0:
-                stoppers.append(TimeLimit(seconds, hard_seconds))
-            if stop_when_decided and not self._options.gumbel:
-                stoppers.append(Decided(visits, seconds, hard_seconds))
-            shared.stoppers = stoppers
+            shared.stoppers = self._stoppers(visits, seconds, hard_seconds, interrupt, stop_when_decided)
             # Without any limit somebody waits for the end to be quick.
             shared.timed = seconds > 0.0 or visits <= 0
             shared.started_s = time.perf_counter()
-            below, shared.allowed = shared.allowed[1:], _marks(shared.allowed.shape[1], allowed, avoid, barred)
-            if _has_barred_visits(shared.tree, shared.allowed[0]) or not np.array_equal(below, shared.allowed[1:]):
-                # Visits of moves that may not be played would count towards the limits and colour the root's value.
-                clear(shared.tree)
-                self._is_root_ready = False
+            self._allow(marks(shared.allowed.shape[1], allowed, avoid, barred))
             shared.visits_before = int(shared.tree.meta[ROOT_VISITS])
             shared.tree.meta[FULL] = 0
             shared.error = None
             self._evaluations_before = shared.server.evaluations if shared.server else 0
             self._stop.clear()
             self._prepare_root(visits)
-            owners = self.ownership_black() if watcher is not None and watcher.ownership else None
+            owners = self.ownership_black() if watcher and watcher.ownership else None
             try:
                 self._work(max(seconds, hard_seconds), watcher, owners)
                 if ownership and owners is None:
                     owners = self.ownership_black()
-                return self.report(owners, watcher.fewest_moves if watcher is not None else 0)
+                return self.report(owners, watcher.fewest_moves if watcher else 0)
             finally:
                 shared.halving = None
+
+    def _stoppers(
+        self, visits: int, seconds: float, hard_seconds: float, interrupt: threading.Event | None, decided: bool
+    ) -> list[Stopper]:
+        """What ends a run with these arguments of :meth:`run`."""
+        stoppers: list[Stopper] = [Interrupt(self._stop), MemoryFull()]
+        if interrupt is not None:
+            stoppers.append(Interrupt(interrupt))
+        if visits > 0:
+            stoppers.append(VisitLimit(visits))
+        if seconds > 0.0:
+            stoppers.append(TimeLimit(seconds, hard_seconds))
+        if decided and not self._options.gumbel:
+            stoppers.append(Decided(visits, seconds, hard_seconds))
+        return stoppers
+
+    def _allow(self, allowed: np.ndarray) -> None:
+        """Choose among these moves from now on: uint8[D, L] by depth and point."""
+        shared = self._shared
+        below, shared.allowed = shared.allowed[1:], allowed
+        if has_barred_visits(shared.tree, allowed[0]) or not np.array_equal(below, allowed[1:]):
+            # Visits of moves that may not be played would count towards the limits and colour the values above.
+            clear(shared.tree)
+            self._is_root_ready = False
 
     def _prepare_root(self, visits: int) -> None:
         """Do what the options want done to the root before a search."""
@@ -392,26 +404,6 @@ class Search:
         self.stop()
         with self._busy:
             pass
-
-
-def _has_barred_visits(tree: Tree, allowed: np.ndarray) -> bool:
-    """Whether an earlier search visited root moves that may not be played now."""
-    root = int(tree.meta[ROOT])
-    first, count = int(tree.first_edge[root]), int(tree.n_edges[root])
-    return any(edge_visits(tree, edge) > 0 and not allowed[tree.move[edge]] for edge in range(first, first + count))
-
-
-def _marks(
-    cells: int, allowed: Collection[int] | None, avoid: Collection[int], barred: np.ndarray | None
-) -> np.ndarray:
-    """Which moves may be chosen: uint8[D, L] by depth and point; see :meth:`Search.run`."""
-    marks = np.ones((1, cells), np.uint8) if barred is None else 1 - barred.astype(np.uint8)
-    if allowed is not None:
-        others = np.ones(cells, bool)
-        others[list(allowed)] = False
-        marks[0, others] = 0
-    marks[0, list(avoid)] = 0
-    return marks
 
 
 def _moves_since(old: Position, new: Position) -> list[int] | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 COMMANDS = Registry()
 DEFAULT_CENTISECONDS = 100.0
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
-FIRST_S = 0.05
+FIRST_S = 0.03
 """When an analysis says its first word, so that a client need not wait for the interval"""
 MAX_MOVES = 1000
 """More than any board has"""

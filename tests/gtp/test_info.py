@@ -1,0 +1,68 @@
+"""What is written of a report, word for word."""
+
+import numpy as np
+
+from engine.go.geometry import PASS, point_at
+from engine.search.report import MoveReport, Report
+from gtp.info import LIKELIEST, Wishes, kata_line, lz_line, summary
+
+D4, C3 = point_at(5, 3, 9), point_at(6, 2, 9)
+OWNED = np.linspace(-1.0, 1.0, 81, dtype=np.float32)
+
+
+def report_of(*moves: MoveReport, score: float | None = 1.25) -> Report:
+    return Report(130, 120, 2.0, 0.12345678, score, list(moves), OWNED, 150, 110)
+
+
+FIRST = MoveReport(D4, 100, 0.21851812, 0.25, 0.1, 1.5, [D4, PASS, C3], [100, 40, 3])
+SECOND = MoveReport(PASS, 20, 0.00001234, -0.5, -2.7, -3.0, [PASS], [20])
+
+
+def test_kata_line():
+    assert kata_line(report_of(FIRST, SECOND), 9, True, Wishes()) == (
+        "info move D4 visits 100 edgeVisits 100 utility 0.25 winrate 0.625 scoreMean 1.5 scoreLead 1.5 prior 0.218518"
+        " lcb 0.55 utilityLcb 0.1 weight 100 order 0 pv D4 pass C3"
+        " info move pass visits 20 edgeVisits 20 utility -0.5 winrate 0.25 scoreMean -3 scoreLead -3 prior 1.234e-05"
+        " lcb -0.85 utilityLcb -2.7 weight 20 order 1 pv pass"
+    )
+
+
+def test_lz_line():
+    assert lz_line(report_of(FIRST, SECOND), 9, True, Wishes(pv_visits=True)) == (
+        "info move D4 visits 100 winrate 6250 prior 2185 lcb 5500 order 0 pv D4 pass C3 pvVisits 100 40 3"
+        " info move pass visits 20 winrate 2500 prior 0 lcb -8500 order 1 pv pass pvVisits 20"
+    )
+
+
+def test_root_and_owners_follow_the_moves():
+    line = kata_line(report_of(FIRST, SECOND), 9, True, Wishes(most=1, root=True, ownership=True))
+    moves, _, owners = line.partition(" ownership ")
+    assert moves.endswith(
+        "pv D4 pass C3 rootInfo visits 130 utility 0.123457 winrate 0.561728 scoreMean 1.25 scoreLead 1.25 weight 130"
+        " rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
+    )
+    assert owners.split()[:2] == ["-1", "-0.975"] and len(owners.split()) == 81
+    assert kata_line(report_of(FIRST), 9, False, Wishes(ownership=True)).split()[-81] == "1", "White's view"
+
+
+def test_leads_are_left_out_where_nothing_estimates_them():
+    first = MoveReport(D4, 100, 0.2, 0.25, 0.1, None, [D4], [100])
+    line = kata_line(report_of(first, score=None), 9, True, Wishes(root=True))
+    assert "score" not in line and "Score" not in line.replace("rawStScoreError", "")
+
+
+def test_before_any_visit_the_likeliest_moves_are_shown():
+    moves = [MoveReport(point_at(0, i % 9, 9), 0, 0.1, 0.1, -1.0, 0.0, [D4], [0]) for i in range(81)]
+    assert lz_line(report_of(*moves), 9, True, Wishes()).count("info move") == LIKELIEST
+    assert lz_line(report_of(*moves), 9, True, Wishes(fewest=30)).count("info move") == 30
+    assert lz_line(report_of(*moves), 9, True, Wishes(fewest=30, most=2)).count("info move") == 2
+    assert lz_line(report_of(), 9, True, Wishes()) == ""
+
+
+def test_summary():
+    assert summary(report_of(FIRST, SECOND), 9).split("\n") == [
+        "  D4 ->     100 (V: 62.50%) (LCB: 55.00%) (N: 21.85%) PV: D4 pass C3",
+        "pass ->      20 (V: 25.00%) (LCB: 0.00%) (N: 0.00%) PV: pass",
+        "",
+        "130 visits, 150 nodes, 120 playouts, 60 n/s",
+    ]
