@@ -22,7 +22,10 @@ from gtp.info import Wishes, kata_line, lz_line, vertices
 from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from engine.analysis import Bar
+    from engine.search.report import Report, Watcher
 
 COMMANDS = Registry()
 DEFAULT_CENTISECONDS = 100.0
@@ -32,7 +35,12 @@ FIRST_S = 0.03
 MAX_MOVES = 1000
 """More than any board has"""
 UNANSWERED = ("ownershipStdev", "movesOwnership", "movesOwnershipStdev")
-Line = Callable[..., str]
+LZ_SWITCHES = {"pvVisits": "pv_visits"}
+KATA_SWITCHES = {"rootInfo": "root", "ownership": "ownership", **LZ_SWITCHES, **dict.fromkeys(UNANSWERED, "")}
+"""Key that takes true or false -> what of :class:`gtp.info.Wishes` it sets; "" = nothing"""
+COUNTS = {"minmoves": "fewest", "maxmoves": "most"}
+"""Key that takes a number of moves -> likewise"""
+Line = Callable[["Report", int, bool, Wishes], str]
 """A layout of :mod:`gtp.info`"""
 
 
@@ -102,7 +110,7 @@ def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -
     return f"play {'resign' if move == RESIGN else vertices([move], player.game.size)}"
 
 
-def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple:
+def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watcher", "np.ndarray | None"]:
     """What the player wants to know: who watches the search, and which moves are barred."""
     from engine.analysis import bars_by_depth
     from engine.go.geometry import BLACK
@@ -110,7 +118,7 @@ def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple:
 
     size, wishes = host.player.game.size, asked.wishes
 
-    def tell(report) -> None:
+    def tell(report: "Report") -> None:
         reply.line(line(report, size, asked.color == BLACK, wishes))
 
     first_s = min(FIRST_S, asked.interval_s)
@@ -122,7 +130,7 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
     """Read a command's arguments.
 
     Args:
-        switches: the keys that take true or false, and what of :class:`gtp.info.Wishes` they set; "" = nothing.
+        switches: ``LZ_SWITCHES`` or ``KATA_SWITCHES``.
     Raises:
         CommandError: something there is not understood.
     """
@@ -152,11 +160,6 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
     if any(bar.inverted for bar in asked.bars) and len(asked.bars) > 1:
         raise CommandError("syntax error: allow stands alone, without avoid or another allow")
     return asked
-
-
-LZ_SWITCHES = {"pvVisits": "pv_visits"}
-KATA_SWITCHES = {"rootInfo": "root", "ownership": "ownership", **LZ_SWITCHES, **dict.fromkeys(UNANSWERED, "")}
-COUNTS = {"minmoves": "fewest", "maxmoves": "most"}
 
 
 def _next(left: list[str], usage: str) -> str:
