@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,8 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
-from engine.rollout.model import Patterns, load_both
+from engine.rollout.model import Patterns, load_both, load_patterns, rollout_tables
+from engine.rollout.policy import Tables
 from engine.search.tuning import cache_mib
 from weights import find_patterns
 
@@ -57,6 +58,12 @@ def new_server(parts: Parts) -> InferenceServer | None:
         return None
     evaluators = parts.options.evaluators or parts.options.threads
     return InferenceServer(parts.networks, cache_mib(parts.options), evaluators, reload=parts.reload)
+
+
+@cache
+def judging_tables() -> Tables:
+    """The rollout policy, for whoever judges finished games and searches without it; loading takes half a second."""
+    return rollout_tables(load_patterns(find_patterns("rollout")))
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:

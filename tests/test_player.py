@@ -217,6 +217,33 @@ def test_under_strict_rules_dead_stones_are_captured_before_passing(make, to_mov
     assert final_score_black(player.game.position) > 0
 
 
+@pytest.mark.parametrize("rules", ["chinese", "japanese"])
+def test_a_clean_up_captures_every_dead_stone_before_it_passes(make, rules):
+    """Two white stones are dead, the win is safe and passes are friendly; the opponent said they live."""
+    player = position(make(rules=rules, komi=0.5), DEAD_STONES, BLACK)
+    dead = sum(len(chain) for chain in player.final_status("dead"))
+    for _ in range(40):
+        answer = player.genmove(BLACK, cleanup=True)
+        if answer == PASS:
+            break
+        player.play(WHITE, PASS)
+    assert answer == PASS
+    assert player.game.captures(BLACK) == dead == 2
+    assert player.final_status("dead") == []
+
+
+def test_a_clean_up_of_a_clean_board_passes(make):
+    player = position(make(komi=0.5), WALLS.replace(". O X X", ". . X X"), BLACK)
+    assert player.genmove(BLACK, cleanup=True) == PASS
+
+
+def test_nobody_resigns_in_a_clean_up(make):
+    player = position(make(PlayOptions(visits=32, seconds=0.0, resign_count=1), komi=60.5), DEAD_STONES, BLACK)
+    for _ in range(4):
+        assert player.genmove(BLACK, cleanup=True) != RESIGN
+        player.play(WHITE, PASS)
+
+
 IN_ATARI = """
     X X O O O X . . .
     X O O O X X X . .
@@ -396,7 +423,7 @@ class Lacking(HashNetwork):
 
 def test_without_values_rollouts_judge(make, monkeypatch, tmp_path):
     monkeypatch.setattr(engine.loading, "load_network", lambda *_: Lacking(has_value=False))
-    player = position(make(network=tmp_path), DEAD_STONES, BLACK)
+    player = position(make(network=tmp_path, rules="tromp-taylor", komi=6.5), DEAD_STONES, BLACK)
     player.genmove(BLACK)
     assert player.report.evaluations > 0
     assert player.report.value_stm > 0.5

@@ -1,4 +1,7 @@
-"""Moves: the client's and ours."""
+"""Moves: the client's and ours, and how KGS ends a game.
+
+Source of ``kgs-`` commands: kgsGtp's documentation.
+"""
 
 from gtp.commands import arguments
 from gtp.host import Host
@@ -20,6 +23,18 @@ def genmove(host: Host, color: str) -> str:
 
     move = host.player.genmove(arguments.color(color))
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
+
+
+@COMMANDS.command("kgs-genmove_cleanup")
+def kgs_genmove_cleanup(host: Host, color: str) -> str:
+    """Like genmove, but capture all dead stones of the opponent before passing, and never resign."""
+    return arguments.vertices(host, [host.player.genmove(arguments.color(color), cleanup=True)])
+
+
+@COMMANDS.command("kgs-game_over")
+def kgs_game_over(host: Host) -> None:
+    """The game is over: stop thinking until the next command."""
+    host.player.ponder.stop()
 
 
 @COMMANDS.command("reg_genmove")
