@@ -24,7 +24,9 @@ def vertices(game, points):
     return " ".join(to_vertex(point, game.size) for point in points)
 
 
-@pytest.mark.parametrize(("diagram", "n_stones"), [(DAME, 0), (TWO_EYES, 0), (ONE_EYE, 0), (TO_CONNECT, 0), (SEKI, 17)])
+@pytest.mark.parametrize(
+    ("diagram", "n_stones"), [(DAME, 0), (TWO_EYES, 0), (ONE_EYE, 27), (TO_CONNECT, 0), (SEKI, 17)]
+)
 def test_only_what_no_dame_connects_is_in_seki(diagram, n_stones):
     game = game_from(diagram)
     assert len(seki_stones(game.position, [])) == n_stones
