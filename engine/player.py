@@ -250,7 +250,7 @@ class Player:
             may_end = position.meta[PASSES] > 0 and is_full(position)
             if may_end and self._ending_is_better(position, settlement, report):
                 return PASS
-        if not report.moves or is_lost(position, settlement, report):
+        if not report.moves or (targets is None and is_lost(position, settlement, report)):
             return PASS
         is_opening = self.game.n_moves < self.options.temperature_moves
         return choose(report, self.options.temperature if is_opening else 0.0, self._random)

@@ -217,10 +217,10 @@ def test_under_strict_rules_dead_stones_are_captured_before_passing(make, to_mov
     assert final_score_black(player.game.position) > 0
 
 
-@pytest.mark.parametrize("rules", ["chinese", "japanese"])
-def test_a_clean_up_captures_every_dead_stone_before_it_passes(make, rules):
-    """Two white stones are dead, the win is safe and passes are friendly; the opponent said they live."""
-    player = position(make(rules=rules, komi=0.5), DEAD_STONES, BLACK)
+@pytest.mark.parametrize(("rules", "komi"), [("chinese", 0.5), ("japanese", 0.5), ("chinese", 60.5)])
+def test_a_clean_up_captures_every_dead_stone_before_it_passes(make, rules, komi):
+    """Two white stones are dead, which decides nothing, and passes are friendly; but the opponent said they live."""
+    player = position(make(rules=rules, komi=komi), DEAD_STONES, BLACK)
     dead = sum(len(chain) for chain in player.final_status("dead"))
     for _ in range(40):
         answer = player.genmove(BLACK, cleanup=True)
