@@ -28,7 +28,7 @@ from engine.go.sgf import read_sgf
 from engine.loading import judging_tables
 from engine.player import Player
 from engine.records.games import Games, read_games
-from engine.settle import Settlement
+from engine.settle import Settlement, chains_with
 from weights import DEFAULT_ALIAS, find_network
 
 LIMIT_S = 300.0
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
     stones: int
     """on the board"""
     disputed: list[int]
-    """points of stones that are dead for us or for the referee alone"""
+    """points of stones that are dead, or in seki, for us or for the referee alone"""
     referee_score: str
 
 
@@ -114,17 +114,17 @@ def judge(player: Player, referee: GtpClient | None, game: Finished, folder: Pat
     seconds = time.perf_counter() - began_s
     board = player.game.position.board
     stones = int(np.count_nonzero(board.color[on_board_points(player.game.size)] != EMPTY))
-    disputed, score = [], ""
+    disputed, score = set(), ""
     if referee is not None:
         file = folder / "game.sgf"
         file.write_bytes(game.data)
         referee.ask(f"loadsgf {file}", LIMIT_S)
-        dead = {
-            from_vertex(vertex, player.game.size) for vertex in referee.ask("final_status_list dead", LIMIT_S).split()
-        }
-        disputed = sorted(dead ^ set(settlement.dead))
+        for status in ("dead", "seki"):
+            theirs = referee.ask(f"final_status_list {status}", LIMIT_S).split()
+            ours = {point for chain in chains_with(status, player.game.position, settlement.dead) for point in chain}
+            disputed |= {from_vertex(vertex, player.game.size) for vertex in theirs} ^ ours
         score = referee.ask("final_score", LIMIT_S)
-    return Verdict(game, settlement, seconds, stones, disputed, score)
+    return Verdict(game, settlement, seconds, stones, sorted(disputed), score)
 
 
 def drawing(player: Player, verdict: Verdict) -> str:

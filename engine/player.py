@@ -90,6 +90,7 @@ class Player:
         self.server = new_server(parts)
         self._search = Search(parts.options, self.server, parts.encoder, parts.patterns)
         self._network_path = network
+        self._patterns = parts.patterns
         self._uniform_rollouts = search_options.uniform_rollouts
         self._raw: RawNetwork | None = None
         self._interrupted = threading.Event()
@@ -222,7 +223,10 @@ class Player:
 
     def _judge(self, position: Position, network_ownership: np.ndarray | None = None) -> Settlement:
         """A position judged by rollouts and, where given, the network's opinion."""
-        return settle(position, network_ownership, None if self._uniform_rollouts else judging_tables())
+        tables = None
+        if not self._uniform_rollouts:
+            tables = self._patterns.tables if self._patterns else judging_tables()
+        return settle(position, network_ownership, tables)
 
     def _targets(self, position: Position, settlement: Settlement | None, cleanup: bool) -> list[int] | None:
         """Moves towards capturing the opponent's dead stones where that has to be done first; else None."""

@@ -14,9 +14,10 @@ GAME = "(;GM[1]FF[4]SZ[9]KM[6.5]RU[Japanese]RE[{result}]" + WALLS + ";B[hh])"
 REFEREE = """
 import sys
 for line in sys.stdin:
-    number, name = line.split()[:2]
-    print(f"={number}", {"final_status_list": "H2 C1", "final_score": "W+16.5"}.get(name, ""), end="\\n\\n", flush=True)
-    if name == "quit":
+    number, words = line.split(maxsplit=1)
+    answers = {"final_status_list dead": "H2 C1", "final_score": "W+16.5"}
+    print(f"={number}", answers.get(words.strip(), ""), end="\\n\\n", flush=True)
+    if words.strip() == "quit":
         break
 """
 
