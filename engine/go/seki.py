@@ -2,9 +2,9 @@
 
 :mod:`engine.go.scoring` reads the board as it stands: a group with fewer than two eyes that touches a dame is in seki.
 On the last boards of real games that is wrong more often than right, since the dame would connect the group to its next
-eye: of 400 scored games between 9-dans, 24 held such groups and one a seki that cost points. So here a colour may first
-fill whatever dame it safely can, as if its opponent passed: those where its chain keeps two liberties and its group two
-eyes or another dame. Only what is in seki then is in seki. Start at :func:`score_of_agreed`.
+eye: of 400 scored games between 9-dans it mattered in 34, and the record agreed with it in one. So here a colour may
+first fill whatever dame it safely can, as if its opponent passed: those where its chain keeps two liberties and its
+group two eyes or another dame. Only what is in seki then is in seki. Start at :func:`score_of_agreed`.
 """
 
 from collections.abc import Iterable
