@@ -19,6 +19,10 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
+from engine.config import PlayOptions
+
+DEFAULT_S = 3.0
+"""Of a move that nobody has limited"""
 GAME_SHARE = 0.35
 """Own moves of a game, as a share of the board's points: 126 on 19x19."""
 LEAST_SHARE = 0.08
@@ -198,6 +202,17 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
         most = keep_back(settings.move_s)
         soft, hard = min(soft, most), min(hard, most)
     return Budget(soft, hard)
+
+
+def limits(options: PlayOptions, budget: Budget | None) -> tuple[int, float, float]:
+    """Visits, seconds and most seconds of the next move, by its options and its clock's budget; 0 = no such limit."""
+    if options.policy_only:
+        return 1, 0.0, 0.0
+    if budget is not None:
+        soft_s = max(1e-3, budget.soft_s)
+        return options.visits, soft_s, max(soft_s, budget.hard_s if options.extend_unstable else 0.0)
+    seconds = options.seconds if options.visits or options.seconds else DEFAULT_S
+    return options.visits, seconds, seconds
 
 
 class Clock:

@@ -72,6 +72,18 @@ class SetupOptions:
 
 
 @dataclass(frozen=True)
+class SessionOptions:
+    """What is kept of a conversation; see gtp/log.py."""
+
+    log_file: str = option(
+        "", "append all that is said to this file: every line in and out with the time, and standard error", unit="FILE"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
 class SearchOptions:
     """How the tree search works; see engine/search."""
 

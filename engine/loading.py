@@ -6,16 +6,20 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.config import SearchOptions
+from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS, Encoder
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
+from engine.nets.say import say_once
 from engine.rollout.model import Patterns, load_both, load_patterns, rollout_tables
 from engine.rollout.policy import Tables
 from engine.search.tuning import cache_mib
 from weights import find_patterns
+
+SERVER_OPTIONS = ("evaluators", "memory")
+"""What :func:`new_server` makes threads and a cache of"""
 
 
 class Parts(NamedTuple):
@@ -46,10 +50,34 @@ def load_parts(options: SearchOptions, network: Path | tuple[Path, Path] | None,
     spec = networks[0].spec
     if spec.encoder not in ENCODERS:
         raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
-    if not spec.has_value:
-        options = replace(options, rollout_weight=1.0)
+    options = _forced(options, spec)
     reload = partial(load_network, network, samples=sample_inputs)
     return Parts(options, networks, reload, ENCODERS[spec.encoder], _patterns(options, spec))
+
+
+def with_options(parts: Parts, options: SearchOptions) -> Parts:
+    """The same network and its server, for a search with other options.
+
+    Raises:
+        ValueError: one of ``SERVER_OPTIONS`` is another, or the network cannot play so; one line.
+    """
+    for name in SERVER_OPTIONS:
+        if getattr(options, name) != getattr(parts.options, name):
+            raise ValueError(f"{name} cannot change any more, expected {getattr(parts.options, name)}")
+    spec = parts.networks[0].spec if parts.networks else None
+    options = _forced(options, spec)
+    return parts if options == parts.options else parts._replace(options=options, patterns=_patterns(options, spec))
+
+
+def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
+    """The search options that are meant: a policy that plays alone is asked in all symmetries."""
+    is_alone = play.policy_only and search.root_symmetries == "auto"
+    return replace(search, root_symmetries="8") if is_alone else search
+
+
+def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
+    """What the network leaves of the options: where it gives no values, rollouts alone judge."""
+    return options if spec is None or spec.has_value else replace(options, rollout_weight=1.0)
 
 
 def new_server(parts: Parts) -> InferenceServer | None:
@@ -61,9 +89,24 @@ def new_server(parts: Parts) -> InferenceServer | None:
 
 
 @cache
-def judging_tables() -> Tables:
-    """The rollout policy, for whoever judges finished games and searches without it; loading takes half a second."""
+def rollout_policy() -> Tables:
+    """The shipped rollout policy, for those who search without it; loading takes half a second."""
     return rollout_tables(load_patterns(find_patterns("rollout")))
+
+
+def judging_tables(parts: Parts) -> Tables | None:
+    """The rollout policy that judges finished games; None where rollouts are to be uniform."""
+    if parts.options.uniform_rollouts:
+        return None
+    return parts.patterns.tables if parts.patterns else rollout_policy()
+
+
+def warn_of_komi(server: InferenceServer | None, komi: float) -> None:
+    """Say, once, that a network judges by another komi than the game's."""
+    known = ENCODERS[server.spec.encoder].komi if server else None
+    if known not in (None, komi):
+        name = server.spec.name
+        say_once(f"network {name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
@@ -73,4 +116,10 @@ def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | No
         raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
     if options.uniform_rollouts or not wanted:
         return None
+    return _load_patterns()
+
+
+@cache
+def _load_patterns() -> Patterns:
+    """The shipped pattern policies, which nothing changes."""
     return load_both(find_patterns("rollout"), find_patterns("tree"))

@@ -6,12 +6,11 @@ to play for, and :mod:`engine.passing` what that means under the rules in force.
 
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from engine.clock import Budget, Clock
+from engine.clock import Budget, Clock, limits
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.diagram import render
@@ -21,7 +20,7 @@ from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capaci
 from engine.go.rules import Rules, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
-from engine.loading import judging_tables, load_parts, new_server
+from engine.loading import Parts, for_play, judging_tables, load_parts, new_server, warn_of_komi, with_options
 from engine.nets.raw import RawNetwork
 from engine.opinion import Opinion, raw_opinion
 from engine.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
@@ -34,7 +33,6 @@ from engine.settle import Settlement, chains_with, settle
 
 RESIGN = -1
 """What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
-DEFAULT_SECONDS = 3.0
 WARM_UP_VISITS = 8
 WATCH_INTERVAL_S = 0.1
 """How often a running search is asked whether it was interrupted before it began."""
@@ -80,25 +78,48 @@ class Player:
             ValueError: network, device, rules, komi or size cannot be used; one clear line.
         """
         self.options = play_options
+        self.search_options = search_options
         self.game = Game(size, rules_named(rules), komi)
         self.clock = Clock(play_options.lag)
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
-        if play_options.policy_only and search_options.root_symmetries == "auto":
-            search_options = replace(search_options, root_symmetries="8")
-        parts = load_parts(search_options, network, device)
+        self.network_path = network
+        parts = load_parts(for_play(search_options, play_options), network, device)
         self.server = new_server(parts)
-        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns)
-        self._network_path = network
-        self._patterns = parts.patterns
-        self._uniform_rollouts = search_options.uniform_rollouts
         self._raw: RawNetwork | None = None
         self._interrupted = threading.Event()
-        self.ponder = Ponder(self._search)
-        """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""
+        self._make_search(parts)
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation(play_options.resign_below, play_options.resign_count)
         self.new_game(size)
+
+    def _make_search(self, parts: Parts) -> None:
+        """A search without a tree, as the parts' options say."""
+        self._parts = parts
+        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns)
+        self.ponder = Ponder(self._search)
+        """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""
+
+    def configure(self, play: PlayOptions, search: SearchOptions) -> None:
+        """Play with other options from the next move on; the tree is kept unless they are options of the search.
+
+        Raises:
+            ValueError: an option that cannot change any more; all stay as they are.
+        """
+        parts = with_options(self._parts, for_play(search, play))
+        self.ponder.stop()
+        is_new = parts is not self._parts
+        if is_new:
+            self._search.close()
+            self._make_search(parts)
+            self._search.set_position(self.game.position)
+            self._search.run(visits=WARM_UP_VISITS)  # so that what is new is compiled before a clock runs
+        if is_new or play.policy_only:
+            self._search.clear()
+        if (play.resign_below, play.resign_count) != (self.options.resign_below, self.options.resign_count):
+            self._resignation = Resignation(play.resign_below, play.resign_count)
+        self.clock.lag_s = play.lag
+        self.options, self.search_options = play, search
 
     def close(self) -> None:
         """Stop searching and end all threads."""
@@ -177,6 +198,7 @@ class Player:
         """
         started_s = time.perf_counter()
         self.ponder.stop()
+        warn_of_komi(self.server, self.game.komi)
         position = self._position_for(color)
         self._search.set_position(position)
         self.report = None
@@ -223,10 +245,7 @@ class Player:
 
     def _judge(self, position: Position, network_ownership: np.ndarray | None = None) -> Settlement:
         """A position judged by rollouts and, where given, the network's opinion."""
-        tables = None
-        if not self._uniform_rollouts:
-            tables = self._patterns.tables if self._patterns else judging_tables()
-        return settle(position, network_ownership, tables)
+        return settle(position, network_ownership, judging_tables(self._parts))
 
     def _targets(self, position: Position, settlement: Settlement | None, cleanup: bool) -> list[int] | None:
         """Moves towards capturing the opponent's dead stones where that has to be done first; else None."""
@@ -281,7 +300,7 @@ class Player:
 
     def _run(self, color: int, started_s: float, allowed: list[int] | None, avoid: list[int]) -> Report:
         """Search within what is left of the move's budget."""
-        visits, seconds, hard_seconds = self._limits(color)
+        visits, seconds, hard_seconds = limits(self.options, self._clock_budget(color))
         # After a pass the position is judged twice more when the search has ended.
         used = (time.perf_counter() - started_s) * (3 if self.game.position.meta[PASSES] > 0 else 1)
         if self._interrupted.is_set() or (seconds and hard_seconds - used < AT_ONCE_S):
@@ -304,18 +323,6 @@ class Player:
         """Repeat an interruption that came just before the search could notice it."""
         if self._interrupted.is_set():
             self._search.stop()
-
-    def _limits(self, color: int) -> tuple[int, float, float]:
-        """Visits, seconds and most seconds of the next move; 0 = no such limit."""
-        options = self.options
-        if options.policy_only:
-            return 1, 0.0, 0.0
-        clock = self._clock_budget(color)
-        if clock is not None:
-            soft_s = max(1e-3, clock.soft_s)
-            return options.visits, soft_s, max(soft_s, clock.hard_s if options.extend_unstable else 0.0)
-        seconds = options.seconds if options.visits or options.seconds else DEFAULT_SECONDS
-        return options.visits, seconds, seconds
 
     def _clock_budget(self, color: int) -> Budget | None:
         """What the colour's clock gives its next move; None without a clock."""
@@ -362,10 +369,10 @@ class Player:
         Raises:
             ValueError: no network plays.
         """
-        if self._network_path is None:
+        if self.network_path is None:
             raise ValueError("there is no network to ask")
         if self._raw is None:
-            self._raw = RawNetwork(self._network_path)
+            self._raw = RawNetwork(self.network_path)
         return raw_opinion(self._raw, self._position_for(color), symmetry, optimism)
 
     def final_score(self) -> str:

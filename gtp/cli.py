@@ -15,18 +15,19 @@ import click
 from click.core import ParameterSource
 
 from engine import __version__
-from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
 from engine.go.rules import rules_named, twice_komi
 from gtp.commands import COMMANDS
 from gtp.host import Host
+from gtp.log import LoggedOutput, LoggedReader
 from gtp.options import network_of, options_from, options_of, settings_option
 from gtp.session import Output, Session
-from gtp.settings import SECTIONS, render
+from gtp.settings import SECTIONS, render, with_whole_paths
 from gtp.startup import Settings, greet, load_player
-from weights import anchored
 
 SUBCOMMANDS = {
     "gtp": ("gtp.cli:gtp", "Play: speak GTP on standard input and output."),
+    "doctor": ("gtp.doctor:doctor", "Check that everything works here, and say what to fix."),
     "match": ("bench.match:command", "Let two GTP engines play a match."),
     "benchmark": ("bench.benchmark:command", "Find the fastest settings for this machine."),
     "weights": ("gtp.weights_commands:weights_group", "Show, check, find and convert network files."),
@@ -66,6 +67,7 @@ def main() -> None:
 @options_of(SetupOptions)
 @options_of(PlayOptions)
 @options_of(SearchOptions)
+@options_of(SessionOptions)
 @click.pass_context
 def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: Any) -> None:
     """Play: speak GTP on standard input and output.
@@ -77,21 +79,24 @@ def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: A
     try:
         rules_named(values["rules"])
         twice_komi(values["komi"])
-        setup, play, search = (options_from(kind, values) for kind in SECTIONS)
+        setup, play, search, _ = (options_from(kind, values) for kind in SECTIONS)
         network = network_of(ctx, config, setup.weights)
         if print_config:
-            text = render(values | {"weights": anchored(setup.weights, Path.cwd())})
+            text = render(with_whole_paths(values, Path.cwd()))
             # As bytes, since TOML is UTF-8 whatever the terminal speaks.
             click.echo(text.encode(), nl=False)
             return
+        log_file = with_whole_paths(values, Path.cwd())["log_file"]
+        output = LoggedOutput(Path(log_file)) if log_file else Output()
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    output = Output()
     if sys.stdin is not None and sys.stdin.isatty():
         greet()
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
     status = converse(Settings(setup, play, search, network), output)
+    if isinstance(output, LoggedOutput):
+        output.note_end(status)
     # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
     os._exit(status)
 
@@ -105,7 +110,8 @@ def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
 def converse(settings: Settings, output: Output) -> int:
     """Speak GTP while the player is being loaded, and then with it; returns the exit status."""
     host = Host(COMMANDS)
-    session = Session(COMMANDS, host, output)
+    reader = LoggedReader(output.log) if isinstance(output, LoggedOutput) else None
+    session = Session(COMMANDS, host, output, reader)
 
     def load() -> None:
         try:

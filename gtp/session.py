@@ -13,6 +13,7 @@ output any more and when the program could not start; 128 + the signal's number 
 import contextlib
 import os
 import queue
+import re
 import select
 import signal
 import sys
@@ -27,10 +28,14 @@ MAX_LINE = 1 << 16
 MAX_WAITING = 1024
 """Lines read ahead; a client that sends more than that has to wait."""
 READ_SIZE = 1 << 16
+QUIT = re.compile(rb"\s*([0-9]+\s+)?quit\s*(#.*)?")
 INTERRUPT = b"# interrupt"
 """GoGui's comment line that asks for the end of the running command."""
 WATCH_S = 0.2
-"""How often the main thread wakes, and a program whose input has ended looks whether its output is still read."""
+"""How often the main thread wakes and looks whether the output is still read."""
+HURRY_S = 0.25
+"""A quit or the end of input that comes so long after the running command was not sent in one go with it, as scripts
+do: somebody wants to end, and the command is cut short."""
 REFUSAL_S = 1.0
 """How long a program that cannot start takes to refuse the commands it has read."""
 STATUS_FAILED = 1
@@ -118,19 +123,21 @@ class _Signalled(Exception):
 class Session:
     """One conversation. Create it, then call :meth:`run` in the main thread; the process ends with its result."""
 
-    def __init__(self, registry: Registry, host: Host, output: Output) -> None:
+    def __init__(self, registry: Registry, host: Host, output: Output, reader: LineReader | None = None) -> None:
         self._registry = registry
         self._host = host
         self._output = output
         self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
-        self._reader = LineReader()
+        self._reader = reader or LineReader()
         self._ended = threading.Event()
         self._status = 0
         self._failure = ""
         self._lock = threading.Lock()
-        """guards the three counters below"""
+        """guards what follows"""
         self._n_read = 0
         self._n_begun = 0
+        self._begun_s = 0.0
+        """when the latest command began"""
         self._n_interrupted = 0
         """lines up to this one are to be answered without delay"""
 
@@ -143,7 +150,8 @@ class Session:
                 threading.Thread(target=target, name=f"gtp{target.__name__}", daemon=True).start()
             # In slices, since on Windows a signal does not end an untimed wait.
             while not self._ended.wait(WATCH_S):
-                pass
+                if not self._output.is_read():
+                    self.end(STATUS_FAILED, UNREAD)
         except _Signalled as signalled:
             self.end(128 + signalled.args[0])
         self._host.interrupt()
@@ -180,14 +188,14 @@ class Session:
                 break
             for line in self._reader.feed(data):
                 self._take(line)
+        self._hurry()
         self._lines.put(None)
-        while not self._ended.wait(WATCH_S):
-            if not self._output.is_read():
-                self.end(STATUS_FAILED, UNREAD)
 
     def _take(self, line: bytes) -> None:
         """Queue a line, or act on it now if it is an interruption."""
         interrupts = line.strip() == INTERRUPT
+        if QUIT.fullmatch(line):
+            self._hurry()
         with self._lock:
             if interrupts:
                 self._n_interrupted = self._n_read
@@ -196,6 +204,12 @@ class Session:
                 self._n_read += 1
         if not interrupts:
             self._lines.put(line)
+
+    def _hurry(self) -> None:
+        """The end is asked for: end the running command too if it alone stands before it and has run for a while."""
+        with self._lock:
+            if self._n_begun == self._n_read and time.monotonic() > self._begun_s + HURRY_S:
+                self._host.interrupt()
 
     def _answer_all(self) -> None:
         """The command thread."""
@@ -218,6 +232,7 @@ class Session:
         """Answer one line, without delay if it was interrupted before its turn."""
         with self._lock:
             self._n_begun += 1
+            self._begun_s = time.monotonic()
             self._host.resume()
             if self._n_begun <= self._n_interrupted:
                 self._host.interrupt()

@@ -23,7 +23,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from engine.config import PlayOptions, SearchOptions, SetupOptions, help_text, range_text
+from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, help_text, range_text
 from engine.go.rules import rules_named, twice_komi
 from weights import anchored
 
@@ -35,6 +35,7 @@ SECTIONS = {
     SetupOptions: "What plays",
     PlayOptions: "Thinking time, move choice, resigning",
     SearchOptions: "Search",
+    SessionOptions: "Conversation",
 }
 """Options classes in the order of the file, with their headings"""
 CHECKS = {"rules": rules_named, "komi": twice_komi}
@@ -152,7 +153,24 @@ def _checked(value: Any, item: Field, folder: Path) -> Any:
         raise ValueError(f"{key_of(item.name)} is {_shown(value)}, expected {range_text(item)}")
     if item.name in CHECKS:
         CHECKS[item.name](value)
-    return anchored(value, folder) if item.name == "weights" else value
+    return with_whole_paths({item.name: value}, folder)[item.name]
+
+
+def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Options of which those that name files mean the same from any working directory.
+
+    Args:
+        folder: where relative paths begin.
+    Raises:
+        ValueError: a path that cannot be looked up.
+    """
+    values = dict(values)
+    if "weights" in values:
+        values["weights"] = anchored(values["weights"], folder)
+    if values.get("log_file"):
+        # Leaves a "~" that leads nowhere as it is.
+        values["log_file"] = str(folder / os.path.expanduser(values["log_file"]))  # noqa: PTH111
+    return values
 
 
 def _shown(value: Any) -> str:

@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -447,3 +448,10 @@ def test_networks_that_cannot_play_are_refused(make, monkeypatch, tmp_path):
     monkeypatch.setattr(engine.loading, "load_network", lambda *_: HashNetwork("runes"))
     with pytest.raises(ValueError, match="network hash wants the encoder 'runes', known are keima-1"):
         make(network=tmp_path)
+
+
+def test_a_network_of_one_komi_says_that_it_is_played_at_another(capsys):
+    for encoder, komi, told in (("leela-18", 7.5, 0), ("leela-18", 0.5, 1), ("leela-18", 0.5, 0), ("zero-17", 6.5, 0)):
+        server = SimpleNamespace(spec=NetworkSpec("net", encoder, 19, 19))
+        engine.loading.warn_of_komi(server, komi)
+        assert capsys.readouterr().err.count("knows komi 7.5 alone: at 0.5") == told

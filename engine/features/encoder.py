@@ -28,6 +28,8 @@ class Encoder(NamedTuple):
     """G: values that are not about points"""
     rules: str = "those of its training games"
     """for people: what a network that reads it knows of the rules in force"""
+    komi: float | None = None
+    """the only one that such networks judge by, where that is known; White's points"""
 
 
 KEIMA = Encoder("keima-1", KEIMA_ID, keima.PLANES, keima.GLOBALS, "any: komi, scoring, ko, suicide, taxes are inputs")
@@ -35,8 +37,9 @@ ALPHAGO_POLICY = Encoder("alphago-48", ALPHAGO_POLICY_ID, alphago.POLICY_PLANES,
 ALPHAGO_VALUE = Encoder("alphago-49", ALPHAGO_VALUE_ID, alphago.VALUE_PLANES, 0)
 ZERO = Encoder("zero-17", ZERO_ID, history.PLANES, 0)
 LEELA = Encoder(
-    "leela-18", LEELA_ID, history.LEELA_PLANES, 0, "area scoring, komi 7.5, positional superko, no suicide; no others"
-)
+    "leela-18", LEELA_ID, history.LEELA_PLANES, 0, "area scoring, komi 7.5, positional superko, no suicide; no others",
+    komi=7.5,
+)  # fmt: skip
 KATAGO_RULES = "any: komi, scoring, ko, suicide, taxes, button are inputs"
 KATAGO = Encoder("katago-v7", KATAGO_ID, katago.PLANES, katago.GLOBALS, KATAGO_RULES)
 KATAGO_SUICIDE = Encoder("katago-v7-suicide", KATAGO_SUICIDE_ID, katago.PLANES, katago.GLOBALS, KATAGO_RULES)

@@ -4,10 +4,10 @@ To add one, write a function in the family's file and register it there; its par
 and its docstring the help. Nothing here imports the board at module level: it would delay the first answers.
 """
 
-from gtp.commands import board, core, endgame, files, play, raw, rules, time
+from gtp.commands import board, core, endgame, files, params, play, raw, rules, time
 from gtp.protocol import Registry
 
 COMMANDS = Registry(
     core.COMMANDS, board.COMMANDS, rules.COMMANDS, play.COMMANDS, time.COMMANDS, endgame.COMMANDS, files.COMMANDS,
-    raw.COMMANDS,
+    raw.COMMANDS, params.COMMANDS,
 )  # fmt: skip

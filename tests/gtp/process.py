@@ -11,10 +11,10 @@ ANSWER_S = 300.0
 """Long enough to compile all kernels on a slow machine"""
 
 
-def start(*options: str, **environment: str) -> subprocess.Popen:
+def start(*options: str, stdout: int = subprocess.PIPE, **environment: str) -> subprocess.Popen:
     """``keima gtp`` with these options, without a network unless they name one."""
     command = [sys.executable, "-m", "gtp.cli", "gtp", "--weights", "none", "--size", "9", *options]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes = {"stdin": subprocess.PIPE, "stdout": stdout, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, **pipes)
 
 

@@ -245,6 +245,14 @@ def test_what_windows_makes_of_a_text_is_no_mistake(file):
         assert read_settings(file) == {"batch": 16, "ponder": True}
 
 
+def test_a_log_beside_the_settings_file_and_one_at_home(tmp_path, file, monkeypatch):
+    file.write_text('log-file = "logs/keima.log"')
+    assert printed("--config", str(file))["log-file"] == str(tmp_path / "logs" / "keima.log")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert printed("--log-file", "~/keima.log")["log-file"] == str(tmp_path / "keima.log")
+
+
 def test_a_network_that_is_not_there_is_told_with_the_file_that_named_it(file):
     file.write_text('weights = "gone.safetensors"')
     answer = run("--config", str(file))

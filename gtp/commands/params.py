@@ -1,0 +1,146 @@
+"""Strength to taste while the engine runs: its options by name, as on the command line, and by KataGo's names.
+
+A parameter that KataGo has under another name answers to both. Ranges and messages are those of the command line; a
+change counts from the next move on and until it is changed again. Sources: KataGo, docs/GTP_Extensions.md and
+cpp/configs/gtp_example.cfg.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import Field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from engine.config import PlayOptions, SearchOptions
+from gtp.host import Host
+from gtp.protocol import CommandError, Registry, number
+
+COMMANDS = Registry()
+KATAGO = {
+    "maxVisits": "visits",
+    "maxTime": "seconds",
+    "chosenMoveTemperature": "temperature",
+    "chosenMoveTemperatureEarly": "temperature",
+    "resignThreshold": "resign_below",
+    "resignConsecTurns": "resign_count",
+    "lagBuffer": "lag",
+    "ponderingEnabled": "ponder",
+    "maxTimePondering": "ponder_seconds",
+    "maxVisitsPondering": "ponder_visits",
+    "numSearchThreads": "threads",
+    "cpuctExploration": "c_puct",
+    "cpuctExplorationLog": "c_puct_growth",
+    "fpuReductionMax": "fpu_reduction",
+    "nnPolicyTemperature": "policy_temperature",
+    "rootDirichletNoiseWeight": "root_noise",
+    "useGraphSearch": "transpositions",
+}
+"""KataGo's name -> ours, where both mean the same"""
+FIXED = {
+    "weights": "restart keima gtp with --weights",
+    "device": "restart keima gtp with --device",
+    "evaluators": "restart keima gtp with --evaluators",
+    "memory": "restart keima gtp with --memory",
+    "rules": "use kata-set-rules",
+    "komi": "use komi",
+    "size": "use boardsize",
+}
+"""What cannot be set here -> what to do instead"""
+SWITCH = {"true": True, "false": False}
+WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+@COMMANDS.command("kata-list-params")
+def kata_list_params(host: Host) -> str:
+    """List the parameters that kata-set-param can change, under our names and KataGo's."""
+    ours = (item.name.replace("_", "-") for item in _options() if item.name not in FIXED)
+    return " ".join([*ours, *KATAGO])
+
+
+@COMMANDS.command("kata-get-param")
+def kata_get_param(host: Host, name: str) -> str:
+    """The value of a parameter in force."""
+    item = _named(name)
+    value = getattr(_options_with(host, item), item.name)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@COMMANDS.command("kata-set-param")
+def kata_set_param(host: Host, name: str, value: str) -> None:
+    """Change a parameter from the next move on; keima gtp --help tells what they mean and may be.
+
+    Of visits and seconds the limit that is reached first counts; 0 lifts one of them.
+    """
+    item, player = _named(name), host.player
+    if item.name in FIXED:
+        raise CommandError(f"{name} cannot change while the engine runs: {FIXED[item.name]}")
+    options = replace(_options_with(host, item), **{item.name: _read(name, item, value)})
+    if isinstance(options, PlayOptions):
+        player.configure(options, player.search_options)
+    else:
+        player.configure(player.options, options)
+
+
+@COMMANDS.command("kata-get-models")
+def kata_get_models(host: Host) -> str:
+    """Tell which networks play, as a JSON list; empty where rollouts play alone."""
+    from engine.nets.header import recognise
+
+    server, path = host.player.server, host.player.network_path
+    files: Iterable[Path] = path if isinstance(path, tuple) else [path] if path else []
+    return json.dumps(
+        [
+            {
+                "name": file.name,
+                "internalName": recognise(file).network if len(files) > 1 else server.spec.name,
+                "maxBatchSize": server.max_batch,
+                "usesHumanSLProfile": False,
+                "version": recognise(file).version,
+                "usingFP16": "auto",
+            }
+            for file in files
+        ]
+    )
+
+
+def _options() -> Iterable[Field]:
+    """All options that play and search have."""
+    return (*fields(PlayOptions), *fields(SearchOptions))
+
+
+def _named(name: str) -> Field:
+    """The option behind one of its names.
+
+    Raises:
+        CommandError: there is none.
+    """
+    ours = KATAGO.get(name, name.replace("-", "_"))
+    for item in _options():
+        if item.name == ours:
+            return item
+    if ours in FIXED:
+        raise CommandError(f"{name} is no parameter: {FIXED[ours]}")
+    raise CommandError(f"unknown parameter {name!r}, expected one that kata-list-params lists")
+
+
+def _options_with(host: Host, item: Field) -> PlayOptions | SearchOptions:
+    """Those of the options in force that an option belongs to."""
+    return host.player.options if item in fields(PlayOptions) else host.player.search_options
+
+
+def _read(name: str, item: Field, text: str) -> Any:
+    """A value of the option's type.
+
+    Raises:
+        CommandError: the text is none.
+    """
+    if isinstance(item.default, bool):
+        if text.lower() not in SWITCH:
+            raise CommandError(f"{name} is {text!r}, expected true or false")
+        return SWITCH[text.lower()]
+    if isinstance(item.default, int):
+        if not WHOLE.fullmatch(text):
+            raise CommandError(f"{name} is {text!r}, expected a whole number")
+        return int(text)
+    return number(text) if isinstance(item.default, float) else text

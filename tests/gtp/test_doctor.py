@@ -1,0 +1,110 @@
+"""``keima doctor``: what it finds well, what wrong, what it says to do, and its exit status."""
+
+import importlib.metadata
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+import engine.jit
+import engine.nets.verify
+import gtp.doctor
+from engine.features.encoder import KEIMA
+from engine.nets.checkpoint import save_network
+from engine.nets.network import NetworkSpec
+from engine.nets.resnet import ResNet, ResNetShape
+from gtp.doctor import doctor
+from weights import entries
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A network of random weights."""
+    path = tmp_path / "tiny.safetensors"
+    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, has_score=True, has_ownership=True)
+    save_network(path, ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8)), spec, {})
+    return path
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch):
+    monkeypatch.setattr("gtp.doctor.SEARCH_S", 0.1)
+    monkeypatch.setattr("gtp.doctor.SLOW", 0.0)
+
+
+def run(*words, status=0):
+    ended = CliRunner().invoke(doctor, [str(word) for word in words])
+    assert ended.exit_code == status, ended.output
+    return ended.stdout
+
+
+def found(*words, status=0):
+    """Findings by what they are about."""
+    return {item["what"]: item for item in json.loads(run("--json", *words, status=status))}
+
+
+def test_all_is_well_where_it_is(tiny):
+    text = run("--weights", tiny, "--size", 7)
+    assert text.endswith("Everything works.\n")
+    for part in ("Python", "torch", "numba", "numpy", "cpu", "kernel cache", "settings file", "self-test cpu"):
+        assert f"\n{part} " in text
+    assert "tiny (Keima), boards 7 to 9" in text and "visits/s for 0." in text and "on 7x7, move " in text
+
+
+def test_json_has_the_same(tiny):
+    items = found("--weights", tiny, "--size", 7)
+    assert {item["verdict"] for item in items.values()} == {"well"}
+    assert "SHA-256" in items["network"]["text"] and "win rate" in items["self-test cpu"]["text"]
+
+
+def test_without_a_network_there_is_none_to_test():
+    items = found("--weights", "none", "--size", 7)
+    assert "search" in items and not {"network", "self-test cpu"} & set(items)
+
+
+def test_a_network_that_is_not_there_and_a_package_that_is_missing_are_wrong(monkeypatch):
+    def version(name):
+        if name == "sgfmill":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    text = run("--weights", "gone", status=1)
+    assert "unknown network 'gone'" in " ".join(text.split()) and "sgfmill: install again" in text
+    assert "\n2 of " in text and text.endswith(" found wrong.\n")
+
+
+def test_a_cache_that_cannot_be_written_is_wrong_and_one_elsewhere_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(engine.jit, "FOLDER", None)
+    (finding,) = gtp.doctor._kernels()
+    assert finding.verdict == "WRONG" and "KEIMA_CACHE" in finding.fix
+    monkeypatch.setattr(engine.jit, "FOLDER", tmp_path)
+    (finding,) = gtp.doctor._kernels()
+    assert finding.verdict == "note" and str(tmp_path) in finding.text
+
+
+def test_a_shipped_file_that_is_damaged_is_wrong(monkeypatch):
+    name, entry = next(iter(entries().items()))
+    monkeypatch.setattr("gtp.doctor.entries", lambda: {name: replace(entry, sha256="0" * 64)})
+    (finding,) = gtp.doctor._file(gtp.doctor.FOLDER / entry.file)
+    assert finding.verdict == "WRONG" and "get it again" in finding.fix
+
+
+def test_a_device_that_computes_something_else_is_wrong(monkeypatch, tiny):
+    monkeypatch.setattr(engine.nets.verify, "LIMITS_16", dict.fromkeys(engine.nets.verify.LIMITS_16, -1.0))
+    monkeypatch.setattr(engine.nets.verify, "LIMITS_32", dict.fromkeys(engine.nets.verify.LIMITS_32, -1.0))
+    (finding,) = gtp.doctor._self_test(tiny, "cpu")
+    assert finding.verdict == "WRONG" and "--device cpu" in finding.fix
+
+
+def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch):
+    def torch_is_broken():
+        raise ImportError("libtorch.so: cannot open shared object file")
+        yield
+
+    monkeypatch.setattr("gtp.doctor._devices", torch_is_broken)
+    items = found("--weights", "none", "--size", 7, status=1)
+    assert items["torch is broken"]["verdict"] == "WRONG"
+    assert "libtorch" in items["torch is broken"]["text"] and "install again" in items["torch is broken"]["fix"]
+    assert items["search"]["verdict"] == "well"

@@ -1,0 +1,80 @@
+"""The fuzzer against the real process, briefly; ``python -m bench.fuzz`` does it at length."""
+
+import sys
+
+import pytest
+
+from bench.fuzz import LARGEST_ID, Fault, Fuzzer, lines, reply_to
+from gtp.session import MAX_LINE
+
+LEAST_SPEED = 100.0
+"""Lines a second"""
+
+
+@pytest.mark.parametrize(
+    ("line", "due"),
+    [
+        (b"", None),
+        (b" \t\r", None),
+        (b"# interrupt", None),
+        (b"\x00\x1b", None),
+        (b"name", (b"", b"name")),
+        (b" 12\tname # why", (b"12", b"name")),
+        (b"12name", (b"", b"12name")),
+        (b"12", (b"12", b"")),
+        (b"%d x" % LARGEST_ID, (b"%d" % LARGEST_ID, b"x")),
+        (b"%d x" % (LARGEST_ID + 1), (b"", b"%d" % (LARGEST_ID + 1))),
+        (b"q\x01uit", (b"", b"quit")),
+        (b" " * (MAX_LINE + 1) + b"name", None),
+    ],
+)
+def test_which_lines_a_reply_is_due_to(line, due):
+    assert reply_to(line) == due
+
+
+def test_the_same_seed_sends_the_same_lines_of_all_kinds():
+    some = list(lines(3, 3000))
+    assert some == list(lines(3, 3000)) != list(lines(4, 3000))
+    assert not any(b"\n" in line or b"/" in line for line in some)
+    assert max(map(len, some)) > MAX_LINE
+    assert sum(reply_to(line) is None for line in some) > 50
+    assert sum(b"genmove" in line for line in some) > 200
+
+
+def test_two_thousand_lines_get_their_replies_and_nothing_else():
+    fuzzer = Fuzzer(seed=11, count=2000)
+    fuzzer.run()
+    assert fuzzer.sent == 2000 and fuzzer.replies > 1500
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_lines_do_too():
+    fuzzer = Fuzzer(seed=1, count=100_000)
+    fuzzer.run()
+    assert fuzzer.sent / fuzzer.seconds > LEAST_SPEED
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("print('= Keima', end='\\n\\n')", "1 replies missing"),
+        ("print('hello', end='\\n\\n')", "no reply of GTP"),
+        ("print('=8 Keima', end='\\n\\n')", "id '5' was asked"),
+        ("print('=5', end='\\n\\n'); print('= more', end='\\n\\n')", "a reply that nobody asked for"),
+        ("print('?5 internal error: x', end='\\n\\n')", "a fault of ours"),
+        ("print('=5 Kei')", "half a reply"),
+        ("print('=5', end='\\n\\n'); raise ValueError", "exit status 1"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="needs programs that begin with #!")
+def test_what_a_process_may_not_do_is_found(monkeypatch, tmp_path, code, message):
+    """A process that misbehaves takes the engine's place."""
+    program = tmp_path / "program"
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.read()\n{code}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("bench.fuzz.lines", lambda seed, count: iter([b"5 name"]))
+    monkeypatch.setattr("bench.fuzz.COMMAND_LINE", (str(program),))
+    if message == "1 replies missing":
+        monkeypatch.setattr("bench.fuzz.lines", lambda seed, count: iter([b"name", b"name"]))
+    with pytest.raises(Fault, match=message):
+        Fuzzer(seed=1, count=1).run()

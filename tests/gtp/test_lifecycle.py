@@ -1,0 +1,111 @@
+"""The end of the real process, whatever it is doing: asked for, by signal, or because nobody is there any more."""
+
+import os
+import re
+import signal
+import sys
+import time
+
+import pytest
+
+from gtp.session import QUIT
+from tests.gtp.process import ANSWER_S, Engine, start
+
+MOVE = re.compile("= [A-J][1-9]")
+END_S = 1.0
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and pipes")
+SEARCHING = 0.6
+"""Seconds after which a search that was asked for is surely on its way"""
+
+
+@pytest.fixture
+def searching():
+    """An engine in the middle of a search of ten minutes, which keeps a log."""
+    with Engine("--seconds", "600") as engine:
+        assert engine.ask("boardsize 9") == "="
+        engine.send("genmove b\n")
+        time.sleep(SEARCHING)
+        yield engine
+
+
+def seconds_to_end(engine, status):
+    """How long the process lives on."""
+    begin = time.perf_counter()
+    assert engine.process.wait(ANSWER_S) == status
+    return time.perf_counter() - begin
+
+
+@pytest.mark.parametrize("line", ["quit", "  7 quit\r", "12\tquit ", "quit # now"])
+def test_these_lines_ask_for_the_end(line):
+    assert QUIT.fullmatch(line.encode())
+    assert not QUIT.fullmatch(b"play b " + line.encode()) and not QUIT.fullmatch(b"e" + line.encode())
+
+
+@pytest.mark.parametrize("end", ["7 quit\r\n", ""])
+def test_asked_to_end_a_search_is_cut_short_and_still_answered(searching, end):
+    searching.send(end)
+    if not end:
+        searching.process.stdin.close()
+    assert seconds_to_end(searching, 0) < END_S
+    output = searching.process.stdout.read().decode()
+    assert re.fullmatch(r"= [A-J][1-9]\n\n(=7?\n\n)?", output)
+
+
+@POSIX
+def test_nobody_reads_a_searching_engine_any_more(searching):
+    """Its input stays open, as when only the reading half of a client has died."""
+    searching.process.stdout.close()
+    assert seconds_to_end(searching, 1) < END_S
+
+
+@POSIX
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_player_is_being_loaded(number):
+    with Engine() as engine:
+        assert engine.ask("name") == "= Keima"
+        engine.send("boardsize 9\n")
+        engine.process.send_signal(number)
+        assert seconds_to_end(engine, 128 + number) < END_S
+
+
+def test_asked_to_end_while_the_player_is_being_loaded():
+    with Engine("--weights", "default") as engine:
+        engine.send("name\nquit\n")
+        assert (engine.reply(), engine.reply()) == ("= Keima", "=")
+        assert seconds_to_end(engine, 0) < END_S
+
+
+def test_what_a_script_sends_in_one_go_is_answered_in_full():
+    """The quit behind a genmove is no reason to hurry, nor is the end of input."""
+    process = start("--visits", "40", "--no-early-stop", "--temperature", "0")
+    output, _ = process.communicate(b"boardsize 9\ngenmove b\ngenmove w\nquit\n", ANSWER_S)
+    assert re.fullmatch(rb"=\n\n= [A-J][1-9]\n\n= [A-J][1-9]\n\n=\n\n", output)
+
+
+@POSIX
+def test_files_are_whole_whenever_it_ends(tmp_path):
+    log, sgf = tmp_path / "log", tmp_path / "game.sgf"
+    with Engine("--seconds", "600", "--log-file", str(log)) as engine:
+        for command in ("boardsize 9", "play b E5", f"printsgf {sgf}"):
+            assert engine.ask(command) == "="
+        engine.send("genmove w\n")
+        time.sleep(0.3)
+        engine.process.send_signal(signal.SIGTERM)
+        assert seconds_to_end(engine, 128 + signal.SIGTERM) < END_S
+    assert sgf.read_text().endswith(")\n") and ";B[ee]" in sgf.read_text()
+    assert log.read_text().splitlines()[-1].endswith("ended with status 143")
+    assert log.read_text().splitlines()[-2].endswith("< genmove w")
+
+
+@POSIX
+def test_the_first_reader_of_a_pipe_may_leave():
+    read, write = os.pipe()
+    process = start(stdout=write)
+    os.close(write)
+    os.close(read)
+    process.stdin.write(b"name\n")
+    process.stdin.flush()
+    assert process.wait(ANSWER_S) == 1
+    assert "nobody reads the replies" in process.stderr.read().decode()
+    for pipe in (process.stdin, process.stderr):
+        pipe.close()

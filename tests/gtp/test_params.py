@@ -1,0 +1,85 @@
+"""Strength to taste over GTP: parameters by our names and KataGo's, in the real process."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from engine.config import PlayOptions
+from gtp.commands.params import FIXED, KATAGO, kata_get_models
+from weights import DEFAULT, FOLDER, entries
+
+FAILS = {
+    "kata-set-param": "? syntax error: expected kata-set-param NAME VALUE",
+    "kata-set-param maxVisits": "? syntax error: expected kata-set-param NAME VALUE",
+    "kata-set-param maxVisits many": "? maxVisits is 'many', expected a whole number",
+    "kata-set-param maxVisits 2.5": "? maxVisits is '2.5', expected a whole number",
+    "kata-set-param visits -1": "? visits is -1, expected 0 to 1000000000",
+    "kata-set-param maxVisits 9999999999": "? visits is 9999999999, expected 0 to 1000000000",
+    "kata-set-param seconds nan": "? syntax error: 'nan' is not a number",
+    "kata-set-param maxTime -1": "? seconds is -1.0, expected 0.0 to 86400.0 s",
+    "kata-set-param policy-only yes": "? policy-only is 'yes', expected true or false",
+    "kata-set-param move-choice best": "? move_choice is 'best', expected visits or lcb",
+    "kata-set-param memory 64": "? memory cannot change while the engine runs: restart keima gtp with --memory",
+    "kata-set-param weights x": "? weights is no parameter: restart keima gtp with --weights",
+    "kata-get-param rules": "? rules is no parameter: use kata-set-rules",
+    "kata-get-param": "? syntax error: expected kata-get-param NAME",
+    "kata-get-param antiMirror": "? unknown parameter 'antiMirror', expected one that kata-list-params lists",
+}
+
+
+@pytest.mark.parametrize(("command", "reply"), FAILS.items())
+def test_what_cannot_be_set_is_one_clear_line(engine, command, reply):
+    assert engine.ask(command) == reply
+
+
+def test_all_that_is_listed_can_be_read_and_set_to_what_it_is(engine):
+    names = engine.ask("kata-list-params")[2:].split()
+    assert len(names) == len(set(names)) and not set(names) & set(FIXED)
+    assert {"visits", "policy-only", "temperature-moves", "maxVisits", "maxTime", "numSearchThreads"} <= set(names)
+    for name in names:
+        value = engine.ask(f"kata-get-param {name}")
+        assert re.fullmatch(r"= [a-z0-9.-]+", value)
+        assert engine.ask(f"kata-set-param {name} {value[2:]}") == "="
+        assert engine.ask(f"kata-get-param {name}") == value
+
+
+def test_katagos_names_and_ours_mean_the_same_option(engine):
+    assert engine.ask("kata-set-param maxVisits 12") == "="
+    assert engine.ask("kata-get-param visits") == "= 12"
+    assert engine.ask("kata-set-param temperature_moves 4") == "="
+    assert engine.ask("kata-get-param temperature-moves") == "= 4"
+    assert set(KATAGO.values()) >= {"visits", "seconds", "threads", "lag", "temperature", "ponder"}
+    assert engine.ask("kata-set-param lagBuffer 1") == "="
+    assert engine.ask("kata-get-param lag") == "= 1.0"
+    for name in ("visits", "lag", "temperature-moves"):
+        default = getattr(PlayOptions(), name.replace("-", "_"))
+        assert engine.ask(f"kata-set-param {name} {default}") == "="
+
+
+def test_moves_go_on_whatever_is_changed_between_them(engine):
+    assert engine.ask("boardsize 7") == "="
+    changes = ("maxVisits 3", "policy-only true", "c-puct 2", "ponder true", "gumbel 4", "policy-only false")
+    for number, change in enumerate(changes):
+        assert engine.ask(f"kata-set-param {change}") == "="
+        assert re.fullmatch("= ([A-G][1-7]|PASS)", engine.ask(f"genmove {'bw'[number % 2]}"))
+    for before in ("c-puct 0", "gumbel 0"):
+        assert engine.ask(f"kata-set-param {before}") == "="
+
+
+def test_without_a_network_there_is_no_model(engine):
+    assert engine.ask("kata-get-models") == "= []"
+
+
+def test_the_network_that_plays_is_told():
+    path = FOLDER / entries()[DEFAULT].file
+    server = SimpleNamespace(spec=SimpleNamespace(name=DEFAULT), max_batch=256)
+    host = SimpleNamespace(player=SimpleNamespace(server=server, network_path=path))
+    (model,) = json.loads(kata_get_models(host))
+    assert model == {
+        "name": path.name, "internalName": DEFAULT, "maxBatchSize": 256, "usesHumanSLProfile": False, "version": 1,
+        "usingFP16": "auto",
+    }  # fmt: skip
+    host.player.network_path = (path, path)
+    assert [model["name"] for model in json.loads(kata_get_models(host))] == [path.name, path.name]

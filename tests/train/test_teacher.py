@@ -1,0 +1,49 @@
+"""A teacher's opinions against those it gave elsewhere."""
+
+import numpy as np
+import pytest
+import torch
+
+from engine.nets.adapter import TorchNetwork
+from engine.nets.formats import read_network
+from engine.records.games import read_labels
+from engine.train.batches import label_rules
+from engine.train.teacher import Teacher
+
+POSITIONS = 1000
+STORED_LEAD = 2.0**-11
+"""of a lead, by which float16 rounds it"""
+BATCH = 100
+
+
+@pytest.mark.shared
+def test_the_teacher_repeats_the_labels_it_once_made(shared_path):
+    labels = read_labels(shared_path / "labels" / "labels-03.npz.xz")
+    sample = np.random.default_rng(3).choice(len(labels.game), POSITIONS, replace=False)
+    sizes = labels.games.size[labels.game[sample]]
+    model, spec, _ = read_network(shared_path / "nets" / "g170-b6c96-s175395328-d26788732.bin.gz")
+    teacher = Teacher(TorchNetwork(model, spec, torch.device("cpu"), reduced=False))
+    try:
+        for size in np.unique(sizes):
+            of_size = sample[sizes == size]
+            for start in range(0, len(of_size), BATCH):
+                compare(teacher, labels, of_size[start : start + BATCH], int(size))
+    finally:
+        teacher.close()
+
+
+def compare(teacher, labels, rows, size):
+    """Value, lead, policy and ownership, for Black as labels are."""
+    game, ply = labels.game[rows], labels.ply[rows]
+    found = teacher.judge(labels.games, game, ply, label_rules(labels, rows), np.zeros(len(rows), np.int64))
+    sign = np.where((ply % 2 == 0) == (labels.games.first[game] == 1), 1.0, -1.0)
+    np.testing.assert_allclose(sign * found["value"], labels.value_black[rows], atol=1e-3)
+    lead = labels.lead_black[rows]
+    np.testing.assert_array_less(np.abs(sign * found["score"] - lead), 0.05 + STORED_LEAD * np.abs(lead))
+    for i, row in enumerate(rows):
+        stored = labels.policy[row] > 0
+        chances = found["policy"][i][labels.policy_index[row][stored]]
+        np.testing.assert_allclose(chances, labels.policy[row][stored], rtol=0.03)
+        start = labels.own_offsets[row]
+        owned = 0.1 * labels.ownership_black[start : start + size * size]
+        np.testing.assert_allclose(sign[i] * found["ownership"][i].ravel(), owned, atol=0.06)
