@@ -218,33 +218,6 @@ def test_under_strict_rules_dead_stones_are_captured_before_passing(make, to_mov
     assert final_score_black(player.game.position) > 0
 
 
-@pytest.mark.parametrize(("rules", "komi"), [("chinese", 0.5), ("japanese", 0.5), ("chinese", 60.5)])
-def test_a_clean_up_captures_every_dead_stone_before_it_passes(make, rules, komi):
-    """Two white stones are dead, which decides nothing, and passes are friendly; but the opponent said they live."""
-    player = position(make(rules=rules, komi=komi), DEAD_STONES, BLACK)
-    dead = sum(len(chain) for chain in player.final_status("dead"))
-    for _ in range(40):
-        answer = player.genmove(BLACK, cleanup=True)
-        if answer == PASS:
-            break
-        player.play(WHITE, PASS)
-    assert answer == PASS
-    assert player.game.captures(BLACK) == dead == 2
-    assert player.final_status("dead") == []
-
-
-def test_a_clean_up_of_a_clean_board_passes(make):
-    player = position(make(komi=0.5), WALLS.replace(". O X X", ". . X X"), BLACK)
-    assert player.genmove(BLACK, cleanup=True) == PASS
-
-
-def test_nobody_resigns_in_a_clean_up(make):
-    player = position(make(PlayOptions(visits=32, seconds=0.0, resign_count=1), komi=60.5), DEAD_STONES, BLACK)
-    for _ in range(4):
-        assert player.genmove(BLACK, cleanup=True) != RESIGN
-        player.play(WHITE, PASS)
-
-
 IN_ATARI = """
     X X O O O X . . .
     X O O O X X X . .
