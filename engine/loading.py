@@ -13,7 +13,8 @@ from engine.inference.server import InferenceServer
 from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
 from engine.nets.say import say_once
-from engine.rollout.model import Patterns, load_both
+from engine.rollout.model import Patterns, load_both, load_patterns, rollout_tables
+from engine.rollout.policy import Tables
 from engine.search.tuning import cache_mib
 from weights import find_patterns
 
@@ -85,6 +86,19 @@ def new_server(parts: Parts) -> InferenceServer | None:
         return None
     evaluators = parts.options.evaluators or parts.options.threads
     return InferenceServer(parts.networks, cache_mib(parts.options), evaluators, reload=parts.reload)
+
+
+@cache
+def rollout_policy() -> Tables:
+    """The shipped rollout policy, for those who search without it; loading takes half a second."""
+    return rollout_tables(load_patterns(find_patterns("rollout")))
+
+
+def judging_tables(parts: Parts) -> Tables | None:
+    """The rollout policy that judges finished games; None where rollouts are to be uniform."""
+    if parts.options.uniform_rollouts:
+        return None
+    return parts.patterns.tables if parts.patterns else rollout_policy()
 
 
 def warn_of_komi(server: InferenceServer | None, komi: float) -> None:

@@ -1,15 +1,7 @@
 """What a front end drives: one game, its search and its clock, and the judgement when to pass and when to resign.
 
 Start at :meth:`Player.genmove`. Before searching, the player asks :mod:`engine.settle` whether there is anything left
-to play for. Passing is the one move that a referee, not the search, gives its meaning to, so it has its own rules
-here:
-
-* a settled game is ended by passing, by the side that is behind only when its search has lost hope too. Under strict
-  area rules (no friendly pass) the opponent's dead stones count for him as long as they stand; where that would cost
-  the game they are captured first;
-* after the opponent's pass, ours ends the game. Unless it is surely won however the open points fall, the best other
-  move is searched for, and has to promise less than ending now;
-* before the board has filled, nobody passes of his own accord.
+to play for, and :mod:`engine.passing` what that means under the rules in force.
 """
 
 import threading
@@ -24,20 +16,21 @@ from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
-from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.geometry import BLACK, PASS, WHITE, other
 from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capacity
-from engine.go.rules import SCORING_AREA, Rules, rules_named
+from engine.go.rules import Rules, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
-from engine.loading import Parts, for_play, load_parts, new_server, warn_of_komi, with_options
+from engine.loading import Parts, for_play, judging_tables, load_parts, new_server, warn_of_komi, with_options
 from engine.nets.raw import RawNetwork
 from engine.opinion import Opinion, raw_opinion
+from engine.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
 from engine.ponder import Ponder
 from engine.resign import Resignation
 from engine.search.report import Report, Watcher
 from engine.search.root import choose
 from engine.search.search import Search
-from engine.settle import Settlement, chains_with, fill, points_that_capture, settle
+from engine.settle import Settlement, chains_with, settle
 
 RESIGN = -1
 """What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
@@ -46,12 +39,6 @@ RUSHED_S = 0.15
 """With less on the clock than this for a move, nothing is judged that can wait: it would take half of it."""
 AT_ONCE_S = 0.01
 """With less than this a move is the policy's first choice, or the best of a tree that was kept."""
-ENDGAME_FILL = 0.3
-"""Share of the board that holds stones before a game can be at its end."""
-LOST = -0.5
-"""A settled game is lost where the search values it less than this."""
-SETTLED_VISITS = 32
-"""Visits that the judgement "settled, and lost" is worth: a search of a few visits is too noisy to contradict it."""
 HOPELESS = -0.9
 """An open game may be ended by the side that is behind where its search values every other move less than this."""
 LONGEST_GAME = 2.0
@@ -62,6 +49,8 @@ FEW_ROLLOUTS = 8
 """Where rollouts alone judge, so many drawn ones are imagined beside those played before a game is given up."""
 COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
+WIDE_OPEN = 0.25
+"""Share of the board's points that are open where counting says too little to tell what a move costs."""
 
 
 class Player:
@@ -197,13 +186,16 @@ class Player:
         return write_sgf(self.game)
 
     def genmove(
-        self, color: int, update: bool = True, watcher: Watcher | None = None, barred: np.ndarray | None = None
-    ) -> int:
+        self, color: int, update: bool = True, watcher: Watcher | None = None, barred: np.ndarray | None = None,
+        cleanup: bool = False,
+    ) -> int:  # fmt: skip
         """Choose a move for a colour, whoever's turn it is.
 
         Args:
             update: play it, charge the clock, perhaps resign, perhaps ponder; False = only say it.
             watcher, barred: as for :meth:`engine.search.search.Search.run`; moves barred are not searched for.
+            cleanup: the players could not agree which stones are dead: capture those of the opponent before passing,
+                whatever the rules, and never resign.
         Returns:
             int: a point, PASS or RESIGN.
         """
@@ -213,14 +205,16 @@ class Player:
         position = self._position_for(color)
         self._search.set_position(position)
         self.report, self._watcher, self._barred = None, watcher, barred
-        settlement = self._settlement(position) if self._is_endgame(position, color) else None
-        point = None if settlement is None else self._settled_move(position, settlement)
-        if point is None:
-            point = self._searched_move(position, settlement, started_s)
+        settlement = self._settlement(position) if cleanup or self._is_endgame(position, color) else None
+        targets = self._targets(position, settlement, cleanup)
+        if targets is None and settlement is not None and is_finished(position, settlement):
+            point = PASS
+        else:
+            point = self._searched_move(position, settlement, targets, started_s)
         if not update:
             return point
         self.clock.spend(color, time.perf_counter() - started_s)
-        if self._gives_up(color, point):
+        if not cleanup and self._gives_up(color, point):
             return RESIGN
         self.game.play(color, point)
         if self._may_ponder(color, point):
@@ -251,61 +245,47 @@ class Player:
         """Whether it is worth asking if the game is finished: after a pass in any case, else if there is time."""
         clock = self._clock_budget(color)
         is_rushed = clock is not None and clock.hard_s < RUSHED_S
-        return position.meta[PASSES] > 0 or (fill(position.board) >= ENDGAME_FILL and not is_rushed)
+        return position.meta[PASSES] > 0 or (is_full(position) and not is_rushed)
 
     def _settlement(self, position: Position) -> Settlement:
         """The position judged as it stands; the search must have it."""
         has_opinion = self.server is not None and self.server.spec.has_ownership
-        return settle(position, self._search.ownership_black() if has_opinion else None)
+        return self._judge(position, self._search.ownership_black() if has_opinion else None)
 
-    def _settled_move(self, position: Position, settlement: Settlement) -> int | None:
-        """PASS where the game is finished, or None where it is not."""
-        color = int(position.meta[TO_MOVE])
-        if self._must_capture(settlement, color):
+    def _judge(self, position: Position, network_ownership: np.ndarray | None = None) -> Settlement:
+        """A position judged by rollouts and, where given, the network's opinion."""
+        return settle(position, network_ownership, judging_tables(self._parts))
+
+    def _targets(self, position: Position, settlement: Settlement | None, cleanup: bool) -> list[int] | None:
+        """Moves towards capturing the opponent's dead stones where that has to be done first; else None."""
+        if settlement is None:
             return None
-        if settlement.is_settled and settlement.lead(color) >= 0:
-            return PASS
-        # Under area scoring another move costs nothing, so what is open is better played out.
-        if not self._is_area and position.meta[PASSES] > 0 and settlement.surely_won(color):
-            return PASS
+        color = int(position.meta[TO_MOVE])
+        is_due = cleanup and any(position.board.color[point] == other(color) for point in settlement.dead)
+        if is_due or (settlement.is_settled and must_capture(position, settlement)):
+            return captures(self.game, settlement, color)
         return None
 
-    def _must_capture(self, settlement: Settlement, color: int) -> bool:
-        """Whether the opponent's dead stones stand between the colour and its win."""
-        strict = self._is_area and not self.game.rules.friendly_pass
-        return strict and settlement.lead(color) > 0 >= settlement.strict_lead(color)
-
-    @property
-    def _is_area(self) -> bool:
-        return self.game.rules.scoring == SCORING_AREA
-
-    def _searched_move(self, position: Position, settlement: Settlement | None, started_s: float) -> int:
-        """The choice of a search, within the rules for passing."""
+    def _searched_move(
+        self, position: Position, settlement: Settlement | None, targets: list[int] | None, started_s: float
+    ) -> int:
+        """The choice of a search, within the rules for passing; among ``targets`` if there are any."""
         color = int(position.meta[TO_MOVE])
-        if settlement is not None and settlement.is_settled and self._must_capture(settlement, color):
-            report = self._run(color, started_s, self._legal_captures(position, settlement, color), [])
+        if targets is not None:
+            report = self._run(color, started_s, targets, [])
             if not report.moves:
                 report = self._run(color, started_s, None, [PASS])
-        elif settlement is not None and self._knows_passing(position):
+        elif settlement is not None and knows_passing(position):
             report = self._run(color, started_s, None, [])
         else:
             report = self._run(color, started_s, None, [PASS])
-            may_end = position.meta[PASSES] > 0 and fill(position.board) >= ENDGAME_FILL
+            may_end = position.meta[PASSES] > 0 and is_full(position)
             if may_end and self._ending_is_better(position, settlement, report):
                 return PASS
-        if not report.moves or self._is_lost(position, settlement, report):
+        if not report.moves or (targets is None and is_lost(position, settlement, report)):
             return PASS
         is_opening = self.game.n_moves < self.options.temperature_moves
         return choose(report, self.options.temperature if is_opening else 0.0, self._random)
-
-    def _is_lost(self, position: Position, settlement: Settlement | None, report: Report) -> bool:
-        """Whether a settled game is lost and the search sees no way to unsettle it."""
-        if settlement is None or not settlement.is_settled or fill(position.board) < ENDGAME_FILL:
-            return False
-        if settlement.lead(int(position.meta[TO_MOVE])) >= 0:
-            return False
-        value = (report.visits * report.value_stm - SETTLED_VISITS) / (report.visits + SETTLED_VISITS)
-        return value < LOST
 
     def _ending_is_better(self, position: Position, settlement: Settlement, report: Report) -> bool:
         """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
@@ -315,32 +295,17 @@ class Player:
         if settlement.lead(color) <= 0:
             too_long = self.game.n_moves > LONGEST_GAME * self.game.size**2
             return too_long or self._trusted(report.moves[0].value_stm) < HOPELESS
+        if settlement.n_open > WIDE_OPEN * self.game.size**2:
+            return False
         after = with_capacity(position, self.game.n_moves + 1)
         play_move(after, report.moves[0].point, color)
-        return settle(after).lead(color) < settle(position).lead(color) - COSTLY
+        return self._judge(after).lead(color) < self._judge(position).lead(color) - COSTLY
 
     def _trusted(self, value: float) -> float:
         """A value of the latest search, nearer to a draw where it rests on few rollouts: one alone is 1 or -1."""
         if self.server is not None and self.server.spec.has_value:
             return value
         return value * self.report.visits / (self.report.visits + FEW_ROLLOUTS)
-
-    def _knows_passing(self, position: Position) -> bool:
-        """Whether the search judges a pass as a referee would.
-
-        It does while a pass does not end the game, and under strict area rules, where its count is the referee's.
-        Under territory rules it asks rollouts for the dead stones, which is good enough once the board has filled.
-        """
-        if position.meta[PASSES] == 0:
-            return True
-        if self._is_area:
-            return not self.game.rules.friendly_pass
-        return fill(position.board) >= ENDGAME_FILL
-
-    def _legal_captures(self, position: Position, settlement: Settlement, color: int) -> list[int]:
-        """Moves towards capturing the opponent's dead stones."""
-        points = points_that_capture(position.board, settlement.dead, color)
-        return [point for point in points if self.game.is_legal(color, point)]
 
     def _run(self, color: int, started_s: float, allowed: list[int] | None, avoid: list[int]) -> Report:
         """Search within what is left of the move's budget."""

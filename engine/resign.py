@@ -30,13 +30,6 @@ class Resignation:
 
 
 def _earliest(game: Game, color: int) -> float:
-    """Moves before which the colour does not resign: more for White the more stones Black was given.
-
-    Black's moves in a row at the start count as handicap too, since some clients send the stones as moves.
-    """
-    given = 0
-    if color == WHITE:
-        colors = [mover for mover, _ in game.moves()]
-        leading = colors.index(WHITE) if WHITE in colors else len(colors)
-        given = max(game.handicap, leading if leading > 1 else 0)
+    """Moves before which the colour does not resign: more for White the more stones Black was given."""
+    given = game.handicap if color == WHITE else 0
     return min(RESIGN_AFTER + RESIGN_AFTER_A_STONE * given, RESIGN_LATEST) * game.size**2

@@ -1,29 +1,38 @@
 """Whether a game is finished: who owns what, which stones are dead, and what is still worth a move.
 
-Three opinions make one ownership. Rollouts know tactics next to stones and need no network; the network knows life
-and death; Benson's theorem knows for certain, where it applies, and overrules both. A point is *open* while that
-ownership is doubtful (a dame, an unsettled group, a seki) or differs from what counting would find with the dead
-stones off (a border not yet closed), and while its chain is left in atari. A position without open points is *settled*.
+Three opinions make one ownership. Rollouts by the learnt policy read fights and need no network; the network knows
+shapes of life and death; Benson's theorem knows for certain, where it applies, and overrules both. A point is *open*
+while that ownership is doubtful (a dame, an unsettled group, a seki) or differs from what counting would find with the
+dead stones off (a border not yet closed), and while its chain is left in atari. A position without open points is
+*settled*. How often all this is right is measured by ``bench/endings``.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import N_EMPTY, SIZE, STRIDE, Board, new_board
+from engine.go.board import N_EMPTY, SIZE, STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
 from engine.go.position import Position
 from engine.go.rules import SUICIDE
-from engine.go.scoring import area_owner, dead_points, final_score_black, seki_stones, without
-from engine.rollout.random import seed_state
-from engine.rollout.run import average_ownership
+from engine.go.scoring import area_owner, dead_points, final_score_black, without
+from engine.go.seki import score_of_agreed, seki_stones
+from engine.rollout.ownership import rollout_ownership
+from engine.rollout.policy import Tables
 
 ROLLOUTS = 256
+NETWORK_SHARE = 0.25
+"""Weight of the network's ownership beside the policy's rollouts. Of 400 scored games between 9-dans these judge the
+winner right in 97.8%, both together in 97.5% but a point more of the margins, the network alone in 95%."""
+UNIFORM_NETWORK_SHARE = 0.5
+"""The same beside uniformly random rollouts, which know less"""
 SURE = 0.5
 """A point is open unless it is owned with this certainty, by the colour that counting gives it to."""
-DEAD = 0.35
-"""A chain is dead if its mean owner is the opponent with this certainty: of a seki, rollouts are less sure."""
+DEAD = 0.1
+"""A chain is dead if its mean owner is the opponent with this certainty."""
+UNIFORM_DEAD = 0.35
+"""The same by uniformly random rollouts: these play into a seki, and give it away."""
 SEED = 20260801
 STATUSES = ("alive", "dead", "seki")
 
@@ -65,34 +74,29 @@ class Settlement(NamedTuple):
         return min(1.0, self.lead(color) / max(1, 2 * self.n_open))
 
 
-def settle(position: Position, network_ownership: np.ndarray | None = None) -> Settlement:
-    """Judge a position; takes some tens of milliseconds on 19x19.
+def settle(position: Position, network_ownership: np.ndarray | None = None, tables: Tables | None = None) -> Settlement:
+    """Judge a position; takes some sixty milliseconds on 19x19.
 
     Args:
         position: left as it is.
         network_ownership: float32[N*N], 1 = Black's; None without a network that has an opinion.
+        tables: of the rollout policy; None = uniformly random rollouts.
     """
     board = position.board
-    size = int(board.meta[SIZE])
-    ownership = np.zeros(size * size, np.float32)
-    other_first = np.zeros_like(ownership)
-    random, scratch = seed_state(SEED, 0), new_board(size)
-    # Half of the games each: in a seki whoever plays first in a rollout has lost it, or won.
-    average_ownership(board, scratch, BLACK, ROLLOUTS // 2, random, ownership)
-    average_ownership(board, scratch, WHITE, ROLLOUTS // 2, random, other_first)
-    ownership = (ownership + other_first) / 2
+    share, certainty = (NETWORK_SHARE, DEAD) if tables else (UNIFORM_NETWORK_SHARE, UNIFORM_DEAD)
+    ownership = rollout_ownership(board, tables, ROLLOUTS, SEED)
     if network_ownership is not None:
-        ownership = (ownership + network_ownership) / 2
+        ownership = (1 - share) * ownership + share * network_ownership
     _apply_proofs(board, ownership, position.rules[SUICIDE] == 1)
-    dead = dead_points(board, ownership, DEAD)
+    dead = dead_points(board, ownership, certainty)
     cleared = without(position, dead)
-    counted = np.zeros(size * size, np.int8)
+    counted = np.zeros(len(ownership), np.int8)
     area_owner(cleared.board, counted)
     return Settlement(
         ownership_black=ownership,
         dead=dead,
         n_open=int(np.count_nonzero((ownership * counted < SURE) | _in_atari(cleared.board))),
-        lead_black=float(final_score_black(cleared)),
+        lead_black=score_of_agreed(cleared),
         strict_lead_black=float(final_score_black(position)),
     )
 

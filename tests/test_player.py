@@ -397,7 +397,7 @@ class Lacking(HashNetwork):
 
 def test_without_values_rollouts_judge(make, monkeypatch, tmp_path):
     monkeypatch.setattr(engine.loading, "load_network", lambda *_: Lacking(has_value=False))
-    player = position(make(network=tmp_path), DEAD_STONES, BLACK)
+    player = position(make(network=tmp_path, rules="tromp-taylor", komi=6.5), DEAD_STONES, BLACK)
     player.genmove(BLACK)
     assert player.report.evaluations > 0
     assert player.report.value_stm > 0.5

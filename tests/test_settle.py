@@ -1,4 +1,4 @@
-"""When a position counts as finished: ownership, dead stones and open points, by rollouts alone."""
+"""When a position counts as finished: ownership, dead stones and open points, by rollouts of both kinds."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ import pytest
 from engine.go import diagram
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, on_board_points, to_vertex
-from engine.settle import fill, points_that_capture, settle
+from engine.loading import rollout_policy
+from engine.settle import chains_with, fill, points_that_capture, settle
 
 CLOSED = """
     . X . X O . .
@@ -53,22 +54,63 @@ SEKI = """
 """From a game against GNU Go 3.8: in the lower left each side has one eye, and nobody wants to play at C3"""
 
 
-def settled(text, komi=6.5):
+FALSE_EYE = """
+    . X . X X O . O .
+    X X X X X O O O O
+    . X . X X O . O .
+    X X X X X O O O O
+    . X X . X O . O .
+    X X X X X O O O O
+    X X X X X O O O .
+    O O O X X O . O O
+    . O . O X O O . O
+"""
+"""White's corner has an eye at A1, but the one at C1 is false: D1 is in atari."""
+
+CORNER = """
+    . X . X O . . . .
+    X X X X O O . O .
+    . X X O O . . . .
+    X X X O . . O . .
+    . O O O O O O . .
+    O O . O . . . O .
+    X X O O . O . . .
+    O X X X O . . O .
+    O O . X O . . . .
+"""
+"""Lower left: Black holds four points bent in the corner, three of them filled; whatever he does it is one eye."""
+
+GROUP_INSIDE = """
+    . X . X O . . . .
+    . X X X O . X X .
+    X X . X O . . . .
+    . X X X O O O O O
+    X X . X O . . . O
+    . X X X O O O O O
+    X . X . X X X X O
+    . X X X X . X O O
+    . . X . . X X O .
+"""
+"""Upper right: two black stones in White's area"""
+
+
+def settled(text, komi=6.5, tables=None):
     board = diagram.parse(text).board
     size = int(board.meta[0])
     game = Game(size, komi=komi)
     points = on_board_points(size).tolist()
     stones = [[point for point in points if board.color[point] == color] for color in (BLACK, WHITE)]
     game.setup_stones(*stones, BLACK)
-    return settle(game.position), game
+    return settle(game.position, tables=tables), game
 
 
 @pytest.mark.parametrize(
     ("text", "n_open", "dead", "lead_black"),
     [(CLOSED, 0, [], 0.5), (DAME, 1, [], -0.5), (DEAD, 0, ["A6"], 0.5)],
 )
-def test_finished_positions(text, n_open, dead, lead_black):
-    found, game = settled(text)
+@pytest.mark.parametrize("policy", ["uniform", "learnt"])
+def test_finished_positions(text, n_open, dead, lead_black, policy):
+    found, game = settled(text, tables=rollout_policy() if policy == "learnt" else None)
     assert found.n_open == n_open
     assert [to_vertex(point, 7) for point in found.dead] == dead
     assert found.lead_black == lead_black
@@ -118,8 +160,21 @@ def test_points_that_capture():
     assert points_that_capture(game.position.board, found.dead, WHITE) == []
 
 
-def test_stones_in_seki_are_alive():
+@pytest.mark.parametrize("policy", ["uniform", "learnt"])
+def test_stones_in_seki_are_alive(policy):
     """Rollouts play into a seki and give its stones to either side, which is no reason to take them off."""
-    found, _ = settled(SEKI, komi=7.5)
+    found, game = settled(SEKI, komi=7.5, tables=rollout_policy() if policy == "learnt" else None)
     assert found.dead == []
     assert found.lead_black == 6.5
+    in_seki = {to_vertex(point, 9) for chain in chains_with("seki", game.position, found.dead) for point in chain}
+    assert {"A5", "B5", "A4", "A2", "B2"} & in_seki
+
+
+@pytest.mark.parametrize(
+    ("text", "dead"),
+    [(FALSE_EYE, "A2 B2 C2 B1 D1"), (CORNER, "A3 B3 B2 C2 D2 D1"), (GROUP_INSIDE, "G8 H8")],
+    ids=["a false eye", "four bent in the corner", "a chain without eyes"],
+)
+def test_groups_without_two_eyes_are_dead(text, dead):
+    found, _ = settled(text, tables=rollout_policy())
+    assert {to_vertex(point, 9) for point in found.dead} == set(dead.split())

@@ -55,7 +55,7 @@ class Game:
 
     @property
     def handicap(self) -> int:
-        """Handicap stones, 0 in an even game."""
+        """Handicap stones, 0 in an even game. Black's moves in a row at the start count: some clients send these."""
         return int(self.position.meta[HANDICAP])
 
     @property
@@ -135,6 +135,7 @@ class Game:
         if self.n_moves == len(self.position.moves):
             self.position = with_capacity(self.position, 2 * self.n_moves)
         play_move(self.position, point, color)
+        self._count_handicap()
 
     def undo(self) -> None:
         """Take the last move back.
@@ -224,6 +225,16 @@ class Game:
         played = self.position
         self.position = with_capacity(self._first, len(played.moves))
         _play_moves(self.position, played.moves, played.colors, count)
+        self._count_handicap()
+
+    def _count_handicap(self) -> None:
+        """Take two or more moves of Black's at the start, on the empty board, for handicap stones."""
+        if self._first.board.meta[N_EMPTY] < self.size**2:
+            return
+        stones, position = 0, self.position
+        while stones < self.n_moves and position.colors[stones] == BLACK and position.moves[stones] != PASS:
+            stones += 1
+        position.meta[HANDICAP] = stones if stones > 1 else 0
 
     def _is_empty(self, point: int) -> bool:
         return _on_board(self.position, point) and self.position.board.color[point] == EMPTY

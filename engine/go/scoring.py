@@ -11,7 +11,9 @@ it if they are all of one colour; otherwise its points are *dame*, nobody's. Dea
   border nobody has filled. A region is worth two eyes unless it is so small or so shaped that one opposing stone at
   its vital point would reduce it to one: up to three points, the square and the pyramid of four, the bulky and the
   crossed five, and the rabbity six (:func:`_eyes`). Eyes that are false through cutting points elsewhere count as
-  eyes; where that matters, the dame must be played out first, as under the Japanese rules themselves.
+  eyes. A group may look like a seki only because nobody has filled the dame that connect it; under the Japanese rules
+  themselves these are played first. People leave them, so whoever counts for people asks
+  :mod:`engine.go.seki`.
 * Tax "seki": regions of groups in seki do not count. Their stones do, under area scoring.
 * Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points,
   the eyes it cannot fill.
@@ -56,7 +58,7 @@ def area_owner(board, owner):
     Args:
         owner: int8[size * size] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = dame.
     """
-    _find_regions(board)
+    find_regions(board)
     size = board.meta[SIZE]
     for index in range(size * size):
         point = point_of(index, size)
@@ -90,14 +92,14 @@ def final_score_black(position):
 def _board_score_black(board, scoring, tax):
     """Black's lead on the board alone: stones or prisoners, regions, tax."""
     meta = board.meta
-    _find_regions(board)
+    find_regions(board)
     if tax != TAX_NONE:
-        _join_groups(board)
+        join_groups(board)
     lead = 0
     for i in range(meta[N_EMPTY]):
-        root = _root(board, board.empty[i])
+        root = root_of(board, board.empty[i])
         state = board.lib_sum[root]
-        if tax == TAX_NONE or not _in_seki(state):
+        if tax == TAX_NONE or not in_seki(state):
             lead += _sign(state & TOUCHES)
             if tax == TAX_ALL and root == board.empty[i]:
                 lead -= 2 * _sign(state & TOUCHES)
@@ -120,13 +122,13 @@ def _sign(owner):
 
 
 @kernel
-def _in_seki(state):
+def in_seki(state):
     """Whether the group of a root with this ``lib_sum`` touches a dame and has fewer than two eyes."""
     return (state & DAME) != 0 and state < 2 * EYE
 
 
 @kernel
-def _find_regions(board):
+def find_regions(board):
     """Write every empty region as a circular list in ``next``, its root in ``libs``, its state in ``lib_sum[root]``."""
     for i in range(board.meta[N_EMPTY]):
         board.libs[board.empty[i]] = 0
@@ -182,7 +184,7 @@ def _eyes(count, squares):
 
 
 @kernel
-def _root(board, point):
+def root_of(board, point):
     """Root of the group that the region of an empty point belongs to."""
     while board.libs[point] != point:
         point = board.libs[point]
@@ -190,7 +192,7 @@ def _root(board, point):
 
 
 @kernel
-def _join_groups(board):
+def join_groups(board):
     """Give the regions of each group one root, which sums their eyes and knows whether the group touches a dame."""
     size = board.meta[SIZE]
     for index in range(size * size):
@@ -210,7 +212,7 @@ def _join_around(board, chain):
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
             if board.color[neighbour] != EMPTY:
                 continue
-            root = _root(board, neighbour)
+            root = root_of(board, neighbour)
             state = board.lib_sum[root]
             if state & TOUCHES != mine:
                 dame = True
@@ -238,50 +240,6 @@ def score_with_dead(position: Position, dead: Iterable[int]) -> float:
         ValueError: a point holds no stone.
     """
     return float(final_score_black(without(position, dead)))
-
-
-def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
-    """Stones of groups in seki once the dead chains are taken off.
-
-    Args:
-        position: left as it is.
-        dead: as for :func:`score_with_dead`.
-    Returns:
-        list[int]: points in policy order, whole chains.
-    Raises:
-        ValueError: a point holds no stone.
-    """
-    board = without(position, dead).board
-    marks = np.zeros(int(board.meta[SIZE]) ** 2, np.uint8)
-    _mark_seki(board, marks)
-    return on_board_points(int(board.meta[SIZE]))[marks != 0].tolist()
-
-
-@kernel
-def _mark_seki(board, marks):
-    """Mark the stones of groups in seki, in policy order; ``marks`` is uint8[size * size]."""
-    _find_regions(board)
-    _join_groups(board)
-    size = board.meta[SIZE]
-    for index in range(size * size):
-        chain = board.head[point_of(index, size)]
-        marks[index] = chain != 0 and _chain_in_seki(board, chain)
-
-
-@kernel
-def _chain_in_seki(board, chain):
-    """Whether the chain's group is in seki; a chain that touches dame alone is one such group."""
-    stride = board.meta[STRIDE]
-    stone = chain
-    while True:
-        for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
-            if board.color[neighbour] == EMPTY:
-                state = board.lib_sum[_root(board, neighbour)]
-                if state & TOUCHES == board.color[chain]:
-                    return _in_seki(state)
-        stone = board.next[stone]
-        if stone == chain:
-            return True
 
 
 def without(position: Position, dead: Iterable[int]) -> Position:

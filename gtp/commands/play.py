@@ -1,4 +1,7 @@
-"""Moves: the client's and ours."""
+"""Moves: the client's and ours, and how KGS ends a game.
+
+Source of ``kgs-`` commands: kgsGtp's documentation.
+"""
 
 import sys
 
@@ -27,6 +30,20 @@ def genmove(host: Host, color: str) -> str:
         move = host.player.genmove(side, watcher=watcher)
     tell_search(host)
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
+
+
+@COMMANDS.command("kgs-genmove_cleanup")
+def kgs_genmove_cleanup(host: Host, color: str) -> str:
+    """Like genmove, but capture all dead stones of the opponent before passing, and never resign."""
+    move = host.player.genmove(arguments.color(color), cleanup=True)
+    tell_search(host)
+    return arguments.vertices(host, [move])
+
+
+@COMMANDS.command("kgs-game_over")
+def kgs_game_over(host: Host) -> None:
+    """The game is over: stop thinking until the next command."""
+    host.player.ponder.stop()
 
 
 def tell_search(host: Host) -> None:

@@ -293,6 +293,36 @@ def test_handicap_stones_are_no_moves():
     assert (game.handicap, game.to_move) == (0, BLACK)
 
 
+def test_black_moves_in_a_row_at_the_start_are_handicap_stones():
+    """Some clients send them so; White's bonus under Chinese rules depends on them."""
+    game = Game(9, RULE_SETS["chinese"])
+    for vertex, handicap in [("C3", 0), ("G7", 2), ("C7", 3)]:
+        game.play(BLACK, from_vertex(vertex, 9))
+        assert game.handicap == handicap
+    game.play(WHITE, from_vertex("E5", 9))
+    game.play(BLACK, from_vertex("G3", 9))
+    game.play(BLACK, from_vertex("G2", 9))
+    assert (game.handicap, game.n_moves) == (3, 6)
+    for _ in range(4):
+        game.undo()
+    assert game.handicap == 2
+    game.set_rules(RULE_SETS["aga"])
+    assert game.handicap == 2
+
+
+def test_moves_after_a_handicap_or_on_a_setup_are_no_handicap():
+    game = Game(9)
+    game.fixed_handicap(2)
+    for vertex in ("A1", "B1", "C1"):
+        game.play(BLACK, from_vertex(vertex, 9))
+    assert game.handicap == 2
+    game.new(9)
+    game.setup_stones([from_vertex("E5", 9)], [], BLACK)
+    for vertex in ("A1", "B1", "C1"):
+        game.play(BLACK, from_vertex(vertex, 9))
+    assert game.handicap == 0
+
+
 @pytest.mark.parametrize(
     ("size", "count"), [(19, 2), (19, 9), (19, 13), (9, 20), (8, 7), (5, 4), (3, 8), (2, 3), (25, 100)]
 )

@@ -13,7 +13,8 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_at, to_vertex
 from engine.go.position import legal_moves
 from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
-from engine.go.scoring import area_owner, dead_points, final_score_black, result_text, score_with_dead, seki_stones
+from engine.go.scoring import area_owner, dead_points, final_score_black, result_text, score_with_dead
+from engine.go.seki import seki_stones
 from tests.go.twin import Cell, Twin, eyes, neighbours, taxed_score_black
 
 AREA = Rules("area", scoring=SCORING_AREA)

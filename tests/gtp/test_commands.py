@@ -54,6 +54,7 @@ FAILS = {
     "kata-time_settings canadian 10 1 2.5": "? syntax error: '2.5' is not a whole number",
     "time_settings 99999999999 0 0": "? syntax error: '99999999999' is not a number",
     "time_left b": "? syntax error: expected time_left COLOR TIME [STONES]",
+    "kgs-genmove_cleanup": "? syntax error: expected kgs-genmove_cleanup COLOR",
     "final_status_list": "? syntax error: expected final_status_list STATUS",
     "final_status_list sleeping": "? syntax error: 'sleeping' is no status, expected one of alive, dead, seki",
     "loadsgf": "? syntax error: expected loadsgf FILE [MOVE...]",
@@ -249,7 +250,7 @@ def test_clocks_of_every_kind(ask, command):
 
 def test_the_end_of_a_game(ask):
     for row in range(1, 10):
-        for column, color in (("C", "b"), ("D", "b"), ("E", "w"), ("F", "w")):
+        for column, color in (("C", "b"), ("E", "w"), ("D", "b"), ("F", "w")):
             ask(f"play {color} {column}{row}")
     ask("play w B5")
     # 36 points to 45
@@ -260,6 +261,30 @@ def test_the_end_of_a_game(ask):
     assert ask("final_status_list seki") == "="
     assert [ask("genmove b"), ask("genmove w")] == ["= pass", "= pass"]
     assert ask("final_score") == "= W+16.5"
+    assert ask("kgs-game_over") == "="
+
+
+def test_a_clean_up_takes_dead_stones_off_and_passes(ask):
+    """As KGS asks for it when the players disagree."""
+    for row in range(1, 10):
+        for column, color in (("C", "b"), ("E", "w"), ("D", "b"), ("F", "w")):
+            ask(f"play {color} {column}{row}")
+    for move in ("w A1", "b pass", "w pass"):
+        ask(f"play {move}")
+    answers = []
+    while "= pass" not in answers and len(answers) < 9:
+        answers.append(ask("kgs-genmove_cleanup b"))
+        ask("play w pass")
+    assert answers[-1] == "= pass"
+    assert ask("final_status_list dead") == "="
+
+
+def test_handicap_stones_sent_as_moves_count_as_such(ask):
+    ask("kata-set-rules chinese")
+    for row in range(1, 10):
+        for column, color in (("C", "b"), ("D", "b"), ("E", "w"), ("F", "w")):
+            ask(f"play {color} {column}{row}")
+    assert ask("final_score") == "= W+18.5"
 
 
 def test_records_go_out_and_in(ask, tmp_path):

@@ -1,0 +1,175 @@
+"""Which groups are in seki at the end of a game as people leave it: with dame that nobody has filled.
+
+:mod:`engine.go.scoring` reads the board as it stands: a group with fewer than two eyes that touches a dame is in seki.
+On the last boards of real games that is wrong more often than right, since the dame would connect the group to its next
+eye: of 400 scored games between 9-dans it mattered in 34, and the record agreed with it in one. So here a colour may
+first fill whatever dame it safely can, as if its opponent passed: those where its chain keeps two liberties and its
+group two eyes or another dame. Only what is in seki then is in seki. Start at :func:`score_of_agreed`.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from engine.go.board import SIZE, STRIDE, Board, copy_board, is_legal, new_board, play
+from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, point_of
+from engine.go.position import N_MOVES, Position, with_capacity
+from engine.go.rules import TAX, TAX_NONE, TAX_SEKI
+from engine.go.scoring import (
+    DAME,
+    EYE,
+    TOUCHES,
+    area_owner,
+    final_score_black,
+    find_regions,
+    in_seki,
+    join_groups,
+    root_of,
+    without,
+)
+from engine.jit import kernel
+
+
+def score_of_agreed(position: Position) -> float:
+    """Black's lead as people count who leave dame unplayed: :func:`final_score_black`, but what dame would still
+    connect to two eyes is no seki (:func:`seki_points`), and its points count.
+
+    Args:
+        position: the dead stones taken off; left as it is.
+    """
+    if position.rules[TAX] != TAX_SEKI:
+        return float(final_score_black(position))
+    untaxed = with_capacity(position, int(position.meta[N_MOVES]))
+    untaxed.rules[TAX] = TAX_NONE
+    marks = seki_points(untaxed.board)
+    owner = np.zeros(len(marks), np.int8)
+    area_owner(untaxed.board, owner)
+    taxed = (marks != 0) & (untaxed.board.color[on_board_points(int(untaxed.board.meta[SIZE]))] == EMPTY)
+    return float(final_score_black(untaxed)) - int(owner[taxed].sum())
+
+
+def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
+    """Stones of groups in seki once the dead chains are taken off; see :func:`seki_points`.
+
+    Args:
+        position: left as it is.
+        dead: as for :func:`score_with_dead`.
+    Returns:
+        list[int]: points in policy order, whole chains.
+    Raises:
+        ValueError: a point holds no stone.
+    """
+    cleared = without(position, dead)
+    points = on_board_points(int(cleared.board.meta[SIZE]))
+    return points[(seki_points(cleared.board) != 0) & (cleared.board.color[points] != EMPTY)].tolist()
+
+
+def seki_points(board: Board) -> np.ndarray:
+    """Stones and regions of groups that are in seki even if their owner may fill the dame that it safely can.
+
+    Args:
+        board: the dead stones taken off; its stones stay as they are.
+    Returns:
+        uint8[N*N]: 1 = in seki, in policy order.
+    """
+    size = int(board.meta[SIZE])
+    marks = np.zeros(size * size, np.uint8)
+    for color in (BLACK, WHITE):
+        _mark_seki(board, new_board(size), new_board(size), color, marks)
+    return marks
+
+
+@kernel
+def _mark_seki(board, filled, trial, color, marks):
+    """Mark the stones and regions of a colour's groups in seki, in policy order.
+
+    Args:
+        filled, trial: boards of the same size, overwritten.
+        marks: uint8[size * size]; what is marked stays.
+    """
+    copy_board(filled, board)
+    if not _has_seki(filled, color):
+        return
+    while _fill_dame(filled, trial, color):
+        pass
+    find_regions(filled)
+    join_groups(filled)
+    size = board.meta[SIZE]
+    for index in range(size * size):
+        point = point_of(index, size)
+        if filled.color[point] == color:
+            marks[index] |= _chain_in_seki(filled, filled.head[point])
+        elif filled.color[point] == EMPTY:
+            state = filled.lib_sum[root_of(filled, point)]
+            marks[index] |= state & TOUCHES == color and in_seki(state)
+
+
+@kernel
+def _has_seki(board, color):
+    """Whether a colour has groups in seki as the board stands."""
+    find_regions(board)
+    join_groups(board)
+    size = board.meta[SIZE]
+    for index in range(size * size):
+        point = point_of(index, size)
+        if board.color[point] == color and board.head[point] == point and _chain_in_seki(board, point):
+            return True
+    return False
+
+
+@kernel
+def _fill_dame(board, trial, color):
+    """Let a colour fill each dame once where its chain keeps two liberties, and its group two eyes or another dame.
+
+    Returns:
+        bool: whether any was filled.
+    """
+    size, found = board.meta[SIZE], False
+    find_regions(board)
+    for index in range(size * size):
+        point = point_of(index, size)
+        if board.color[point] != EMPTY or board.lib_sum[board.libs[point]] & TOUCHES != TOUCHES:
+            continue
+        if not is_legal(board, point, color, False):
+            continue
+        copy_board(trial, board)
+        play(trial, point, color)
+        if trial.libs[trial.head[point]] < 2:
+            continue
+        find_regions(trial)
+        join_groups(trial)
+        if not _stifled(trial, trial.head[point]):
+            copy_board(board, trial)
+            find_regions(board)
+            found = True
+    return found
+
+
+@kernel
+def _stifled(board, chain):
+    """Whether the chain's group has neither two eyes nor a dame left."""
+    state = _group_state(board, chain)
+    return state != 0 and (state & DAME) == 0 and state < 2 * EYE
+
+
+@kernel
+def _group_state(board, chain):
+    """``lib_sum`` at the root of the chain's group; 0 for a chain that touches dame alone."""
+    stride = board.meta[STRIDE]
+    stone = chain
+    while True:
+        for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if board.color[neighbour] == EMPTY:
+                state = board.lib_sum[root_of(board, neighbour)]
+                if state & TOUCHES == board.color[chain]:
+                    return state
+        stone = board.next[stone]
+        if stone == chain:
+            return np.int64(0)
+
+
+@kernel
+def _chain_in_seki(board, chain):
+    """Whether the chain's group is in seki; a chain that touches dame alone is one such group."""
+    state = _group_state(board, chain)
+    return state == 0 or in_seki(state)
