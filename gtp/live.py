@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 0.5
 """Between two drawings; people read no faster"""
+FIRST_S = 0.02
+"""Before the first one, so that short searches are seen too"""
 CLEAR = f"{pictures.LIVE} CLEAR\n"
 
 
@@ -32,7 +34,7 @@ def graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
         _write(_drawing(report, player.game.size, color))
 
     try:
-        yield Watcher(draw, INTERVAL_S)
+        yield Watcher(draw, INTERVAL_S, FIRST_S)
     finally:
         if is_drawn:
             # GoGui may read what was drawn last only after the answer, and would draw it over the next position.

@@ -95,7 +95,7 @@ def test_an_estimate_begins_like_a_result_and_has_bounds(ask):
 
 def test_the_estimate_of_a_finished_game_is_its_score(ask):
     for row in range(1, 10):
-        for column, color in (("C", "b"), ("D", "b"), ("E", "w"), ("F", "w")):
+        for column, color in (("E", "w"), ("C", "b"), ("D", "b"), ("F", "w")):
             ask(f"play {color} {column}{row}")
     assert ask("final_score") == "= W+16.5"
     assert ask("estimate_score") == "= W+16.5 (upper bound: 16.5, lower: 16.5)"
