@@ -20,7 +20,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
-DEFAULT = "keima-6x96"
+DEFAULT = "keima-6x96-2"
 """The network that plays when nobody has named one"""
 DEFAULT_ALIAS = "default"
 """Another name for it, whichever it is"""
