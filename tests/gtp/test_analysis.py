@@ -277,4 +277,5 @@ def test_the_weights_decide_what_is_known_of_points_and_owners():
         assert line_of(engine) == "="
         engine.process.stdout.close()
         assert engine.process.wait(ANSWER_S) == 1
-        assert b"".join(engine.errors).decode() == "keima: nobody reads the replies any more\n"
+        # Before it, on a new machine, the news that kernels are being compiled.
+        assert b"".join(engine.errors).decode().endswith("keima: nobody reads the replies any more\n")
