@@ -1,6 +1,6 @@
 """One engine for many tests: a start costs seconds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -26,3 +26,9 @@ def engine(shared_engine) -> Engine:
     for command in AS_STARTED:
         assert shared_engine.ask(command) == "="
     return shared_engine
+
+
+@pytest.fixture
+def ask(engine) -> Callable[[str], str]:
+    """Send that process a command and wait for the reply."""
+    return engine.ask

@@ -77,20 +77,6 @@ FAILS = {
 }
 
 
-@pytest.fixture(scope="module")
-def process():
-    with Engine("--visits", "8", "--seed", "3") as engine:
-        yield engine
-
-
-@pytest.fixture
-def ask(process):
-    """Ask the engine, which begins each test on an empty 9x9 board with komi 7.5 and without a clock."""
-    for command in ("boardsize 9", "clear_board", "komi 7.5", "kata-set-rules chinese", "time_settings 0 1 0"):
-        assert process.ask(command) == "="
-    return process.ask
-
-
 @pytest.mark.parametrize(("command", "reply"), FAILS.items())
 def test_what_cannot_be_done_is_said_in_gtps_words(ask, command, reply):
     assert ask(command) == reply
