@@ -69,6 +69,27 @@ def with_options(parts: Parts, options: SearchOptions) -> Parts:
     return parts if options == parts.options else parts._replace(options=options, patterns=_patterns(options, spec))
 
 
+def plays_size(parts: Parts, size: int) -> bool:
+    """Whether boards of a size can be searched; without a network all can."""
+    return all(one.spec.min_size <= size <= one.spec.max_size for one in parts.networks)
+
+
+def check_size(parts: Parts, size: int) -> None:
+    """Refuse boards the network does not play.
+
+    Raises:
+        ValueError: "unacceptable size", with the reason.
+    """
+    if not plays_size(parts, size):
+        spec = parts.networks[0].spec
+        raise ValueError(f"unacceptable size: {size}, the network {spec.name} plays {spec.min_size} to {spec.max_size}")
+
+
+def without_network(parts: Parts) -> Parts:
+    """Rollouts alone, with the same options."""
+    return Parts(parts.options, [], None, None, _patterns(parts.options, None))
+
+
 def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
     """The search options that are meant: a policy that plays alone is asked in all symmetries."""
     is_alone = play.policy_only and search.root_symmetries == "auto"

@@ -21,7 +21,18 @@ from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capaci
 from engine.go.rules import Rules, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
-from engine.loading import Parts, for_play, judging_tables, load_parts, new_server, warn_of_komi, with_options
+from engine.inference.server import InferenceServer
+from engine.loading import (
+    check_size,
+    for_play,
+    judging_tables,
+    load_parts,
+    new_server,
+    plays_size,
+    warn_of_komi,
+    with_options,
+    without_network,
+)
 from engine.nets.raw import RawNetwork
 from engine.opinion import Opinion, raw_opinion
 from engine.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
@@ -68,11 +79,13 @@ class Player:
         size: int = 19,
         rules: str = DEFAULT_RULES,
         komi: float = DEFAULT_KOMI,
+        any_size: bool = False,
     ) -> None:
         """Load the network and set up the board.
 
         Args:
             network, device: as for :func:`engine.loading.load_parts`.
+            any_size: play without the network on boards it does not play, instead of refusing them.
         Raises:
             ValueError: network, device, rules, komi or size cannot be used; one clear line.
         """
@@ -83,20 +96,25 @@ class Player:
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
         self.network_path = network
-        parts = load_parts(for_play(search_options, play_options), network, device)
-        self.server = new_server(parts)
+        self._any_size = any_size
+        self._loaded = load_parts(for_play(search_options, play_options), network, device)
+        self._server = new_server(self._loaded)
         self._raw: RawNetwork | None = None
         self._interrupted = threading.Event()
         self._watcher: Watcher | None = None
         self._barred: np.ndarray | None = None
-        self._make_search(parts)
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation(play_options.resign_below, play_options.resign_count)
+        self._check_size(size)
+        self._make_search(size)
         self.new_game(size)
 
-    def _make_search(self, parts: Parts) -> None:
-        """A search without a tree, as the parts' options say."""
-        self._parts = parts
+    def _make_search(self, size: int) -> None:
+        """A search without a tree: by the network if it plays boards of this size, else by rollouts alone."""
+        has_network = plays_size(self._loaded, size)
+        self.server: InferenceServer | None = self._server if has_network else None
+        """what answers for the network; None while none plays"""
+        self._parts = parts = self._loaded if has_network else without_network(self._loaded)
         self._search = Search(parts.options, self.server, parts.encoder, parts.patterns)
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""
@@ -107,14 +125,12 @@ class Player:
         Raises:
             ValueError: an option that cannot change any more; all stay as they are.
         """
-        parts = with_options(self._parts, for_play(search, play))
+        parts = with_options(self._loaded, for_play(search, play))
         self.ponder.stop()
-        is_new = parts is not self._parts
+        is_new = parts is not self._loaded
         if is_new:
-            self._search.close()
-            self._make_search(parts)
-            self._search.set_position(self.game.position)
-            self._search.run(visits=WARM_UP_VISITS)  # so that what is new is compiled before a clock runs
+            self._loaded = parts
+            self._replace_search()
         if is_new or play.policy_only:
             self._search.clear()
         if (play.resign_below, play.resign_count) != (self.options.resign_below, self.options.resign_count):
@@ -122,13 +138,20 @@ class Player:
         self.clock.lag_s = play.lag
         self.options, self.search_options = play, search
 
+    def _replace_search(self) -> None:
+        """Search the game's position anew, with all that is new compiled before a clock runs."""
+        self._search.close()
+        self._make_search(self.game.size)
+        self._search.set_position(self.game.position)
+        self._search.run(visits=WARM_UP_VISITS)
+
     def close(self) -> None:
         """Stop searching and end all threads."""
         self.interrupt()
         self.ponder.stop()
         self._search.close()
-        if self.server is not None:
-            self.server.close()
+        if self._server is not None:
+            self._server.close()
 
     def interrupt(self) -> None:
         """End the search in progress, or the next one at its start, until :meth:`resume`. Threads: any."""
@@ -150,16 +173,15 @@ class Player:
         self._begin()
 
     def _check_size(self, size: int) -> None:
-        """Refuse boards the network does not play."""
-        spec = self.server.spec if self.server else None
-        if spec is not None and not spec.min_size <= size <= spec.max_size:
-            raise ValueError(
-                f"unacceptable size: {size}, the network {spec.name} plays {spec.min_size} to {spec.max_size}"
-            )
+        """Refuse boards the network does not play, unless it may stand aside."""
+        if not self._any_size:
+            check_size(self._loaded, size)
 
     def _begin(self) -> None:
-        """A game begins: clocks full, no thought of resigning."""
+        """A game begins: clocks full, no thought of resigning, and the network takes part or does not."""
         self.ponder.stop()
+        if plays_size(self._loaded, self.game.size) != (self._parts is self._loaded):
+            self._replace_search()
         self.clock.begin_game()
         self.report = None
         self._resignation.begin()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SetupOptions
+from weights import DEFAULT_ALIAS
 
 if TYPE_CHECKING:
     from numba.core.event import RecordingListener
@@ -70,7 +71,8 @@ def load_player(settings: Settings) -> "Player":
 
         setup = settings.setup
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
-        player = Player(settings.search, settings.play, *place)
+        # Whoever names a network wants that network or nothing.
+        player = Player(settings.search, settings.play, *place, any_size=setup.weights == DEFAULT_ALIAS)
         player.warm_up()
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()

@@ -182,6 +182,25 @@ def test_sizes_are_those_of_the_network(make, tiny_network):
     assert (player.game.size, player.game.n_moves) == (7, 1)
 
 
+def test_where_any_size_is_wanted_the_network_stands_aside(make, tiny_network):
+    """On boards it does not play rollouts do; back on its own it plays again, with the options set meanwhile."""
+    player = make(PlayOptions(visits=8), network=tiny_network, size=5, any_size=True)
+    assert player.server is None
+    assert player.genmove(BLACK) > 0
+    with pytest.raises(ValueError, match="tiny plays boards of 7 to 9, not 5"):
+        player.raw_opinion(BLACK, 0, 0.0)
+    player.configure(player.options, replace(player.search_options, c_puct=2.0))
+    player.new_game(9)
+    assert player.server.spec.name == "tiny"
+    assert player.genmove(BLACK) > 0
+    player.load_sgf(b"(;GM[1]SZ[13];B[dd])")
+    assert player.server is None
+    assert player.genmove(WHITE) > 0
+    with pytest.raises(ValueError, match="unacceptable size: 26, expected 2 to 25"):
+        player.new_game(26)
+    assert (player.game.size, player.game.n_moves) == (13, 2)
+
+
 @pytest.mark.parametrize("rules", ["chinese", "tromp-taylor", "japanese"])
 @pytest.mark.parametrize("color", [BLACK, WHITE])
 def test_a_game_ends(make, rules, color):

@@ -3,6 +3,7 @@
 from gtp.commands import arguments
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry, integer, number
+from gtp.startup import compile_progress
 
 COMMANDS = Registry()
 
@@ -16,7 +17,9 @@ def boardsize(host: Host, size: str, height: str = "") -> None:
     width = integer(size)
     if height and integer(height) != width:
         raise CommandError(f"unacceptable size: {size}x{height} is not square")
-    host.player.new_game(width)
+    player = host.player
+    with compile_progress():
+        player.new_game(width)
 
 
 @COMMANDS.command("rectangular_boardsize")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gtp.host import Host
 from gtp.protocol import INTEGER, CommandError, Registry, integer
+from gtp.startup import compile_progress
 
 COMMANDS = Registry()
 MAX_BYTES = 1 << 24
@@ -24,7 +25,9 @@ def loadsgf(host: Host, file: str, *move: str) -> None:
             raise ValueError(f"{path} is no file")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES)
-        host.player.load_sgf(data, None if number is None else max(0, number - 1))
+        player = host.player
+        with compile_progress():
+            player.load_sgf(data, None if number is None else max(0, number - 1))
     except (OSError, ValueError) as error:
         raise CommandError(f"cannot load file: {error}") from error
 

@@ -15,6 +15,7 @@ from typing import Any
 from engine.config import PlayOptions, SearchOptions
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry, number
+from gtp.startup import compile_progress
 
 COMMANDS = Registry()
 KATAGO = {
@@ -76,19 +77,20 @@ def kata_set_param(host: Host, name: str, value: str) -> None:
     if item.name in FIXED:
         raise CommandError(f"{name} cannot change while the engine runs: {FIXED[item.name]}")
     options = replace(_options_with(host, item), **{item.name: _read(name, item, value)})
-    if isinstance(options, PlayOptions):
-        player.configure(options, player.search_options)
-    else:
-        player.configure(player.options, options)
+    with compile_progress():
+        if isinstance(options, PlayOptions):
+            player.configure(options, player.search_options)
+        else:
+            player.configure(player.options, options)
 
 
 @COMMANDS.command("kata-get-models")
 def kata_get_models(host: Host) -> str:
-    """Tell which networks play, as a JSON list; empty where rollouts play alone."""
+    """Tell which networks play on this board, as a JSON list; empty where rollouts play alone."""
     from engine.nets.header import recognise
 
     server, path = host.player.server, host.player.network_path
-    files: Iterable[Path] = path if isinstance(path, tuple) else [path] if path else []
+    files: Iterable[Path] = [] if server is None else path if isinstance(path, tuple) else [path]
     return json.dumps(
         [
             {
