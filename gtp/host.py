@@ -20,6 +20,8 @@ class Host:
         self.commands = commands
         self.quitting = False
         """set by a command: the session ends with its answer"""
+        self.sigint_interrupts = False
+        """set by a command: SIGINT ends the running command, no longer the session"""
         self._player: Player | None = None
         self._failure = ""
         self._interrupted = False

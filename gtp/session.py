@@ -48,6 +48,8 @@ class Host(Protocol):
 
     quitting: bool
     """set by a command: the session ends with its answer"""
+    sigint_interrupts: bool
+    """set by a command: SIGINT ends the running command, no longer the session"""
 
     def interrupt(self) -> None:
         """End the running command soon; it is answered all the same. Threads: any."""
@@ -148,18 +150,29 @@ class Session:
     def run(self) -> int:
         """Converse until the end; returns the exit status."""
         try:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, _on_signal)
+            _await_signals()
             for target in (self._read_all, self._answer_all):
                 threading.Thread(target=target, name=f"gtp{target.__name__}", daemon=True).start()
+            while self._watch():
+                self._note(True)
+        except _Signalled as signalled:
+            self.end(128 + signalled.args[0])
+        self._host.interrupt()
+        return self._status
+
+    def _watch(self) -> bool:
+        """Wait for the end, or for a SIGINT that is to end the running command alone: True."""
+        try:
+            _await_signals()  # After a signal they are ignored, so none is lost to another handler.
             # In slices, since on Windows a signal does not end an untimed wait.
             while not self._ended.wait(WATCH_S):
                 if not self._output.is_read():
                     self.end(STATUS_FAILED, UNREAD)
         except _Signalled as signalled:
-            self.end(128 + signalled.args[0])
-        self._host.interrupt()
-        return self._status
+            if signalled.args[0] != signal.SIGINT or not self._host.sigint_interrupts:
+                raise
+            return True
+        return False
 
     def end(self, status: int, message: str = "") -> None:
         """End at once; the first call decides the status. Threads: any."""
@@ -255,6 +268,12 @@ class Session:
             reply = self._registry.answer(self._host, text, self._output.write)
         if reply is not None:
             self._output.write(reply)
+
+
+def _await_signals() -> None:
+    """Let SIGINT and SIGTERM leave the main thread's wait."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _on_signal)
 
 
 def _on_signal(number: int, _: object) -> None:

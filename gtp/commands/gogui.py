@@ -1,11 +1,11 @@
 """What GoGui asks of an engine beside GTP: positions set up at once, interruption, the rules of the game, its menus.
 
-Two of its commands are left out. ``gogui-rules_board_size``: GoGui asks it of every engine it attaches, and throws the
-open game away where the answer is not that game's size. ``gogui-sigint``: GoGui sends the signal only to engines that
-have no ``gogui-interrupt``, and to us that signal means the end. Source: GoGui's manual, "Setup Commands",
-"Interrupting Commands", "Rules" and "Analyze Commands".
+One of its commands is left out, ``gogui-rules_board_size``: GoGui asks it of every engine it attaches, and throws the
+open game away where the answer is not that game's size. Source: GoGui's manual, "Setup Commands", "Interrupting
+Commands", "Rules" and "Analyze Commands".
 """
 
+import os
 from collections.abc import Sequence
 
 from gtp.commands import arguments, legality
@@ -47,6 +47,13 @@ def gogui_interrupt(host: Host) -> None:
     """Promise that the comment line ``# interrupt`` ends a running command."""
 
 
+@COMMANDS.command("gogui-sigint")
+def gogui_sigint(host: Host) -> str:
+    """Give the process that SIGINT is to be sent to; from now on that signal ends the running command, not the engine."""
+    host.sigint_interrupts = True
+    return str(os.getpid())
+
+
 @COMMANDS.command("gogui-title")
 def gogui_title(host: Host) -> str:
     """The engine and its network, for the title of a window."""
@@ -75,12 +82,10 @@ def gogui_setup_player(host: Host, color: str) -> None:
     side, game = arguments.color(color), host.player.game
     if game.n_moves:
         raise CommandError("the game has begun")
-    # Only where it changes something, since handicap is forgotten.
-    if game.to_move != side:
-        stones = game.start_stones()
-        black, white = ([point for point, owner in stones.items() if owner == one] for one in (BLACK, WHITE))
-        host.player.ponder.stop()
-        game.setup_stones(black, white, side)
+    stones = game.start_stones()
+    black, white = ([point for point, owner in stones.items() if owner == one] for one in (BLACK, WHITE))
+    host.player.ponder.stop()
+    game.setup_stones(black, white, side)
 
 
 @COMMANDS.command("gogui-play_sequence")

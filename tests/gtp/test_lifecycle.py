@@ -83,6 +83,24 @@ def test_what_a_script_sends_in_one_go_is_answered_in_full():
 
 
 @POSIX
+def test_a_client_may_interrupt_by_signal():
+    """As GoGui does with engines that tell it their process; without that the same signal ends us."""
+    with Engine("--seconds", "600") as engine:
+        assert engine.ask("boardsize 9") == "="
+        assert engine.ask("gogui-sigint") == f"= {engine.process.pid}"
+        for _ in range(2):
+            engine.send("genmove b\n")
+            time.sleep(0.3)
+            engine.process.send_signal(signal.SIGINT)
+            assert re.fullmatch("= [A-J][1-9]", engine.reply())
+        engine.process.send_signal(signal.SIGINT)  # Nothing runs: nothing happens.
+        time.sleep(0.2)
+        assert engine.ask("name") == "= Keima"
+        engine.process.send_signal(signal.SIGTERM)
+        assert seconds_to_end(engine, 128 + signal.SIGTERM) < END_S
+
+
+@POSIX
 def test_files_are_whole_whenever_it_ends(tmp_path):
     log, sgf = tmp_path / "log", tmp_path / "game.sgf"
     with Engine("--seconds", "600", "--log-file", str(log)) as engine:
