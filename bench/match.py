@@ -88,7 +88,7 @@ class Worker(threading.Thread):
         first = self._engine("first", match.first)
         second = self._engine("second", match.second)
         referee = self._engine("referee", match.referee) if match.referee else None
-        is_black = number % 2 == 1
+        is_black = number % 2 == 1 and not match.settings.handicap
         names = {"first": match.names[0] or _name_of(first), "second": match.names[1] or _name_of(second)}
         if names["first"] == names["second"]:
             names = {role: f"{name} ({role})" for role, name in names.items()}
@@ -253,6 +253,13 @@ TIME_HELP = (
 @click.option("--games", default=10, show_default=True, type=click.IntRange(1, 9999), help="games to play")
 @click.option("--size", default=19, show_default=True, type=click.IntRange(2, 25), help="board size")
 @click.option("--komi", default=7.5, show_default=True, help="White's points")
+@click.option(
+    "--handicap",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="stones that the first engine gives the other, which then has Black in all games",
+)
 @click.option("--rules", default="chinese", show_default=True, callback=_parse(rules_named), help=RULES_HELP)
 @click.option("--time", "clock", callback=_parse(time_control), help=TIME_HELP)
 @click.option("--referee", callback=COMMAND, help="command line of a third engine that judges legality and scores")
@@ -307,7 +314,7 @@ TIME_HELP = (
 @click.option(
     "--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="file for all figures as JSON"
 )
-def command(first, second, games, size, komi, rules, clock, referee, folder, openings, opening_moves, max_moves,
+def command(first, second, games, size, komi, handicap, rules, clock, referee, folder, openings, opening_moves, max_moves,
             patience, tolerance, first_name, second_name, concurrency, json_path) -> None:  # fmt: skip
     """Play a match between two GTP engines and print win rate, its 95% interval and the Elo difference.
 
@@ -318,9 +325,13 @@ def command(first, second, games, size, komi, rules, clock, referee, folder, ope
                     --second "gnugo --mode gtp --level 10 --chinese-rules" \\
                     --size 9 --games 30 --sgf runs/gnugo-9x9
     """
-    settings = GameSettings(size, komi, rules.name, clock or GameSettings.time, tolerance, patience, max_moves)
+    settings = GameSettings(size, komi, rules.name, clock or GameSettings.time, tolerance, patience, max_moves, handicap)
     try:
-        Game(size, rules, komi)
+        board = Game(size, rules, komi)
+        if handicap and openings:
+            raise ValueError("--handicap and --openings: expected one of them")
+        if handicap:
+            board.fixed_handicap(handicap)
         starts = read_openings(openings, size, opening_moves) if openings else ((),)
         match = Match(first, second, referee, settings, games, starts, (first_name, second_name))
         kept = MatchFolder(folder, _settings_of(match))

@@ -54,6 +54,8 @@ class GameSettings:
     """most seconds to wait for any answer that no clock limits"""
     max_moves: int = 0
     """moves after which a game is scored as it stands; 0 = three boards full"""
+    handicap: int = 0
+    """stones on their traditional points that Black has before the game; White begins"""
 
 
 @dataclass
@@ -64,7 +66,7 @@ class GameRecord:
     first_color: str
     names: dict[str, str]
     moves: list[str]
-    """vertices, Black's first"""
+    """vertices, oldest first; handicap stones are none"""
     opening: int = 0
     """moves of these that were set, not chosen"""
     result: str = "?"
@@ -168,7 +170,7 @@ class _Table:
             raise MatchError(f"referee: {error}") from error
 
     def set_up(self, opening: Sequence[int]) -> None:
-        """Give everyone the same empty board, komi, rules, time and first moves."""
+        """Give everyone the same board, komi, rules, time and first moves."""
         settings = self.settings
         commands = [f"boardsize {settings.size}", "clear_board", f"komi {settings.komi:g}"]
         for color in self.players:
@@ -187,9 +189,24 @@ class _Table:
                     self.ask_referee(command)
             except EngineRefused as error:
                 raise MatchError(f"referee does not take these settings: {error}") from error
+        if settings.handicap:
+            self._place_handicap()
         for point in opening:
             self._pass_on(self.to_move, point, by=None)
         self.record.opening = len(opening)
+
+    def _place_handicap(self) -> None:
+        """Put Black's stones on everyone's board."""
+        command = f"fixed_handicap {self.settings.handicap}"
+        try:
+            for color in self.players:
+                self.ask(color, command)
+            if self.referee is not None:
+                self.ask_referee(command)
+        except EngineRefused as error:
+            raise MatchError(f"an engine does not place handicap stones: {error}") from error
+        self.game.fixed_handicap(self.settings.handicap)
+        self.to_move = WHITE
 
     def _tell_time(self, color: int) -> None:
         """Set an engine's clock, by the best command for this kind of clock that it lists; if none, it has to guess."""

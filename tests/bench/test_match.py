@@ -98,6 +98,8 @@ def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptibl
         (["--first", ""], "empty command line"),
         (["--first", "no-such-engine"], "cannot start 'no-such-engine'"),
         (["--openings", "."], "no file *.sgf"),
+        (["--handicap", "1"], "invalid number of stones"),
+        (["--handicap", "2", "--openings", "."], "expected one of them"),
     ],
 )
 def test_a_mistake_is_named(options, message, tmp_path, monkeypatch):

@@ -31,6 +31,16 @@ def test_a_game_is_played_to_two_passes_and_scored(first_color):
     assert scores_alike(record)
 
 
+def test_handicap_stones_are_on_every_board_and_white_begins():
+    settings = GameSettings(size=9, komi=0.5, handicap=4, max_moves=20)
+    first, second, referee = (InProcess(seed=seed) for seed in (1, 2, 3))
+    record, game = play(first, second, settings, "white", referee)
+    assert (game.handicap, game.moves()[0][0], record.opening) == (4, WHITE, 0)
+    for client in (first, second, referee):
+        assert client.engine.game.start_stones() == game.start_stones()
+    assert set(record.scores) == {"first", "second", "referee"}
+
+
 @pytest.mark.parametrize("first_color", ["black", "white"])
 @pytest.mark.parametrize(
     ("habit", "reason", "letter"),

@@ -41,7 +41,7 @@ class Engine:
             case ["version"]:
                 return "1"
             case ["list_commands"]:
-                return "name\nversion\nlist_commands\nboardsize\nclear_board\nkomi\nplay\ngenmove\nfinal_score\nquit"
+                return "name\nversion\nlist_commands\nboardsize\nclear_board\nkomi\nplay\ngenmove\nfixed_handicap\nfinal_score\nquit"
             case ["boardsize", size]:
                 self.game.new(int(size))
             case ["clear_board"]:
@@ -49,6 +49,9 @@ class Engine:
                 self.own_moves = 0
             case ["komi", komi]:
                 self.game.set_komi(float(komi))
+            case ["fixed_handicap", count]:
+                points = self.game.fixed_handicap(int(count))
+                return " ".join(to_vertex(point, self.game.size) for point in points)
             case ["play", color, vertex]:
                 if self.habit == "refuse" and self.game.n_moves >= HABIT_MOVE:
                     raise ValueError("illegal move")
