@@ -37,20 +37,16 @@ from engine.features.katago_history import course
 from engine.features.katago_ladders import mark_caught
 from engine.features.keys import legality_key, mix, recent_moves_key
 from engine.features.symmetry import steps, turn
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, copy_board, is_legal
+from engine.go.board import KO_COLOR, KO_POINT, SIZE, copy_board, is_legal
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at
 from engine.go.life import STACK, LifeScratch, new_life_scratch
 from engine.go.position import BUTTON_TAKER, N_MOVES, TO_MOVE, repeats
 from engine.go.rewind import past_board
 from engine.go.rules import (
-    BONUS_N_MINUS_ONE,
-    BONUS_NONE,
     BUTTON,
-    HANDICAP_BONUS,
     KO,
     KO_POSITIONAL,
     KO_SIMPLE,
-    KOMI_X2,
     RULE_FIELDS,
     SCORING,
     SCORING_AREA,
@@ -60,6 +56,7 @@ from engine.go.rules import (
     TAX_ALL,
     TAX_NONE,
 )
+from engine.go.scoring import white_komi
 from engine.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
@@ -104,48 +101,10 @@ def new_katago_scratch(size: int) -> KatagoScratch:
 
 
 @kernel
-def _handicap(position):
-    """Stones that White gets points back for: Black's before White's first one, if they are several.
-
-    Stones set up count if they are all Black's. Servers also send handicap stones as moves in a row.
-    """
-    board, meta = position.board, position.meta
-    set_up, opening, white_played = _stones_played(board, BLACK), 0, 0
-    for n in range(meta[N_MOVES]):
-        if position.moves[n] == PASS:
-            continue
-        if position.colors[n] == WHITE:
-            white_played += 1
-        else:
-            set_up -= 1
-            opening += white_played == 0
-    if white_played < _stones_played(board, WHITE) or set_up + opening <= 1:
-        return 0
-    return set_up + opening
-
-
-@kernel
-def _stones_played(board, color):
-    """Stones of a colour that are or were on the board."""
-    played = board.meta[CAPTURED_BLACK if color == BLACK else CAPTURED_WHITE]
-    for cell in board.color:
-        played += cell == color
-    return played
-
-
-@kernel
-def _white_komi_x2(position):
-    """Twice the points that make up White's compensation as if area were counted."""
-    rules, board = position.rules, position.board
-    komi_x2 = rules[KOMI_X2]
-    if rules[HANDICAP_BONUS] != BONUS_NONE:
-        stones = _handicap(position)
-        komi_x2 += 2 * (max(0, stones - 1) if rules[HANDICAP_BONUS] == BONUS_N_MINUS_ONE else stones)
-    if rules[SCORING] == SCORING_TERRITORY:
-        komi_x2 += 2 * (_stones_played(board, BLACK) - _stones_played(board, WHITE))
-    if position.meta[BUTTON_TAKER] != 0:
-        komi_x2 += 1 if position.meta[BUTTON_TAKER] == WHITE else -1
-    return komi_x2
+def _white_komi(position):
+    """White's compensation as if area were counted, the button included."""
+    taker = position.meta[BUTTON_TAKER]
+    return white_komi(position) + (0.5 * (taker == WHITE) - 0.5 * (taker == BLACK))
 
 
 @kernel
@@ -157,9 +116,10 @@ def _write_globals(position, shown, ends, globals_):
     n = position.meta[N_MOVES]
     for age in range(shown):
         globals_[PASSED + age] = position.moves[n - 1 - age] == PASS
-    most_x2 = np.int64(2 * (area + KOMI_MARGIN))
-    white_komi = max(-most_x2, min(most_x2, _white_komi_x2(position))) / 2.0
-    komi = white_komi if position.meta[TO_MOVE] == WHITE else -white_komi
+    most = np.float64(area + KOMI_MARGIN)
+    komi = max(-most, min(most, _white_komi(position)))
+    if position.meta[TO_MOVE] != WHITE:
+        komi = -komi
     globals_[KOMI] = komi / KOMI_SCALE
     if rules[KO] != KO_SIMPLE:
         globals_[SUPERKO] = 1.0
@@ -271,5 +231,5 @@ def key(position):
             word = mix(word ^ position.hashes[n - age - 1])
     for i in range(RULE_FIELDS):
         word = mix(word ^ np.uint64(rules[i]))
-    word = mix(word ^ np.uint64(_white_komi_x2(position)))
+    word = mix(word ^ np.uint64(np.int64(2.0 * _white_komi(position))))
     return mix(word ^ np.uint64(position.meta[BUTTON_TAKER]))

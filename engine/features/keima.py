@@ -11,16 +11,12 @@ from engine.features.keys import legality_key, mix, recent_moves_key
 from engine.features.symmetry import turn
 from engine.features.tactics import after_move
 from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, is_eye, is_legal
-from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_of
+from engine.go.geometry import EMPTY, PASS, WHITE, index_of, point_of
 from engine.go.ladder import ladder_planes
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, repeats
 from engine.go.rules import (
-    BONUS_N,
-    BONUS_N_MINUS_ONE,
-    HANDICAP_BONUS,
     KO,
     KO_SIMPLE,
-    KOMI_X2,
     RULE_FIELDS,
     SCORING,
     SCORING_TERRITORY,
@@ -29,6 +25,7 @@ from engine.go.rules import (
     TAX_ALL,
     TAX_SEKI,
 )
+from engine.go.scoring import white_komi
 from engine.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
@@ -53,29 +50,6 @@ PLANES = 23
 KOMI, LAST_PASSED, PASSED_BEFORE, TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO = range(8)
 GLOBALS = 8
 KOMI_SCALE = 15.0
-
-
-@kernel
-def white_komi(position):
-    """White's compensation in area terms: komi, handicap bonus, and under territory scoring the stones played.
-
-    Territory differs from area by the number of stones each side has played, so both scorings share one scale.
-    """
-    rules, board = position.rules, position.board
-    komi = rules[KOMI_X2] * 0.5
-    if rules[HANDICAP_BONUS] == BONUS_N:
-        komi += position.meta[HANDICAP]
-    elif rules[HANDICAP_BONUS] == BONUS_N_MINUS_ONE:
-        komi += max(0, position.meta[HANDICAP] - 1)
-    if rules[SCORING] == SCORING_TERRITORY:
-        played = board.meta[CAPTURED_BLACK] - board.meta[CAPTURED_WHITE]
-        for cell in board.color:
-            if cell == BLACK:
-                played += 1
-            elif cell == WHITE:
-                played -= 1
-        komi += played
-    return komi
 
 
 @kernel

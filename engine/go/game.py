@@ -55,7 +55,7 @@ class Game:
 
     @property
     def handicap(self) -> int:
-        """Handicap stones, 0 in an even game. Black's moves in a row at the start count: some clients send these."""
+        """Handicap stones, 0 in an even game; see :func:`engine.go.position.play_move`."""
         return int(self.position.meta[HANDICAP])
 
     @property
@@ -100,7 +100,7 @@ class Game:
         """
         if not MIN_SIZE <= size <= MAX_SIZE:
             raise ValueError(f"unacceptable size: {size}, expected {MIN_SIZE} to {MAX_SIZE}")
-        self._begin(new_position(size), BLACK, 0)
+        self._begin(new_position(size), BLACK)
 
     def set_komi(self, komi: float) -> None:
         """Set the komi, in the middle of a game too.
@@ -135,7 +135,6 @@ class Game:
         if self.n_moves == len(self.position.moves):
             self.position = with_capacity(self.position, 2 * self.n_moves)
         play_move(self.position, point, color)
-        self._count_handicap()
 
     def undo(self) -> None:
         """Take the last move back.
@@ -148,7 +147,7 @@ class Game:
         self._replay(self.n_moves - 1)
 
     def setup_stones(self, black: Iterable[int], white: Iterable[int], to_move: int) -> None:
-        """Begin the game anew from a position; its moves and its handicap are forgotten.
+        """Begin the game anew from a position; its moves are forgotten, stones of Black alone are a handicap.
 
         Raises:
             ValueError: a point is named twice or off the board, or a chain has no liberty; the game stays as it is.
@@ -165,7 +164,7 @@ class Game:
         # Where all chains have a liberty in the end no stone is ever without one before, so none is captured.
         if any(position.board.color[point] != color for point, color in stones):
             raise ValueError("setup: a chain has no liberty")
-        self._begin(position, to_move, 0)
+        self._begin(position, to_move)
 
     def fixed_handicap(self, count: int) -> list[int]:
         """Place handicap stones on the points GTP 2 fixes for them; White is to move.
@@ -210,11 +209,10 @@ class Game:
         position = new_position(self.size)
         for point in points:
             play(position.board, point, BLACK)
-        self._begin(position, WHITE, len(points))
+        self._begin(position, WHITE)
 
-    def _begin(self, position: Position, to_move: int, handicap: int) -> None:
+    def _begin(self, position: Position, to_move: int) -> None:
         """Make the stones of a position the start of the game, under the rules in force."""
-        position.meta[HANDICAP] = handicap
         begin(position, to_move)
         apply_rules(position, self._rules, self.komi)
         self.position = position
@@ -225,16 +223,6 @@ class Game:
         played = self.position
         self.position = with_capacity(self._first, len(played.moves))
         _play_moves(self.position, played.moves, played.colors, count)
-        self._count_handicap()
-
-    def _count_handicap(self) -> None:
-        """Take two or more moves of Black's at the start, on the empty board, for handicap stones."""
-        if self._first.board.meta[N_EMPTY] < self.size**2:
-            return
-        stones, position = 0, self.position
-        while stones < self.n_moves and position.colors[stones] == BLACK and position.moves[stones] != PASS:
-            stones += 1
-        position.meta[HANDICAP] = stones if stones > 1 else 0
 
     def _is_empty(self, point: int) -> bool:
         return _on_board(self.position, point) and self.position.board.color[point] == EMPTY

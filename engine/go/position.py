@@ -20,7 +20,7 @@ from engine.go.board import (
     new_board,
     play,
 )
-from engine.go.geometry import BLACK, EMPTY, PASS, ZOBRIST, cell_count, point_of
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, ZOBRIST, cell_count, point_of
 from engine.go.rules import (
     BUTTON,
     FRIENDLY_PASS,
@@ -38,7 +38,7 @@ from engine.go.rules import (
 )
 from engine.jit import inlined_kernel, kernel
 
-N_MOVES, TO_MOVE, PASSES, HANDICAP, SEEN_FROM, BUTTON_TAKER = range(6)
+N_MOVES, TO_MOVE, PASSES, HANDICAP, SEEN_FROM, BUTTON_TAKER, N_ALONE = range(7)
 """Indices into ``Position.meta``."""
 META_FIELDS = 8
 PAST_BOARDS = 8
@@ -52,8 +52,9 @@ class Position(NamedTuple):
     rules: np.ndarray
     """int64[8]: the flags of :mod:`engine.go.rules`; KOMI_X2 is twice the komi (White's points)"""
     meta: np.ndarray
-    """int64[8]: N_MOVES, TO_MOVE, PASSES (consecutive, latest), HANDICAP (stones), SEEN_FROM (first hash that counts),
-    BUTTON_TAKER (who has taken the button, 0 = nobody)"""
+    """int64[8]: N_MOVES, TO_MOVE, PASSES (consecutive, latest), HANDICAP (stones, see :func:`play_move`), SEEN_FROM
+    (first hash that counts), BUTTON_TAKER (who has taken the button, 0 = nobody), N_ALONE (Black's stones as long as
+    White has placed none, then -1)"""
     past: np.ndarray
     """uint8[8, L]: stones after move n in row n % 8, the current position included"""
     moves: np.ndarray
@@ -98,13 +99,23 @@ def with_capacity(position: Position, capacity: int) -> Position:
 
 @kernel
 def begin(position, to_move):
-    """Make the stones now on the board the first position of a game: history forgotten, ``to_move`` to play."""
+    """Make the stones now on the board the first position of a game: history forgotten, ``to_move`` to play.
+
+    If they are several and all Black's they are handicap stones.
+    """
     meta = position.meta
     meta[N_MOVES] = 0
     meta[TO_MOVE] = to_move
     meta[PASSES] = 0
     meta[SEEN_FROM] = 0
     meta[BUTTON_TAKER] = 0
+    meta[N_ALONE] = 0
+    for color in position.board.color:
+        if color == WHITE:
+            meta[N_ALONE] = -1
+            break
+        meta[N_ALONE] += color == BLACK
+    meta[HANDICAP] = meta[N_ALONE] if meta[N_ALONE] > 1 else 0
     position.seen[:] = 0
     for row in range(PAST_BOARDS):
         _copy(position.past[row], position.board.color, len(position.board.color))
@@ -156,6 +167,8 @@ def play_move(position, point, color):
 
     Where the rules have a button, the first pass takes it: that pass does not count towards the end of the game, and
     no earlier position can recur after it, since a position without the button is another one.
+    Stones that Black adds before White's first are handicap stones, if they are several: some servers send them so.
+    Source: KataGo, ``BoardHistory::computeNumHandicapStones``.
     Legality is the caller's matter; the point must be empty and there must be room for one more move.
 
     Returns:
@@ -173,6 +186,10 @@ def play_move(position, point, color):
         meta[BUTTON_TAKER] = color
         meta[PASSES] = 0
         meta[SEEN_FROM] = n + 1
+    if point != PASS and meta[N_ALONE] >= 0:
+        meta[N_ALONE] = meta[N_ALONE] + 1 if color == BLACK else -1
+        if meta[N_ALONE] > 1:
+            meta[HANDICAP] = meta[N_ALONE]
     _remember(position, n + 1)
     return captured
 

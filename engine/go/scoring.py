@@ -37,6 +37,7 @@ from engine.go.rules import (
     KOMI_X2,
     SCORING,
     SCORING_AREA,
+    SCORING_TERRITORY,
     TAX,
     TAX_ALL,
     TAX_NONE,
@@ -76,16 +77,37 @@ def final_score_black(position):
         float64: points, positive if Black is ahead, after komi, handicap bonus, tax and button.
     """
     rules, meta, board = position.rules, position.meta, position.board
-    lead = _board_score_black(board, rules[SCORING], rules[TAX]) - rules[KOMI_X2] / 2.0
-    if rules[HANDICAP_BONUS] == BONUS_N:
-        lead -= meta[HANDICAP]
-    elif rules[HANDICAP_BONUS] == BONUS_N_MINUS_ONE:
-        lead -= max(0, meta[HANDICAP] - 1)
+    lead = _board_score_black(board, rules[SCORING], rules[TAX]) - rules[KOMI_X2] / 2.0 - _handicap_bonus(position)
     if meta[BUTTON_TAKER] == BLACK:
         lead += 0.5
     elif meta[BUTTON_TAKER] == WHITE:
         lead -= 0.5
     return lead
+
+
+@kernel
+def _handicap_bonus(position):
+    """int64: points that White gets for handicap stones."""
+    stones, bonus = position.meta[HANDICAP], position.rules[HANDICAP_BONUS]
+    return stones if bonus == BONUS_N else max(0, stones - 1) if bonus == BONUS_N_MINUS_ONE else 0
+
+
+@kernel
+def white_komi(position):
+    """White's compensation in area terms: komi, handicap bonus, and under territory scoring the stones played.
+
+    Territory differs from area by the number of stones each side has played, so both scorings share one scale.
+
+    Returns:
+        float64: points, a multiple of a half; the button is not counted.
+    """
+    rules, board = position.rules, position.board
+    komi = rules[KOMI_X2] * 0.5 + _handicap_bonus(position)
+    if rules[SCORING] == SCORING_TERRITORY:
+        komi += board.meta[CAPTURED_BLACK] - board.meta[CAPTURED_WHITE]
+        for cell in board.color:
+            komi += (cell == BLACK) - np.int64(cell == WHITE)
+    return komi
 
 
 @kernel

@@ -79,10 +79,7 @@ class SgfGame:
         """
         komi = DEFAULT_KOMI if self.komi is None else self.komi
         game = Game(self.size, rules_named(self.rules_name or DEFAULT_RULES), komi)
-        is_handicap = self.handicap == len(self.black) >= 2 and not self.white and self.to_move == WHITE
-        if is_handicap:
-            game.set_free_handicap(self.black)
-        elif self.black or self.white or self.to_move != BLACK:
+        if self.black or self.white or self.to_move != BLACK:
             game.setup_stones(self.black, self.white, self.to_move)
         for number, (color, point) in enumerate(self.moves, 1):
             try:

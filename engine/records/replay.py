@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.board import SIZE, play
-from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, point_of, to_sgf
-from engine.go.position import HANDICAP, TO_MOVE, begin, copy_position, is_legal_move, new_position, play_move
+from engine.go.geometry import BLACK, EMPTY, PASS, point_of, to_sgf
+from engine.go.position import TO_MOVE, begin, copy_position, is_legal_move, new_position, play_move
 from engine.go.rules import (
     KO,
     KO_SIMPLE,
@@ -33,21 +33,19 @@ def set_up(position, stones, first):
 
     Args:
         stones: uint16: codes as in ``Games.setup``.
-        first: colour to move; where it is White and all stones are Black they count as handicap.
+        first: colour to move.
     Returns:
         bool: False if two stones are on one point or a chain has no liberty; the position is of no use then.
     """
-    size, black = position.board.meta[SIZE], 0
+    size = position.board.meta[SIZE]
     for i in range(len(stones)):
         point, color = point_of(np.int64(stones[i]) >> 1, size), BLACK + (np.int64(stones[i]) & 1)
         if position.board.color[point] != EMPTY:
             return False
         play(position.board, point, color)
-        black += color == BLACK
     for i in range(len(stones)):
         if position.board.color[point_of(np.int64(stones[i]) >> 1, size)] == EMPTY:
             return False
-    position.meta[HANDICAP] = black if black == len(stones) and first == WHITE else 0
     begin(position, first)
     return True
 

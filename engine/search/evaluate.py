@@ -15,12 +15,11 @@ import math
 import numpy as np
 
 from engine.features import encoder as encoders
-from engine.features.keima import white_komi
 from engine.go.board import SIZE, STRIDE, is_eye, new_board
 from engine.go.geometry import BLACK, PASS, index_of
 from engine.go.position import N_MOVES, PASSES, TO_MOVE, Position, copy_position, is_legal_move, play_move
 from engine.go.rules import SCORING, SCORING_TERRITORY
-from engine.go.scoring import dead_points, final_score_black, score_with_dead
+from engine.go.scoring import dead_points, final_score_black, score_with_dead, white_komi
 from engine.inference.cache import insert, probe
 from engine.jit import kernel
 from engine.rollout.patterns import all_states

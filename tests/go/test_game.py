@@ -310,16 +310,25 @@ def test_black_moves_in_a_row_at_the_start_are_handicap_stones():
     assert game.handicap == 2
 
 
-def test_moves_after_a_handicap_or_on_a_setup_are_no_handicap():
+def test_what_else_counts_as_handicap():
+    """Black's stones before White's first one, however they came there; KataGo counts them so."""
     game = Game(9)
     game.fixed_handicap(2)
-    for vertex in ("A1", "B1", "C1"):
-        game.play(BLACK, from_vertex(vertex, 9))
-    assert game.handicap == 2
+    game.play(WHITE, PASS)
+    game.play(BLACK, from_vertex("A1", 9))
+    assert game.handicap == 3
+    game.play(WHITE, from_vertex("J9", 9))
+    game.play(BLACK, from_vertex("B1", 9))
+    assert game.handicap == 3
     game.new(9)
-    game.setup_stones([from_vertex("E5", 9)], [], BLACK)
-    for vertex in ("A1", "B1", "C1"):
-        game.play(BLACK, from_vertex(vertex, 9))
+    game.setup_stones([from_vertex("E5", 9), from_vertex("E6", 9)], [], BLACK)
+    assert game.handicap == 2
+    game.setup_stones([from_vertex("E5", 9), from_vertex("E6", 9)], [from_vertex("A1", 9)], BLACK)
+    game.play(BLACK, from_vertex("B1", 9))
+    assert game.handicap == 0
+    game.setup_stones([from_vertex("E5", 9)], [], WHITE)
+    game.play(WHITE, from_vertex("A1", 9))
+    game.play(BLACK, from_vertex("B1", 9))
     assert game.handicap == 0
 
 
