@@ -314,8 +314,8 @@ TIME_HELP = (
 @click.option(
     "--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="file for all figures as JSON"
 )
-def command(first, second, games, size, komi, handicap, rules, clock, referee, folder, openings, opening_moves, max_moves,
-            patience, tolerance, first_name, second_name, concurrency, json_path) -> None:  # fmt: skip
+def command(first, second, games, size, komi, handicap, rules, clock, referee, folder, openings, opening_moves,
+            max_moves, patience, tolerance, first_name, second_name, concurrency, json_path) -> None:  # fmt: skip
     """Play a match between two GTP engines and print win rate, its 95% interval and the Elo difference.
 
     The engines' own options, such as visits or level, belong into their command lines:
@@ -325,7 +325,8 @@ def command(first, second, games, size, komi, handicap, rules, clock, referee, f
                     --second "gnugo --mode gtp --level 10 --chinese-rules" \\
                     --size 9 --games 30 --sgf runs/gnugo-9x9
     """
-    settings = GameSettings(size, komi, rules.name, clock or GameSettings.time, tolerance, patience, max_moves, handicap)
+    time = clock or GameSettings.time
+    settings = GameSettings(size, komi, rules.name, time, tolerance, patience, max_moves, handicap)
     try:
         board = Game(size, rules, komi)
         if handicap and openings:

@@ -49,7 +49,7 @@ def gogui_interrupt(host: Host) -> None:
 
 @COMMANDS.command("gogui-sigint")
 def gogui_sigint(host: Host) -> str:
-    """Give the process that SIGINT is to be sent to; from now on that signal ends the running command, not the engine."""
+    """Give the process to send SIGINT to; from now on that signal ends the running command, not the engine."""
     host.sigint_interrupts = True
     return str(os.getpid())
 

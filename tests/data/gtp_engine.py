@@ -18,6 +18,8 @@ from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points,
 from engine.go.scoring import final_score_black, result_text
 
 COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
+COMMANDS = ("name", "version", "list_commands", "boardsize", "clear_board", "komi", "fixed_handicap", "play", "genmove",
+            "final_score", "quit")  # fmt: skip
 HABIT_MOVE = 3
 """Move of its own at which a bad habit shows"""
 
@@ -41,7 +43,7 @@ class Engine:
             case ["version"]:
                 return "1"
             case ["list_commands"]:
-                return "name\nversion\nlist_commands\nboardsize\nclear_board\nkomi\nplay\ngenmove\nfixed_handicap\nfinal_score\nquit"
+                return "\n".join(COMMANDS)
             case ["boardsize", size]:
                 self.game.new(int(size))
             case ["clear_board"]:
