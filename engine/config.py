@@ -149,7 +149,10 @@ class SearchOptions:
         0, "rollouts through a leaf before the network is asked about it; needs rollouts", low=0, high=10000
     )
     adaptive_expansion: bool = option(False, "raise and lower that number so that the network is just kept busy")
-    seed: int = option(0, "seed of all randomness; one thread and one seed repeat a search", low=0, high=2**63 - 1)
+    seed: int = option(
+        0, "seed of all randomness: one thread and one seed repeat a search; 0 = another one at each start",
+        low=0, high=2**63 - 1,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         check(self)

@@ -78,9 +78,31 @@ def _prepare() -> Path | None:
                 pass
         except (OSError, RuntimeError):  # RuntimeError: the user has no home folder.
             continue
+        _drop_torn(folder)
         numba.config.CACHE_DIR = str(folder)
         return folder
     return None
+
+
+def _drop_torn(folder: Path) -> None:
+    """Delete files that a crash of the machine left incomplete: Numba would fail on them at every start.
+
+    All are pickles, and a whole pickle ends with a full stop.
+    """
+    torn = [path for path in folder.rglob("*.nb[ic]") if not _ends_as_pickle(path)]
+    for path in torn:
+        path.unlink(missing_ok=True)
+    if torn:
+        print(f"kernel cache {folder}: {len(torn)} damaged, compiled anew", file=sys.stderr, flush=True)
+
+
+def _ends_as_pickle(path: Path) -> bool:
+    """Whether a file's last byte is a pickle's; True for one that is gone by now."""
+    try:
+        with path.open("rb") as file:
+            return file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) == b"."
+    except FileNotFoundError:
+        return True
 
 
 FOLDER = _prepare()

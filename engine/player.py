@@ -4,8 +4,10 @@ Start at :meth:`Player.genmove`. Before searching, the player asks :mod:`engine.
 to play for, and :mod:`engine.passing` what that means under the rules in force.
 """
 
+import secrets
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +86,14 @@ class Player:
         """Load the network and set up the board.
 
         Args:
+            search_options: a seed of 0 stands for one that nobody has chosen.
             network, device: as for :func:`engine.loading.load_parts`.
             any_size: play without the network on boards it does not play, instead of refusing them.
         Raises:
             ValueError: network, device, rules, komi or size cannot be used; one clear line.
         """
+        if not search_options.seed:
+            search_options = replace(search_options, seed=1 + secrets.randbits(62))
         self.options = play_options
         self.search_options = search_options
         self.game = Game(size, rules_named(rules), komi)
@@ -99,6 +104,7 @@ class Player:
         self._any_size = any_size
         self._loaded = load_parts(for_play(search_options, play_options), network, device)
         self._server = new_server(self._loaded)
+        self._sizes_seen: set[int] = set()
         self._raw: RawNetwork | None = None
         self._interrupted = threading.Event()
         self._watcher: Watcher | None = None
@@ -178,13 +184,13 @@ class Player:
             check_size(self._loaded, size)
 
     def _begin(self) -> None:
-        """A game begins: clocks full, no thought of resigning, and the network takes part or does not."""
+        """A game begins: clocks full, and the network takes part or does not."""
         self.ponder.stop()
         if plays_size(self._loaded, self.game.size) != (self._parts is self._loaded):
             self._replace_search()
+        self._warm_server(self.game.size)
         self.clock.begin_game()
         self.report = None
-        self._resignation.begin()
 
     def load_sgf(self, data: bytes, n_moves: int | None = None) -> None:
         """Take over the main line of an SGF file, as far as ``n_moves``; None = to its end.
@@ -383,7 +389,6 @@ class Player:
         """Put the game under other rules, as if it had been played under them from its start."""
         self.ponder.stop()
         self.game.set_rules(rules)
-        self._resignation.begin()
 
     def undo(self) -> None:
         """Take the last move back.
@@ -393,7 +398,6 @@ class Player:
         """
         self.ponder.stop()
         self.game.undo()
-        self._resignation.begin()
 
     def diagram(self) -> str:
         """The board as text, the last move marked."""
@@ -430,14 +434,18 @@ class Player:
         self._search.set_position(self.game.position)
         return self._settlement(self.game.position)
 
+    def _warm_server(self, size: int) -> None:
+        """Let the network see its first board of a size before a clock runs."""
+        if self.server is not None and size not in self._sizes_seen:
+            encoder = ENCODERS[self.server.spec.encoder]
+            self.server.warm_up(size, encoder.planes, encoder.globals)
+            self._sizes_seen.add(size)
+
     def warm_up(self) -> None:
         """Use everything that play uses once, so that compiling and loading fall before the clock starts.
 
         The game must be new; it is so again afterwards.
         """
-        if self.server is not None:
-            encoder = ENCODERS[self.server.spec.encoder]
-            self.server.warm_up(self.game.size, encoder.planes, encoder.globals)
         for color in (BLACK, WHITE, BLACK):
             self._search.set_position(self.game.position)
             self.game.play(color, choose(self._search.run(visits=WARM_UP_VISITS)))

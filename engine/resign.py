@@ -1,7 +1,7 @@
 """When a lost game is given up: after so many hopeless moves in a row, but not in the opening."""
 
 from engine.go.game import Game
-from engine.go.geometry import BLACK, WHITE
+from engine.go.geometry import WHITE
 
 RESIGN_AFTER = 0.2
 """Moves before which nobody resigns, as a share of the board's points: 72 on 19x19."""
@@ -11,22 +11,26 @@ RESIGN_LATEST = 0.6
 
 
 class Resignation:
-    """Both colours' hopeless moves in a row. Threads: one caller at a time."""
+    """Both colours' hopeless moves in a row, known by their positions: clients replay a game, some before each move.
+
+    Threads: one caller at a time.
+    """
 
     def __init__(self, below: float, count: int) -> None:
         """A move valued less than ``below`` is hopeless; ``count`` of them are enough."""
         self._below = below
         self._count = count
-        self.begin()
-
-    def begin(self) -> None:
-        """A game begins, or moves were taken back: count anew."""
-        self._hopeless = {BLACK: 0, WHITE: 0}
+        self._latest: dict[int, tuple[int, int, int]] = {}
+        """by colour: hopeless moves in a row, and moves played before the latest of them and their superko key"""
 
     def is_due(self, game: Game, color: int, value_stm: float) -> bool:
         """Note the value of a colour's next move, and say whether it is time to resign instead."""
-        self._hopeless[color] = self._hopeless[color] + 1 if value_stm < self._below else 0
-        return self._hopeless[color] >= self._count and game.n_moves >= _earliest(game, color)
+        count, n_moves, key = self._latest.get(color, (0, 0, 0))
+        if not (n_moves < game.n_moves and int(game.position.hashes[n_moves]) == key):
+            count = 0  # Of another game, or of moves that were taken back.
+        count = count + 1 if value_stm < self._below else 0
+        self._latest[color] = count, game.n_moves, int(game.position.hashes[game.n_moves])
+        return count >= self._count and game.n_moves >= _earliest(game, color)
 
 
 def _earliest(game: Game, color: int) -> float:

@@ -12,6 +12,7 @@ output any more and when the program could not start; 128 + the signal's number 
 """
 
 import contextlib
+import io
 import os
 import queue
 import re
@@ -61,6 +62,16 @@ class Host(Protocol):
         """The program could not start: commands that need it fail with this reason."""
 
 
+class _Patient(io.FileIO):
+    """A file that nobody need read: whoever closes standard error must not end the game."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
 class Output:
     """The process's real standard output, kept for replies alone."""
 
@@ -73,8 +84,8 @@ class Output:
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         os.close(spare)
-        if sys.stderr is None:
-            sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - lives as long as the process
+        raw = io.BufferedWriter(_Patient(2, "wb", closefd=False))
+        sys.stderr = io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
         self._file = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
         sys.stdout = sys.stderr
@@ -150,7 +161,7 @@ class Session:
     def run(self) -> int:
         """Converse until the end; returns the exit status."""
         try:
-            _await_signals()
+            self._await_signals()
             for target in (self._read_all, self._answer_all):
                 threading.Thread(target=target, name=f"gtp{target.__name__}", daemon=True).start()
             while self._watch():
@@ -163,7 +174,7 @@ class Session:
     def _watch(self) -> bool:
         """Wait for the end, or for a SIGINT that is to end the running command alone: True."""
         try:
-            _await_signals()  # After a signal they are ignored, so none is lost to another handler.
+            self._await_signals()
             # In slices, since on Windows a signal does not end an untimed wait.
             while not self._ended.wait(WATCH_S):
                 if not self._output.is_read():
@@ -173,6 +184,18 @@ class Session:
                 raise
             return True
         return False
+
+    def _await_signals(self) -> None:
+        """Let SIGINT and SIGTERM leave the main thread's wait."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _: object) -> None:
+        """Leave the main thread's wait, once: setting an event here could wait for a lock this very thread holds."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if number == signal.SIGTERM or not self._host.sigint_interrupts:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _Signalled(number)
 
     def end(self, status: int, message: str = "") -> None:
         """End at once; the first call decides the status. Threads: any."""
@@ -268,19 +291,6 @@ class Session:
             reply = self._registry.answer(self._host, text, self._output.write)
         if reply is not None:
             self._output.write(reply)
-
-
-def _await_signals() -> None:
-    """Let SIGINT and SIGTERM leave the main thread's wait."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _on_signal)
-
-
-def _on_signal(number: int, _: object) -> None:
-    """Leave the main thread's wait, once: setting an event here could wait for a lock this very thread holds."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _Signalled(number)
 
 
 def _decode(line: bytes | bytearray) -> str:

@@ -1,5 +1,6 @@
 """Where compiled kernels are kept, and when they are thrown away."""
 
+import pickle
 import shutil
 
 import pytest
@@ -29,6 +30,18 @@ def test_without_a_home_folder_the_cache_lies_among_temporary_files(tmp_path, mo
     folder = jit._prepare()
     assert folder is not None and tmp_path in folder.parents
     jit.numba.config.CACHE_DIR = str(jit.FOLDER)
+
+
+def test_what_a_crash_left_incomplete_is_dropped(tmp_path, capfd):
+    """Numba fails on a torn index or data file at every start."""
+    for name, data in [("a.nbi", b""), ("b.1.nbc", b"\x80\x04 torn"), ("c.nbi", pickle.dumps("whole"))]:
+        (tmp_path / "go").mkdir(exist_ok=True)
+        (tmp_path / "go" / name).write_bytes(data)
+    jit._drop_torn(tmp_path)
+    assert [path.name for path in (tmp_path / "go").iterdir()] == ["c.nbi"]
+    assert capfd.readouterr().err == f"kernel cache {tmp_path}: 2 damaged, compiled anew\n"
+    jit._drop_torn(tmp_path)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_folder_that_cannot_be_made_is_no_reason_to_fail(tmp_path, monkeypatch):

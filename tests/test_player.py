@@ -364,6 +364,46 @@ def test_resigning_takes_as_many_moves_in_a_row_as_asked_for(make):
     assert all(never.genmove(WHITE) != RESIGN for _ in range(5))
 
 
+def test_a_game_replayed_before_each_move_is_given_up_too(make):
+    """As gtp2ogs does where several games share an engine; another game's hopeless moves do not count."""
+    player = make(PlayOptions(visits=200, seconds=0.0, resign_count=3), komi=-100.0)
+    scatter(player, 20, BLACK)
+    moves = player.game.moves()
+
+    def asked(moves):
+        player.new_game(9)
+        for color, point in moves:
+            player.play(color, point)
+        move = player.genmove(WHITE)
+        moves += [(WHITE, move), (BLACK, PASS)]
+        return move
+
+    assert RESIGN not in (asked(moves), asked(moves))
+    free = [point for point in on_board_points(9).tolist() if point not in {other for _, other in moves}]
+    assert asked([(BLACK, free[0]), *moves[1:]]) != RESIGN
+    assert asked(moves) != RESIGN
+    assert asked(moves) != RESIGN
+    assert asked(moves) == RESIGN
+
+
+def test_games_differ_unless_a_seed_is_chosen(make):
+    def game(seed):
+        player = make(PlayOptions(visits=30, seconds=0.0, temperature=1.0), seed=seed)
+        return [player.genmove(BLACK if n % 2 == 0 else WHITE) for n in range(6)]
+
+    assert len({tuple(game(0)) for _ in range(4)}) > 1
+    assert game(5) == game(5)
+
+
+def test_a_board_of_another_size_is_warm_before_the_clock_runs(make, tiny_network, monkeypatch):
+    player = make(PlayOptions(visits=2), network=tiny_network)
+    sizes = []
+    monkeypatch.setattr(player.server, "warm_up", lambda size, *_: sizes.append(size))
+    for size in (8, 9, 8, 7):
+        player.new_game(size)
+    assert sizes == [8, 7]
+
+
 def test_one_seed_and_thread_repeat_a_game(make):
     games = []
     for _ in range(2):

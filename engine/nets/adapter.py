@@ -25,13 +25,15 @@ class TorchNetwork:
     which lets oneDNN keep packed weights.
     """
 
-    def __init__(self, model: nn.Module, spec: NetworkSpec, device: torch.device, reduced: bool | None = None):
+    def __init__(self, model: nn.Module, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
+                 winograd: bool = True):  # fmt: skip
         """Take a copy of the model; the model itself stays as it is.
 
         Args:
             model: its ``forward`` returns :class:`RawHeads`, its ``shape`` says what it reads; ``likes_float16``, if it
                 has that, which 16 bits become it (:func:`engine.nets.precision.reduced_dtype`).
             reduced: 16 bits; None = where the device is faster with them.
+            winograd: our own convolutions, where they are faster than torch's.
         """
         self.spec = spec
         self.device = device
@@ -43,8 +45,10 @@ class TorchNetwork:
         self._model = _PresentHeads(model).to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]
-        is_plain = device.type == "cpu" and self.dtype == torch.float32
-        self._winograd = with_winograd(self._model) if is_plain else None
+        is_exact = device.type == "cpu" and self.dtype == torch.float32
+        self._winograd = with_winograd(self._model) if is_exact and winograd else None
+        self.is_plain = is_exact and self._winograd is None
+        """whether it computes as :func:`exact_output` does"""
         self._frozen: dict[int, nn.Module] = {}
         self._freezing = threading.Lock()
 

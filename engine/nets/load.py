@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engine.nets.adapter import TorchNetwork, exact_output
 from engine.nets.formats import read_network
@@ -70,8 +70,8 @@ def load_network(
 
     Args:
         path: a file, or AlphaGo's two: policy network and value network, which then play as one.
-        samples: where given, and where the device is faster in 16 bits, these positions are evaluated in float32 as
-            well; a network that differs too much keeps its 32 bits, which a line on standard error says.
+        samples: where given, these positions are evaluated the plain way too. A network that differs too much in 16
+            bits keeps its 32, and a device that computes it wrongly is left; a line on standard error says so.
     Raises:
         ValueError: one line that names the file or the device and what was expected.
     """
@@ -84,15 +84,30 @@ def load_network(
 
 
 def _checked(model: nn.Module, spec: NetworkSpec, device: torch.device, samples: Samples | None) -> TorchNetwork:
-    """The network in as few bits as it bears."""
+    """The network in as few bits as it bears, by the fastest way that computes it rightly."""
     network = TorchNetwork(model, spec, device)
-    if samples is None or network.dtype == torch.float32:
+    if samples is None or network.is_plain:
         return network
     planes, globals_ = (torch.from_numpy(array) for array in samples(spec.encoder, spec.max_size))
-    rough = network.evaluate(planes.to(device), globals_.to(device))
-    rough = type(rough)(*(None if head is None else head.cpu() for head in rough))
-    wrong = strays(exact_output(model, planes, globals_), rough)
+    if network.dtype != torch.float32:
+        wrong = _strays(network, model, planes, globals_)
+        if not wrong:
+            return network
+        say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
+        network = TorchNetwork(model, spec, device, reduced=False)
+    # What goes wrong with all bits goes wrong everywhere: one position tells.
+    wrong = "" if network.is_plain else _strays(network, model, planes[-1:], globals_[-1:])
     if not wrong:
         return network
-    say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
-    return TorchNetwork(model, spec, device, reduced=False)
+    if device.type != "cpu":
+        say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
+        return _checked(model, spec, torch.device("cpu"), samples)
+    say_once(f"network {spec.name} runs slowly: our own convolutions compute it wrongly here, {wrong}")
+    return TorchNetwork(model, spec, device, reduced=False, winograd=False)
+
+
+def _strays(network: TorchNetwork, model: nn.Module, planes: Tensor, globals_: Tensor) -> str:
+    """How a network on its device differs from the model computed the plain way; empty where it is close enough."""
+    rough = network.evaluate(planes.to(network.device), globals_.to(network.device))
+    rough = type(rough)(*(None if head is None else head.cpu() for head in rough))
+    return strays(exact_output(model, planes, globals_), rough)

@@ -2,12 +2,14 @@
 
 import os
 import re
+import shutil
 import signal
 import sys
 import time
 
 import pytest
 
+from engine import jit
 from gtp.session import QUIT
 from tests.gtp.process import ANSWER_S, Engine, start
 
@@ -31,7 +33,8 @@ def searching():
 def seconds_to_end(engine, status):
     """How long the process lives on."""
     begin = time.perf_counter()
-    assert engine.process.wait(ANSWER_S) == status
+    found = engine.process.wait(ANSWER_S)
+    assert found == status, b"".join(engine.errors).decode()
     return time.perf_counter() - begin
 
 
@@ -80,6 +83,34 @@ def test_what_a_script_sends_in_one_go_is_answered_in_full():
     process = start("--visits", "40", "--no-early-stop", "--temperature", "0")
     output, _ = process.communicate(b"boardsize 9\ngenmove b\ngenmove w\nquit\n", ANSWER_S)
     assert re.fullmatch(rb"=\n\n= [A-J][1-9]\n\n= [A-J][1-9]\n\n=\n\n", output)
+
+
+@POSIX
+def test_nobody_reads_standard_error_any_more():
+    """What the search has to say there is lost; the game is not."""
+    process = start("--visits", "8", "--search-summary")
+    process.stderr.close()
+    process.stderr = None
+    output, _ = process.communicate(b"genmove b\nname\nplay b Z9\nquit\n", ANSWER_S)
+    assert re.fullmatch(rb"= [A-J][1-9]\n\n= Keima\n\n\? [^\n]+\n\n=\n\n", output)
+    assert process.returncode == 0
+
+
+@POSIX
+def test_a_torn_kernel_cache_is_mended(tmp_path):
+    """A machine that lost its power while kernels were saved must not stay silent for ever."""
+    copy = tmp_path / jit.FOLDER.name
+    shutil.copytree(jit.FOLDER, copy)
+    index, data = next(copy.rglob("*is_legal*.nbi")), next(copy.rglob("*play_move*.nbc"))
+    index.write_bytes(b"")
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 2 // 4096 * 4096] + b"\0")
+    for said in (f"kernel cache {copy}: 2 damaged, compiled anew", ""):
+        with Engine("--visits", "4", KEIMA_CACHE=str(tmp_path)) as engine:
+            assert re.fullmatch("= [A-J][1-9]", engine.ask("genmove b"))
+            engine.send("quit\n")
+            engine.process.wait(ANSWER_S)
+        errors = b"".join(engine.errors).decode()
+        assert said in errors and ("compil" in errors) == bool(said)
 
 
 @POSIX

@@ -1,5 +1,7 @@
 """Where a network goes: devices by name, and 16 bits only where they do no harm."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -67,6 +69,10 @@ def test_errors_are_told_in_win_rate_and_probability():
     assert strays(exact, exact._replace(value=torch.tensor([torch.nan])))
 
 
+def samples_of_3(encoder: str, size: int):
+    return tuple(tensor.numpy() for tensor in inputs("keima-resnet", 3))
+
+
 @pytest.mark.parametrize(("wrong", "dtype"), [("", torch.bfloat16), ("all is lost", torch.float32)])
 def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypatch, tmp_path, capfd):
     say_once.cache_clear()
@@ -77,10 +83,41 @@ def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypa
 
     def samples(encoder: str, size: int):
         asked.append((encoder, size))
-        return tuple(tensor.numpy() for tensor in inputs("keima-resnet", 3))
+        return samples_of_3(encoder, size)
 
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
     network = load_network(tmp_path / "toy.safetensors", "cpu", samples)
     assert network.dtype == dtype and asked == [("keima-1", 19)]
-    said = capfd.readouterr().err
-    assert said == (f"network toy runs in float32: in bfloat16 {wrong}\n" if wrong else "")
+    said = capfd.readouterr().err.splitlines()
+    assert said[:1] == ([f"network toy runs in float32: in bfloat16 {wrong}"] if wrong else [])
+
+
+def test_convolutions_of_ours_that_are_wrong_here_are_left(monkeypatch, tmp_path, capfd):
+    """Not only 16 bits can be wrong: a compiler, a driver or a processor may be."""
+    say_once.cache_clear()
+    monkeypatch.setattr(engine.nets.adapter, "likes_bfloat16", lambda _: False)
+    model = toy("keima-resnet")
+    save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
+    load = partial(load_network, tmp_path / "toy.safetensors", "cpu", samples_of_3)
+    monkeypatch.setattr(engine.nets.adapter, "MIN_BOARD", 1)
+    monkeypatch.setattr(engine.nets.adapter, "with_winograd", lambda module: module)
+    assert not load().is_plain
+    assert capfd.readouterr().err == ""
+
+    def wrong(module):
+        return lambda *inputs: tuple(head + 0.5 * torch.rand_like(head) for head in module(*inputs))
+
+    monkeypatch.setattr(engine.nets.adapter, "with_winograd", wrong)
+    assert load().is_plain
+    assert capfd.readouterr().err.startswith("network toy runs slowly: our own convolutions compute it wrongly here")
+
+
+def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_path, capfd):
+    say_once.cache_clear()
+    model = toy("keima-resnet")
+    save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
+    told = iter(["0.3 off", "0.3 off", ""])
+    monkeypatch.setattr(engine.nets.load, "_strays", lambda *_: next(told))
+    network = load_network(tmp_path / "toy.safetensors", torch.device("meta"), samples_of_3)
+    assert network.device == torch.device("cpu")
+    assert "runs on the CPU: meta computes it wrongly, 0.3 off" in capfd.readouterr().err
