@@ -23,6 +23,8 @@ from bench.suites import Step, parse_suite
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
 """Commands behind which a position owes nothing to those before"""
+TERMS = {"kata-get-rules": "kata-set-rules", "get_komi": "komi"}
+"""Commands that tell what a game is played under, and those that set it"""
 PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left out")
 LIMIT_S = 60.0
 INTERRUPTED = 130
@@ -82,12 +84,21 @@ class Examinee:
         self.folder = folder
         self._command, self._limit_s = command, limit_s
         self._client: GtpClient | None = None
+        self._terms: list[str] = []
+        """commands that restore the komi and the rules it began with"""
 
     def _running(self) -> GtpClient:
         if self._client is None or not self._client.is_alive:
             self.close()
             self._client = GtpClient(self._command, self.folder)
+            self._terms = [f"{TERMS[name]} {self.ask(name)}" for name in TERMS if self.knows(name)]
         return self._client
+
+    def begin_suite(self) -> None:
+        """Take back what the suites before have said of komi and rules; files that name none play under the latest."""
+        self._running()
+        for command in self._terms:
+            self.ask(command)
 
     def knows(self, name: str) -> bool:
         """Whether the engine lists a command."""
@@ -121,7 +132,9 @@ def run_suite(engine: Examinee, path: Path, on_test: Callable[[], None] = lambda
         OSError: it cannot be read.
     """
     begun, outcomes, spoilt = time.perf_counter(), [], None
-    for step in read_suite(path):
+    steps = read_suite(path)
+    engine.begin_suite()
+    for step in steps:
         if step.name in BEGINNINGS:
             spoilt = None
         attempt = spoilt or _try(engine, step)

@@ -5,8 +5,8 @@ A pass is the one move that a referee, not the search, gives its meaning to:
 * a settled game is ended by passing, by the side that is behind only when its search has lost hope too. Under strict
   area rules (no friendly pass) the opponent's dead stones count for him as long as they stand; where that would cost
   the game they are captured first;
-* after the opponent's pass, ours ends the game. Unless it is surely won however the open points fall, the best other
-  move is searched for, and has to promise less than ending now;
+* after the opponent's pass, ours ends the game. Unless it is surely won however the open points fall, and nobody can
+  count dead stones against us, the best other move is searched for, and has to promise less than ending now;
 * before the board has filled, nobody passes of his own accord.
 """
 
@@ -36,15 +36,18 @@ def is_finished(position: Position, settlement: Settlement) -> bool:
         return False
     if settlement.is_settled and settlement.lead(color) >= 0:
         return True
-    # Under area scoring another move costs nothing, so what is open is better played out.
-    return not is_area(position) and position.meta[PASSES] > 0 and settlement.surely_won(color)
+    return not _is_strict(position) and position.meta[PASSES] > 0 and settlement.surely_won(color)
 
 
 def must_capture(position: Position, settlement: Settlement) -> bool:
     """Whether the opponent's dead stones stand between the side to move and its win."""
     color = int(position.meta[TO_MOVE])
-    strict = is_area(position) and not position.rules[FRIENDLY_PASS]
-    return strict and settlement.lead(color) > 0 >= settlement.strict_lead(color)
+    return _is_strict(position) and settlement.lead(color) > 0 >= settlement.strict_lead(color)
+
+
+def _is_strict(position: Position) -> bool:
+    """Whether stones on the board count as alive, the dead ones too, once both have passed."""
+    return is_area(position) and not position.rules[FRIENDLY_PASS]
 
 
 def is_area(position: Position) -> bool:

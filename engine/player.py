@@ -1,25 +1,26 @@
-"""What a front end drives: one game, its search and its clock, and the judgement when to pass and when to resign.
+"""What a front end drives: one game, its search and its clock, and the judgement when to resign.
 
-Start at :meth:`Player.genmove`. Before searching, the player asks :mod:`engine.settle` whether there is anything left
-to play for, and :mod:`engine.passing` what that means under the rules in force.
+Start at :meth:`Player.genmove`. What is searched for, and when a pass is better, is decided by :mod:`engine.choice`.
 """
 
 import secrets
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from engine.analysis import analyze
+from engine.choice import Choice, judged, trusted
 from engine.clock import Budget, Clock, limits
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
-from engine.go.geometry import BLACK, PASS, WHITE, other
-from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capacity
+from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.position import PASSES, TO_MOVE, Position, with_capacity
 from engine.go.rules import Rules, rules_named
 from engine.go.scoring import result_text
 from engine.go.sgf import read_sgf, write_sgf
@@ -27,7 +28,6 @@ from engine.inference.server import InferenceServer
 from engine.loading import (
     check_size,
     for_play,
-    judging_tables,
     load_parts,
     new_server,
     plays_size,
@@ -37,13 +37,12 @@ from engine.loading import (
 )
 from engine.nets.raw import RawNetwork
 from engine.opinion import Opinion, raw_opinion
-from engine.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
 from engine.ponder import Ponder
 from engine.resign import Resignation
 from engine.search.report import Report, Watcher
 from engine.search.root import choose
 from engine.search.search import Search
-from engine.settle import Settlement, chains_with, settle
+from engine.settle import Settlement, chains_with
 
 RESIGN = -1
 """What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
@@ -52,18 +51,6 @@ RUSHED_S = 0.15
 """With less on the clock than this for a move, nothing is judged that can wait: it would take half of it."""
 AT_ONCE_S = 0.01
 """With less than this a move is the policy's first choice, or the best of a tree that was kept."""
-HOPELESS = -0.9
-"""An open game may be ended by the side that is behind where its search values every other move less than this."""
-LONGEST_GAME = 2.0
-"""Moves, as a share of the board's points, after which the side that is behind no longer keeps a game open."""
-WORSE = 0.1
-"""How far below the value of ending the game playing on must be to be given up; the search is no surer than that."""
-FEW_ROLLOUTS = 8
-"""Where rollouts alone judge, so many drawn ones are imagined beside those played before a game is given up."""
-COSTLY = 1.5
-"""Points that a move may cost before passing is better: more than one stone in one's own territory."""
-WIDE_OPEN = 0.25
-"""Share of the board's points that are open where counting says too little to tell what a move costs."""
 
 
 class Player:
@@ -137,8 +124,6 @@ class Player:
         if is_new:
             self._loaded = parts
             self._replace_search()
-        if is_new or play.policy_only:
-            self._search.clear()
         if (play.resign_below, play.resign_count) != (self.options.resign_below, self.options.resign_count):
             self._resignation = Resignation(play.resign_below, play.resign_count)
         self.clock.lag_s = play.lag
@@ -150,6 +135,7 @@ class Player:
         self._make_search(self.game.size)
         self._search.set_position(self.game.position)
         self._search.run(visits=WARM_UP_VISITS)
+        self._search.clear()
 
     def close(self) -> None:
         """Stop searching and end all threads."""
@@ -232,13 +218,18 @@ class Player:
         warn_of_komi(self.server, self.game.komi)
         position = self._position_for(color)
         self._search.set_position(position)
-        self.report, self._watcher, self._barred = None, watcher, barred
-        settlement = self._settlement(position) if cleanup or self._is_endgame(position, color) else None
-        targets = self._targets(position, settlement, cleanup)
-        if targets is None and settlement is not None and is_finished(position, settlement):
-            point = PASS
-        else:
-            point = self._searched_move(position, settlement, targets, started_s)
+        self._watcher, self._barred = watcher, barred
+        if self.options.policy_only:
+            self._search.clear()  # What an analysis found is no first choice.
+        clock = self._clock_budget(color)
+        choice = Choice(
+            self.game, position, self._search, self._parts, partial(self._run, color, started_s),
+            may_pass=barred is None or not barred[0, PASS], cleanup=cleanup,
+            is_rushed=clock is not None and clock.hard_s < RUSHED_S,
+        )  # fmt: skip
+        self.report, passes = choice.search()
+        is_opening = self.game.n_moves < self.options.temperature_moves
+        point = PASS if passes else choose(self.report, self.options.temperature if is_opening else 0.0, self._random)
         if not update:
             return point
         self.clock.spend(color, time.perf_counter() - started_s)
@@ -269,86 +260,24 @@ class Player:
             position.meta[TO_MOVE] = color
         return position
 
-    def _is_endgame(self, position: Position, color: int) -> bool:
-        """Whether it is worth asking if the game is finished: after a pass in any case, else if there is time."""
-        clock = self._clock_budget(color)
-        is_rushed = clock is not None and clock.hard_s < RUSHED_S
-        return position.meta[PASSES] > 0 or (is_full(position) and not is_rushed)
-
-    def _settlement(self, position: Position) -> Settlement:
-        """The position judged as it stands; the search must have it."""
-        has_opinion = self.server is not None and self.server.spec.has_ownership
-        return self._judge(position, self._search.ownership_black() if has_opinion else None)
-
-    def _judge(self, position: Position, network_ownership: np.ndarray | None = None) -> Settlement:
-        """A position judged by rollouts and, where given, the network's opinion."""
-        return settle(position, network_ownership, judging_tables(self._parts))
-
-    def _targets(self, position: Position, settlement: Settlement | None, cleanup: bool) -> list[int] | None:
-        """Moves towards capturing the opponent's dead stones where that has to be done first; else None."""
-        if settlement is None:
-            return None
-        color = int(position.meta[TO_MOVE])
-        is_due = cleanup and any(position.board.color[point] == other(color) for point in settlement.dead)
-        if is_due or (settlement.is_settled and must_capture(position, settlement)):
-            return captures(self.game, settlement, color)
-        return None
-
-    def _searched_move(
-        self, position: Position, settlement: Settlement | None, targets: list[int] | None, started_s: float
-    ) -> int:
-        """The choice of a search, within the rules for passing; among ``targets`` if there are any."""
-        color = int(position.meta[TO_MOVE])
-        if targets is not None:
-            report = self._run(color, started_s, targets, [])
-            if not report.moves:
-                report = self._run(color, started_s, None, [PASS])
-        elif settlement is not None and knows_passing(position):
-            report = self._run(color, started_s, None, [])
-        else:
-            report = self._run(color, started_s, None, [PASS])
-            may_end = position.meta[PASSES] > 0 and is_full(position)
-            if may_end and self._ending_is_better(position, settlement, report):
-                return PASS
-        if not report.moves or (targets is None and is_lost(position, settlement, report)):
-            return PASS
-        is_opening = self.game.n_moves < self.options.temperature_moves
-        return choose(report, self.options.temperature if is_opening else 0.0, self._random)
-
-    def _ending_is_better(self, position: Position, settlement: Settlement, report: Report) -> bool:
-        """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
-        color = int(position.meta[TO_MOVE])
-        if not report.moves or self._trusted(report.moves[0].value_stm) < settlement.value_of_ending(color) - WORSE:
-            return True
-        if settlement.lead(color) <= 0:
-            too_long = self.game.n_moves > LONGEST_GAME * self.game.size**2
-            return too_long or self._trusted(report.moves[0].value_stm) < HOPELESS
-        if settlement.n_open > WIDE_OPEN * self.game.size**2:
-            return False
-        after = with_capacity(position, self.game.n_moves + 1)
-        play_move(after, report.moves[0].point, color)
-        return self._judge(after).lead(color) < self._judge(position).lead(color) - COSTLY
-
-    def _trusted(self, value: float) -> float:
-        """A value of the latest search, nearer to a draw where it rests on few rollouts: one alone is 1 or -1."""
-        if self.server is not None and self.server.spec.has_value:
-            return value
-        return value * self.report.visits / (self.report.visits + FEW_ROLLOUTS)
-
-    def _run(self, color: int, started_s: float, allowed: list[int] | None, avoid: list[int]) -> Report:
-        """Search within what is left of the move's budget."""
+    def _run(
+        self, color: int, started_s: float, allowed: list[int] | None, avoid: list[int], share: float = 1.0
+    ) -> Report:
+        """Search within what is left of the move's budget, or of a share of it."""
         visits, seconds, hard_seconds = limits(self.options, self._clock_budget(color))
+        if visits:
+            visits = max(1, int(visits * share))
+        seconds, hard_seconds = seconds * share, hard_seconds * share
         # After a pass the position is judged twice more when the search has ended.
         used = (time.perf_counter() - started_s) * (3 if self.game.position.meta[PASSES] > 0 else 1)
         if self._interrupted.is_set() or (seconds and hard_seconds - used < AT_ONCE_S):
             visits, seconds, hard_seconds = 1, 0.0, 0.0
         elif seconds:
             seconds, hard_seconds = max(1e-3, seconds - used), hard_seconds - used
-        self.report = self._search.run(
+        return self._search.run(
             visits, seconds, hard_seconds, self._watcher, self._interrupted, allowed, avoid, self._barred,
             stop_when_decided=self.options.early_stop,
         )  # fmt: skip
-        return self.report
 
     def look(
         self, color: int, visits: int = 0, allowed: list[int] | None = None, watcher: Watcher | None = None
@@ -374,7 +303,9 @@ class Player:
     def _gives_up(self, color: int, point: int) -> bool:
         """Whether to resign instead of playing this move."""
         is_judged = self.report is not None and point != PASS
-        return is_judged and self._resignation.is_due(self.game, color, self._trusted(self.report.value_stm))
+        if not is_judged:
+            return False
+        return self._resignation.is_due(self.game, color, trusted(self.report.value_stm, self.report, self._parts))
 
     def play(self, color: int, point: int) -> None:
         """Play a move for a colour, whoever's turn it is.
@@ -432,7 +363,7 @@ class Player:
         """The current position judged as if play ended now."""
         self.ponder.stop()
         self._search.set_position(self.game.position)
-        return self._settlement(self.game.position)
+        return judged(self.game.position, self._search, self._parts)
 
     def _warm_server(self, size: int) -> None:
         """Let the network see its first board of a size before a clock runs."""

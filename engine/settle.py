@@ -33,6 +33,8 @@ DEAD = 0.1
 """A chain is dead if its mean owner is the opponent with this certainty."""
 UNIFORM_DEAD = 0.35
 """The same by uniformly random rollouts: these play into a seki, and give it away."""
+SEKI_DEAD = 0.5
+"""The same for a chain that is in seki as the board stands: rollouts break many a seki that nobody would"""
 SEED = 20260801
 STATUSES = ("alive", "dead", "seki")
 
@@ -88,7 +90,7 @@ def settle(position: Position, network_ownership: np.ndarray | None = None, tabl
     if network_ownership is not None:
         ownership = (1 - share) * ownership + share * network_ownership
     _apply_proofs(board, ownership, position.rules[SUICIDE] == 1)
-    dead = dead_points(board, ownership, certainty)
+    dead = _dead_points(position, ownership, certainty)
     cleared = without(position, dead)
     counted = np.zeros(len(ownership), np.int8)
     area_owner(cleared.board, counted)
@@ -99,6 +101,15 @@ def settle(position: Position, network_ownership: np.ndarray | None = None, tabl
         lead_black=score_of_agreed(cleared),
         strict_lead_black=float(final_score_black(position)),
     )
+
+
+def _dead_points(position: Position, ownership_black: np.ndarray, certainty: float) -> list[int]:
+    """Points of the chains that are dead: owned by the opponent with this certainty."""
+    dead = dead_points(position.board, ownership_black, certainty)
+    if not dead:
+        return dead
+    doubtful = set(seki_stones(position, [])) - set(dead_points(position.board, ownership_black, SEKI_DEAD))
+    return [point for point in dead if point not in doubtful]
 
 
 def _in_atari(board: Board) -> np.ndarray:

@@ -51,6 +51,16 @@ class Host:
         self._failure = reason
         self._loaded.set()
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether commands that need the player still wait for it. Threads: any."""
+        return not self._loaded.is_set()
+
+    def stop_pondering(self) -> None:
+        """End the search in the opponent's time, if there is a player by now. Threads: the command thread."""
+        if self._player is not None:
+            self._player.ponder.stop()
+
     def interrupt(self) -> None:
         """End the running command's search soon; it is answered all the same."""
         self._interrupted = True

@@ -33,6 +33,7 @@ class Wishes:
     most: int = 1 << 30
     """moves at most"""
     pv_visits: bool = False
+    pv_edge_visits: bool = False
     root: bool = False
     ownership: bool = False
 
@@ -79,7 +80,7 @@ def summary(report: "Report", size: int) -> str:
     """A finished search as Leela Zero tells it: a line a move, then one on the whole; gtp2ogs shows it in chats."""
     lines = [
         f"{vertices([move.point], size):>4} -> {move.visits:7d} (V: {100 * _rate(move.value_stm):.2f}%) "
-        f"(LCB: {max(0.0, 100 * _rate(move.lcb_stm)):.2f}%) (N: {100 * move.prior:.2f}%) PV: {vertices(move.pv, size)}"
+        f"(LCB: {100 * _rate(move.lcb_stm):.2f}%) (N: {100 * move.prior:.2f}%) PV: {vertices(move.pv, size)}"
         for move in _listed(report, Wishes())
     ]
     speed = report.playouts_this_run / max(report.seconds, 1e-3)
@@ -96,14 +97,16 @@ def _listed(report: "Report", wishes: Wishes) -> list["MoveReport"]:
 
 
 def _variation(move: "MoveReport", size: int, wishes: Wishes) -> str:
-    """The moves that would follow, behind them their visits if wanted."""
+    """The moves that would follow, behind them their visits if wanted; a position's are those of the move to it."""
+    visits = " ".join(map(str, move.pv_visits))
     line = f"pv {vertices(move.pv, size)}"
-    return f"{line} pvVisits {' '.join(map(str, move.pv_visits))}" if wishes.pv_visits else line
+    line += f" pvVisits {visits}" if wishes.pv_visits else ""
+    return line + (f" pvEdgeVisits {visits}" if wishes.pv_edge_visits else "")
 
 
 def _rate(value: float) -> float:
-    """A value from -1 to 1 as a win rate from 0 to 1."""
-    return (value + 1.0) / 2.0
+    """A value from -1 to 1, or a bound that may lie beyond, as a win rate from 0 to 1."""
+    return min(1.0, max(0.0, (value + 1.0) / 2.0))
 
 
 def _lead(score: float | None) -> str:

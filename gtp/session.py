@@ -41,6 +41,7 @@ do: somebody wants to end, and the command is cut short."""
 REFUSAL_S = 1.0
 """How long a program that cannot start takes to refuse the commands it has read."""
 STATUS_FAILED = 1
+ENDED = "the end was asked for before the engine was ready"
 UNREAD = "nobody reads the replies any more"
 
 
@@ -51,6 +52,9 @@ class Host(Protocol):
     """set by a command: the session ends with its answer"""
     sigint_interrupts: bool
     """set by a command: SIGINT ends the running command, no longer the session"""
+
+    is_loading: bool
+    """commands wait for a program that has not started yet"""
 
     def interrupt(self) -> None:
         """End the running command soon; it is answered all the same. Threads: any."""
@@ -150,6 +154,8 @@ class Session:
         """guards what follows"""
         self._n_read = 0
         """lines so far; the end of input counts as one"""
+        self._read_s = 0.0
+        """when the latest of them came"""
         self._n_begun = 0
         self._begun_s = 0.0
         """when the latest command began"""
@@ -248,13 +254,19 @@ class Session:
                 self._n_interrupted = self._n_read
             else:
                 self._n_read += 1
+                self._read_s = time.monotonic()
             if interrupts or self._is_open_ended:
                 self._host.interrupt()
 
     def _hurry(self) -> None:
-        """The end is asked for: end the running command too if it alone stands before it and has run for a while."""
+        """The end is asked for: end the running command too if it alone stands before it and has run for a while.
+
+        A program that is still being loaded is not waited for either, unless all was sent in one go.
+        """
         with self._lock:
-            if self._n_begun == self._n_read and time.monotonic() > self._begun_s + HURRY_S:
+            if self._host.is_loading and time.monotonic() > self._read_s + HURRY_S:
+                self._host.refuse(ENDED)
+            elif self._n_begun == self._n_read and time.monotonic() > self._begun_s + HURRY_S:
                 self._host.interrupt()
 
     def _answer_all(self) -> None:

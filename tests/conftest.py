@@ -7,6 +7,7 @@ without the reference material beside the checkout, ``clients`` without the prog
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,35 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def make_player():
+    """Players that are closed at the end: rollouts alone on 9x9, one thread and one seed, unless a test wants more."""
+    from engine.player import Player
+    from tests.playing import FEW, SEARCH
+
+    players = []
+
+    def make(options=FEW, **settings):
+        known = {name: settings.pop(name) for name in ("seed", "uniform_rollouts") if name in settings}
+        players.append(Player(replace(SEARCH, **known), options, size=settings.pop("size", 9), **settings))
+        return players[-1]
+
+    yield make
+    for player in players:
+        player.close()
+
+
+@pytest.fixture(scope="session")
+def tiny_network(tmp_path_factory) -> Path:
+    """A file with a network of random weights for boards of 7 to 9."""
+    from engine.features.encoder import KEIMA
+    from engine.nets.checkpoint import save_network
+    from engine.nets.network import NetworkSpec
+    from engine.nets.resnet import ResNet, ResNetShape
+
+    path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
+    spec = NetworkSpec("tiny", KEIMA.name, 7, 9, has_score=True, has_ownership=True)
+    save_network(path, ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8)), spec, {})
+    return path

@@ -71,6 +71,14 @@ def test_a_tree_grown_under_other_bars_is_not_kept(search):
     assert search.run(visits=500, barred=barred).playouts_this_run == 500
 
 
+def test_a_tree_grown_under_bars_at_the_root_is_not_kept_without_them(search):
+    assert search.run(visits=300, allowed=[A, B]).playouts_this_run == 300
+    report = search.run(visits=400)
+    assert report.playouts_this_run == 400 and len(report.moves) > 2
+    assert search.run(visits=500, avoid=[PASS]).playouts_this_run in (100, 500)
+    assert search.run(visits=600).playouts_this_run == 100, "passing comes and goes with every move"
+
+
 def test_it_goes_on_until_interrupted_and_reports_at_its_interval(search):
     interrupted, reports = threading.Event(), []
 

@@ -5,9 +5,9 @@ from contextlib import closing
 import pytest
 
 from engine.config import PlayOptions
-from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.geometry import BLACK, PASS, WHITE, to_vertex
 from engine.player import RESIGN, Player
-from tests.test_player import DEAD_STONES, FEW, SEARCH, WALLS, position
+from tests.playing import DEAD_STONES, FEW, SEARCH, SEKI_IN_A_CORNER, WALLS, position
 
 
 @pytest.mark.parametrize(("rules", "komi"), [("chinese", 0.5), ("japanese", 0.5), ("chinese", 60.5)])
@@ -24,6 +24,21 @@ def test_every_dead_stone_is_captured_before_the_pass(rules, komi):
         assert answer == PASS
         assert player.game.captures(BLACK) == dead == 2
         assert player.final_status("dead") == []
+
+
+def test_a_seki_is_left_alone():
+    """One eye each and a dame between them: whoever plays C9 is captured, A9 and E9 are suicide."""
+    with closing(Player(SEARCH, PlayOptions(visits=400, seconds=0.0), size=9)) as player:
+        position(player, SEKI_IN_A_CORNER, WHITE)
+        assert player.final_status("dead") == []
+        assert {to_vertex(chain[0], 9) for chain in player.final_status("seki")} >= {"B9", "D9"}
+        for _ in range(12):
+            answer = player.genmove(WHITE, cleanup=True)
+            assert to_vertex(answer, 9) != "C9"
+            if answer == PASS:
+                break
+            player.play(BLACK, PASS)
+        assert player.game.captures(BLACK) == 0
 
 
 def test_a_clean_board_is_passed():

@@ -25,8 +25,8 @@ CORE = {"engine", "engine.config", "engine.jit"}
 RULES_OF_PLAY = CORE | {"engine.go"}
 BELOW_SEARCH = RULES_OF_PLAY | {"engine.rollout", "engine.features", "engine.nets", "engine.inference"}
 BESIDE_PLAYER = {
-    "engine.analysis", "engine.clock", "engine.settle", "engine.passing", "engine.resign", "engine.ponder",
-    "engine.loading", "engine.opinion",
+    "engine.analysis", "engine.choice", "engine.clock", "engine.settle", "engine.passing", "engine.resign",
+    "engine.ponder", "engine.loading", "engine.opinion",
 }  # fmt: skip
 BELOW_PLAYER = BELOW_SEARCH | BESIDE_PLAYER | {"engine.search", "weights"}
 BELOW_FRONT = BELOW_PLAYER | {"engine.player"}
@@ -45,6 +45,7 @@ ALLOWED = {
     "engine.resign": RULES_OF_PLAY,
     "engine.passing": RULES_OF_PLAY | {"engine.search", "engine.settle"},
     "engine.loading": BELOW_SEARCH | {"engine.search", "weights"},
+    "engine.choice": BELOW_SEARCH | {"engine.search", "engine.loading", "engine.passing", "engine.settle"},
     "engine.analysis": BELOW_SEARCH | {"engine.search"},
     "engine.ponder": BELOW_SEARCH | {"engine.search"},
     "engine.opinion": BELOW_SEARCH,

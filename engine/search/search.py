@@ -17,7 +17,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import Encoder, new_scratch
 from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.board import SIZE, new_board
-from engine.go.geometry import BLACK, cell_count, other
+from engine.go.geometry import BLACK, PASS, cell_count, other
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
 from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
@@ -100,6 +100,8 @@ class Search:
         """Working memory for the root's board size."""
         size = int(self._shared.root.board.meta[SIZE])
         self._shared.allowed = np.ones((1, cell_count(size)), np.uint8)
+        self._never_barred = np.ones(cell_count(size), np.uint8)
+        """uint8[L] by point: root moves that every search of this tree was free to choose"""
         self._workers = [Worker(self._shared, index) for index in range(self._shared.n_workers)]
 
     def set_position(self, position: Position) -> None:
@@ -150,10 +152,14 @@ class Search:
             self._begin_anew()
 
     def _begin_anew(self) -> None:
-        clear(self._shared.tree)
-        self._is_root_ready = False
+        self._clear_tree()
         for worker in self._workers:
             worker.restart()
+
+    def _clear_tree(self) -> None:
+        clear(self._shared.tree)
+        self._is_root_ready = False
+        self._never_barred[:] = 1
 
     def _descend(self, moves: list[int]) -> bool:
         """Make the node after these moves the root; False if it is unknown or has no moves."""
@@ -170,6 +176,7 @@ class Search:
             for edge in edges:
                 advance_root(tree, edge)
                 self._is_root_ready = False
+                self._never_barred[:] = 1
         return True
 
     def run(
@@ -247,10 +254,14 @@ class Search:
         """Choose among these moves from now on: uint8[D, L] by depth and point."""
         shared = self._shared
         below, shared.allowed = shared.allowed[1:], allowed
-        if has_barred_visits(shared.tree, allowed[0]) or not np.array_equal(below, allowed[1:]):
-            # Visits of moves that may not be played would count towards the limits and colour the values above.
-            clear(shared.tree)
-            self._is_root_ready = False
+        lifted = allowed[0] > self._never_barred
+        # A pass is barred and allowed from move to move; where it may be played, it needs no head start.
+        lifted[PASS] = False
+        if lifted.any() or has_barred_visits(shared.tree, allowed[0]) or not np.array_equal(below, allowed[1:]):
+            # Visits of moves that may not be played would count towards the limits and colour the values above, and
+            # moves that could not be visited would never make up for it.
+            self._clear_tree()
+        self._never_barred &= allowed[0]
 
     def _prepare_root(self, visits: int) -> None:
         """Do what the options want done to the root before a search."""

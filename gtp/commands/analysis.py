@@ -1,11 +1,11 @@
 """Analysis: searches that tell what they find while they go on.
 
 The arguments are KataGo's: an optional colour (by default the side to move), an optional interval in centiseconds,
-then pairs in any order: ``interval N``, ``minmoves N``, ``maxmoves N``, ``pvVisits true``, ``avoid COLOR VERTICES
-DEPTH`` and ``allow COLOR VERTICES DEPTH``, vertices joined by commas, the depth in moves from the position on the
-board. KataGo's commands take ``rootInfo true`` and ``ownership true`` besides. Ownership is what the network's head
-says of the position on the board, all eight symmetries averaged, or 200 rollouts where there is no such head; it is
-asked once, so it does not change as the search goes on. ``ownershipStdev``, ``movesOwnership`` and
+then pairs in any order: ``interval N``, ``minmoves N``, ``maxmoves N``, ``pvVisits true``, ``pvEdgeVisits true``,
+``avoid COLOR VERTICES DEPTH`` and ``allow COLOR VERTICES DEPTH``, vertices joined by commas, the depth in moves from
+the position on the board. KataGo's commands take ``rootInfo true`` and ``ownership true`` besides. Ownership is what
+the network's head says of the position on the board, all eight symmetries averaged, or 200 rollouts where there is no
+such head; it is asked once, so it does not change as the search goes on. ``ownershipStdev``, ``movesOwnership`` and
 ``movesOwnershipStdev`` are understood and left unanswered, since a client shows all the rest without them.
 
 Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``.
@@ -35,7 +35,7 @@ FIRST_S = 0.03
 MAX_MOVES = 1000
 """More than any board has"""
 UNANSWERED = ("ownershipStdev", "movesOwnership", "movesOwnershipStdev")
-LZ_SWITCHES = {"pvVisits": "pv_visits"}
+LZ_SWITCHES = {"pvVisits": "pv_visits", "pvEdgeVisits": "pv_edge_visits"}
 KATA_SWITCHES = {"rootInfo": "root", "ownership": "ownership", **LZ_SWITCHES, **dict.fromkeys(UNANSWERED, "")}
 """Key that takes true or false -> what of :class:`gtp.info.Wishes` it sets; "" = nothing"""
 COUNTS = {"minmoves": "fewest", "maxmoves": "most"}
@@ -76,7 +76,8 @@ def kata_search_analyze(host: Host, *words: str, reply: Reply) -> str:
 
 @COMMANDS.command("stop")
 def stop(host: Host) -> None:
-    """Do nothing: like every other line, it ends an analysis."""
+    """End an analysis, as every line does, and the search in the opponent's time."""
+    host.stop_pondering()
 
 
 @dataclass

@@ -139,6 +139,14 @@ def test_an_engine_that_breaks_down_is_started_anew(tmp_path):
     assert [status for _, status, _ in outcomes] == [PASSED, ERROR, PASSED]
 
 
+def test_a_suite_owes_nothing_to_those_before(tmp_path):
+    (tmp_path / "a.tst").write_text("boardsize 9\nkomi 0.5\n10 get_komi\n#? [0.5]\n")
+    (tmp_path / "b.tst").write_text("boardsize 9\n10 get_komi\n#? [7.5]\n")
+    with Examinee(ENGINE, tmp_path, 60.0) as engine:
+        results = [run_suite(engine, tmp_path / name) for name in ("a.tst", "b.tst")]
+    assert [result.count(PASSED) for result in results] == [1, 1]
+
+
 def test_table_and_json(tmp_path):
     for name, text in {"a.tst": "1 name\n#? [Random]\n2 cputime\n#? [0]", "b.tst": "1 version\n#? [2]*\n"}.items():
         (tmp_path / name).write_text(text)

@@ -18,8 +18,8 @@ from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points,
 from engine.go.scoring import final_score_black, result_text
 
 COLORS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
-COMMANDS = ("name", "version", "list_commands", "boardsize", "clear_board", "komi", "fixed_handicap", "play", "genmove",
-            "final_score", "quit")  # fmt: skip
+COMMANDS = ("name", "version", "list_commands", "boardsize", "clear_board", "komi", "get_komi", "fixed_handicap",
+            "play", "genmove", "final_score", "quit")  # fmt: skip
 HABIT_MOVE = 3
 """Move of its own at which a bad habit shows"""
 
@@ -49,6 +49,8 @@ class Engine:
             case ["clear_board"]:
                 self.game.new(self.game.size)
                 self.own_moves = 0
+            case ["get_komi"]:
+                return f"{self.game.komi:g}"
             case ["komi", komi]:
                 self.game.set_komi(float(komi))
             case ["fixed_handicap", count]:

@@ -13,7 +13,7 @@ KATA = re.compile(
     rf"info move {VERTEX} visits \d+ edgeVisits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} "
     rf"scoreLead {FLOAT} prior {FLOAT} lcb {FLOAT} utilityLcb {FLOAT} weight \d+ order \d+ pv {VERTEX}(?: {VERTEX})*"
 )
-LZ = re.compile(rf"info move {VERTEX} visits \d+ winrate \d+ prior \d+ lcb -?\d+ order \d+ pv {VERTEX}(?: {VERTEX})*")
+LZ = re.compile(rf"info move {VERTEX} visits \d+ winrate \d+ prior \d+ lcb \d+ order \d+ pv {VERTEX}(?: {VERTEX})*")
 ROOT = re.compile(
     rf"rootInfo visits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} scoreLead {FLOAT} weight \d+ "
     r"rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
@@ -138,7 +138,9 @@ def test_either_colour_is_analyzed_from_its_own_view(engine):
 
 
 def test_what_else_may_be_asked_for(engine):
-    command = "kata-analyze interval 5 minmoves 3 maxmoves 3 pvVisits true rootInfo true ownership true"
+    command = (
+        "kata-analyze interval 5 minmoves 3 maxmoves 3 pvVisits true rootInfo true ownership true pvEdgeVisits false"
+    )
     for update in analyzed(engine, command):
         found, rest = segments(update)
         assert len(found) == 3

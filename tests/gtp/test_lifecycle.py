@@ -15,6 +15,8 @@ from tests.gtp.process import ANSWER_S, Engine, start
 
 MOVE = re.compile("= [A-J][1-9]")
 END_S = 1.0
+LOADING_END_S = 4.0
+"""An import may hold the interpreter for long on a machine that has other things to do; to load takes longer still."""
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and pipes")
 SEARCHING = 0.6
 """Seconds after which a search that was asked for is surely on its way"""
@@ -83,6 +85,19 @@ def test_what_a_script_sends_in_one_go_is_answered_in_full():
     process = start("--visits", "40", "--no-early-stop", "--temperature", "0")
     output, _ = process.communicate(b"boardsize 9\ngenmove b\ngenmove w\nquit\n", ANSWER_S)
     assert re.fullmatch(rb"=\n\n= [A-J][1-9]\n\n= [A-J][1-9]\n\n=\n\n", output)
+
+
+@pytest.mark.parametrize("last", ["quit\n", None])
+def test_nobody_waits_for_a_player_that_is_not_wanted_any_more(last):
+    """A client that changes its mind during the first start need not wait for the compiler."""
+    with Engine("--weights", "default") as engine:
+        engine.send("boardsize 9\nkomi 7\n")
+        time.sleep(SEARCHING)
+        if last:
+            engine.send(last)
+        else:
+            engine.process.stdin.close()
+        assert seconds_to_end(engine, 0) < LOADING_END_S
 
 
 @POSIX

@@ -40,6 +40,14 @@ def test_it_works_between_our_move_and_the_opponents(engine):
     assert cpu_s(engine) < before_s + 0.1
 
 
+def test_stop_ends_it(engine):
+    assert MOVE.fullmatch(engine.ask("genmove b"))
+    assert engine.ask("stop") == "="
+    before_s = cpu_s(engine)
+    time.sleep(0.5)
+    assert cpu_s(engine) < before_s + 0.1
+
+
 def test_a_whole_conversation_has_one_answer_a_command(engine):
     commands = "1 genmove b\n2 play w pass\n3 genmove b\n4 undo\n5 final_score\n6 genmove w\n7 showboard\n8 genmove b\n"
     engine.send(commands)
