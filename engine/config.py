@@ -96,8 +96,9 @@ class SearchOptions:
         0, "most leaves a worker sends to the network at once; 0 = 8 on the CPU, 16 on a GPU", low=0, high=512
     )
     ramp: int = option(
-        32, "visits of the root for which a batch takes one leaf more, up to its most; 0 = its most at once", low=0,
-        high=10**6,
+        -1, "visits of the root for which a batch takes one leaf more, up to its most; 0 = its most at once, -1 = 96 "
+        "where the CPU evaluates, else 32",
+        low=-1, high=10**6,
     )  # fmt: skip
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
     c_puct: float = option(0.0, "exploration constant of PUCT; 0 = 1.4 with a network, 5 without", low=0.0, high=20.0)

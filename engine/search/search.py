@@ -31,7 +31,7 @@ from engine.search.root import best_first
 from engine.search.root_priors import ask_all_symmetries, average_policy, mix_noise, replace_root_priors
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
 from engine.search.tree import advance_root, clear, follow, new_tree
-from engine.search.tuning import batch_size, cache_mib, move_choice, new_tuning, worker_count
+from engine.search.tuning import batch_ramp, batch_size, cache_mib, move_choice, new_tuning, worker_count
 from engine.search.values import node_value, root_lead
 from engine.search.worker import Shared, Worker
 
@@ -70,7 +70,7 @@ class Search:
             tree=new_tree(options.transpositions),
             tuning=new_tuning(options, server, patterns),
             batch=batch_size(options, server),
-            ramp=options.ramp,
+            ramp=batch_ramp(options, server),
             policy_temperature=options.policy_temperature,
             seed=options.seed,
             limit_bytes=(options.memory - (cache_mib(options) if server else 0)) << 20,

@@ -14,6 +14,10 @@ GPU_BATCH = 16
 C_PUCT_NETWORK = 1.4
 C_PUCT_ROLLOUTS = 5.0
 """Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240."""
+CPU_RAMP = 96
+"""With 32 playouts in flight cost some 40 Elo at 200 visits, so nothing: the CPU searches 5% fewer visits a second in
+the first 800. See docs/lab/small-searches.md."""
+RAMP = 32
 CPU_VIRTUAL_LOSS = 0.5
 """With 0, edges with a playout under way keep their value: playouts meet so often that batches hold five leaves rather
 than eight, and the CPU evaluates a quarter fewer a second. See docs/lab/small-searches.md."""
@@ -44,6 +48,13 @@ def worker_count(options: SearchOptions, server: InferenceServer | None) -> int:
 def batch_size(options: SearchOptions, server: InferenceServer | None) -> int:
     """Most leaves a batch: as asked for, or what suits the device."""
     return options.batch or (GPU_BATCH if server is not None and server.merges else CPU_BATCH)
+
+
+def batch_ramp(options: SearchOptions, server: InferenceServer | None) -> int:
+    """Visits for which a batch takes one leaf more: as asked for, or what suits the device; 0 = no ramp."""
+    if options.ramp >= 0:
+        return options.ramp
+    return CPU_RAMP if server is not None and not server.merges else RAMP
 
 
 def virtual_loss(options: SearchOptions, server: InferenceServer | None) -> float:
