@@ -108,7 +108,8 @@ class Search:
         """Search this position from now on.
 
         What is known of it is kept when it is the old one or follows from it by moves; otherwise the tree and the
-        random numbers begin anew. The position is copied.
+        random numbers begin anew. The race of sequential halving, which needs all of its visits, always does after a
+        move. The position is copied.
 
         Raises:
             ValueError: the network does not play this board size.
@@ -125,7 +126,7 @@ class Search:
         with self._not_running():
             moves = _moves_since(shared.root, position)
             # What was barred below the old root would be so at other depths of the new one.
-            fits = moves is not None and (not moves or len(shared.allowed) == 1)
+            fits = moves is not None and (not moves or (len(shared.allowed) == 1 and not self._options.gumbel))
             kept = fits and self._descend(moves)
             resized = size != int(shared.root.board.meta[SIZE])
             shared.root = with_capacity(position, int(position.meta[N_MOVES]))

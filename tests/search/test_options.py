@@ -168,6 +168,18 @@ def test_with_a_race_the_report_is_headed_by_a_finalist(server):
     check_at_rest(search.tree, placeholders=True)
 
 
+@pytest.mark.parametrize(("options", "kept"), [({}, True), ({"gumbel": 16}, False)])
+def test_a_race_begins_anew_after_a_move(server, options, kept):
+    """With most of the visits kept none would be left to hold it, and the draw alone would choose."""
+    game = random_game(9, 12, seed=3)
+    search = searched(server, visits=200, **options)
+    game.play(game.to_move, search.report().moves[0].point)
+    search.set_position(game.position)
+    report = search.run(visits=200)
+    assert (report.playouts_this_run < 200) == kept
+    assert report.visits == 200
+
+
 def test_the_bound_of_a_move_is_below_its_value_and_tightens(server):
     search = searched(server, visits=800)
     for move in search.report().moves:
