@@ -28,6 +28,22 @@ def engine(shared_engine) -> Engine:
     return shared_engine
 
 
+@pytest.fixture(scope="session")
+def shared_network_engine() -> Iterator[Engine]:
+    """A process that plays 9x9 with the default network."""
+    with Engine("--weights", "default", "--seed", "3") as started:
+        assert started.ask("boardsize 9") == "="
+        yield started
+
+
+@pytest.fixture
+def network(shared_network_engine) -> Callable[[str], str]:
+    """Send that process a command and wait for the reply; at first as without a network, eight visits a move."""
+    for command in (*AS_STARTED, "kata-set-param early-stop true"):
+        assert shared_network_engine.ask(command) == "="
+    return shared_network_engine.ask
+
+
 @pytest.fixture
 def ask(engine) -> Callable[[str], str]:
     """Send that process a command and wait for the reply."""

@@ -1,0 +1,94 @@
+"""How clients and people start the program: by its installed name, from anywhere, with little or something broken."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.gtp.process import ANSWER_S, ROOT, Engine, start
+
+PROGRAM = Path(sys.executable).parent / ("keima.exe" if sys.platform == "win32" else "keima")
+installed = pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not installed")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and terminals of POSIX")
+
+
+def launched(program, folder, text=b"name\nquit\n"):
+    """What the program says when a client starts it in a folder, with next to nothing in its environment."""
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "KEIMA_CONFIG", "KEIMA_CACHE") if name in os.environ}
+    command = [str(program), "gtp", "--weights", "none"]
+    done = subprocess.run(
+        command, cwd=folder, env={**kept, "PATH": ""}, input=text, capture_output=True, timeout=ANSWER_S
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+@installed
+def test_the_program_starts_from_any_folder_and_without_a_search_path(tmp_path):
+    """Clients did not find Python programs, which need an interpreter, a path to it and arguments."""
+    assert launched(PROGRAM, tmp_path) == b"= Keima\n\n=\n\n"
+
+
+@installed
+@POSIX
+def test_the_program_starts_by_a_link_in_a_folder_with_a_space(tmp_path):
+    """Paths with a space, and links in folders of programs, broke start scripts."""
+    folder = tmp_path / "my programs"
+    folder.mkdir()
+    link = folder / "go engine"
+    link.symlink_to(PROGRAM)
+    assert launched(link, tmp_path) == b"= Keima\n\n=\n\n"
+
+
+@POSIX
+def test_at_a_terminal_a_hint_tells_what_to_do():
+    """People who started an engine by hand saw nothing, and took it for dead."""
+    master, slave = os.openpty()
+    command = [sys.executable, "-m", "gtp.cli", "gtp", "--weights", "none"]
+    pipes = {"stdin": slave, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=ROOT, **pipes)
+    os.close(slave)
+    os.write(master, b"name\nquit\n")
+    output, errors = process.communicate(timeout=ANSWER_S)
+    os.close(master)
+    assert output == b"= Keima\n\n=\n\n"
+    assert re.fullmatch(r"Keima \S+ speaks GTP\. Type .*\nTo play in a GUI .* gtp\n", errors.decode())
+
+
+def test_a_broken_library_is_one_readable_line(tmp_path):
+    """Engines died with a number, or of what a library lacked, and their clients swallowed the reason."""
+    folder = tmp_path / "torch"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise OSError('libtorch: cannot open')\n")
+    process = start(PYTHONPATH=str(tmp_path))
+    output, errors = process.communicate(b"name\n7 boardsize 9\n", ANSWER_S)
+    assert re.fullmatch(r"= Keima\n\n\?7 [^\n]*OSError: libtorch: cannot open[^\n]*\n\n", output.decode())
+    assert process.returncode == 1
+    assert errors.decode() == "keima: OSError: libtorch: cannot open\n"
+
+
+def test_another_network_compiles_nothing_anew(network):
+    """Whoever changed the network waited minutes again while kernels were built for it."""
+    assert network("boardsize 9") == "="  # By now all kernels are compiled.
+    with Engine("--weights", "keima-6x64", "--visits", "8", NUMBA_DEBUG_CACHE="1") as engine:
+        assert re.fullmatch("= [A-J][1-9]", engine.ask("genmove b"))
+        _, _, errors = engine.end()
+    assert "data loaded from" in errors
+    assert not re.search("compil|data saved to", errors)
+
+
+def test_with_a_network_standard_output_holds_replies_only():
+    """One line of a library on standard output, and clients end the game."""
+    with Engine("--weights", "default", "--visits", "8", "--search-summary", PYTHONWARNINGS="always") as engine:
+        assert engine.ask("1 boardsize 9") == "=1"
+        assert re.fullmatch("=2 [A-J][1-9]", engine.ask("2 genmove b"))
+        engine.send("3 kata-analyze w 10\n")
+        time.sleep(0.5)
+        engine.send("4 name\n")
+        status, output, _ = engine.end()
+    assert re.fullmatch(r"=3\n(info [^\n]*\n)+\n=4 Keima\n\n", output)
+    assert status == 0
