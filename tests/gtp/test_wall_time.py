@@ -28,9 +28,11 @@ def seconds_of_move(ask, *commands):
         ("kata-time_settings fischer-capped 60 10 120 -1", "2 0", 0.0, 2.0),
         ("kgs-time_settings byoyomi 0 2 1", "2 1", 1.0, 2.0),
         ("time_settings 0 6 3", "2 1", 1.0, 2.0),
+        ("kgs-time_settings byoyomi 0 30 5", "1.5 1", 0.75, 1.5),
+        ("time_settings 0 30 3", "1.5 1", 0.75, 1.5),
         ("kata-time_settings absolute 60", "0.3 0", 0.0, 0.3),
     ],
-    ids=["Fischer", "byo-yomi", "Canadian", "absolute"],
+    ids=["Fischer", "byo-yomi", "Canadian", "the last of a byo-yomi", "the last of a Canadian period", "absolute"],
 )
 def test_a_move_is_answered_in_the_time_that_is_left(network, clock, left, least_s, most_s):
     """Users lost games on time with seconds left, and in byo-yomi saw moves that used a fraction of the period."""
