@@ -379,13 +379,23 @@ class Player:
         """
         for color in (BLACK, WHITE, BLACK):
             self._search.set_position(self.game.position)
-            self.game.play(color, choose(self._search.run(visits=WARM_UP_VISITS)))
-        self.game.is_legal(WHITE, PASS)
+            point = choose(self._search.run(visits=WARM_UP_VISITS))
+            self.game.is_legal(color, point)
+            self.game.play(color, point)
         self.undo()
         self.final_status("seki")
-        komi = self.game.komi
+        komi, rules = self.game.komi, self.game.rules
         self.load_sgf(self.sgf().encode())
+        self._warm_up_territory()
         self.new_game(self.game.size)
         self.game.set_komi(komi)
+        self.game.set_rules(rules)
         self._search.set_position(self.game.position)
         self._search.clear()
+
+    def _warm_up_territory(self) -> None:
+        """Search a finished game under territory rules, where rollouts are asked for the dead stones."""
+        self.game.set_rules(rules_named("japanese"))
+        self.game.play(self.game.to_move, PASS)
+        self._search.set_position(self.game.position)
+        self._search.run(visits=WARM_UP_VISITS, allowed=[PASS])
