@@ -188,11 +188,7 @@ class Player:
         """
         record = read_sgf(data, n_moves)
         self._check_size(record.size)
-        if record.komi is None:
-            record.komi = self.game.komi
-        if record.rules_name is None:
-            record.rules_name = self.game.rules.name
-        self.game = record.to_game()
+        self.game = record.to_game(self.game.rules, self.game.komi)
         self._begin()
 
     def sgf(self) -> str:

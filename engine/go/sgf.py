@@ -17,7 +17,7 @@ from sgfmill import sgf, sgf_grammar
 from engine import __version__
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.rules import CUSTOM, rules_named
+from engine.go.rules import CUSTOM, RULE_SETS, Rules, rules_named
 
 MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
@@ -71,14 +71,16 @@ class SgfGame:
     details: dict[str, str] = field(default_factory=dict)
     """other properties of the first node as they are written, by name; those in ``DETAILS``"""
 
-    def to_game(self) -> Game:
+    def to_game(self, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> Game:
         """The game with all its moves played.
 
+        Args:
+            rules, komi: those in force where the file does not name them.
         Raises:
             ValueError: a stone on an occupied point, or a setup that is no position; the message says where.
         """
-        komi = DEFAULT_KOMI if self.komi is None else self.komi
-        game = Game(self.size, rules_named(self.rules_name or DEFAULT_RULES), komi)
+        rules = rules_named(self.rules_name) if self.rules_name else rules
+        game = Game(self.size, rules, komi if self.komi is None else self.komi)
         if self.black or self.white or self.to_move != BLACK:
             game.setup_stones(self.black, self.white, self.to_move)
         for number, (color, point) in enumerate(self.moves, 1):

@@ -2,12 +2,13 @@
 
 import time
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
-from engine.go.rules import rules_named
+from engine.go.rules import CUSTOM, rules_named
 from engine.go.sgf import MAX_BYTES, SgfGame, read_sgf, read_sgf_games, write_sgf
 
 
@@ -217,6 +218,16 @@ def test_what_is_written_reads_back():
     assert again.start_stones() == game.start_stones()
     assert record.names == {"PB": "B]", "PW": "Ω"} and record.result == "W+R"
     assert (again.position.board.hash == game.position.board.hash).all()
+
+
+def test_rules_and_komi_in_force_hold_where_the_file_does_not_name_them():
+    custom = replace(rules_named("chinese"), name=CUSTOM, suicide=True)
+    text = write_sgf(Game(9, custom, 6.5))
+    assert "RU[" not in text
+    again = read_sgf(text.encode()).to_game(custom, 0.5)
+    assert (again.rules, again.komi) == (custom, 6.5)
+    named = read_sgf(b"(;SZ[9]RU[Japanese])").to_game(custom, 0.5)
+    assert (named.rules.name, named.komi) == ("japanese", 0.5)
 
 
 @pytest.mark.shared

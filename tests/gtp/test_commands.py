@@ -293,6 +293,14 @@ def test_records_go_out_and_in(ask, tmp_path):
     assert ask("undo") == "? cannot undo"
 
 
+def test_a_record_without_rules_is_read_under_those_in_force_named_or_not(ask, tmp_path):
+    assert ask("kata-set-rule suicide true") == "="
+    rules = ask("kata-get-rules")
+    assert ask(f"printsgf {tmp_path / 'a.sgf'}") == "="
+    assert ask(f"loadsgf {tmp_path / 'a.sgf'}") == "="
+    assert ask("kata-get-rules") == rules
+
+
 def test_a_record_that_is_none_changes_nothing(ask, tmp_path):
     ask("play b E5")
     for name, data in {"junk": b"\x00\xff(((", "chess": b"(;GM[3]SZ[8])", "wide": b"(;GM[1]SZ[19:9])"}.items():
