@@ -25,7 +25,7 @@ from engine.go.geometry import BLACK, COLUMNS, EMPTY, from_vertex, on_board_poin
 from engine.go.scoring import area_owner, result_text, without
 from engine.go.seki import seki_points
 from engine.go.sgf import read_sgf
-from engine.loading import rollout_policy
+from engine.loading import shipped_tables
 from engine.player import Player
 from engine.records.games import Games, read_games
 from engine.settle import Settlement, chains_with
@@ -200,7 +200,7 @@ def command(
         client = GtpClient(referee) if referee else None
     except (ValueError, EngineError) as error:
         raise click.ClickException(str(error)) from error
-    rollout_policy()
+    shipped_tables()
     try:
         _judge_all(player, client, games, show)
     except (EngineError, EngineRefused) as error:

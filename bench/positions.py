@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 import click
 
+from engine import loading
 from engine.go.geometry import PASS
 from engine.go.position import TO_MOVE, Position, new_position, play_move
 from engine.jit import kernel
-from engine.rollout.model import Patterns, load_both
+from engine.rollout.model import Patterns
 from engine.rollout.policy import Tables, begin, draw, follow, list_answers, new_weights, no_answers
 from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
-from weights import find_patterns
 
 POSITIONS = 16
 MIDDLE = 110 / 361
@@ -26,7 +26,7 @@ def shipped_patterns() -> Patterns:
         click.ClickException: a file is missing or damaged.
     """
     try:
-        return load_both(find_patterns("rollout"), find_patterns("tree"))
+        return loading.shipped_patterns()
     except ValueError as error:
         raise click.ClickException(str(error)) from error
 

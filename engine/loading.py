@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.load import choose_devices, load_network
 from engine.nets.network import Network, NetworkSpec
 from engine.nets.say import say_once
-from engine.rollout.model import Patterns, load_both, load_patterns, rollout_tables
+from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
 from engine.search.tuning import cache_mib
 from weights import find_patterns
@@ -109,17 +109,21 @@ def new_server(parts: Parts) -> InferenceServer | None:
     return InferenceServer(parts.networks, cache_mib(parts.options), evaluators, reload=parts.reload)
 
 
-@cache
-def rollout_policy() -> Tables:
-    """The shipped rollout policy, for those who search without it; loading takes half a second."""
-    return rollout_tables(load_patterns(find_patterns("rollout")))
+def shipped_patterns() -> Patterns:
+    """The shipped pattern policies, read once a process."""
+    return load_both(find_patterns("rollout"), find_patterns("tree"))
+
+
+def shipped_tables() -> Tables:
+    """The rollout policy of :func:`shipped_patterns`; where it is read alone that takes half a second."""
+    return load_rollout(find_patterns("rollout"))
 
 
 def judging_tables(parts: Parts) -> Tables | None:
     """The rollout policy that judges finished games; None where rollouts are to be uniform."""
     if parts.options.uniform_rollouts:
         return None
-    return parts.patterns.tables if parts.patterns else rollout_policy()
+    return shipped_tables()
 
 
 def warn_of_komi(server: InferenceServer | None, komi: float) -> None:
@@ -137,10 +141,4 @@ def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | No
         raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
     if options.uniform_rollouts or not wanted:
         return None
-    return _load_patterns()
-
-
-@cache
-def _load_patterns() -> Patterns:
-    """The shipped pattern policies, which nothing changes."""
-    return load_both(find_patterns("rollout"), find_patterns("tree"))
+    return shipped_patterns()

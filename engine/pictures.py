@@ -13,13 +13,12 @@ from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import N_MOVES, Position, is_legal_move
 from engine.go.scoring import area_owner, without
+from engine.loading import shipped_patterns, shipped_tables
 from engine.player import Player
-from engine.rollout.model import Patterns, load_both
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import FACTOR_BITS, begin, list_answers, new_weights, no_answers
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.settle import SURE
-from weights import find_patterns
 
 
 class Policy(NamedTuple):
@@ -69,9 +68,9 @@ def estimate(player: Player) -> Estimate:
     return Estimate(lead, lead - float((1 + doubtful).sum()), lead + float((1 - doubtful).sum()))
 
 
-def rollout_policy(position: Position, color: int) -> np.ndarray:
+def rollout_chances(position: Position, color: int) -> np.ndarray:
     """Probabilities of a rollout's next move, float64[N*N+1] in policy order, the pass last."""
-    tables, board = _patterns().tables, position.board
+    tables, board = shipped_tables(), position.board
     size, last = int(board.meta[SIZE]), _last_move(position, 1)
     weights = new_weights(size)
     begin(weights, board, tables)
@@ -89,7 +88,7 @@ def rollout_policy(position: Position, color: int) -> np.ndarray:
 
 def _tree_policy(position: Position, color: int) -> np.ndarray:
     """Probabilities of the pattern tree policy, float64[N*N+1] in policy order, the pass last."""
-    patterns, board = _patterns(), position.board
+    patterns, board = shipped_patterns(), position.board
     size = int(board.meta[SIZE])
     moves = new_candidates(size)
     all_states(board, moves.cell)
@@ -102,10 +101,6 @@ def _tree_policy(position: Position, color: int) -> np.ndarray:
         if is_legal_move(position, point, color):
             chances[index_of(point, size)] = chance
     return _shares(chances)
-
-
-def _patterns() -> Patterns:
-    return load_both(find_patterns("rollout"), find_patterns("tree"))
 
 
 def _last_move(position: Position, back: int) -> int:

@@ -7,7 +7,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
-from engine.pictures import estimate, ladders, liberties, policy, rollout_policy
+from engine.pictures import estimate, ladders, liberties, policy, rollout_chances
 from engine.player import Player
 
 KO = ["b", "D5", "w", "E5", "b", "C4", "w", "F4", "b", "D3", "w", "E3", "b", "E4", "w", "D4"]
@@ -33,7 +33,7 @@ def played(player: Player, words: list[str]) -> Game:
 def test_policies_are_probabilities_of_legal_moves(player, color):
     game = played(player, KO)
     legal = [game.is_legal(color, point) for point in on_board_points(9).tolist()]
-    for chances in (policy(player, color, 0).chances, rollout_policy(game.position, color)):
+    for chances in (policy(player, color, 0).chances, rollout_chances(game.position, color)):
         assert chances.shape == (82,)
         assert chances.min() >= 0 and chances.sum() == pytest.approx(1)
         assert not chances[:-1][np.logical_not(legal)].any()
@@ -50,7 +50,7 @@ def test_where_nothing_sensible_is_left_a_rollout_passes():
     game = Game(2)
     for vertex in ("A1", "A2", "B1"):
         game.play(BLACK, from_vertex(vertex, 2))
-    assert rollout_policy(game.position, BLACK).tolist() == [0, 0, 0, 0, 1]
+    assert rollout_chances(game.position, BLACK).tolist() == [0, 0, 0, 0, 1]
 
 
 def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):

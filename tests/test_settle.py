@@ -6,7 +6,7 @@ import pytest
 from engine.go import diagram
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, on_board_points, to_vertex
-from engine.loading import rollout_policy
+from engine.loading import shipped_tables
 from engine.settle import chains_with, fill, points_that_capture, settle
 
 CLOSED = """
@@ -110,7 +110,7 @@ def settled(text, komi=6.5, tables=None):
 )
 @pytest.mark.parametrize("policy", ["uniform", "learnt"])
 def test_finished_positions(text, n_open, dead, lead_black, policy):
-    found, game = settled(text, tables=rollout_policy() if policy == "learnt" else None)
+    found, game = settled(text, tables=shipped_tables() if policy == "learnt" else None)
     assert found.n_open == n_open
     assert [to_vertex(point, 7) for point in found.dead] == dead
     assert found.lead_black == lead_black
@@ -163,7 +163,7 @@ def test_points_that_capture():
 @pytest.mark.parametrize("policy", ["uniform", "learnt"])
 def test_stones_in_seki_are_alive(policy):
     """Rollouts play into a seki and give its stones to either side, which is no reason to take them off."""
-    found, game = settled(SEKI, komi=7.5, tables=rollout_policy() if policy == "learnt" else None)
+    found, game = settled(SEKI, komi=7.5, tables=shipped_tables() if policy == "learnt" else None)
     assert found.dead == []
     assert found.lead_black == 6.5
     in_seki = {to_vertex(point, 9) for chain in chains_with("seki", game.position, found.dead) for point in chain}
@@ -176,5 +176,5 @@ def test_stones_in_seki_are_alive(policy):
     ids=["a false eye", "four bent in the corner", "a chain without eyes"],
 )
 def test_groups_without_two_eyes_are_dead(text, dead):
-    found, _ = settled(text, tables=rollout_policy())
+    found, _ = settled(text, tables=shipped_tables())
     assert {to_vertex(point, 9) for point in found.dead} == set(dead.split())

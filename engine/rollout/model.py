@@ -112,6 +112,15 @@ class Patterns(NamedTuple):
     """float32[weights], of the tree policy"""
 
 
+def load_rollout(path: Path) -> Tables:
+    """Read a rollout policy alone; shared like :func:`load_both`, and with what that reads.
+
+    Raises:
+        ValueError: the file cannot be used; one line naming it.
+    """
+    return _load_rollout(path)[0]
+
+
 @functools.cache
 def load_both(rollout: Path, tree: Path) -> Patterns:
     """Read the two policies of a search; nobody writes into them, so all searches of a process share them.
@@ -119,15 +128,25 @@ def load_both(rollout: Path, tree: Path) -> Patterns:
     Raises:
         ValueError: a file cannot be used; one line naming it.
     """
-    models = []
-    for path, kind in ((rollout, "rollout"), (tree, "tree")):
-        model = load_patterns(path)
-        if model.kind != kind:
-            raise ValueError(f"{path}: a {model.kind} policy, expected a {kind} policy")
-        models.append(model)
-    fast, full = models
-    numbers = unfold(fast.words)
-    return Patterns(rollout_tables(fast, numbers), unfold(full.words, (fast.words, numbers)), full.theta)
+    tables, unfolded = _load_rollout(rollout)
+    full = _load_kind(tree, "tree")
+    return Patterns(tables, unfold(full.words, unfolded), full.theta)
+
+
+@functools.cache
+def _load_rollout(path: Path) -> tuple[Tables, tuple[Vocabulary, Numbers]]:
+    """A rollout policy, and its vocabulary unfolded."""
+    model = _load_kind(path, "rollout")
+    numbers = unfold(model.words)
+    return rollout_tables(model, numbers), (model.words, numbers)
+
+
+def _load_kind(path: Path, kind: str) -> PatternModel:
+    """A model that must be of a kind."""
+    model = load_patterns(path)
+    if model.kind != kind:
+        raise ValueError(f"{path}: a {model.kind} policy, expected a {kind} policy")
+    return model
 
 
 def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Tables:

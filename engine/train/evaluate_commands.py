@@ -8,18 +8,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engine.inference.server import core_count
+from engine.loading import shipped_tables
 from engine.nets.load import load_network
 from engine.records.archive import SHARD_FILE, disk_bytes
 from engine.records.commands import SMALL_BYTES
 from engine.records.filters import Filters
 from engine.records.games import Games, join, read_games, read_labels
 from engine.records.gather import gather
-from engine.rollout.model import load_patterns, rollout_tables
 from engine.train.evaluate_tables import tables_of
 from engine.train.evaluation import Wanted, evaluate_network
 from engine.train.pattern_commands import KINDS, evaluate_command
 from engine.train.plots import check_plots, write_plots
-from weights import find_network, find_patterns
+from weights import find_network
 
 PATHS = click.Path(exists=True, path_type=Path)
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
@@ -78,7 +78,7 @@ def evaluate_named(
         if plots:
             check_plots(plots)
         loaded = load_network(find_network(network), device)
-        tables = rollout_tables(load_patterns(find_patterns("rollout"))) if rollouts else None
+        tables = shipped_tables() if rollouts else None
         console = Console(stderr=True)
         given, opinions = _read(data, console), read_labels(labels) if labels else None
         progress = Progress(*columns, console=console)

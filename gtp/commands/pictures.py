@@ -39,10 +39,10 @@ def keima_policy(host: Host, color: str = "") -> str:
 @COMMANDS.command("keima-rollout_policy")
 def keima_rollout_policy(host: Host, color: str = "") -> str:
     """Colour the moves by how likely a rollout plays them next, in percent."""
-    from engine.pictures import rollout_policy
+    from engine.pictures import rollout_chances
 
     side = _side(host, color)
-    chances = rollout_policy(host.player.game.position, side)
+    chances = rollout_chances(host.player.game.position, side)
     return _heat(host, chances, f"{_name(side)} to move in a rollout")
 
 

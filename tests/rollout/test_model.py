@@ -12,6 +12,7 @@ from engine.rollout.model import (
     PatternModel,
     load_both,
     load_patterns,
+    load_rollout,
     rollout_tables,
     save_patterns,
 )
@@ -177,6 +178,7 @@ def test_a_search_needs_one_policy_of_each_kind(tmp_path):
     assert len(both.theta) == model(True).words.starts[-1]
     # The small policies know the same 3x3 patterns, so they share the one large table.
     assert both.numbers.square is both.tables.square
+    assert load_rollout(rollout) is both.tables
     for paths in ((tree, rollout), (tree, tree), (rollout, rollout)):
         wrong = paths[0] if paths[0] == tree else paths[1]
         with pytest.raises(ValueError, match="expected a") as caught:

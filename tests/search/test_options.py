@@ -7,8 +7,8 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import PASS, from_vertex
 from engine.inference.server import InferenceServer
+from engine.loading import shipped_patterns
 from engine.nets.fakes import HashNetwork, SerialNetwork
-from engine.rollout.model import load_both
 from engine.search.gumbel import SequentialHalving
 from engine.search.report import MoveReport
 from engine.search.root import best_first
@@ -17,12 +17,11 @@ from engine.search.tuning import worker_count
 from engine.search.values import edge_mean
 from tests.search.positions import random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
-from weights import find_patterns
 
 
 @pytest.fixture(scope="module")
 def patterns():
-    return load_both(find_patterns("rollout"), find_patterns("tree"))
+    return shipped_patterns()
 
 
 @pytest.fixture(scope="module")

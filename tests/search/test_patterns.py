@@ -12,8 +12,8 @@ from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
+from engine.loading import shipped_patterns
 from engine.nets.fakes import HashNetwork
-from engine.rollout.model import load_both
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
@@ -25,13 +25,12 @@ from engine.search.search import Search
 from engine.search.tuning import C_PUCT_NETWORK, C_PUCT_ROLLOUTS
 from tests.search.positions import random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, edges_of
-from weights import find_patterns
 
 
 @pytest.fixture(scope="module")
 def patterns():
     """The policies in the box."""
-    return load_both(find_patterns("rollout"), find_patterns("tree"))
+    return shipped_patterns()
 
 
 def tree_policy(position, patterns):

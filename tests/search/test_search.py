@@ -15,18 +15,17 @@ from engine.go.geometry import PASS, from_vertex, on_board_points
 from engine.go.position import PASSES, TO_MOVE, is_legal_move, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.inference.server import InferenceServer
+from engine.loading import shipped_patterns
 from engine.nets.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.resnet import ResNet, ResNetShape
-from engine.rollout.model import Patterns, load_both
 from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import worker_count
 from tests.search.positions import game_from, random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
-from weights import find_patterns
 
 
 class SlowNetwork(HashNetwork):
@@ -63,11 +62,6 @@ def tiny_network() -> TorchNetwork:
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.2)
     return TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, True, True), torch.device("cpu"))
-
-
-def shipped_patterns() -> Patterns:
-    """The pattern policies in the box."""
-    return load_both(find_patterns("rollout"), find_patterns("tree"))
 
 
 def tree_of(search: Search):

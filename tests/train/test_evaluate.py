@@ -8,25 +8,25 @@ import pytest
 from click.testing import CliRunner
 from rich.progress import Progress
 
+from engine.loading import shipped_tables
 from engine.nets.architectures import new_model, new_spec
 from engine.nets.checkpoint import save_network
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.network import NetOutput
 from engine.records.games import Games, join, write_games
-from engine.rollout.model import load_patterns, rollout_tables
 from engine.train.calibration import by_move, calibration_error, histogram, reliability
 from engine.train.evaluation import Wanted, evaluate_network
 from engine.train.metrics import Judged
 from engine.train.rollout_values import rollout_values
 from gtp.cli import main
 from tests.train.made import made_games
-from weights import DEFAULT, PATTERNS
+from weights import DEFAULT
 
 
 @pytest.fixture(scope="module")
 def tables():
     """The shipped rollout policy."""
-    return rollout_tables(load_patterns(PATTERNS["rollout"]))
+    return shipped_tables()
 
 
 def judged_of(value, result, ply=None):
