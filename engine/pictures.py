@@ -54,14 +54,14 @@ def estimate(player: Player) -> Estimate:
     settlement, position = player.settlement(), player.game.position
     if settlement.is_settled:
         return Estimate(*(settlement.lead_black,) * 3)
-    color = player.game.to_move
-    report = player.look(color, visits=1)
-    ownership = report.ownership_black
-    counted = np.zeros(len(ownership), np.int8)
-    area_owner(without(position, settlement.dead).board, counted)
+    ownership = settlement.ownership_black
     if player.server is not None and player.server.spec.has_score:
-        lead = report.score_stm if color == BLACK else -report.score_stm
+        color = player.game.to_move
+        score_stm = player.look(color, visits=1).score_stm
+        lead = score_stm if color == BLACK else -score_stm
     else:
+        counted = np.zeros(len(ownership), np.int8)
+        area_owner(without(position, settlement.dead).board, counted)
         # What is not yet as it was counted; so a stone that dies costs its point twice, as under territory rules.
         lead = settlement.lead_black + float((ownership - counted).sum())
     doubtful = ownership[np.abs(ownership) < SURE]

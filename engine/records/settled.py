@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, SIZE, copy_board, play
-from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
+from engine.go.geometry import BLACK, EMPTY, point_of
 from engine.go.position import copy_position, new_position
 from engine.go.scoring import area_owner, final_score_black
 from engine.jit import kernel
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
+from engine.rollout.ownership import average_ownership
 from engine.rollout.random import seed_state
-from engine.rollout.run import average_ownership
 
 ROLLOUTS = 32
 CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
@@ -92,8 +92,8 @@ def _take_off(target, source, dead):
 @kernel
 def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, state, known, owned):
     """Replay each game and look for dead stones that give its margin (Black's); writes ``known`` and ``owned``."""
-    ownership, other_first, against, dead = work
-    board, size = position.board, position.board.meta[SIZE]
+    ownership, against, dead = work
+    board = position.board
     for b in range(len(rows)):
         known[b] = 0
         if (
@@ -101,10 +101,7 @@ def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, s
             >= 0
         ):
             continue
-        average_ownership(board, cleared.board, BLACK, ROLLOUTS // 2, state, ownership)
-        average_ownership(board, cleared.board, WHITE, ROLLOUTS // 2, state, other_first)
-        for i in range(size * size):
-            ownership[i] = 0.5 * (ownership[i] + other_first[i])
+        average_ownership(board, cleared.board, ROLLOUTS, state, ownership)
         for certainty in CERTAINTIES:
             _mark_dead(board, ownership, certainty, against, dead)
             copy_position(cleared, position)
@@ -150,9 +147,7 @@ def _settle_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray,
     longest = int(np.diff(games.offsets)[rows].max())
     fresh, position, cleared = (new_position(size, longest + 1) for _ in range(3))
     cells = len(fresh.board.color)
-    memory = (
-        np.zeros(size * size, np.float32), np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8)
-    )  # fmt: skip
+    memory = (np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8))
     rules = game_rules(games, rows, games.territory[rows])
     margins = (games.margin * games.result)[rows].astype(np.float64)
     settled, area = np.zeros(len(rows), np.uint8), np.zeros((len(rows), size * size), np.int8)

@@ -1,4 +1,7 @@
-"""Who owns what in the end, by the rollout policy: it reads fights and semeais better than random moves do."""
+"""Who owns what in the end: the mean over games to the end, uniformly random ones or those of the rollout policy.
+
+The policy reads fights and semeais better than random moves do.
+"""
 
 import numpy as np
 
@@ -8,7 +11,7 @@ from engine.jit import kernel
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
 from engine.rollout.replies import new_replies
-from engine.rollout.run import average_ownership, owner_at_end
+from engine.rollout.run import owner_at_end, play_out
 
 
 def rollout_ownership(board: Board, tables: Tables | None, count: int, seed: int) -> np.ndarray:
@@ -19,32 +22,66 @@ def rollout_ownership(board: Board, tables: Tables | None, count: int, seed: int
     Args:
         board: left as it is.
         tables: of the rollout policy; None = uniformly random moves.
-        count: games to play, at least 2.
+        count: games to play, at least 1.
     Returns:
         float32[N*N], policy order: 1 = always Black's, -1 = always White's.
     """
     size = int(board.meta[SIZE])
-    halves = np.zeros((2, size * size), np.float32)
+    ownership = np.zeros(size * size, np.float32)
     state, scratch = seed_state(seed, 0), new_board(size)
-    weights, replies = (new_weights(size), new_replies()) if tables else (None, None)
-    for half, color in zip(halves, (BLACK, WHITE), strict=True):
-        if tables is None:
-            average_ownership(board, scratch, color, count // 2, state, half)
-        else:
-            _average_by_policy(board, scratch, weights, tables, replies, color, count // 2, state, half)
-    return halves.mean(0)
+    if tables is None:
+        average_ownership(board, scratch, count, state, ownership)
+    else:
+        _average_by_policy(board, scratch, new_weights(size), tables, new_replies(), count, state, ownership)
+    return ownership
 
 
 @kernel
-def _average_by_policy(source, scratch, weights, tables, replies, color, count, state, out):
-    """:func:`engine.rollout.run.average_ownership` by the policy that ``tables`` hold."""
+def average_ownership(source, scratch, count, state, out):
+    """:func:`rollout_ownership` by uniformly random games, each broken off after three boards full of moves.
+
+    Args:
+        source: the position, left as it is.
+        scratch: a board of the same size, overwritten.
+        count: games to play, at least 1.
+        state: uint64[4], the caller's random state.
+        out: float32[N*N], overwritten.
+    """
     area = source.meta[SIZE] * source.meta[SIZE]
     for i in range(area):
         out[i] = 0.0
-    for _ in range(count):
+    for game in range(count):
         copy_board(scratch, source)
-        play_out_by_policy(scratch, weights, tables, replies, 0.0, color, PASS, 0, state, 3 * area)
-        for i in range(area):
-            out[i] += owner_at_end(scratch, point_of(i, source.meta[SIZE]))
+        play_out(scratch, _beginner(game, count), state, 3 * area)
+        _add_owners(scratch, out)
     for i in range(area):
         out[i] /= count
+
+
+@kernel
+def _average_by_policy(source, scratch, weights, tables, replies, count, state, out):
+    """:func:`average_ownership` by the policy that ``tables`` hold."""
+    area = source.meta[SIZE] * source.meta[SIZE]
+    for i in range(area):
+        out[i] = 0.0
+    for game in range(count):
+        copy_board(scratch, source)
+        color = _beginner(game, count)
+        play_out_by_policy(scratch, weights, tables, replies, 0.0, color, PASS, 0, state, 3 * area)
+        _add_owners(scratch, out)
+    for i in range(area):
+        out[i] /= count
+
+
+@kernel
+def _beginner(game, count):
+    """Who begins a game, the first of ``count`` being number 0."""
+    return BLACK if 2 * game < count else WHITE
+
+
+@kernel
+def _add_owners(board, out):
+    """Add every point's owner after a game to ``out``."""
+    size = board.meta[SIZE]
+    for i in range(size * size):
+        out[i] += owner_at_end(board, point_of(i, size))

@@ -14,7 +14,6 @@ from engine.go.board import (
     N_EMPTY,
     SIZE,
     STRIDE,
-    copy_board,
     play,
 )
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, point_at
@@ -136,28 +135,3 @@ def area_lead_black(board):
         for column in range(size):
             lead += owner_at_end(board, point_at(row, column, size))
     return lead
-
-
-@kernel
-def average_ownership(source, scratch, color, count, state, out):
-    """Mean owner of each point over random games, each broken off after three boards full of moves.
-
-    Args:
-        source: the position, left as it is.
-        scratch: a board of the same size, overwritten.
-        color: who moves first.
-        count: games to play, at least 1.
-        state: uint64[4], the caller's random state.
-        out: float32[N*N], policy order, overwritten: 1 = always Black's, -1 = always White's.
-    """
-    size = source.meta[SIZE]
-    for i in range(size * size):
-        out[i] = 0.0
-    for _ in range(count):
-        copy_board(scratch, source)
-        play_out(scratch, color, state, 3 * size * size)
-        for row in range(size):
-            for column in range(size):
-                out[row * size + column] += owner_at_end(scratch, point_at(row, column, size))
-    for i in range(size * size):
-        out[i] /= count

@@ -15,24 +15,30 @@ import math
 import numpy as np
 
 from engine.features import encoder as encoders
-from engine.go.board import SIZE, STRIDE, is_eye, new_board
+from engine.go.board import SIZE, STRIDE, is_eye
 from engine.go.geometry import BLACK, PASS, index_of
 from engine.go.position import N_MOVES, PASSES, TO_MOVE, Position, copy_position, is_legal_move, play_move
 from engine.go.rules import SCORING, SCORING_TERRITORY
-from engine.go.scoring import dead_points, final_score_black, score_with_dead, white_komi
+from engine.go.scoring import dead_points, final_score_black, white_komi, without
+from engine.go.seki import score_of_agreed
 from engine.inference.cache import insert, probe
 from engine.jit import kernel
+from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
-from engine.rollout.policy import play_out_by_policy
+from engine.rollout.policy import Tables, play_out_by_policy
 from engine.rollout.replies import remember
-from engine.rollout.run import area_lead_black, average_ownership, play_out
+from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
 from engine.search.batch import FINISHED, LANDED, NEW, ROLLED, UNSETTLED, Batch
 from engine.search.priors import rank, rank_evenly
 from engine.search.transpositions import position_key
 
-SETTLING_ROLLOUTS = 32
-"""Rollouts that decide which stones are dead at the end of a game under territory scoring."""
+SETTLING_ROLLOUTS, SETTLING_UNIFORM = 16, 32
+"""Rollouts by the learnt policy, or uniformly random ones, that decide which stones are dead at the end of a game under
+territory scoring: two milliseconds on 19x19. Of 400 scored games between 9-dans the first find the winner of 95%, the
+second that of 92%, where :mod:`engine.settle` with many times as many finds that of 98%."""
+SETTLING_CERTAINTY = 0.1
+"""A chain is dead there if its mean owner is the opponent with this certainty."""
 UNCONSIDERED = -9.0
 """Logit of the pass and of moves that the tree policy does not consider"""
 
@@ -349,18 +355,21 @@ def shuffle_moves(batch, count, state):
             rank_evenly(batch.listed[i], batch.n_candidates[i], state, batch.candidates[i])
 
 
-def settle_territory(root: Position, position: Position, batch: Batch, count: int, state: np.ndarray) -> None:
+def settle_territory(
+    root: Position, position: Position, batch: Batch, count: int, tables: Tables | None, seed: int
+) -> None:
     """Settle the finished games of a batch whose dead stones nobody has declared, by the ownership rollouts find.
 
     Rare (two passes in the tree under territory scoring) and slow, some milliseconds each; the result is kept in
     the tree, so each such node is settled once.
+
+    Args:
+        tables: of the rollout policy; None = uniformly random rollouts.
     """
-    size = int(root.board.meta[SIZE])
-    ownership = np.zeros(size * size, np.float32)
-    scratch = new_board(size)
+    rollouts = SETTLING_ROLLOUTS if tables else SETTLING_UNIFORM
     for i in np.flatnonzero(batch.kind[:count] == UNSETTLED):
         replay(root, position, batch, i)
-        to_move = int(position.meta[TO_MOVE])
-        average_ownership(position.board, scratch, to_move, SETTLING_ROLLOUTS, state, ownership)
-        lead = score_with_dead(position, dead_points(position.board, ownership))
-        finish_leaf(batch, i, lead if to_move == BLACK else -lead)
+        ownership = rollout_ownership(position.board, tables, rollouts, seed)
+        dead = dead_points(position.board, ownership, SETTLING_CERTAINTY)
+        lead = score_of_agreed(without(position, dead))
+        finish_leaf(batch, i, lead if position.meta[TO_MOVE] == BLACK else -lead)

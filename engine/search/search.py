@@ -16,13 +16,12 @@ import numpy as np
 from engine.config import SearchOptions
 from engine.features.encoder import Encoder, new_scratch
 from engine.features.symmetry import SYMMETRIES, turn_table
-from engine.go.board import SIZE, new_board
+from engine.go.board import SIZE
 from engine.go.geometry import BLACK, PASS, cell_count, other
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
 from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
-from engine.rollout.random import seed_state
-from engine.rollout.run import average_ownership
+from engine.rollout.ownership import rollout_ownership
 from engine.search.allowed import has_barred_visits, marks
 from engine.search.gumbel import SequentialHalving
 from engine.search.pools import EXPANDED, FULL, IN_FLIGHT, NONE, ROOT, ROOT_VISITS, USED_NODES, Tree
@@ -398,13 +397,10 @@ class Search:
         """
         shared = self._shared
         root, server = shared.root, shared.server
+        if server is None or not server.spec.has_ownership:
+            return rollout_ownership(root.board, shared.tables, OWNERSHIP_ROLLOUTS, shared.seed)
         size = int(root.board.meta[SIZE])
         ownership = np.zeros(size * size, np.float32)
-        if server is None or not server.spec.has_ownership:
-            random = seed_state(shared.seed, len(self._workers))
-            scratch = new_board(size)
-            average_ownership(root.board, scratch, int(root.meta[TO_MOVE]), OWNERSHIP_ROLLOUTS, random, ownership)
-            return ownership
         request = ask_all_symmetries(server, shared.encoder, root, new_scratch(size))
         turned = turn_table(size)[:, :-1]
         for symmetry in range(SYMMETRIES):

@@ -30,7 +30,7 @@ from engine.go.position import N_MOVES, Position, new_position
 from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.rollout.model import Patterns
-from engine.rollout.policy import new_weights
+from engine.rollout.policy import Tables, new_weights
 from engine.rollout.random import seed_state
 from engine.rollout.replies import new_replies
 from engine.rollout.softmax import new_candidates
@@ -111,6 +111,11 @@ class Shared:
     """the tree's lock; notified when values have been backed up"""
     error: BaseException | None = None
     """the first failure of a worker; guarded by ``changed``"""
+
+    @property
+    def tables(self) -> Tables | None:
+        """The rollout policy; None = uniformly random rollouts."""
+        return self.patterns.tables if self.patterns else None
 
     @property
     def uses_rollouts(self) -> bool:
@@ -258,7 +263,7 @@ class Worker:
         self._flying.append(self._idle.popleft())
         self._prepare(flight)
         if (batch.kind[:count] == UNSETTLED).any():
-            settle_territory(shared.root, self._position, batch, count, self._random)
+            settle_territory(shared.root, self._position, batch, count, shared.tables, shared.seed)
         if shared.uses_rollouts:
             self._roll_out(flight)
         if shared.placeholders or (shared.server is not None and not shared.server.spec.has_policy):

@@ -5,14 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import KO_POINT, N_EMPTY, SIZE, copy_board, is_eye, is_legal, new_board, play
+from engine.go.board import KO_POINT, N_EMPTY, copy_board, is_eye, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
 from engine.go.scoring import area_owner
 from engine.rollout.random import seed_state
 from engine.rollout.run import (
     area_lead_black,
-    average_ownership,
     is_sensible,
     owner_at_end,
     play_out,
@@ -150,28 +149,3 @@ def test_a_seed_repeats_a_game():
         play_out(board, BLACK, seed_state(seed, 0), 3 * 169)
         ends.append(int(board.hash[0]))
     assert ends[0] == ends[1] != ends[2]
-
-
-def test_ownership_is_the_mean_of_single_games():
-    board, _ = parse(TANGLED)
-    size, scratch = int(board.meta[SIZE]), new_board(int(board.meta[SIZE]))
-    before = board.buffer.copy()
-    out, total = np.full(36, 9, np.float32), np.zeros(36)
-    average_ownership(board, scratch, WHITE, 40, seed_state(9, 0), out)
-    state = seed_state(9, 0)
-    for _ in range(40):
-        copy_board(scratch, board)
-        play_out(scratch, WHITE, state, 3 * size * size)
-        total += [owner_at_end(scratch, p) for p in on_board_points(size).tolist()]
-    np.testing.assert_allclose(out, total / 40, atol=1e-6)
-    assert (board.buffer == before).all()
-    assert np.abs(out).max() <= 1.0
-
-
-def test_black_leads_an_empty_board_on_average():
-    out = np.empty(81, np.float32)
-    average_ownership(new_board(9), new_board(9), BLACK, 4000, seed_state(1, 0), out)
-    assert 1.5 < out.sum() < 3.0
-    square = out.reshape(9, 9)
-    for turned in (square[::-1], square[:, ::-1], square.T):
-        assert np.abs(square - turned).max() < 0.1

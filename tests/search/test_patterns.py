@@ -14,6 +14,7 @@ from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
 from engine.loading import shipped_patterns
 from engine.nets.fakes import HashNetwork
+from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
@@ -21,7 +22,7 @@ from engine.rollout.replies import new_replies
 from engine.rollout.run import play_out, stones_lost_black
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.search.pools import EXPANDED, NONE
-from engine.search.search import Search
+from engine.search.search import OWNERSHIP_ROLLOUTS, Search
 from engine.search.tuning import C_PUCT_NETWORK, C_PUCT_ROLLOUTS
 from tests.search.positions import random_game
 from tests.search.tree_tools import candidates_of, check_at_rest, edges_of
@@ -200,3 +201,12 @@ def test_a_finished_board_is_no_trouble(patterns):
         search = Search(SearchOptions(threads=1), None, None, patterns)
         search.set_position(random_game(size, n_moves, seed=1).position)
         assert search.run(visits=50).visits == 50
+
+
+@pytest.mark.parametrize("is_learnt", [False, True])
+def test_without_a_network_rollouts_of_the_kind_that_is_loaded_own_the_points(patterns, is_learnt):
+    game, loaded = random_game(9, 30, seed=4), patterns if is_learnt else None
+    search = Search(SearchOptions(threads=1, seed=5), None, None, loaded)
+    search.set_position(game.position)
+    expected = rollout_ownership(game.position.board, loaded and loaded.tables, OWNERSHIP_ROLLOUTS, 5)
+    np.testing.assert_array_equal(search.ownership_black(), expected)

@@ -7,10 +7,13 @@ from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
 from engine.go.position import PASSES
 from engine.go.scoring import final_score_black
+from engine.go.seki import score_of_agreed
 from engine.inference.server import InferenceServer
+from engine.loading import shipped_patterns
 from engine.nets.fakes import UniformNetwork
 from engine.search.root import choose
 from engine.search.search import Search
+from tests.go.test_seki import TO_CONNECT
 from tests.search.positions import game_from
 
 
@@ -144,6 +147,16 @@ def test_under_territory_scoring_rollouts_find_the_dead_stones():
         assert passing.value_stm == (1.0 if to_move == BLACK else -1.0)
         lead = 9 + 1 - 6 - 0.5
         assert passing.score_stm == pytest.approx(lead if to_move == BLACK else -lead)
+
+
+@pytest.mark.parametrize("patterns", [lambda: None, shipped_patterns], ids=["uniform", "learnt"])
+def test_a_finished_game_is_counted_as_people_count_it(patterns):
+    """White's two eyes hang together by a dame that nobody has filled: no seki, so both count, as at the game's end."""
+    game = game_from(TO_CONNECT, BLACK, 0.5, "japanese", passed=True)
+    search = Search(SearchOptions(threads=1), None, None, patterns())
+    search.set_position(game.position)
+    passing = next(move for move in search.run(visits=100, allowed=[PASS]).moves if move.point == PASS)
+    assert passing.score_stm == score_of_agreed(game.position) == final_score_black(game.position) - 2
 
 
 def test_self_play_ends_by_itself():

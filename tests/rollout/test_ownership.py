@@ -1,0 +1,43 @@
+"""Ownership by games to the end: the mean of single ones, half begun by each colour, by either kind of rollouts."""
+
+import numpy as np
+import pytest
+
+from engine.go.board import SIZE, copy_board, new_board
+from engine.go.diagram import parse
+from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
+from engine.loading import shipped_tables
+from engine.rollout.ownership import average_ownership, rollout_ownership
+from engine.rollout.policy import new_weights, play_out_by_policy
+from engine.rollout.random import seed_state
+from engine.rollout.replies import new_replies
+from engine.rollout.run import owner_at_end, play_out
+from tests.rollout.test_run import TANGLED
+
+
+@pytest.mark.parametrize("policy", ["uniform", "learnt"])
+def test_ownership_is_the_mean_of_single_games_half_of_them_begun_by_each_colour(policy):
+    board, _ = parse(TANGLED)
+    size, scratch = int(board.meta[SIZE]), new_board(int(board.meta[SIZE]))
+    before, tables, total = board.buffer.copy(), shipped_tables() if policy == "learnt" else None, np.zeros(36)
+    found = rollout_ownership(board, tables, 40, 9)
+    state, weights, replies = seed_state(9, 0), new_weights(size), new_replies()
+    for color in [BLACK] * 20 + [WHITE] * 20:
+        copy_board(scratch, board)
+        if tables is None:
+            play_out(scratch, color, state, 3 * size * size)
+        else:
+            play_out_by_policy(scratch, weights, tables, replies, 0.0, color, PASS, 0, state, 3 * size * size)
+        total += [owner_at_end(scratch, point) for point in on_board_points(size).tolist()]
+    np.testing.assert_allclose(found, total / 40, atol=1e-6)
+    assert (board.buffer == before).all()
+    assert np.abs(found).max() <= 1.0
+
+
+def test_nobody_leads_an_empty_board():
+    out = np.empty(81, np.float32)
+    average_ownership(new_board(9), new_board(9), 4000, seed_state(1, 0), out)
+    assert abs(out.sum()) < 1.0
+    square = out.reshape(9, 9)
+    for turned in (square[::-1], square[:, ::-1], square.T):
+        assert np.abs(square - turned).max() < 0.1
