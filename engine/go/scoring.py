@@ -1,7 +1,8 @@
 """Who owns what when a game is over, and by how much it is won.
 
-Start at :func:`score_with_dead`. An empty *region* (connected empty points) belongs to the colour of the stones around
-it if they are all of one colour; otherwise its points are *dame*, nobody's. Dead stones are taken off first.
+Start at :func:`final_score_black`; dead stones are taken off before it, by :func:`without`. An empty *region*
+(connected empty points) belongs to the colour of the stones around it if they are all of one colour; otherwise its
+points are *dame*, nobody's.
 
 * Area scoring counts a colour's stones on the board and its regions, territory scoring its regions and its prisoners
   (stones captured during the game and dead ones).
@@ -12,8 +13,8 @@ it if they are all of one colour; otherwise its points are *dame*, nobody's. Dea
   its vital point would reduce it to one: up to three points, the square and the pyramid of four, the bulky and the
   crossed five, and the rabbity six (:func:`_eyes`). Eyes that are false through cutting points elsewhere count as
   eyes. A group may look like a seki only because nobody has filled the dame that connect it; under the Japanese rules
-  themselves these are played first. People leave them, so whoever counts for people asks
-  :mod:`engine.go.seki`.
+  themselves these are played first. People leave them, so wherever dead stones come off the count is that of
+  :func:`engine.go.seki.score_of_agreed`.
 * Tax "seki": regions of groups in seki do not count. Their stones do, under area scoring.
 * Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points,
   the eyes it cannot fill.
@@ -76,8 +77,14 @@ def final_score_black(position):
     Returns:
         float64: points, positive if Black is ahead, after komi, handicap bonus, tax and button.
     """
+    return score_black(position, position.rules[TAX])
+
+
+@kernel
+def score_black(position, tax):
+    """:func:`final_score_black` under another tax."""
     rules, meta, board = position.rules, position.meta, position.board
-    lead = _board_score_black(board, rules[SCORING], rules[TAX]) - rules[KOMI_X2] / 2.0 - _handicap_bonus(position)
+    lead = _board_score_black(board, rules[SCORING], tax) - rules[KOMI_X2] / 2.0 - _handicap_bonus(position)
     if meta[BUTTON_TAKER] == BLACK:
         lead += 0.5
     elif meta[BUTTON_TAKER] == WHITE:
@@ -122,19 +129,19 @@ def _board_score_black(board, scoring, tax):
         root = root_of(board, board.empty[i])
         state = board.lib_sum[root]
         if tax == TAX_NONE or not in_seki(state):
-            lead += _sign(state & TOUCHES)
+            lead += owner_sign(state & TOUCHES)
             if tax == TAX_ALL and root == board.empty[i]:
-                lead -= 2 * _sign(state & TOUCHES)
+                lead -= 2 * owner_sign(state & TOUCHES)
     if scoring == SCORING_AREA:
         for index in range(meta[SIZE] * meta[SIZE]):
-            lead += _sign(board.color[point_of(index, meta[SIZE])])
+            lead += owner_sign(board.color[point_of(index, meta[SIZE])])
     else:
         lead += meta[CAPTURED_WHITE] - meta[CAPTURED_BLACK]
     return lead
 
 
 @kernel
-def _sign(owner):
+def owner_sign(owner):
     """+1 for Black, -1 for White, 0 for anything else."""
     if owner == BLACK:
         return 1
@@ -250,63 +257,88 @@ def _join_around(board, chain):
         board.lib_sum[group] |= DAME
 
 
-def score_with_dead(position: Position, dead: Iterable[int]) -> float:
-    """Black's lead by the rules in force after the dead chains are taken off.
+def without(position: Position, dead: Iterable[int]) -> Position:
+    """A copy of the position with its dead chains taken off as prisoners.
 
     Args:
-        position: left as it is.
-        dead: a point of each dead chain, or all of them. They are prisoners under territory scoring.
-    Returns:
-        float: points, positive if Black is ahead.
+        dead: a point of each dead chain, or all of them.
     Raises:
         ValueError: a point holds no stone.
     """
-    return float(final_score_black(without(position, dead)))
-
-
-def without(position: Position, dead: Iterable[int]) -> Position:
-    """A copy of the position with the chains of some points taken off as prisoners."""
     board = position.board
-    dead_chains = set()
+    is_dead = np.zeros(len(board.color), np.uint8)
     for point in dead:
         if board.color[point] not in (BLACK, WHITE):
             raise ValueError(f"no stone at {to_vertex(int(point), int(board.meta[SIZE]))} to be dead")
-        dead_chains.add(int(board.head[point]))
+        is_dead[board.head[point]] = 1
     cleared = with_capacity(position, int(position.meta[N_MOVES]))
-    _remove_chains(cleared.board, board, dead_chains)
+    clear(cleared.board)
+    take_off(cleared.board, board, is_dead[board.head])
     return cleared
 
 
-def _remove_chains(target: Board, source: Board, chains: set[int]) -> None:
-    """Set up the source's stones on target but for the given chains, which become prisoners."""
-    prisoners = source.meta[[CAPTURED_BLACK, CAPTURED_WHITE]]
-    clear(target)
-    for point in on_board_points(int(source.meta[SIZE])):
-        color = source.color[point]
-        if color != EMPTY and int(source.head[point]) in chains:
-            prisoners[color - BLACK] += 1
-        elif color != EMPTY:
-            play(target, point, color)
-    target.meta[[CAPTURED_BLACK, CAPTURED_WHITE]] = prisoners
+@kernel
+def take_off(target, source, dead):
+    """Set up the source's living stones on the empty board ``target``; the dead become prisoners.
+
+    Args:
+        dead: uint8[L] by point: 1 = a dead stone; 0 on empty points.
+    """
+    size = source.meta[SIZE]
+    black, white = source.meta[CAPTURED_BLACK], source.meta[CAPTURED_WHITE]
+    for index in range(size * size):
+        point = point_of(index, size)
+        if dead[point] == 0:
+            if source.color[point] != EMPTY:
+                play(target, point, source.color[point])
+        elif source.color[point] == BLACK:
+            black += 1
+        else:
+            white += 1
+    target.meta[CAPTURED_BLACK] = black
+    target.meta[CAPTURED_WHITE] = white
 
 
-def dead_points(board: Board, ownership_black: np.ndarray, threshold: float = 0.2) -> list[int]:
+def dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> list[int]:
     """Stones that an estimate of ownership gives to the opponent, as whole chains.
 
     Args:
-        ownership_black: float[size * size] in policy order, 1 = Black's for certain, -1 = White's.
-        threshold: a chain is dead if its mean ownership, seen from the opponent, exceeds this; what is unsettled or in
-            seki stays.
+        ownership_black: float32[size * size] in policy order, 1 = Black's for certain, -1 = White's.
+        certainty: as for :func:`mark_dead`.
     Returns:
         list[int]: points in policy order.
     """
-    points = on_board_points(int(board.meta[SIZE]))
-    heads = board.head[points]
-    against = np.where(board.color[points] == BLACK, -ownership_black, ownership_black)
-    sums = np.bincount(heads, against, minlength=len(board.head))
-    counts = np.bincount(heads, minlength=len(board.head))
-    mean = sums / np.maximum(counts, 1)
-    return [int(point) for point, head in zip(points, heads, strict=True) if head and mean[head] > threshold]
+    cells, points = len(board.color), on_board_points(int(board.meta[SIZE]))
+    dead = np.zeros(cells, np.uint8)
+    mark_dead(board, ownership_black, certainty, np.zeros(cells), dead)
+    return points[dead[points] != 0].tolist()
+
+
+@kernel
+def mark_dead(board, ownership_black, certainty, against, dead):
+    """Mark the points of the chains that an estimate of ownership gives to the opponent.
+
+    Args:
+        ownership_black: as for :func:`dead_points`.
+        certainty: a chain is dead if its mean owner, seen from the opponent, exceeds this; what is unsettled or in
+            seki stays.
+        against: float64[L], overwritten.
+        dead: uint8[L] by point, overwritten on the board: 1 = a dead stone.
+    """
+    size = board.meta[SIZE]
+    for index in range(size * size):
+        point = point_of(index, size)
+        dead[point] = 0
+        against[point] = 0.0
+    for index in range(size * size):
+        point = point_of(index, size)
+        if board.color[point] != EMPTY:
+            against[board.head[point]] -= owner_sign(board.color[point]) * ownership_black[index]
+    for index in range(size * size):
+        point = point_of(index, size)
+        if board.color[point] != EMPTY:
+            chain = board.head[point]
+            dead[point] = against[chain] > certainty * board.stones[chain]
 
 
 def result_text(lead_black: float) -> str:

@@ -13,18 +13,19 @@ import numpy as np
 
 from engine.go.board import SIZE, STRIDE, Board, copy_board, is_legal, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, point_of
-from engine.go.position import N_MOVES, Position, with_capacity
+from engine.go.position import Position
 from engine.go.rules import TAX, TAX_NONE, TAX_SEKI
 from engine.go.scoring import (
     DAME,
     EYE,
     TOUCHES,
-    area_owner,
     final_score_black,
     find_regions,
     in_seki,
     join_groups,
+    owner_sign,
     root_of,
+    score_black,
     without,
 )
 from engine.jit import kernel
@@ -35,17 +36,29 @@ def score_of_agreed(position: Position) -> float:
     connect to two eyes is no seki (:func:`seki_points`), and its points count.
 
     Args:
-        position: the dead stones taken off; left as it is.
+        position: the dead stones taken off; its stones stay as they are.
+    """
+    size = int(position.board.meta[SIZE])
+    return float(_score_of_agreed(position, new_board(size), new_board(size), np.zeros(size * size, np.uint8)))
+
+
+@kernel
+def _score_of_agreed(position, filled, trial, marks):
+    """:func:`score_of_agreed` in the caller's memory.
+
+    Args:
+        filled, trial, marks: as for :func:`_mark_seki`; no point is marked yet.
     """
     if position.rules[TAX] != TAX_SEKI:
-        return float(final_score_black(position))
-    untaxed = with_capacity(position, int(position.meta[N_MOVES]))
-    untaxed.rules[TAX] = TAX_NONE
-    marks = seki_points(untaxed.board)
-    owner = np.zeros(len(marks), np.int8)
-    area_owner(untaxed.board, owner)
-    taxed = (marks != 0) & (untaxed.board.color[on_board_points(int(untaxed.board.meta[SIZE]))] == EMPTY)
-    return float(final_score_black(untaxed)) - int(owner[taxed].sum())
+        return final_score_black(position)
+    board, size = position.board, position.board.meta[SIZE]
+    _mark_seki(board, filled, trial, marks)
+    lead = score_black(position, TAX_NONE)
+    for index in range(size * size):
+        point = point_of(index, size)
+        if marks[index] != 0 and board.color[point] == EMPTY:
+            lead -= owner_sign(board.lib_sum[board.libs[point]] & TOUCHES)
+    return lead
 
 
 def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
@@ -53,7 +66,7 @@ def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
 
     Args:
         position: left as it is.
-        dead: as for :func:`score_with_dead`.
+        dead: as for :func:`engine.go.scoring.without`.
     Returns:
         list[int]: points in policy order, whole chains.
     Raises:
@@ -74,19 +87,25 @@ def seki_points(board: Board) -> np.ndarray:
     """
     size = int(board.meta[SIZE])
     marks = np.zeros(size * size, np.uint8)
-    for color in (BLACK, WHITE):
-        _mark_seki(board, new_board(size), new_board(size), color, marks)
+    _mark_seki(board, new_board(size), new_board(size), marks)
     return marks
 
 
 @kernel
-def _mark_seki(board, filled, trial, color, marks):
-    """Mark the stones and regions of a colour's groups in seki, in policy order.
+def _mark_seki(board, filled, trial, marks):
+    """Mark the stones and regions of groups in seki, in policy order.
 
     Args:
         filled, trial: boards of the same size, overwritten.
         marks: uint8[size * size]; what is marked stays.
     """
+    for color in (BLACK, WHITE):
+        _mark_seki_of(board, filled, trial, color, marks)
+
+
+@kernel
+def _mark_seki_of(board, filled, trial, color, marks):
+    """:func:`_mark_seki` for one colour's groups."""
     copy_board(filled, board)
     if not _has_seki(filled, color):
         return

@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, SIZE, copy_board, play
-from engine.go.geometry import BLACK, EMPTY, point_of
+from engine.go.board import copy_board
 from engine.go.position import copy_position, new_position
-from engine.go.scoring import area_owner, final_score_black
+from engine.go.scoring import area_owner, final_score_black, mark_dead, take_off
 from engine.jit import kernel
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
@@ -53,43 +52,6 @@ class Settled(NamedTuple):
 
 
 @kernel
-def _mark_dead(board, ownership, certainty, against, dead):
-    """Mark the points of chains whose mean owner is the opponent; ``against`` (by chain) and ``dead`` are [L]."""
-    size = board.meta[SIZE]
-    for index in range(size * size):
-        point = point_of(index, size)
-        dead[point] = 0
-        against[point] = 0.0
-    for index in range(size * size):
-        point = point_of(index, size)
-        if board.color[point] != EMPTY:
-            against[board.head[point]] += -ownership[index] if board.color[point] == BLACK else ownership[index]
-    for index in range(size * size):
-        point = point_of(index, size)
-        if board.color[point] != EMPTY:
-            chain = board.head[point]
-            dead[point] = against[chain] > certainty * board.stones[chain]
-
-
-@kernel
-def _take_off(target, source, dead):
-    """Set up the source's living stones on the empty board ``target``; the dead become prisoners."""
-    size = source.meta[SIZE]
-    black, white = source.meta[CAPTURED_BLACK], source.meta[CAPTURED_WHITE]
-    for index in range(size * size):
-        point = point_of(index, size)
-        if dead[point] == 0:
-            if source.color[point] != EMPTY:
-                play(target, point, source.color[point])
-        elif source.color[point] == BLACK:
-            black += 1
-        else:
-            white += 1
-    target.meta[CAPTURED_BLACK] = black
-    target.meta[CAPTURED_WHITE] = white
-
-
-@kernel
 def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, state, known, owned):
     """Replay each game and look for dead stones that give its margin (Black's); writes ``known`` and ``owned``."""
     ownership, against, dead = work
@@ -103,10 +65,10 @@ def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, s
             continue
         average_ownership(board, cleared.board, ROLLOUTS, state, ownership)
         for certainty in CERTAINTIES:
-            _mark_dead(board, ownership, certainty, against, dead)
+            mark_dead(board, ownership, certainty, against, dead)
             copy_position(cleared, position)
             copy_board(cleared.board, fresh.board)
-            _take_off(cleared.board, board, dead)
+            take_off(cleared.board, board, dead)
             if abs(final_score_black(cleared) - margins[b]) < MARGIN_ERROR:
                 area_owner(cleared.board, owned[b])
                 known[b] = 1

@@ -13,7 +13,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_at, to_vertex
 from engine.go.position import legal_moves
 from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
-from engine.go.scoring import area_owner, dead_points, final_score_black, result_text, score_with_dead
+from engine.go.scoring import area_owner, dead_points, final_score_black, result_text, without
 from engine.go.seki import seki_stones
 from tests.go.twin import Cell, Twin, eyes, neighbours, taxed_score_black
 
@@ -126,7 +126,7 @@ def test_scores_under_each_tax(diagram, area, territory):
 def test_dead_chains_are_taken_off(rules, dead, lead):
     game = game_from(DEAD_STONES, rules)
     before = game.position.board.color.copy()
-    assert score_with_dead(game.position, points(game, dead)) == lead
+    assert final_score_black(without(game.position, points(game, dead))) == lead
     np.testing.assert_array_equal(game.position.board.color, before)
 
 
@@ -148,7 +148,7 @@ def test_seki_stones(diagram, dead, stones):
 @pytest.mark.parametrize("point", [PASS, 10])
 def test_only_stones_can_be_dead(point):
     with pytest.raises(ValueError, match="no stone at"):
-        score_with_dead(game_from(DEAD_STONES).position, [point])
+        without(game_from(DEAD_STONES).position, [point])
 
 
 def test_prisoners_of_the_game_and_dead_stones_count_under_territory():
@@ -158,7 +158,7 @@ def test_prisoners_of_the_game_and_dead_stones_count_under_territory():
     game.play(WHITE, from_vertex("B2", 5))
     assert game.captures(BLACK) == 2
     # Two prisoners, two dead stones, 21 empty points, half a point of komi.
-    assert score_with_dead(game.position, points(game, "E5")) == 2 + 2 + 21 - 0.5
+    assert final_score_black(without(game.position, points(game, "E5"))) == 2 + 2 + 21 - 0.5
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_white_gets_komi_and_the_handicap_bonus(rules, stones, lead):
         game.fixed_handicap(stones)
     else:
         game.play(BLACK, from_vertex("E5", 9))
-    assert final_score_black(game.position) == score_with_dead(game.position, []) == lead - 0.5
+    assert final_score_black(game.position) == lead - 0.5
 
 
 @pytest.mark.parametrize(("line", "lead"), [("C3", 25), ("C3 pass", 24.5), ("C3 pass pass", 24.5), ("pass C3", -24.5)])
@@ -186,7 +186,7 @@ def test_the_button_is_worth_half_a_point(line, lead):
     game = Game(5, RULE_SETS["aga-button"], komi=0)
     for vertex in line.split():
         game.play(game.to_move, from_vertex(vertex, 5))
-    assert score_with_dead(game.position, []) == lead
+    assert final_score_black(game.position) == lead
 
 
 def test_an_empty_board_is_worth_the_komi():
@@ -254,13 +254,13 @@ def test_dead_points_are_whole_chains_that_mean_ownership_gives_away():
     game = game_from(DEAD_STONES)
     ownership = np.ones(49, np.float32)
     ownership.reshape(7, 7)[:5, 4:] = ownership.reshape(7, 7)[5:] = -1
-    assert [to_vertex(p, 7) for p in dead_points(game.position.board, ownership)] == ["B6", "B5", "F5"]
+    assert [to_vertex(p, 7) for p in dead_points(game.position.board, ownership, 0.2)] == ["B6", "B5", "F5"]
     ownership.reshape(7, 7)[1, 1] = -1
-    assert [to_vertex(p, 7) for p in dead_points(game.position.board, ownership)] == ["F5"]
-    assert dead_points(game.position.board, np.zeros(49, np.float32)) == []
+    assert [to_vertex(p, 7) for p in dead_points(game.position.board, ownership, 0.2)] == ["F5"]
+    assert dead_points(game.position.board, np.zeros(49, np.float32), 0.2) == []
     weak = 0.3 * ownership
-    assert len(dead_points(game.position.board, weak)) == 1
-    assert dead_points(game.position.board, weak, threshold=0.5) == []
+    assert len(dead_points(game.position.board, weak, 0.2)) == 1
+    assert dead_points(game.position.board, weak, 0.5) == []
 
 
 @pytest.mark.parametrize(
