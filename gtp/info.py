@@ -12,6 +12,7 @@ Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Lee
 gtp2ogs reads of its standard error.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,8 +115,8 @@ def _lead(score: float | None) -> str:
     return "" if score is None else f" scoreMean {score:.6g} scoreLead {score:.6g}"
 
 
-def vertices(points: list[int], size: int) -> str:
-    """Points as GTP writes them; a pass in lower case, as analysing clients know it."""
+def vertices(points: Iterable[int], size: int) -> str:
+    """Points as GTP writes them, in one line; a pass in lower case, as analysing clients know it."""
     from engine.go.geometry import to_vertex
 
-    return " ".join(to_vertex(point, size) if point else "pass" for point in points)
+    return " ".join(to_vertex(point, size) for point in points)

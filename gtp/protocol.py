@@ -98,6 +98,19 @@ def number(text: str) -> float:
     return float(text)
 
 
+def switch(name: str, text: str) -> bool:
+    """An argument that must be true or false, in either case.
+
+    Args:
+        name: of what it sets.
+    Raises:
+        CommandError: it is neither.
+    """
+    if text.lower() not in ("true", "false"):
+        raise CommandError(f"syntax error: {name} is {text!r}, expected true or false")
+    return text.lower() == "true"
+
+
 @dataclass(frozen=True)
 class Command:
     """A registered command."""

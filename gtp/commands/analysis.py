@@ -19,7 +19,7 @@ from gtp.commands import arguments
 from gtp.commands.play import tell_search
 from gtp.host import Host
 from gtp.info import Wishes, kata_line, lz_line, vertices
-from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number
+from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number, switch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,9 +136,7 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
         CommandError: something there is not understood.
     """
     left = list(words)
-    asked = _Asked(host.player.game.to_move)
-    if left and left[0].lower() in ("b", "w", "black", "white"):
-        asked.color = arguments.color(left.pop(0))
+    asked = _Asked(arguments.leading_color(host, left))
     if left and NUMBER.fullmatch(left[0]):
         left.insert(0, "interval")
     while left:
@@ -147,7 +145,7 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
             values = [_next(left, f"{key} COLOR VERTICES DEPTH") for _ in range(3)]
             asked.bars.append(_bar(host, key == "allow", *values))
         elif key in switches:
-            value = _switch(key, _next(left, f"{key} true"))
+            value = switch(key, _next(left, f"{key} true"))
             asked.wishes = replace(asked.wishes, **{switches[key]: value}) if switches[key] else asked.wishes
         elif key in COUNTS:
             value = _count(key, _next(left, f"{key} NUMBER"))
@@ -168,13 +166,6 @@ def _next(left: list[str], usage: str) -> str:
     if not left:
         raise CommandError(f"syntax error: expected {usage}")
     return left.pop(0)
-
-
-def _switch(key: str, text: str) -> bool:
-    """An argument that must be true or false."""
-    if text.lower() not in ("true", "false"):
-        raise CommandError(f"syntax error: {key} is {text!r}, expected true or false")
-    return text.lower() == "true"
 
 
 def _count(key: str, text: str) -> int:

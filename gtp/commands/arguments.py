@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable
 
+from gtp import info
 from gtp.host import Host
 from gtp.protocol import CommandError
 
 INVALID = "invalid color or coordinate"
+COLORS = {"b": "b", "black": "b", "w": "w", "white": "w"}
+"""GTP's words for a color -> its first letter"""
 
 
 def color(text: str) -> int:
@@ -16,12 +19,24 @@ def color(text: str) -> int:
     """
     from engine.go.geometry import BLACK, WHITE  # brings Numba along; by now it is loaded
 
-    match text.lower():
-        case "b" | "black":
-            return BLACK
-        case "w" | "white":
-            return WHITE
-    raise CommandError(f"{INVALID}: {text!r} is no color, expected b or w")
+    if text.lower() not in COLORS:
+        raise CommandError(f"{INVALID}: {text!r} is no color, expected b or w")
+    return BLACK if COLORS[text.lower()] == "b" else WHITE
+
+
+def optional_color(host: Host, text: str) -> int:
+    """A colour, or the side to move where the text is empty.
+
+    Raises:
+        CommandError: it is neither.
+    """
+    return color(text) if text else host.player.game.to_move
+
+
+def leading_color(host: Host, words: list[str]) -> int:
+    """Take the colour off the front of a command's words; the side to move where none stands there."""
+    has_color = bool(words) and words[0].lower() in COLORS
+    return optional_color(host, words.pop(0) if has_color else "")
 
 
 def vertex(host: Host, text: str) -> int:
@@ -39,7 +54,5 @@ def vertex(host: Host, text: str) -> int:
 
 
 def vertices(host: Host, points: Iterable[int]) -> str:
-    """Points as GTP writes them, in one line."""
-    from engine.go.geometry import to_vertex
-
-    return " ".join(to_vertex(point, host.player.game.size) for point in points)
+    """Points of the current board as GTP writes them, in one line."""
+    return info.vertices(points, host.player.game.size)

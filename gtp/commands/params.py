@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.config import PlayOptions, SearchOptions
 from gtp.host import Host
-from gtp.protocol import CommandError, Registry, number
+from gtp.protocol import CommandError, Registry, number, switch
 from gtp.startup import compile_progress
 
 COMMANDS = Registry()
@@ -48,7 +48,6 @@ FIXED = {
     "size": "use boardsize",
 }
 """What cannot be set here -> what to do instead"""
-SWITCH = {"true": True, "false": False}
 WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -138,9 +137,7 @@ def _read(name: str, item: Field, text: str) -> Any:
         CommandError: the text is none.
     """
     if isinstance(item.default, bool):
-        if text.lower() not in SWITCH:
-            raise CommandError(f"{name} is {text!r}, expected true or false")
-        return SWITCH[text.lower()]
+        return switch(name, text)
     if isinstance(item.default, int):
         if not WHOLE.fullmatch(text):
             raise CommandError(f"{name} is {text!r}, expected a whole number")

@@ -30,7 +30,7 @@ def keima_policy(host: Host, color: str = "") -> str:
     """Colour the moves by the network's policy, in percent; without a network by the policy of patterns."""
     from engine.pictures import policy
 
-    side = _side(host, color)
+    side = arguments.optional_color(host, color)
     found = policy(host.player, side, 0)
     rate = "" if found.win != found.win else f", win rate {found.win:.1%}"
     return _heat(host, found.chances, f"{_name(side)} to move: pass {found.chances[-1]:.1%}{rate}")
@@ -41,7 +41,7 @@ def keima_rollout_policy(host: Host, color: str = "") -> str:
     """Colour the moves by how likely a rollout plays them next, in percent."""
     from engine.pictures import rollout_chances
 
-    side = _side(host, color)
+    side = arguments.optional_color(host, color)
     chances = rollout_chances(host.player.game.position, side)
     return _heat(host, chances, f"{_name(side)} to move in a rollout")
 
@@ -52,7 +52,7 @@ def keima_search(host: Host, color: str = "") -> str:
 
     Green moves have got more visits than their priors promised, red ones fewer.
     """
-    side = _side(host, color)
+    side = arguments.optional_color(host, color)
     report = _report(host, side)
     labels, colors = [], []
     for vertex, move in _on_board(host, report):
@@ -68,7 +68,7 @@ def keima_search(host: Host, color: str = "") -> str:
 @COMMANDS.command("keima-scores")
 def keima_scores(host: Host, color: str = "") -> str:
     """Search, and label the moves with the lead in points that the player expects after them."""
-    report = _report(host, _side(host, color))
+    report = _report(host, arguments.optional_color(host, color))
     judged = [(vertex, move.score_stm) for vertex, move in _on_board(host, report) if move.visits]
     return pictures.pairs((vertex, f"{score:+.1f}") for vertex, score in judged if score is not None)
 
@@ -76,7 +76,7 @@ def keima_scores(host: Host, color: str = "") -> str:
 @COMMANDS.command("keima-pv")
 def keima_pv(host: Host, color: str = "") -> str:
     """Search, and give the line of best play."""
-    report = _report(host, _side(host, color))
+    report = _report(host, arguments.optional_color(host, color))
     return arguments.vertices(host, report.moves[0].pv) if report.moves else ""
 
 
@@ -101,18 +101,13 @@ def keima_ladders(host: Host, color: str = "") -> str:
     """Mark the moves that capture in a ladder by triangles, those that escape from one by squares."""
     from engine.pictures import ladders
 
-    side = _side(host, color)
+    side = arguments.optional_color(host, color)
     captures, escapes = ladders(host.player.game.position.board, side)
     return pictures.graphic(
         pictures.points("TRIANGLE", arguments.vertices(host, captures)),
         pictures.points("SQUARE", arguments.vertices(host, escapes)),
         f"TEXT {_name(side)} to move: {len(captures)} moves capture in a ladder, {len(escapes)} escape from one",
     )
-
-
-def _side(host: Host, color: str) -> int:
-    """A colour, or the side to move where none is given."""
-    return arguments.color(color) if color else host.player.game.to_move
 
 
 def _name(color: int) -> str:

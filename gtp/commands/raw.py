@@ -27,9 +27,7 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     points and ownership are White's; nan = the network has no such output, or the move is illegal.
     """
     given = list(words)
-    color = host.player.game.to_move
-    if given and given[0].lower() in ("b", "w", "black", "white"):
-        color = arguments.color(given.pop(0))
+    color = arguments.leading_color(host, given)
     symmetries, optimism = _asked(given)
     from engine.features.symmetry import INVERSE
 

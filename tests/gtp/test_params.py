@@ -19,7 +19,7 @@ FAILS = {
     "kata-set-param maxVisits 9999999999": "? visits is 9999999999, expected 0 to 1000000000",
     "kata-set-param seconds nan": "? syntax error: 'nan' is not a number",
     "kata-set-param maxTime -1": "? seconds is -1.0, expected 0.0 to 86400.0 s",
-    "kata-set-param policy-only yes": "? policy-only is 'yes', expected true or false",
+    "kata-set-param policy-only yes": "? syntax error: policy-only is 'yes', expected true or false",
     "kata-set-param move-choice best": "? move_choice is 'best', expected visits or lcb",
     "kata-set-param memory 64": "? memory cannot change while the engine runs: restart keima gtp with --memory",
     "kata-set-param weights x": "? weights is no parameter: restart keima gtp with --weights",

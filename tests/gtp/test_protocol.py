@@ -15,6 +15,7 @@ from gtp.protocol import (
     number,
     parse,
     success,
+    switch,
 )
 
 
@@ -122,6 +123,17 @@ def test_number(text, value):
 def test_number_refuses(text):
     with pytest.raises(CommandError, match=r"^syntax error"):
         number(text)
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("FALSE", False)])
+def test_switch(text, value):
+    assert switch("ponder", text) is value
+
+
+@pytest.mark.parametrize("text", ["", "yes", "1", "truee"])
+def test_switch_refuses(text):
+    with pytest.raises(CommandError, match=rf"^syntax error: ponder is '{text}', expected true or false$"):
+        switch("ponder", text)
 
 
 @pytest.fixture
