@@ -77,7 +77,7 @@ def lz_line(report: "Report", size: int, is_black: bool, wishes: Wishes) -> str:
     )
 
 
-def summary(report: "Report", size: int) -> str:
+def lz_summary(report: "Report", size: int) -> str:
     """A finished search as Leela Zero tells it: a line a move, then one on the whole; gtp2ogs shows it in chats."""
     lines = [
         f"{vertices([move.point], size):>4} -> {move.visits:7d} (V: {100 * _rate(move.value_stm):.2f}%) "
@@ -87,6 +87,17 @@ def summary(report: "Report", size: int) -> str:
     speed = report.playouts_this_run / max(report.seconds, 1e-3)
     counts = f"{report.visits} visits, {report.tree_nodes} nodes, {report.playouts_this_run} playouts, {speed:.0f} n/s"
     return "\n".join([*lines, "", counts])
+
+
+def caption(report: "Report", is_black: bool) -> str:
+    """A search in one line, for people who look at a picture of it.
+
+    Args:
+        is_black: Black is to move.
+    """
+    lead = "" if report.score_stm is None else f", lead {report.score_stm:+.1f}"
+    side = "Black" if is_black else "White"
+    return f"{side} to move: win rate {_rate(report.value_stm):.1%}{lead}, {report.visits} visits"
 
 
 def _listed(report: "Report", wishes: Wishes) -> list["MoveReport"]:

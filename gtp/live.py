@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gtp import pictures
+from gtp.info import caption
 
 if TYPE_CHECKING:
     from engine.player import Player
@@ -49,7 +50,7 @@ def _write(text: str) -> None:
 
 def _drawing(report: "Report", size: int, color: int) -> str:
     """Shares of the visits, and the line the search expects."""
-    from engine.go.geometry import PASS, other, to_vertex
+    from engine.go.geometry import BLACK, PASS, other, to_vertex
 
     shares = [(move.point, move.visits / max(1, report.visits)) for move in report.moves]
     sides = " bw"[color] + " bw"[other(color)]
@@ -57,14 +58,5 @@ def _drawing(report: "Report", size: int, color: int) -> str:
     return pictures.live(
         pictures.shades((to_vertex(point, size), share) for point, share in shares if point != PASS),
         pictures.variation(line),
-        f"TEXT {summary(report, color)}",
+        f"TEXT {caption(report, color == BLACK)}",
     )
-
-
-def summary(report: "Report", color: int) -> str:
-    """A search in one line of text."""
-    from engine.go.geometry import BLACK
-
-    name = "Black" if color == BLACK else "White"
-    lead = "" if report.score_stm is None else f", lead {report.score_stm:+.1f}"
-    return f"{name} to move: win rate {(1.0 + report.value_stm) / 2.0:.1%}{lead}, {report.visits} visits"

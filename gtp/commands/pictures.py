@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gtp import live, pictures
 from gtp.commands import arguments
 from gtp.host import Host
+from gtp.info import caption
 from gtp.protocol import Registry
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def keima_search(host: Host, color: str = "") -> str:
 
     Green moves have got more visits than their priors promised, red ones fewer.
     """
+    from engine.go.geometry import BLACK
+
     side = arguments.optional_color(host, color)
     report = _report(host, side)
     labels, colors = [], []
@@ -62,7 +65,7 @@ def keima_search(host: Host, color: str = "") -> str:
         labels.append((vertex, f"{100 * share:.0f}|{100 * move.prior:.0f}"))
         if abs(share - move.prior) > AGREED:
             colors.append(f"COLOR {'green' if share > move.prior else 'red'} {vertex}")
-    return pictures.graphic(*colors, pictures.labels(labels), f"TEXT {live.summary(report, side)}")
+    return pictures.graphic(*colors, pictures.labels(labels), f"TEXT {caption(report, side == BLACK)}")
 
 
 @COMMANDS.command("keima-scores")

@@ -8,7 +8,7 @@ import sys
 from gtp import live
 from gtp.commands import arguments
 from gtp.host import Host
-from gtp.info import summary
+from gtp.info import lz_summary
 from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
@@ -50,7 +50,7 @@ def tell_search(host: Host) -> None:
     """Print what the latest move's search has found to standard error, if that is wanted and there was one."""
     player = host.player
     if player.options.search_summary and player.report is not None:
-        print(summary(player.report, player.game.size), file=sys.stderr, flush=True)
+        print(lz_summary(player.report, player.game.size), file=sys.stderr, flush=True)
 
 
 @COMMANDS.command("reg_genmove")

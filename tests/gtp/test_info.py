@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.go.geometry import PASS, point_at
 from engine.search.report import MoveReport, Report
-from gtp.info import LIKELIEST, Wishes, kata_line, lz_line, summary
+from gtp.info import LIKELIEST, Wishes, caption, kata_line, lz_line, lz_summary
 
 D4, C3 = point_at(5, 3, 9), point_at(6, 2, 9)
 OWNED = np.linspace(-1.0, 1.0, 81, dtype=np.float32)
@@ -64,8 +64,13 @@ def test_before_any_visit_the_likeliest_moves_are_shown():
     assert lz_line(report_of(), 9, True, Wishes()) == ""
 
 
+def test_captions_speak_of_the_side_to_move():
+    assert caption(report_of(FIRST), True) == "Black to move: win rate 56.2%, lead +1.2, 130 visits"
+    assert caption(report_of(FIRST, score=None), False) == "White to move: win rate 56.2%, 130 visits"
+
+
 def test_summary():
-    assert summary(report_of(FIRST, SECOND), 9).split("\n") == [
+    assert lz_summary(report_of(FIRST, SECOND), 9).split("\n") == [
         "  D4 ->     100 (V: 62.50%) (LCB: 55.00%) (N: 21.85%) PV: D4 pass C3",
         "pass ->      20 (V: 25.00%) (LCB: 0.00%) (N: 0.00%) PV: pass",
         "",
