@@ -31,25 +31,40 @@ def raw_opinion(network: RawNetwork, position: Position, symmetry: int, optimism
     Raises:
         ValueError: it does not play boards of this size; one line.
     """
-    size, encoder = int(position.board.meta[SIZE]), ENCODERS[network.spec.encoder]
-    planes = np.zeros((1, encoder.planes, size, size), np.float32)
-    globals_ = np.zeros((1, encoder.globals), np.float32)
-    encode(encoder.id, position, symmetry, new_scratch(size), planes[0], globals_[0])
-    said = network.ask(planes, globals_, optimism)
-    turned, moves = turn_table(size)[symmetry], size * size + 1
-    policy, ownership = np.full(moves, np.nan), np.full(size * size, np.nan)
+    size = int(position.board.meta[SIZE])
+    said = network.ask(*inputs(network.spec.encoder, position, symmetry), optimism)
+    policy, ownership = np.full(size * size + 1, np.nan), np.full(size * size, np.nan)
     if said.policy is not None:
-        legal = np.zeros(moves, np.uint8)
-        legal_moves(position, position.meta[TO_MOVE], legal)
-        policy[legal == 1] = _softmax(said.policy.astype(np.float64)[turned][legal == 1])
+        policy = move_chances(said.policy, position, symmetry)
     white = position.meta[TO_MOVE] == WHITE
     if said.ownership is not None:
-        ownership = said.ownership.astype(np.float64).reshape(-1)[turned[:-1]] * (1.0 if white else -1.0)
+        turned = turn_table(size)[symmetry][:-1]
+        ownership = said.ownership.astype(np.float64).reshape(-1)[turned] * (1.0 if white else -1.0)
     if not white:
         said = said._replace(win=said.loss, loss=said.win, lead=-said.lead, score=-said.score)
     return Opinion(said, policy, ownership)
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    chances = np.exp(logits - logits.max())
-    return chances / chances.sum()
+def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
+    """One position as a network sees it in one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
+    size, encoder = int(position.board.meta[SIZE]), ENCODERS[encoder_name]
+    planes = np.zeros((1, encoder.planes, size, size), np.float32)
+    globals_ = np.zeros((1, encoder.globals), np.float32)
+    encode(encoder.id, position, symmetry, new_scratch(size), planes[0], globals_[0])
+    return planes, globals_
+
+
+def move_chances(logits: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
+    """Probabilities of the legal moves.
+
+    Args:
+        logits: float32[N*N+1] as the network gave them, the board turned, pass last.
+    Returns:
+        float64[N*N+1] in policy order; nan = illegal.
+    """
+    legal, found = np.zeros(len(logits), np.uint8), np.full(len(logits), np.nan)
+    legal_moves(position, position.meta[TO_MOVE], legal)
+    home = logits.astype(np.float64)[turn_table(int(position.board.meta[SIZE]))[symmetry]][legal == 1]
+    weights = np.exp(home - home.max())
+    found[legal == 1] = weights / weights.sum()
+    return found

@@ -11,9 +11,10 @@ from engine.go.board import KO_COLOR, KO_POINT, SIZE, Board
 from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
-from engine.go.position import N_MOVES, Position, is_legal_move
+from engine.go.position import N_MOVES, TO_MOVE, Position, is_legal_move, with_capacity
 from engine.go.scoring import area_owner, without
 from engine.loading import shipped_patterns, shipped_tables
+from engine.opinion import inputs, move_chances
 from engine.player import Player
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import FACTOR_BITS, begin, list_answers, new_weights, no_answers
@@ -41,12 +42,19 @@ class Estimate(NamedTuple):
 
 
 def policy(player: Player, color: int, symmetry: int) -> Policy:
-    """The network's policy, shown the position in one symmetry; without such a network the pattern tree policy."""
-    if player.server is None or not player.server.spec.has_policy:
-        return Policy(_tree_policy(player.game.position, color), float("nan"))
-    opinion = player.raw_opinion(color, symmetry, 0.0)
-    win = opinion.said.loss if color == BLACK else opinion.said.win  # They are White's.
-    return Policy(np.nan_to_num(opinion.policy), win)
+    """The policy of the network that plays, shown the position in one symmetry; without one the pattern tree policy.
+
+    Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
+    """
+    server, position = player.server, player.game.position
+    if server is None or not server.spec.has_policy:
+        return Policy(_tree_policy(position, color), float("nan"))
+    if player.game.to_move != color:
+        position = with_capacity(position, player.game.n_moves)
+        position.meta[TO_MOVE] = color
+    said = server.ask(*inputs(server.spec.encoder, position, symmetry))
+    win = float("nan") if said.value is None else (1.0 + float(said.value[0])) / 2.0
+    return Policy(np.nan_to_num(move_chances(said.policy[0], position, symmetry)), win)
 
 
 def estimate(player: Player) -> Estimate:

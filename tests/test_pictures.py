@@ -7,8 +7,12 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
+from engine.nets.raw import RawNetwork
+from engine.opinion import raw_opinion
 from engine.pictures import estimate, ladders, liberties, policy, rollout_chances
 from engine.player import Player
+from engine.settle import SURE
+from weights import find_network
 
 KO = ["b", "D5", "w", "E5", "b", "C4", "w", "F4", "b", "D3", "w", "E3", "b", "E4", "w", "D4"]
 """White has just taken a ko: Black may not play E4."""
@@ -46,6 +50,21 @@ def test_without_a_network_nobody_knows_a_win_rate(player):
     assert np.isnan(policy(player, BLACK, 0).win)
 
 
+def test_the_network_that_plays_is_asked_and_not_read_again(monkeypatch):
+    path = find_network("default")
+    player = Player(SearchOptions(threads=1), PlayOptions(visits=4), path, size=9)
+    monkeypatch.setattr("engine.player.RawNetwork", None)
+    game, exact = played(player, KO), RawNetwork(path)
+    for symmetry in (0, 3):
+        found, said = policy(player, BLACK, symmetry), raw_opinion(exact, game.position, symmetry, 0.0)
+        # What plays may compute in 16 bits.
+        np.testing.assert_allclose(found.chances, np.nan_to_num(said.policy), atol=0.02)
+        assert found.win == pytest.approx(said.said.loss, abs=0.02), "what raw_opinion says is White's"
+    ko = index_of(from_vertex("E4", 9), 9)
+    assert policy(player, BLACK, 0).chances[ko] == 0 < policy(player, WHITE, 0).chances[ko]
+    player.close()
+
+
 def test_where_nothing_sensible_is_left_a_rollout_passes():
     game = Game(2)
     for vertex in ("A1", "A2", "B1"):
@@ -58,6 +77,8 @@ def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):
     before = game.moves()
     found = estimate(player)
     assert found.low_black <= found.lead_black <= found.high_black
+    in_doubt = np.count_nonzero(np.abs(player.settlement().ownership_black) < SURE)
+    assert found.high_black - found.low_black == pytest.approx(2 * in_doubt)
     assert player.game.moves() == before
 
 

@@ -28,8 +28,9 @@ def estimate_score(host: Host) -> str:
 def heatmap(host: Host, symmetry: str = "0") -> str:
     """Show the policy of the side to move in thousandths and its win rate: heatmap [SYMMETRY].
 
-    The symmetry in which the network sees the board is 0 to 7; average is the mean of all, all shows each. Without a
-    network this is the policy of patterns, which has no win rate.
+    The symmetry in which the network sees the board is 0 to 7; average is the mean of all, all shows each. It is
+    asked as it plays, perhaps in 16 bits; kata-raw-nn is exact. Without a network this is the policy of patterns,
+    which has no win rate.
     """
     from engine.pictures import Policy, policy
 
