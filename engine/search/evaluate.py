@@ -36,7 +36,7 @@ from engine.search.transpositions import position_key
 SETTLING_ROLLOUTS, SETTLING_UNIFORM = 16, 32
 """Rollouts by the learnt policy, or uniformly random ones, that decide which stones are dead at the end of a game under
 territory scoring: two milliseconds on 19x19. Of 400 scored games between 9-dans the first find the winner of 95%, the
-second that of 92%, where :mod:`engine.settle` with many times as many finds that of 98%."""
+second that of 92%, where :mod:`engine.settle` with many times as many finds that of 96%."""
 SETTLING_CERTAINTY = 0.1
 """A chain is dead there if its mean owner is the opponent with this certainty."""
 UNCONSIDERED = -9.0
