@@ -4,6 +4,7 @@ A choice knows the position, what rollouts and the network say of its end, and h
 clocks, resignation and the game itself stay with :mod:`engine.player`.
 """
 
+import math
 from collections.abc import Callable
 
 from engine.go.game import Game
@@ -32,9 +33,14 @@ CAPTURE_SHARE = 0.5
 """Of a move's time for what a capture is to be held against"""
 
 
+def has_values(parts: Parts) -> bool:
+    """Whether a network judges, not single rollouts alone."""
+    return bool(parts.networks) and parts.networks[0].spec.has_value
+
+
 def trusted(value: float, report: Report, parts: Parts) -> float:
     """A value of a search, nearer to a draw where it rests on few rollouts: one alone is 1 or -1."""
-    if parts.networks and parts.networks[0].spec.has_value:
+    if has_values(parts):
         return value
     return value * report.visits / (report.visits + FEW_ROLLOUTS)
 
@@ -110,8 +116,10 @@ class Choice:
         """Search for the best move towards a capture; where that costs the game, as in a seki, for any move."""
         free = self._run(None, [PASS], CAPTURE_SHARE)
         report = self._run(targets, [])
-        is_bad = not report.moves or report.value_stm < free.value_stm - WORSE
-        return free if free.moves and is_bad else report
+        if not (report.moves and free.moves):
+            return free if free.moves else report
+        doubt = 0.0 if has_values(self._parts) else 2.0 / math.sqrt(min(report.visits, free.visits))
+        return free if report.value_stm < free.value_stm - WORSE - doubt else report
 
     def _ending_is_better(self, report: Report) -> bool:
         """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
