@@ -211,7 +211,7 @@ def test_the_tree_is_kept_as_the_game_goes_on(search):
     assert report.visits == best.visits and report.value_stm == pytest.approx(-best.value_stm, abs=1e-6)
     reply = report.moves[0]
     game.play(game.to_move, reply.point)
-    game.play(game.to_move, best.pv[2])
+    game.play(game.to_move, reply.pv[1])
     search.set_position(game.position)
     assert 0 < search.report().visits < reply.visits
     check_at_rest(tree_of(search))
