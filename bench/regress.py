@@ -27,6 +27,8 @@ TERMS = {"kata-get-rules": "kata-set-rules", "get_komi": "komi"}
 """Commands that tell what a game is played under, and those that set it"""
 PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left out")
 LIMIT_S = 60.0
+START_S = 600.0
+"""For the first answers: an engine may have to compile before it has them"""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it"""
 
@@ -91,7 +93,8 @@ class Examinee:
         if self._client is None or not self._client.is_alive:
             self.close()
             self._client = GtpClient(self._command, self.folder)
-            self._terms = [f"{TERMS[name]} {self.ask(name)}" for name in TERMS if self.knows(name)]
+            known = [name for name in TERMS if self._client.lists(name, START_S)]
+            self._terms = [f"{TERMS[name]} {self._client.ask(name, START_S)}" for name in known]
         return self._client
 
     def begin_suite(self) -> None:
