@@ -109,7 +109,17 @@ def _dead_points(position: Position, ownership_black: np.ndarray, certainty: flo
     if not dead:
         return dead
     doubtful = set(seki_stones(position, [])) - set(dead_points(position.board, ownership_black, SEKI_DEAD))
-    return [point for point in dead if point not in doubtful]
+    resting = _resting(position.board, doubtful)
+    return [point for point in dead if point not in resting]
+
+
+def _resting(board: Board, points: set[int]) -> set[int]:
+    """Those of the points whose chains neither are in atari nor touch a chain that is: a seki is nobody's turn."""
+    stride = int(board.meta[STRIDE])
+    in_atari = (board.head > 0) & (board.libs[board.head] == 1)
+    steps = (0, -stride, -1, 1, stride)
+    restless = {int(board.head[point]) for point in points if any(in_atari[point + step] for step in steps)}
+    return {point for point in points if int(board.head[point]) not in restless}
 
 
 def _in_atari(board: Board) -> np.ndarray:

@@ -94,6 +94,20 @@ GROUP_INSIDE = """
 """Upper right: two black stones in White's area"""
 
 
+IN_ATARI_INSIDE = """
+    . O O O . . . . .
+    O O . O . O . . .
+    O X O O O . O O O
+    X X X X O O O . O
+    . X . X X O X O .
+    O X X . X X X O O
+    O O O O X X . X X
+    O X X O O X X . .
+    . X X O O O . X .
+"""
+"""Black's four stones in the corner are in atari, but they fill White's only eye: White is dead all the same"""
+
+
 def settled(text, komi=6.5, tables=None):
     board = diagram.parse(text).board
     size = int(board.meta[0])
@@ -172,8 +186,13 @@ def test_stones_in_seki_are_alive(policy):
 
 @pytest.mark.parametrize(
     ("text", "dead"),
-    [(FALSE_EYE, "A2 B2 C2 B1 D1"), (CORNER, "A3 B3 B2 C2 D2 D1"), (GROUP_INSIDE, "G8 H8")],
-    ids=["a false eye", "four bent in the corner", "a chain without eyes"],
+    [
+        (FALSE_EYE, "A2 B2 C2 B1 D1"),
+        (CORNER, "A3 B3 B2 C2 D2 D1"),
+        (GROUP_INSIDE, "G8 H8"),
+        (IN_ATARI_INSIDE, "A4 A3 B3 C3 D3 A2 D2 E2 D1 E1 F1"),
+    ],
+    ids=["a false eye", "four bent in the corner", "a chain without eyes", "no seki while stones are in atari"],
 )
 def test_groups_without_two_eyes_are_dead(text, dead):
     found, _ = settled(text, tables=shipped_tables())
