@@ -18,7 +18,7 @@ DEAD_STONES = """
     . O . X . X X O .
     . . . X . . X O .
 """
-"""Black has 45 points and three dead white stones in them; counted as they stand these make Black's regions dame."""
+"""Black has 45 points and two dead white stones in them; counted as they stand these make Black's regions dame."""
 
 SEKI_IN_A_CORNER = """
     . O . X . X O . .
