@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.nets.network import NetOutput, NetworkSpec, RawHeads
+from engine.nets.packing import with_packed_weights
 from engine.nets.precision import likes_bfloat16, reduced_dtype
 from engine.nets.winograd import MIN_BOARD, with_winograd
 from engine.nets.zero import folded
@@ -21,8 +22,8 @@ class TorchNetwork:
 
     On CUDA, and on processors with bfloat16 instructions, it runs in 16 bits (about twice as fast; win rates move by
     less than 0.01); outputs are float32 either way. Batch normalisation is folded away. Other processors compute
-    large boards' convolutions by :mod:`engine.nets.winograd`; for the rest each board size is traced and frozen once,
-    which lets oneDNN keep packed weights.
+    large boards' convolutions by :mod:`engine.nets.winograd`. For the rest each board size is traced and frozen once,
+    and with one thread of torch, as evaluators have, its weights are packed (:mod:`engine.nets.packing`).
     """
 
     def __init__(self, model: nn.Module, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
@@ -49,7 +50,7 @@ class TorchNetwork:
         self._winograd = with_winograd(self._model) if is_exact and winograd else None
         self.is_plain = is_exact and self._winograd is None
         """whether it computes as :func:`exact_output` does"""
-        self._frozen: dict[int, nn.Module] = {}
+        self._frozen: dict[tuple[int, bool], nn.Module] = {}
         self._freezing = threading.Lock()
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
@@ -79,20 +80,22 @@ class TorchNetwork:
             return self._model
         if self._winograd is not None and size >= MIN_BOARD:
             return self._winograd
-        if size not in self._frozen:
+        key = (size, torch.get_num_threads() == 1)
+        if key not in self._frozen:
             with self._freezing:
-                if size not in self._frozen:
-                    self._frozen[size] = self._traced(size)
-        return self._frozen[size]
+                if key not in self._frozen:
+                    self._frozen[key] = self._traced(size)
+        return self._frozen[key]
 
     def _traced(self, size: int) -> nn.Module:
-        """The model frozen for one board size."""
+        """The model frozen for one board size and the threads that torch has here."""
         planes = torch.zeros(2, self.shape.planes, size, size, dtype=self.dtype)
         globals_ = torch.zeros(2, self.shape.globals, dtype=self.dtype)
         example = (planes.to(memory_format=torch.channels_last), globals_)
         with warnings.catch_warnings(), torch.inference_mode():
             warnings.simplefilter("ignore")
-            return torch.jit.freeze(torch.jit.trace(self._model, example, check_trace=False))
+            model = with_packed_weights(self._model, size)
+            return torch.jit.freeze(torch.jit.trace(model, example, check_trace=False))
 
 
 class _PresentHeads(nn.Module):

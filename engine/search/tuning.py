@@ -15,8 +15,8 @@ C_PUCT_NETWORK = 1.4
 C_PUCT_ROLLOUTS = 5.0
 """Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240."""
 CPU_RAMP = 96
-"""With 32 playouts in flight cost some 40 Elo at 200 visits, so nothing: the CPU searches 5% fewer visits a second in
-the first 800. See docs/lab/small-searches.md."""
+"""With a ramp of 32, playouts in flight lose some 40 Elo at 200 visits, with this nothing; the price is some 10% fewer
+visits a second in the first 800. See docs/lab/small-searches.md."""
 RAMP = 32
 CPU_VIRTUAL_LOSS = 0.5
 """With 0, edges with a playout under way keep their value: playouts meet so often that batches hold five leaves rather

@@ -1,0 +1,107 @@
+"""Convolutions whose weights lie as oneDNN wants them.
+
+torch hands oneDNN the weights of a convolution as they are, and oneDNN puts them into a layout of its own in every
+call: some 40 us for 96 channels to 96, nearly as long as the convolution of one 9x9 board takes. Here that happens
+once. The layout depends on the board's size, and where torch has more than one thread on the batch as well; one that
+does not fit is turned around in every call, so slowly that the network takes thirty times as long. So weights are
+packed for each board size, for callers with one thread, and only where all batches want the same layout.
+"""
+
+import copy
+import functools
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+BATCHES = (1, 2, 8, 64)
+"""Batch sizes that must agree on a layout."""
+TOLERANCE = 0.01
+"""Packed or not, the same numbers are multiplied; bfloat16 has eight bits of them."""
+
+
+def _convolve(
+    x: Tensor, weight: Tensor, bias: Tensor | None, padding: list[int], stride: list[int], dilation: list[int],
+    groups: int,
+) -> Tensor:  # fmt: skip
+    """One call of oneDNN, as :func:`_scripted` reads it."""
+    return torch.ops.mkldnn._convolution_pointwise(x, weight, bias, padding, stride, dilation, groups, "none", [], None)
+
+
+@functools.cache
+def _scripted() -> torch.jit.ScriptFunction:
+    """:func:`_convolve` as a script: a trace cannot write the empty list of numbers itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.script(_convolve)
+
+
+class PackedConvolution(nn.Module):
+    """What ``nn.Conv2d`` computes, in the same order of operations, for boards of one size."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, convolution: nn.Conv2d, weight: Tensor):
+        """Take the place of a convolution; ``weight`` is what :func:`_packed_weight` made of its own."""
+        super().__init__()
+        self._how = _how(convolution)
+        self.register_buffer("weight", weight)
+        self.register_buffer("bias", None if convolution.bias is None else convolution.bias.detach())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _scripted()(x, self.weight, self.bias, *self._how)
+
+
+def with_packed_weights(model: nn.Module, size: int) -> nn.Module:
+    """A copy of a model on the CPU with packed convolutions, to be traced; the model itself where torch cannot do so.
+
+    Args:
+        model: float32, or bfloat16 on a processor that has it.
+        size: N of the boards that it will be shown.
+    """
+    if torch.get_num_threads() > 1 or not _has_onednn():
+        return model
+    replaced = copy.deepcopy(model)
+    for parent in list(replaced.modules()):
+        for name, child in list(parent.named_children()):
+            packed = _packed(child, size) if isinstance(child, nn.Conv2d) else None
+            if packed is not None:
+                setattr(parent, name, packed)
+    return replaced
+
+
+def _packed(convolution: nn.Conv2d, size: int) -> PackedConvolution | None:
+    """The same convolution with packed weights; None where these do not serve every batch, or do not compute it."""
+    if convolution.padding_mode != "zeros" or isinstance(convolution.padding, str):
+        return None
+    weight = _packed_weight(convolution, size)
+    if weight is None:
+        return None
+    packed = PackedConvolution(convolution, weight)
+    x = torch.linspace(-1.0, 1.0, 2 * convolution.in_channels * size**2).view(2, -1, size, size)
+    x = x.to(dtype=convolution.weight.dtype, memory_format=torch.channels_last)
+    # torch promises nothing about calls that begin with an underscore.
+    return packed if torch.allclose(packed(x), convolution(x), rtol=TOLERANCE, atol=TOLERANCE) else None
+
+
+def _has_onednn() -> bool:
+    """Whether torch was built with oneDNN and shows what this module needs of it."""
+    names = ("_convolution_pointwise", "_reorder_convolution_weight", "_get_mkldnn_serialized_md")
+    return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
+
+
+def _packed_weight(convolution: nn.Conv2d, size: int) -> Tensor | None:
+    """Weights in oneDNN's layout for boards of one size; None if batches do not agree on one."""
+    plain = convolution.weight.detach().contiguous(memory_format=torch.channels_last)
+    how, channels = _how(convolution), convolution.in_channels
+    packed = [
+        torch.ops.mkldnn._reorder_convolution_weight(plain, *how, [batch, channels, size, size]) for batch in BATCHES
+    ]
+    layouts = [torch.ops.mkldnn._get_mkldnn_serialized_md(weight) for weight in packed]
+    return packed[0] if all(torch.equal(layout, layouts[0]) for layout in layouts) else None
+
+
+def _how(convolution: nn.Conv2d) -> tuple[list[int], list[int], list[int], int]:
+    """Padding, stride, dilation and groups, as oneDNN takes them."""
+    return list(convolution.padding), list(convolution.stride), list(convolution.dilation), convolution.groups
