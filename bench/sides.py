@@ -17,7 +17,7 @@ from engine.config import SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
-from engine.loading import Parts, load_parts
+from engine.loading import Parts, judging_tables, load_parts
 from engine.search.root import choose
 from engine.search.search import Search
 from engine.search.tuning import cache_mib
@@ -99,7 +99,7 @@ class Networks:
         chosen = options or side.options
         weight = chosen.rollout_weight if server.spec.has_value else 1.0
         chosen = replace(chosen, seed=seed, rollout_weight=weight)
-        return Search(chosen, server, parts.encoder, parts.patterns)
+        return Search(chosen, server, parts.encoder, parts.patterns, judging_tables(parts))
 
     def _key(self, side: Side) -> tuple:
         """Sides of the same key share a cache of evaluations, whose symmetries must not differ, and patterns."""

@@ -28,6 +28,7 @@ from engine.inference.server import InferenceServer
 from engine.loading import (
     check_size,
     for_play,
+    judging_tables,
     load_parts,
     new_server,
     plays_size,
@@ -108,7 +109,7 @@ class Player:
         self.server: InferenceServer | None = self._server if has_network else None
         """what answers for the network; None while none plays"""
         self._parts = parts = self._loaded if has_network else without_network(self._loaded)
-        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns)
+        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns, judging_tables(parts))
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""
 

@@ -1,6 +1,7 @@
 """What is done to the root's priors before a search: noise for variety, all eight symmetries for exactness."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -48,30 +49,44 @@ def _mix(tree, noise, share):
     make_heap(tree.candidate, heap, waiting)
 
 
-def ask_all_symmetries(server: InferenceServer, encoder: Encoder, position: Position, scratch: Scratch) -> Request:
-    """The network's answers to a position turned in all eight ways; row s of the request is symmetry s.
+def ask_all_symmetries(
+    server: InferenceServer, encoder: Encoder, position: Position, scratch: Scratch,
+    hurried: Callable[[], bool] | None = None,
+) -> dict[int, Request]:  # fmt: skip
+    """The network's answers to a position turned in all eight ways, by symmetry; each is row 0 of its request.
 
+    Args:
+        hurried: asked after each answer; once it says yes, answers that nobody has begun to compute are done without.
     Raises:
         RuntimeError: the network failed.
     """
     size = int(position.board.meta[SIZE])
-    request = server.new_request(size, SYMMETRIES, encoder.planes, encoder.globals)
-    for symmetry in range(SYMMETRIES):
-        planes, globals_ = request.planes[symmetry], request.globals[symmetry]
-        encoders.encode(encoder.id, position, symmetry, scratch, planes, globals_)
-    request.count = SYMMETRIES
-    server.submit(request)
-    server.wait(request)
-    return request
+    # One request each: all evaluators share the work, and a slow network can be stopped half-way.
+    asked = {s: server.new_request(size, 1, encoder.planes, encoder.globals) for s in range(SYMMETRIES)}
+    for symmetry, request in asked.items():
+        encoders.encode(encoder.id, position, symmetry, scratch, request.planes[0], request.globals[0])
+        request.count = 1
+        server.submit(request)
+    for request in asked.values():
+        server.wait(request)
+        if hurried is not None and hurried():
+            for other in asked.values():
+                server.cancel(other)
+    return {symmetry: request for symmetry, request in asked.items() if not request.cancelled}
 
 
-def average_policy(answers: Request) -> np.ndarray:
-    """Logs of the mean move probabilities over all symmetries, float32[N*N + 1] in policy order."""
-    turned = turn_table(answers.size)
-    logits = np.stack([answers.policy[s][turned[s]] for s in range(SYMMETRIES)]).astype(np.float64)
+def average_policy(answers: dict[int, Request]) -> np.ndarray:
+    """Logs of the mean move probabilities over some symmetries, float32[N*N + 1] in policy order."""
+    logits = np.stack([one.policy[0][turn_table(one.size)[s]] for s, one in answers.items()]).astype(np.float64)
     chances = np.exp(logits - logits.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     return np.log(chances.mean(axis=0) + 1e-30).astype(np.float32)
+
+
+def average_ownership(answers: dict[int, Request]) -> np.ndarray:
+    """Mean ownership over some symmetries, float32[N*N] in policy order, 1 = the mover's."""
+    turned = [one.ownership[0].reshape(-1)[turn_table(one.size)[s, :-1]] for s, one in answers.items()]
+    return np.mean(turned, axis=0, dtype=np.float64).astype(np.float32)
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:

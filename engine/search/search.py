@@ -8,26 +8,32 @@ Read :mod:`engine.search.worker` for the loop itself. A search belongs to one fr
 import math
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from engine.config import SearchOptions
 from engine.features.encoder import Encoder, new_scratch
-from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.board import SIZE
 from engine.go.geometry import BLACK, PASS, cell_count, other
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
 from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
+from engine.rollout.policy import Tables
 from engine.search.allowed import has_barred_visits, marks
 from engine.search.gumbel import SequentialHalving
 from engine.search.pools import EXPANDED, FULL, IN_FLIGHT, NONE, ROOT, ROOT_VISITS, USED_NODES, Tree
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.root import best_first
-from engine.search.root_priors import ask_all_symmetries, average_policy, mix_noise, replace_root_priors
+from engine.search.root_priors import (
+    ask_all_symmetries,
+    average_ownership,
+    average_policy,
+    mix_noise,
+    replace_root_priors,
+)
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
 from engine.search.tree import advance_root, clear, follow, new_tree
 from engine.search.tuning import batch_ramp, batch_size, cache_mib, move_choice, new_tuning, worker_count
@@ -50,6 +56,7 @@ class Search:
         server: InferenceServer | None,
         encoder: Encoder | None,
         patterns: Patterns | None = None,
+        judge: Tables | None = None,
     ):
         """Make a search without a position; :meth:`set_position` comes next.
 
@@ -57,6 +64,8 @@ class Search:
             server: evaluates positions; None = no network: rollouts alone, on any board.
             encoder: the one that ``server.spec.encoder`` names; None without a server.
             patterns: policies for rollouts, and for priors where no network has spoken; None = both uniform.
+            judge: the rollout policy that says which stones are dead where a game ends, and whose the points are if
+                the network does not; None = that of ``patterns``.
         Raises:
             ValueError: neither the network nor patterns give priors.
         """
@@ -76,6 +85,7 @@ class Search:
             server=server,
             encoder=encoder,
             patterns=patterns,
+            judge=patterns.tables if judge is None and patterns is not None else judge,
             placeholders=placeholders,
             turns=options.random_symmetry,
             async_values=options.async_values and placeholders and mixes,
@@ -226,11 +236,12 @@ class Search:
             self._evaluations_before = shared.server.evaluations if shared.server else 0
             self._stop.clear()
             self._prepare_root(visits)
-            owners = self.ownership_black() if watcher and watcher.ownership else None
+            hurried = interrupt.is_set if interrupt else None
+            owners = self.ownership_black(hurried) if watcher and watcher.ownership else None
             try:
                 self._work(max(seconds, hard_seconds), watcher, owners)
                 if ownership and owners is None:
-                    owners = self.ownership_black()
+                    owners = self.ownership_black(hurried)
                 return self.report(owners, watcher.fewest_moves if watcher else 0)
             finally:
                 shared.halving = None
@@ -388,9 +399,11 @@ class Search:
             evaluations=evaluations,
         )
 
-    def ownership_black(self) -> np.ndarray:
+    def ownership_black(self, hurried: Callable[[], bool] | None = None) -> np.ndarray:
         """Who will own the points of the current position: by the network, all symmetries averaged, or by rollouts.
 
+        Args:
+            hurried: see :func:`engine.search.root_priors.ask_all_symmetries`.
         Returns:
             float32[N*N] in policy order, 1 = Black's, -1 = White's.
         Threads: no search may be running.
@@ -398,13 +411,9 @@ class Search:
         shared = self._shared
         root, server = shared.root, shared.server
         if server is None or not server.spec.has_ownership:
-            return rollout_ownership(root.board, shared.tables, OWNERSHIP_ROLLOUTS, shared.seed)
-        size = int(root.board.meta[SIZE])
-        ownership = np.zeros(size * size, np.float32)
-        request = ask_all_symmetries(server, shared.encoder, root, new_scratch(size))
-        turned = turn_table(size)[:, :-1]
-        for symmetry in range(SYMMETRIES):
-            ownership += request.ownership[symmetry].reshape(-1)[turned[symmetry]] / SYMMETRIES
+            return rollout_ownership(root.board, shared.judge, OWNERSHIP_ROLLOUTS, shared.seed)
+        scratch = new_scratch(int(root.board.meta[SIZE]))
+        ownership = average_ownership(ask_all_symmetries(server, shared.encoder, root, scratch, hurried))
         return ownership if root.meta[TO_MOVE] == BLACK else -ownership
 
     def close(self) -> None:

@@ -86,6 +86,8 @@ class Shared:
     """positions are shown to the network in random symmetries"""
     patterns: Patterns | None
     """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
+    judge: Tables | None
+    """rollout policy that says who owns what; None = uniform rollouts do"""
     placeholders: bool
     """leaves open with the tree policy's priors while the network thinks"""
     async_values: bool
@@ -111,11 +113,6 @@ class Shared:
     """the tree's lock; notified when values have been backed up"""
     error: BaseException | None = None
     """the first failure of a worker; guarded by ``changed``"""
-
-    @property
-    def tables(self) -> Tables | None:
-        """The rollout policy; None = uniformly random rollouts."""
-        return self.patterns.tables if self.patterns else None
 
     @property
     def uses_rollouts(self) -> bool:
@@ -263,7 +260,7 @@ class Worker:
         self._flying.append(self._idle.popleft())
         self._prepare(flight)
         if (batch.kind[:count] == UNSETTLED).any():
-            settle_territory(shared.root, self._position, batch, count, shared.tables, shared.seed)
+            settle_territory(shared.root, self._position, batch, count, shared.judge, shared.seed)
         if shared.uses_rollouts:
             self._roll_out(flight)
         if shared.placeholders or (shared.server is not None and not shared.server.spec.has_policy):

@@ -200,3 +200,18 @@ def test_the_best_bound_is_chosen_among_moves_with_enough_visits():
     assert [move.point for move in best_first(moves, "lcb")] == [31, 30, 32, PASS]
     assert [move.point for move in best_first(moves, "visits")] == [30, 31, 32, PASS]
     assert best_first(moves, "visits", {30: 0.0, 31: 1.0, 32: 2.0, PASS: -1.0})[0].point == 32
+
+
+def test_ownership_is_the_mean_over_all_symmetries_or_over_those_there_is_time_for(server):
+    """On the empty board all symmetries together are symmetric; HashNetwork alone is not."""
+    server.forget()
+    search = Search(SearchOptions(threads=1), server, KEIMA)
+    search.set_position(random_game(9, 0, seed=1).position)
+    before = server.evaluations
+    full = search.ownership_black().reshape(9, 9)
+    assert server.evaluations - before == 8
+    for turned in (np.rot90(full), full.T):
+        np.testing.assert_allclose(turned, full, atol=1e-6)
+    before = server.evaluations
+    hurried = search.ownership_black(lambda: True)
+    assert 1 <= server.evaluations - before < 8 and hurried.shape == (81,) and np.abs(hurried).max() <= 1

@@ -11,6 +11,8 @@ from engine.go.seki import score_of_agreed
 from engine.inference.server import InferenceServer
 from engine.loading import shipped_patterns
 from engine.nets.fakes import UniformNetwork
+from engine.search import worker
+from engine.search.evaluate import settle_territory
 from engine.search.root import choose
 from engine.search.search import Search
 from tests.go.test_seki import TO_CONNECT
@@ -157,6 +159,22 @@ def test_a_finished_game_is_counted_as_people_count_it(patterns):
     search.set_position(game.position)
     passing = next(move for move in search.run(visits=100, allowed=[PASS]).moves if move.point == PASS)
     assert passing.score_stm == score_of_agreed(game.position) == final_score_black(game.position) - 2
+
+
+@pytest.mark.parametrize("is_learnt", [False, True])
+def test_a_network_leaves_the_dead_stones_to_the_rollouts_it_is_given(monkeypatch, is_learnt):
+    tables, seen = shipped_patterns().tables if is_learnt else None, []
+
+    def spy(*arguments):
+        seen.append(arguments[4])
+        settle_territory(*arguments)
+
+    monkeypatch.setattr(worker, "settle_territory", spy)
+    with InferenceServer(UniformNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
+        search = Search(SearchOptions(threads=1), server, KEIMA, judge=tables)
+        search.set_position(game_from(DEAD_STONE, BLACK, 0.5, "japanese", passed=True).position)
+        passing = next(move for move in search.run(visits=100, allowed=[PASS]).moves if move.point == PASS)
+    assert passing.value_stm == 1.0 and seen and all(one is tables for one in seen)
 
 
 def test_self_play_ends_by_itself():
