@@ -117,6 +117,10 @@ class SearchOptions:
     gumbel: int = option(
         0, "sequential halving at the root, from so many moves drawn by prior; 0 = PUCT as below", low=0, high=512
     )
+    gumbel_noise: float = option(
+        0.0, "chance in that draw: 0 = the likeliest moves, to play well; 1 = as published, for games to learn from",
+        low=0.0, high=10.0,
+    )  # fmt: skip
     transpositions: bool = option(False, "positions that several orders of moves lead to share one node")
     root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
     root_symmetries: str = option(

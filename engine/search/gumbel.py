@@ -2,7 +2,8 @@
 
 PUCT needs many visits to find out that a likely move is bad; here every drawn move gets its share of them, the worse
 half leaves, and so on until one is left. The draw adds a Gumbel variable to every move's log prior and takes the
-largest sums; with exact values the move that is left improves on the policy whatever the budget.
+largest sums; with exact values the move that is left improves on the policy whatever the budget. With that variable a
+move is played as often as the improved policy says, which is how to learn; who wants the best move leaves it out.
 
 Source: Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022, sections 3 and 5.
 """
@@ -26,8 +27,9 @@ class SequentialHalving:
     """One run of it. Threads: every method wants the tree's lock."""
 
     def __init__(
-        self, tree: Tree, allowed: np.ndarray, width: int, visits: int, weight: float, rng: np.random.Generator
-    ):
+        self, tree: Tree, allowed: np.ndarray, width: int, visits: int, weight: float, noise: float,
+        rng: np.random.Generator,
+    ):  # fmt: skip
         """Draw the moves.
 
         Args:
@@ -36,6 +38,7 @@ class SequentialHalving:
             width: moves to draw at most.
             visits: to be shared out.
             weight: lambda.
+            noise: factor of the Gumbel variables; 0 = the likeliest moves.
         """
         self._tree, self._weight = tree, weight
         self.allowed = allowed.copy()
@@ -45,7 +48,7 @@ class SequentialHalving:
             pass
         first = int(tree.first_edge[root])
         self._edges = [e for e in range(first, first + int(tree.n_edges[root])) if allowed[0, tree.move[e]]]
-        draws = rng.gumbel(size=len(self._edges))
+        draws = noise * rng.gumbel(size=len(self._edges))
         self._base = {e: math.log(tree.P[e]) + g for e, g in zip(self._edges, draws.tolist(), strict=True)}
         self._before = {e: int(edge_visits(tree, e)) for e in self._edges}
         self._rounds = max(1, math.ceil(math.log2(max(1, min(width, len(self._edges))))))

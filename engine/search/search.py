@@ -290,7 +290,7 @@ class Search:
             self._change_priors()
         left = visits - int(tree.meta[ROOT_VISITS])
         if options.gumbel and left > 0:
-            race = (options.gumbel, left, options.rollout_weight, self._rng)
+            race = (options.gumbel, left, options.rollout_weight, options.gumbel_noise, self._rng)
             with shared.changed:
                 shared.halving = SequentialHalving(tree, shared.allowed, *race)
 

@@ -146,7 +146,7 @@ def test_a_gpu_has_two_workers_at_least_since_one_alone_is_not_merged():
 def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):
     search = searched(server, visits=1)
     tree, allowed = search.tree, np.ones((1, 400), np.uint8)
-    race = SequentialHalving(tree, allowed, 8, 48, 0.0, np.random.default_rng(1))
+    race = SequentialHalving(tree, allowed, 8, 48, 0.0, 1.0, np.random.default_rng(1))
     assert race.allowed.sum() == 8
     assert race.allowance() == 16, "48 visits in three rounds"
     report = searched(server, visits=161, gumbel=8).report()
@@ -165,6 +165,22 @@ def test_with_a_race_the_report_is_headed_by_a_finalist(server):
     most = max(move.visits for move in report.moves)
     assert report.moves[0].visits >= 0.8 * most
     check_at_rest(search.tree, placeholders=True)
+
+
+def test_without_noise_the_likeliest_moves_are_drawn_and_with_it_others_too(server):
+    search = searched(server, visits=1)
+    allowed = np.ones((1, 400), np.uint8)
+
+    def drawn(noise: float, seed: int) -> set[int]:
+        race = SequentialHalving(search.tree, allowed, 8, 48, 0.0, noise, np.random.default_rng(seed))
+        return {int(point) for point in np.flatnonzero(race.allowed[0])}
+
+    priors = dict(candidates_of(search.tree, root_of(search.tree))) or {
+        int(search.tree.move[e]): float(search.tree.P[e]) for e in edges_of(search.tree, root_of(search.tree))
+    }
+    likeliest = set(sorted(priors, key=priors.get, reverse=True)[:8])
+    assert all(drawn(0.0, seed) == likeliest for seed in range(3))
+    assert any(drawn(1.0, seed) != likeliest for seed in range(10))
 
 
 @pytest.mark.parametrize(("options", "kept"), [({}, True), ({"gumbel": 16}, False)])
