@@ -60,7 +60,7 @@ def with_packed_weights(model: nn.Module, size: int) -> nn.Module:
         model: float32, or bfloat16 on a processor that has it.
         size: N of the boards that it will be shown.
     """
-    if torch.get_num_threads() > 1 or not _has_onednn():
+    if torch.get_num_threads() > 1 or not _can_pack():
         return model
     replaced = copy.deepcopy(model)
     for parent in list(replaced.modules()):
@@ -85,10 +85,16 @@ def _packed(convolution: nn.Conv2d, size: int) -> PackedConvolution | None:
     return packed if torch.allclose(packed(x), convolution(x), rtol=TOLERANCE, atol=TOLERANCE) else None
 
 
-def _has_onednn() -> bool:
-    """Whether torch was built with oneDNN and shows what this module needs of it."""
+def _can_pack() -> bool:
+    """Whether torch was built with oneDNN, shows what this module needs of it, and still knows scripts."""
     names = ("_convolution_pointwise", "_reorder_convolution_weight", "_get_mkldnn_serialized_md")
-    return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
+    if not torch.backends.mkldnn.is_available() or not all(hasattr(torch.ops.mkldnn, name) for name in names):
+        return False
+    try:
+        _scripted()
+    except Exception:  # Scripts are on their way out of torch; networks are only slower without.
+        return False
+    return True
 
 
 def _packed_weight(convolution: nn.Conv2d, size: int) -> Tensor | None:

@@ -10,7 +10,7 @@ from engine.nets import packing
 from engine.nets.packing import BATCHES, PackedConvolution, with_packed_weights
 from tests.nets.models import inputs, toy_network
 
-needs_onednn = pytest.mark.skipif(not packing._has_onednn(), reason="torch without oneDNN")
+needs_onednn = pytest.mark.skipif(not packing._can_pack(), reason="torch without oneDNN")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,17 @@ def test_what_it_packs_and_what_it_leaves():
 
 
 def test_torch_without_it_keeps_its_own(monkeypatch):
-    monkeypatch.setattr(packing, "_has_onednn", lambda: False)
+    monkeypatch.setattr(packing, "_can_pack", lambda: False)
+    model = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1))
+    assert with_packed_weights(model, 9) is model
+
+
+@needs_onednn
+def test_torch_without_scripts_keeps_its_own(monkeypatch):
+    def refuse():
+        raise RuntimeError("torch.jit.script is no more")
+
+    monkeypatch.setattr(packing, "_scripted", refuse)
     model = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1))
     assert with_packed_weights(model, 9) is model
 
