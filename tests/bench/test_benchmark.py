@@ -56,7 +56,7 @@ def test_what_is_tried_suits_the_device():
         on_cpu[0]
     }
     on_gpu = choices(parts_of(SerialNetwork(KEY.name), threads=3), 2)
-    assert on_gpu[0] == Choice(0, 3, 16)
+    assert on_gpu[0] == Choice(0, 3, 64)
     assert set(on_gpu[1:]) == {Choice(0, threads, batch) for threads in (1, 2) for batch in GPU_BATCHES}
     alone = choices(parts_of(None), 2, threads=(5,), batches=(1, 2))
     assert alone == [Choice(0, cores, 8), Choice(0, 5, 1), Choice(0, 5, 2)]
@@ -101,7 +101,7 @@ def test_what_the_machine_would_choose_by_itself_is_written_as_zero():
     assert as_options(Choice(cores + 1, 1, 8), on_cpu) == {"evaluators": cores + 1, "threads": 0, "batch": 0}
     # Zero evaluators would mean as many as there are search threads.
     assert as_options(Choice(cores, 9, 8), on_cpu) == {"evaluators": cores, "threads": 9, "batch": 0}
-    assert as_options(Choice(0, 99, 64), on_gpu) == {"threads": 99, "batch": 64}
+    assert as_options(Choice(0, 99, 32), on_gpu) == {"threads": 99, "batch": 32}
 
 
 @pytest.mark.parametrize("network", [UniformNetwork(ZERO.name), SerialNetwork(ZERO.name, batch_s=0.001)])
