@@ -3,10 +3,10 @@
 ``null`` searches with an evaluator that answers at once, every legal move alike and the value a hash of the position:
 what remains is the search itself. ``null_encoded`` also writes AlphaGo Zero's planes for it. ``delayed`` has an
 evaluator shaped like a GPU: 2 ms for any batch of up to 64, one after another. These grow a tree of 100,000 visits
-from the empty board, a fifth of them at the end of the game, where nothing is evaluated. ``net6x96`` (random weights)
-and ``default`` search ten middle-game positions, 800 visits each, the result cache empty, beside ``.../evaluations``
-and what as many threads reach without a search, ``.../alone``. Names end in board and threads: search threads where
-evaluating costs nothing, evaluator threads for networks, which one search thread feeds. Start at :func:`command`.
+from the empty board, nearly all of which are evaluated. ``net6x96`` (random weights) and ``default`` search ten
+middle-game positions, 800 visits each, the result cache empty, beside ``.../evaluations`` and what as many threads
+reach without a search, ``.../alone``. Names end in board and threads: search threads where evaluating costs nothing,
+evaluator threads for networks, which one search thread feeds. Start at :func:`command`.
 """
 
 from collections.abc import Callable, Iterator

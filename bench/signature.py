@@ -19,7 +19,7 @@ from engine.search.pools import NONE, ROOT, Tree
 from engine.search.search import Search
 from engine.search.tree import edge_visits
 
-SIGNATURE = "6099fd4f0d8489eb"
+SIGNATURE = "7feccad48e5ce98b"
 """What this version of the search gives"""
 SIZES = (9, 13, 19)
 VISITS = 400

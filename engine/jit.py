@@ -133,6 +133,8 @@ is slice assignment between arrays (it may need a temporary): copy with a loop, 
 inlined_kernel = numba.njit(nogil=True, cache=FOLDER is not None, error_model="numpy", _nrt=False, forceinline=True)
 """``@kernel`` for a function of an innermost loop that LLVM by itself would call.
 
-A call hands over a board as some seventy words. Inlining the draw of a random move took a 19x19 rollout from 74 us
-to 64. Every caller grows, so use it where it has been measured.
+A call hands over a board as some seventy words, a search tree and a batch as 350. Inlining the draw of a random move
+took a 19x19 rollout from 74 us to 64, inlining selection a visit of the tree from 3.3 us to 0.9. Every caller grows, so
+use it where it has been measured, in a process that reads its kernels from the cache: those it has compiled itself may
+run faster.
 """

@@ -5,7 +5,6 @@ from engine.search.batch import FINISHED, KNOWN, LANDED, NEW, ROLLED
 from engine.search.pools import (
     AWAITED,
     EXPANDED,
-    FULL,
     IN_FLIGHT,
     IS_GRAPH,
     NONE,
@@ -17,7 +16,7 @@ from engine.search.pools import (
 )
 from engine.search.selection import leave_path
 from engine.search.transpositions import enter, look_up
-from engine.search.tree import free_node, replace_priors, store_candidates
+from engine.search.tree import free_node, replace_priors, store_moves
 from engine.search.values import node_value
 
 
@@ -35,7 +34,7 @@ def release(tree, batch, count):
 
 @kernel
 def place(tree, batch, count, weight):
-    """Open those of the first ``count`` leaves that the network was asked about, with the priors in ``candidates``.
+    """Open those of the first ``count`` leaves that the network was asked about, with the priors in ``steps``.
 
     Until the network answers such a node is worth what its parent is. The root waits: it is searched once known.
     (AlphaGo, Methods: "Searching with policy and value networks", placeholder priors of the tree policy.)
@@ -44,9 +43,9 @@ def place(tree, batch, count, weight):
         node, depth = batch.leaf[i], batch.depth[i]
         if batch.kind[i] != NEW or batch.request_row[i] < 0 or depth == 0 or tree.state[node] != PENDING:
             continue
-        if store_candidates(tree, node, batch.candidates[i], batch.n_candidates[i]):
-            tree.state[node] = AWAITED
-            tree.value[node] = -node_value(tree, batch.node[i, depth - 1], weight)
+        store_moves(tree, node, batch.steps[i])
+        tree.state[node] = AWAITED
+        tree.value[node] = -node_value(tree, batch.node[i, depth - 1], weight)
 
 
 @kernel
@@ -115,20 +114,18 @@ def _leaf_value(batch, i, weight, gives_value, gives_rollout):
 
 @kernel
 def _expand(tree, batch, i, result):
-    """Settle the state of a leaf with its result; without room for its moves it stays unexpanded."""
+    """Settle the state of a leaf with its result."""
     node = batch.leaf[i]
     tree.value[node] = result
     tree.score[node] = batch.score[i]
     if batch.kind[i] == FINISHED:
         tree.state[node] = TERMINAL
     elif tree.state[node] == AWAITED:
-        replace_priors(tree, node, batch.candidates[i])
-        tree.state[node] = EXPANDED
-    elif store_candidates(tree, node, batch.candidates[i], batch.n_candidates[i]):
+        replace_priors(tree, node, batch.steps[i])
         tree.state[node] = EXPANDED
     else:
-        tree.state[node] = UNEXPANDED
-        tree.meta[FULL] = 1
+        store_moves(tree, node, batch.steps[i])
+        tree.state[node] = EXPANDED
 
 
 @kernel

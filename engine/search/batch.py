@@ -41,12 +41,12 @@ class Batch(NamedTuple):
     """uint64[K]: key of the result cache"""
     symmetry: np.ndarray
     """uint8[K]: how the position was turned for the network"""
-    n_candidates: np.ndarray
+    n_listed: np.ndarray
     """int32[K]: moves the leaf's node will have"""
     listed: np.ndarray
-    """uint32[K, A]: these moves, policy index in the upper 16 bits, point in the lower"""
-    candidates: np.ndarray
-    """uint32[K, A]: the same with their priors, a heap (see :mod:`engine.search.candidates`)"""
+    """uint16[K, A]: these moves' policy indices"""
+    steps: np.ndarray
+    """uint16[K, A]: their priors, by policy index (see :mod:`engine.search.unchosen`)"""
     logits: np.ndarray
     """float32[K, A]: the network's move logits, un-turned, policy order"""
     value: np.ndarray
@@ -75,8 +75,8 @@ def new_batch(size: int, capacity: int) -> Batch:
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint8),
         np.zeros(k, np.int32),
-        np.zeros((k, moves), np.uint32),
-        np.zeros((k, moves), np.uint32),
+        np.zeros((k, moves), np.uint16),
+        np.zeros((k, moves), np.uint16),
         np.zeros((k, moves), np.float32),
         np.zeros(k, np.float32),
         np.zeros(k, np.float32),

@@ -22,7 +22,7 @@ from engine.go.rules import SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, white_komi, without
 from engine.go.seki import score_of_agreed
 from engine.inference.cache import insert, probe
-from engine.jit import kernel
+from engine.jit import inlined_kernel, kernel
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, play_out_by_policy
@@ -43,7 +43,7 @@ UNCONSIDERED = -9.0
 """Logit of the pass and of moves that the tree policy does not consider"""
 
 
-@kernel
+@inlined_kernel
 def replay(root, position, batch, i):
     """Make ``position`` the one at leaf i; returns the stones that the last move captured, 0 at the root."""
     copy_position(position, root)
@@ -69,7 +69,7 @@ def list_moves(position, listed):
     """Write the moves a search considers for the side to move, the pass last; returns their number.
 
     Args:
-        listed: uint32[N*N + 1]: a move's policy index in the upper 16 bits, its point in the lower.
+        listed: uint16[N*N + 1]: overwritten with their policy indices, in order.
     """
     board, color = position.board, position.meta[TO_MOVE]
     size = board.meta[SIZE]
@@ -79,10 +79,10 @@ def list_moves(position, listed):
             if is_legal_move(position, point, color) and (
                 not is_eye(board, point, color) or _saves_chain(board, point, color)
             ):
-                listed[count] = (index << 16) | point
+                listed[count] = index
                 count += 1
             index += 1
-    listed[count] = (index << 16) | PASS
+    listed[count] = index
     return count + 1
 
 
@@ -94,7 +94,7 @@ def _sign(lead):
     return -1.0 if lead < 0.0 else 0.0
 
 
-@kernel
+@inlined_kernel
 def _open_leaf(root, position, batch, i):
     """Replay leaf i and list its moves; False where that is not needed. A finished game is settled instead."""
     batch.captured[i] = replay(root, position, batch, i)
@@ -108,7 +108,7 @@ def _open_leaf(root, position, batch, i):
         return False
     if batch.kind[i] == ROLLED:
         return False
-    batch.n_candidates[i] = list_moves(position, batch.listed[i])
+    batch.n_listed[i] = list_moves(position, batch.listed[i])
     return True
 
 
@@ -343,8 +343,8 @@ def rank_moves(batch, count, temperature):
 @kernel
 def _rank(batch, i, temperature):
     """:func:`rank_moves` for leaf i."""
-    n, surprise, chance = batch.n_candidates[i], batch.scratch[0], batch.scratch[1]
-    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, chance, batch.candidates[i])
+    n, surprise, chance = batch.n_listed[i], batch.scratch[0], batch.scratch[1]
+    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, chance, batch.steps[i])
 
 
 @kernel
@@ -352,7 +352,7 @@ def shuffle_moves(batch, count, state):
     """Give the moves of every new leaf equal priors: without a network none comes first."""
     for i in range(count):
         if batch.kind[i] == NEW:
-            rank_evenly(batch.listed[i], batch.n_candidates[i], state, batch.candidates[i])
+            rank_evenly(batch.listed[i], batch.n_listed[i], state, batch.steps[i])
 
 
 def settle_territory(

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.search.pools import ROOT, Tree
 from engine.search.tree import add_edge, edge_visits
+from engine.search.unchosen import is_move
 from engine.search.values import edge_mean, node_value
 
 VISIT_OFFSET = 50
@@ -44,7 +45,7 @@ class SequentialHalving:
         self.allowed = allowed.copy()
         """uint8[D, L]: likewise; its first row holds the moves still in the race"""
         root = int(tree.meta[ROOT])
-        while tree.n_edges[root] < tree.n_candidates[root] and add_edge(tree, root) >= 0:
+        while is_move(tree.top[root]) and add_edge(tree, root) >= 0:
             pass
         first = int(tree.first_edge[root])
         self._edges = [e for e in range(first, first + int(tree.n_edges[root])) if allowed[0, tree.move[e]]]

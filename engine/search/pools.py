@@ -1,18 +1,17 @@
 """The search tree as flat arrays: what is stored, how it grows, and how rows are used again.
 
-Three pools of rows, each an array per field:
+Two pools of rows, each an array per field:
 
 * *nodes*: one position each, reached by one path from the root, unless it is a graph
-  (:mod:`engine.search.transpositions`);
-* *candidates*: for each expanded node a run of its moves with their priors, four bytes each, the unchosen ones a heap
-  (:mod:`engine.search.candidates`);
+  (:mod:`engine.search.transpositions`), with the priors of its unchosen moves, two bytes each
+  (:mod:`engine.search.unchosen`);
 * *edges*: for each node the moves chosen so far, with their statistics. Moves are first chosen in the order of their
-  priors (all unvisited moves have one first-play value), so the next edge is always for the top of the heap, and
-  selection never looks past it.
+  priors (all unvisited moves have one first-play value), so the next edge is always for the likeliest unchosen move,
+  and selection never looks past it.
 
-Most nodes are leaves with no edges at all, so a node costs about 1.4 KiB on 19x19, nearly all of it candidates. Pools
-grow in place (``ndarray.resize``), therefore only while the tree's lock is held, and nobody keeps a view of a field
-beyond that lock.
+Most nodes are leaves with no edges at all, so a node costs about 0.9 KiB on 19x19, nearly all of it priors. Pools grow
+in place (``ndarray.resize``), therefore only while the tree's lock is held, and nobody keeps a view of a field beyond
+that lock.
 
 When the root moves on (:func:`advance_root`), what is left behind is only marked as dropped: its rows come back one
 node at a time when new rows are wanted, so no search ever waits for a tree to be cleaned up.
@@ -22,7 +21,7 @@ A node's life::
     UNEXPANDED  -> PENDING      selected as a leaf; one worker owns it
     PENDING     -> EXPANDED     evaluated, its moves stored
     PENDING     -> TERMINAL     the game has ended there; value and score are exact
-    PENDING     -> UNEXPANDED   released without a result, or evaluated when memory was full
+    PENDING     -> UNEXPANDED   released without a result
     PENDING     -> AWAITED      its moves stored with placeholder priors; the network has yet to answer
     AWAITED     -> EXPANDED     the network's priors and value in place of the placeholders
     AWAITED     -> PROVISIONAL  released without a result; the placeholders stay
@@ -41,21 +40,17 @@ NONE = -1
 ROOT, ROOT_VISITS, IN_FLIGHT, FULL, USED_NODES, IS_GRAPH = range(6)
 """Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use,
 1 = transpositions share nodes"""
-N_NODES, N_EDGES, N_CANDIDATES = range(6, 9)
+N_NODES, N_EDGES = range(6, 8)
 """Further indices: rows ever used of each pool"""
-FREE_NODE, DROPPED, FREE_EDGES = range(9, 12)
+FREE_NODE, DROPPED, FREE_EDGES = range(8, 11)
 """And the heads of lists; those of free edge runs start at FREE_EDGES, one per power of two."""
 EDGE_CLASSES = 11
 """Edge runs hold 1 to 1024 edges: 626 moves on the largest board fit."""
-FREE_CANDIDATES = FREE_EDGES + EDGE_CLASSES
-"""Here start the lists of free candidate runs, one per multiple of CANDIDATE_STEP."""
-CANDIDATE_STEP = 16
-CANDIDATE_CLASSES = 40
-META_FIELDS = FREE_CANDIDATES + CANDIDATE_CLASSES
+META_FIELDS = FREE_EDGES + EDGE_CLASSES
 
 
 class Tree(NamedTuple):
-    """All rows of one search tree."""
+    """All rows of one search tree; A = N*N + 1 policy entries."""
 
     meta: np.ndarray
     """int64[META_FIELDS]: counts, and the first rows of the lists of rows to be used again (NONE = empty)"""
@@ -74,10 +69,10 @@ class Tree(NamedTuple):
     """int16[nodes]: edges in use"""
     edge_room: np.ndarray
     """int16[nodes]: length of the run, a power of two; 0 without edges"""
-    first_candidate: np.ndarray
-    """int64[nodes]: where its candidates start; NONE before expansion"""
-    n_candidates: np.ndarray
-    """int16[nodes]: its moves; those with an edge have left the heap, which is that much shorter"""
+    top: np.ndarray
+    """uint32[nodes]: the likeliest move without an edge (:func:`engine.search.unchosen.likeliest`), NO_MOVE at first"""
+    steps: np.ndarray
+    """uint16[nodes, A]: priors of the moves without an edge, in steps, by policy index; nothing before expansion"""
     next: np.ndarray
     """int32[nodes]: in the list of free or of dropped nodes the next one"""
     parents: np.ndarray
@@ -110,9 +105,8 @@ class Tree(NamedTuple):
     move: np.ndarray
     """int16[edges]: the point played, PASS = 0"""
 
-    candidate: np.ndarray
-    """uint32[candidates]: see :func:`engine.search.candidates.pack_candidate`; in a free run the next free run"""
-
+    point: np.ndarray
+    """int16[A]: the point of each policy index, PASS = 0"""
     scores: np.ndarray
     """float64[1 << (EDGE_CLASSES - 1)]: working memory of selection"""
     slot: np.ndarray
@@ -122,22 +116,22 @@ class Tree(NamedTuple):
 POOLS = {
     "nodes": (
         *("state", "value", "score", "mass", "next"),
-        *("first_edge", "n_edges", "edge_room", "first_candidate", "n_candidates", "parents", "key", "N", "W"),
+        *("first_edge", "n_edges", "edge_room", "top", "steps", "parents", "key", "N", "W"),
     ),
     "edges": ("P", "N_v", "W_v", "N_r", "W_r", "S", "W_s", "in_flight", "child", "move"),
-    "candidates": ("candidate",),
 }
 KINDS = {
     **dict.fromkeys(("state",), np.uint8),
     **dict.fromkeys(("value", "score", "mass", "P"), np.float32),
     **dict.fromkeys(("first_edge", "next", "parents", "N", "slot", "N_v", "N_r", "in_flight", "child"), np.int32),
-    **dict.fromkeys(("n_edges", "edge_room", "n_candidates", "move"), np.int16),
-    **dict.fromkeys(("meta", "first_candidate"), np.int64),
+    **dict.fromkeys(("n_edges", "edge_room", "move", "point"), np.int16),
     **dict.fromkeys(("W", "W_v", "W_r", "S", "W_s", "scores"), np.float64),
-    "candidate": np.uint32,
+    "steps": np.uint16,
+    "top": np.uint32,
+    "meta": np.int64,
     "key": np.uint64,
 }
-FIRST_ROWS = {"nodes": 256, "edges": 4096, "candidates": 16384}
+FIRST_ROWS = {"nodes": 256, "edges": 4096}
 
 
 def byte_count(tree: Tree) -> int:
@@ -147,10 +141,10 @@ def byte_count(tree: Tree) -> int:
 
 def used_bytes(tree: Tree) -> int:
     """Memory of the rows ever used, those waiting to be used again included."""
-    used = dict(zip(POOLS, (N_NODES, N_EDGES, N_CANDIDATES), strict=True))
+    used = dict(zip(POOLS, (N_NODES, N_EDGES), strict=True))
     return sum(int(tree.meta[used[pool]]) * row_bytes(tree, pool) for pool in POOLS)
 
 
 def row_bytes(tree: Tree, pool: str) -> int:
     """Memory of one row of a pool."""
-    return sum(getattr(tree, name).itemsize for name in POOLS[pool])
+    return sum(getattr(tree, name)[:1].nbytes for name in POOLS[pool])

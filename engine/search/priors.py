@@ -1,4 +1,4 @@
-"""From a network's logits to a heap of candidates, in whole-array loops that compilers turn into vector code."""
+"""From a network's logits to the priors of a node, in whole-array loops that compilers turn into vector code."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.random import next_below
-from engine.search.candidates import JITTER, MOST_STEPS, PRIOR_STEPS, make_heap, pack_candidate
+from engine.search.unchosen import GONE, JITTER, MOST_STEPS, PRIOR_STEPS, to_steps
 
 HALF = np.float32(0.5)
 LOWEST = np.float32(-87.0)
@@ -64,17 +64,17 @@ def _largest(values, n):
 
 
 @kernel
-def rank(listed, n, logits, temperature, surprise, chance, candidates):
-    """Turn logits into priors over the listed moves (softmax), as a heap of candidates.
+def rank(listed, n, logits, temperature, surprise, chance, steps):
+    """Turn logits into priors over the listed moves (softmax).
 
     Args:
-        listed: uint32[>= n]: moves, their policy index in the upper 16 bits, the point in the lower.
+        listed: uint16[>= n]: policy indices of the moves.
         logits: float32[N*N + 1], policy order.
         surprise, chance: float32[>= n], overwritten.
-        candidates: uint32[>= n], overwritten.
+        steps: uint16[N*N + 1], overwritten: as :mod:`engine.search.unchosen` keeps priors.
     """
     for j in range(n):
-        surprise[j] = logits[listed[j] >> np.uint32(16)]
+        surprise[j] = logits[listed[j]]
     top = _largest(surprise, n)
     cooling = np.float32(1.0 / temperature)
     for j in range(n):
@@ -83,21 +83,19 @@ def rank(listed, n, logits, temperature, surprise, chance, candidates):
         chance[j] = exponential(-surprise[j])
     shift = np.float32(math.log(_sum(chance, n)))
     steps_a_nat, most = np.float32(PRIOR_STEPS), np.float32(MOST_STEPS)
+    steps[:] = GONE
     for j in range(n):
-        steps = min((surprise[j] + shift) * steps_a_nat + HALF, most)
-        candidates[j] = (np.uint32(steps) << np.uint32(16)) | (listed[j] & np.uint32(0xFFFF))
-    make_heap(candidates, 0, n)
+        steps[listed[j]] = np.uint16(min((surprise[j] + shift) * steps_a_nat + HALF, most))
 
 
 @kernel
-def rank_evenly(listed, n, state, candidates):
+def rank_evenly(listed, n, state, steps):
     """Give the listed moves equal priors, but for a trifle at random that puts none first by its place.
 
     Args:
         state: uint64[4], random state.
     """
     surprise = math.log(n)
+    steps[:] = GONE
     for j in range(n):
-        point = listed[j] & np.uint32(0xFFFF)
-        candidates[j] = pack_candidate(surprise + next_below(state, JITTER) / PRIOR_STEPS, point)
-    make_heap(candidates, 0, n)
+        steps[listed[j]] = to_steps(surprise + next_below(state, JITTER) / PRIOR_STEPS)

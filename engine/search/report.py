@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.jit import kernel
-from engine.search.candidates import candidate_point, candidate_prior
 from engine.search.pools import ROOT
 from engine.search.tree import edge_visits
+from engine.search.unchosen import GONE, is_move, prior_of
 from engine.search.values import edge_mean, main_line, node_value, root_lead
 
 PV_LENGTH = 24
@@ -154,23 +154,27 @@ def read_root(tree, tuning, allowed, fewest, table):
     count = visited
     if visited >= fewest:
         return visited, count
-    heap, value, lead = tree.first_candidate[root], node_value(tree, root, tuning.rollout_weight), root_lead(tree)
-    for i in range(tree.n_candidates[root]):
-        held = i < n_edges
-        candidate = np.uint32(0) if held else tree.candidate[heap + i - n_edges]
-        point = np.int64(tree.move[first + i]) if held else candidate_point(candidate)
-        if allowed[point] == 0 or (held and edge_visits(tree, first + i) > 0):
-            continue
-        table.point[count] = point
-        table.visits[count] = 0
-        table.prior[count] = tree.P[first + i] if held else candidate_prior(candidate)
-        table.value[count] = value
-        table.lcb[count] = -1.0
-        table.score[count] = lead
-        table.line[count, 0] = point
-        table.line_visits[count, 0] = 0
-        table.length[count] = 1
-        count += 1
+    for edge in range(first, first + n_edges):
+        if edge_visits(tree, edge) == 0 and allowed[tree.move[edge]]:
+            table.point[count] = tree.move[edge]
+            table.prior[count] = tree.P[edge]
+            count += 1
+    if is_move(tree.top[root]):
+        for index in range(len(tree.point)):
+            steps = tree.steps[root, index]
+            if steps != GONE and allowed[tree.point[index]]:
+                table.point[count] = tree.point[index]
+                table.prior[count] = prior_of(steps)
+                count += 1
+    value, lead = node_value(tree, root, tuning.rollout_weight), root_lead(tree)
+    for row in range(visited, count):
+        table.visits[row] = 0
+        table.value[row] = value
+        table.lcb[row] = -1.0
+        table.score[row] = lead
+        table.line[row, 0] = table.point[row]
+        table.line_visits[row, 0] = 0
+        table.length[row] = 1
     return visited, count
 
 

@@ -13,11 +13,11 @@ from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request
 from engine.jit import kernel
-from engine.search.candidates import candidate_point, candidate_prior, make_heap, pack_candidate
 from engine.search.evaluate import list_moves
 from engine.search.pools import ROOT, Tree
 from engine.search.priors import rank
 from engine.search.tree import replace_priors
+from engine.search.unchosen import GONE, likeliest, prior_of, to_steps
 
 CONCENTRATION = 0.03 * 361
 """Sum of the parameters of the Dirichlet noise: AlphaGo Zero's 0.03 for each move of the empty board (Methods)"""
@@ -28,7 +28,8 @@ def mix_noise(tree: Tree, share: float, rng: np.random.Generator) -> None:
 
     Threads: the tree's lock is held.
     """
-    count = int(tree.n_candidates[tree.meta[ROOT]])
+    root = tree.meta[ROOT]
+    count = int(tree.n_edges[root] + np.count_nonzero(tree.steps[root] != GONE))
     _mix(tree, rng.dirichlet(np.full(count, CONCENTRATION / count)), share)
 
 
@@ -36,17 +37,18 @@ def mix_noise(tree: Tree, share: float, rng: np.random.Generator) -> None:
 def _mix(tree, noise, share):
     """P = (1 - share) * P + share * noise, for the root's edges and its moves without one."""
     root = tree.meta[ROOT]
-    first, n_edges, heap = tree.first_edge[root], tree.n_edges[root], tree.first_candidate[root]
+    first, n_edges, steps = tree.first_edge[root], tree.n_edges[root], tree.steps[root]
     tree.mass[root] = 0.0
     for i in range(n_edges):
         tree.P[first + i] = (1.0 - share) * tree.P[first + i] + share * noise[i]
         tree.mass[root] += tree.P[first + i]
-    waiting = tree.n_candidates[root] - n_edges
-    for i in range(waiting):
-        candidate = tree.candidate[heap + i]
-        prior = (1.0 - share) * candidate_prior(candidate) + share * noise[n_edges + i]
-        tree.candidate[heap + i] = pack_candidate(-math.log(prior), candidate_point(candidate))
-    make_heap(tree.candidate, heap, waiting)
+    mixed = n_edges
+    for index in range(len(steps)):
+        if steps[index] != GONE:
+            prior = (1.0 - share) * prior_of(steps[index]) + share * noise[mixed]
+            steps[index] = to_steps(-math.log(prior))
+            mixed += 1
+    tree.top[root] = likeliest(steps)
 
 
 def ask_all_symmetries(
@@ -98,8 +100,8 @@ def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temp
     Threads: the tree's lock is held.
     """
     moves = len(policy)
-    listed, candidates = np.zeros(moves, np.uint32), np.zeros(moves, np.uint32)
+    listed, steps = np.zeros(moves, np.uint16), np.zeros(moves, np.uint16)
     surprise, chance = np.zeros(moves, np.float32), np.zeros(moves, np.float32)
     count = list_moves(position, listed)
-    rank(listed, count, policy, temperature, surprise, chance, candidates)
-    replace_priors(tree, tree.meta[ROOT], candidates)
+    rank(listed, count, policy, temperature, surprise, chance, steps)
+    replace_priors(tree, tree.meta[ROOT], steps)

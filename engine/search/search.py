@@ -75,7 +75,7 @@ class Search:
         placeholders = options.placeholder_priors and server is not None and patterns is not None
         size = server.spec.min_size if server else 9
         self._shared = Shared(
-            tree=new_tree(options.transpositions),
+            tree=new_tree(size, options.transpositions),
             tuning=new_tuning(options, server, patterns),
             batch=batch_size(options, server),
             ramp=batch_ramp(options, server),
@@ -140,6 +140,7 @@ class Search:
             resized = size != int(shared.root.board.meta[SIZE])
             shared.root = with_capacity(position, int(position.meta[N_MOVES]))
             if resized:
+                shared.tree = new_tree(size, self._options.transpositions)
                 self._make_workers()
             for worker in self._workers:
                 worker.make_room()

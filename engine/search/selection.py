@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.jit import kernel
+from engine.jit import inlined_kernel, kernel
 from engine.search.batch import KNOWN, MAX_DEPTH, NEW, ROLLED
-from engine.search.candidates import candidate_point, candidate_prior
 from engine.search.pools import (
     AWAITED,
     EXPANDED,
@@ -32,6 +31,7 @@ from engine.search.pools import (
     UNEXPANDED,
 )
 from engine.search.tree import add_edge, edge_visits, new_node
+from engine.search.unchosen import index_in, is_move, prior_in
 from engine.search.values import edge_mean, node_value, root_lead
 
 C_PUCT_BASE = 500.0
@@ -117,7 +117,7 @@ def _score_edges(tree, first, count, view, tuning, unvisited, scale, scores):
         scores[slot] = value + scale * tree.P[edge] / (1 + weight)
 
 
-@kernel
+@inlined_kernel
 def choose_edge(tree, node, view, tuning, allowed, bound):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
@@ -146,11 +146,11 @@ def choose_edge(tree, node, view, tuning, allowed, bound):
     for slot in range(count):
         if scores[slot] > best_score and not (bound and allowed[tree.move[first + slot]] == 0):
             best, best_score = first + slot, scores[slot]
-    # Moves without an edge have the same Q and no larger prior than the one on top of their heap.
-    while tree.n_edges[node] < tree.n_candidates[node]:
-        top = tree.candidate[tree.first_candidate[node]]
-        barred = bound and allowed[candidate_point(top)] == 0
-        if not barred and unvisited + scale * candidate_prior(top) <= best_score:
+    # Moves without an edge all have the same Q, and none a larger prior than the likeliest of them.
+    while is_move(tree.top[node]):
+        top = tree.top[node]
+        barred = bound and allowed[tree.point[index_in(top)]] == 0
+        if not barred and unvisited + scale * prior_in(top) <= best_score:
             break
         edge = add_edge(tree, node)
         if edge == NONE:
@@ -177,7 +177,7 @@ def _least_visited(tree, allowed):
     return best
 
 
-@kernel
+@inlined_kernel
 def _view_below(tree, edge, view, tuning):
     """The view of the node behind an edge, from that of the node before it."""
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
@@ -218,7 +218,7 @@ def select(tree, batch, wanted, tuning, allowed, evenly):
     return wanted
 
 
-@kernel
+@inlined_kernel
 def _select_one(tree, batch, i, view, tuning, allowed, evenly):
     """Select one leaf into row i; False, with its path taken back, when there is none to be had."""
     node, depth, edge = tree.meta[ROOT], 0, NONE

@@ -1,28 +1,24 @@
 """Rows of the search tree: taking them, giving them back, and what a node's moves and edges are made of.
 
 See :mod:`engine.search.pools` for what is stored. Rows that are given back wait in lists: nodes in one, runs of edges
-by powers of two, runs of candidates by multiples of CANDIDATE_STEP. A run that is wanted and not there is cut from a
-longer one; before a pool is extended, one dropped node is taken apart.
+by powers of two. A run that is wanted and not there is cut from a longer one; before a pool is extended, one dropped
+node is taken apart.
 """
 
 import numpy as np
 
-from engine.jit import kernel
-from engine.search.candidates import candidate_point, candidate_prior, make_heap, take_top
+from engine.go.geometry import PASS, on_board_points
+from engine.jit import inlined_kernel, kernel
 from engine.search.pools import (
-    CANDIDATE_CLASSES,
-    CANDIDATE_STEP,
     DROPPED,
     EDGE_CLASSES,
     FIRST_ROWS,
-    FREE_CANDIDATES,
     FREE_EDGES,
     FREE_NODE,
     FULL,
     IS_GRAPH,
     KINDS,
     META_FIELDS,
-    N_CANDIDATES,
     N_EDGES,
     N_NODES,
     NONE,
@@ -36,28 +32,31 @@ from engine.search.pools import (
     row_bytes,
 )
 from engine.search.transpositions import fill_table, forget
+from engine.search.unchosen import GONE, NO_MOVE, index_in, likeliest, prior_in, prior_of
 
-MOST_GROWTH = 64 << 20
+MOST_GROWTH = 16 << 20
 """Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
 
 
-def new_tree(is_graph: bool = False) -> Tree:
+def new_tree(size: int, is_graph: bool = False) -> Tree:
     """A tree of one unexpanded root, with little room.
 
     Args:
+        size: of the board.
         is_graph: transpositions share nodes.
     """
-    rows = {field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names}
-    rows["meta"] = META_FIELDS
-    rows["slot"] = 2 * FIRST_ROWS["nodes"]
-    rows["scores"] = 1 << (EDGE_CLASSES - 1)
-    tree = Tree(*(np.zeros(rows[field], KINDS[field]) for field in Tree._fields))
+    moves = size * size + 1
+    shape = {field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names}
+    shape |= {"meta": META_FIELDS, "slot": 2 * FIRST_ROWS["nodes"], "scores": 1 << (EDGE_CLASSES - 1)}
+    shape |= {"steps": (FIRST_ROWS["nodes"], moves), "point": moves}
+    tree = Tree(*(np.zeros(shape[field], KINDS[field]) for field in Tree._fields))
+    tree.point[:] = (*on_board_points(size), PASS)
     tree.meta[IS_GRAPH] = is_graph
     clear(tree)
     return tree
 
 
-def reserve(tree: Tree, nodes: int, edges: int, candidates: int, limit: int) -> bool:
+def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
     """Make room for so many more rows of each pool.
 
     Args:
@@ -66,14 +65,14 @@ def reserve(tree: Tree, nodes: int, edges: int, candidates: int, limit: int) -> 
         bool: False when the limit refused some of it; the pools are usable as they are, and used rows may come back.
     Threads: the tree's lock is held.
     """
-    used = (int(tree.meta[N_NODES]), int(tree.meta[N_EDGES]), int(tree.meta[N_CANDIDATES]))
-    wanted = (used[0] + nodes, used[1] + edges, used[2] + candidates)
-    if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P) and wanted[2] <= len(tree.candidate):
+    used = int(tree.meta[N_NODES])
+    wanted = (used + nodes, int(tree.meta[N_EDGES]) + edges)
+    if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P):
         return True
     grown = [_grow(tree, pool, rows, limit) for pool, rows in zip(POOLS, wanted, strict=True)]
     if tree.meta[IS_GRAPH] and len(tree.slot) < 2 * len(tree.state):
         tree.slot.resize(1 << (2 * len(tree.state) - 1).bit_length(), refcheck=False)
-        fill_table(tree, used[0])
+        fill_table(tree, used)
     return all(grown)
 
 
@@ -90,7 +89,7 @@ def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
         return False
     # The first field tells the capacity, so it grows last: if memory runs out on the way, nothing is written beyond.
     for field in reversed(fields):
-        field.resize(rows, refcheck=False)
+        field.resize((rows, *field.shape[1:]), refcheck=False)
     return True
 
 
@@ -107,7 +106,7 @@ def clear(tree):
     meta[ROOT] = new_node(tree, UNEXPANDED)
 
 
-@kernel
+@inlined_kernel
 def new_node(tree, state):
     """Take a node row; returns its number, NONE if the pool is full."""
     meta = tree.meta
@@ -129,8 +128,7 @@ def new_node(tree, state):
     tree.first_edge[node] = NONE
     tree.n_edges[node] = 0
     tree.edge_room[node] = 0
-    tree.first_candidate[node] = NONE
-    tree.n_candidates[node] = 0
+    tree.top[node] = NO_MOVE
     tree.parents[node] = 1
     tree.key[node] = 0
     tree.N[node] = 0
@@ -139,81 +137,34 @@ def new_node(tree, state):
 
 
 @kernel
-def store_candidates(tree, node, candidates, count):
-    """Give a node its moves; False if the pool is full.
+def store_moves(tree, node, steps):
+    """Give a node its moves, none of which has an edge.
 
     Args:
-        candidates: uint32[>= count], a heap.
+        steps: uint16[A], as :mod:`engine.search.unchosen` keeps priors.
     """
-    start = _take_candidates(tree, _candidate_class(count))
-    if start == NONE:
-        return False
-    for i in range(count):
-        tree.candidate[start + i] = candidates[i]
-    tree.first_candidate[node] = start
-    tree.n_candidates[node] = count
-    return True
+    for index in range(len(steps)):
+        tree.steps[node, index] = steps[index]
+    tree.top[node] = likeliest(steps)
 
 
 @kernel
-def replace_priors(tree, node, candidates):
-    """Give a node's moves other priors, from candidates of the same moves; moves that have an edge keep it."""
-    start, edges, n_edges = tree.first_candidate[node], tree.first_edge[node], tree.n_edges[node]
-    kept = 0
-    mass = 0.0
-    for i in range(tree.n_candidates[node]):
-        candidate, held = candidates[i], NONE
-        for edge in range(edges, edges + n_edges):
-            if tree.move[edge] == candidate_point(candidate):
-                held = edge
-        if held == NONE:
-            tree.candidate[start + kept] = candidate
-            kept += 1
-        else:
-            tree.P[held] = candidate_prior(candidate)
-            mass += tree.P[held]
+def replace_priors(tree, node, steps):
+    """Give a node's moves other priors; moves that have an edge keep it.
+
+    Args:
+        steps: uint16[A] of the same moves.
+    """
+    row, first, mass = tree.steps[node], np.int64(tree.first_edge[node]), 0.0
+    for index in range(len(row)):
+        row[index] = steps[index]
+        for edge in range(first, first + tree.n_edges[node]):
+            if tree.move[edge] == tree.point[index]:
+                tree.P[edge] = prior_of(row[index])
+                mass += tree.P[edge]
+                row[index] = GONE
     tree.mass[node] = mass
-    make_heap(tree.candidate, start, kept)
-
-
-@kernel
-def _candidate_class(count):
-    """Which free list a run of so many candidates belongs to."""
-    return (count - 1) // CANDIDATE_STEP
-
-
-@kernel
-def _take_candidates(tree, run_class):
-    """A run of candidates: one given back, the front of a longer one, or a new one; NONE if the pool is full."""
-    meta = tree.meta
-    for _ in range(2):
-        for longer in range(run_class, CANDIDATE_CLASSES):
-            start = meta[FREE_CANDIDATES + longer]
-            if start != NONE:
-                meta[FREE_CANDIDATES + longer] = _linked(tree.candidate[start])
-                if longer > run_class:
-                    _free_candidates(tree, start + (run_class + 1) * CANDIDATE_STEP, longer - run_class - 1)
-                return start
-        if not reclaim(tree):
-            break
-    start = meta[N_CANDIDATES]
-    if start + (run_class + 1) * CANDIDATE_STEP > len(tree.candidate):
-        return NONE
-    meta[N_CANDIDATES] = start + (run_class + 1) * CANDIDATE_STEP
-    return start
-
-
-@kernel
-def _linked(word):
-    """The run that a free run's first word names."""
-    return np.int64(word) - 1
-
-
-@kernel
-def _free_candidates(tree, start, run_class):
-    """Give a run of candidates back."""
-    tree.candidate[start] = np.uint32(tree.meta[FREE_CANDIDATES + run_class] + 1)
-    tree.meta[FREE_CANDIDATES + run_class] = start
+    tree.top[node] = likeliest(row)
 
 
 @kernel
@@ -282,7 +233,7 @@ def _widen(tree, node):
     return True
 
 
-@kernel
+@inlined_kernel
 def add_edge(tree, node):
     """Give an expanded node an edge for the likeliest move without one; returns it, NONE if the pool is full.
 
@@ -291,9 +242,11 @@ def add_edge(tree, node):
     n_edges = np.int64(tree.n_edges[node])
     if n_edges == tree.edge_room[node] and not _widen(tree, node):
         return NONE
-    candidate = take_top(tree.candidate, tree.first_candidate[node], tree.n_candidates[node] - n_edges)
+    top = tree.top[node]
+    tree.steps[node, index_in(top)] = GONE
+    tree.top[node] = likeliest(tree.steps[node])
     edge = tree.first_edge[node] + n_edges
-    tree.P[edge] = candidate_prior(candidate)
+    tree.P[edge] = prior_in(top)
     tree.N_v[edge] = 0
     tree.W_v[edge] = 0.0
     tree.N_r[edge] = 0
@@ -302,7 +255,7 @@ def add_edge(tree, node):
     tree.W_s[edge] = 0.0
     tree.in_flight[edge] = 0
     tree.child[edge] = NONE
-    tree.move[edge] = candidate_point(candidate)
+    tree.move[edge] = tree.point[index_in(top)]
     tree.mass[node] += tree.P[edge]
     tree.n_edges[node] = n_edges + 1
     return edge
@@ -365,15 +318,13 @@ def reclaim(tree):
             _let_go(tree, tree.child[edge])
     if tree.edge_room[node] > 0:
         _free_edges(tree, first, _edge_class(tree.edge_room[node]))
-    if tree.n_candidates[node] > 0:
-        _free_candidates(tree, tree.first_candidate[node], _candidate_class(tree.n_candidates[node]))
     free_node(tree, node)
     return True
 
 
 @kernel
 def free_node(tree, node):
-    """Give the row of a node without edges and candidates back."""
+    """Give the row of a node without edges back."""
     tree.next[node] = tree.meta[FREE_NODE]
     tree.meta[FREE_NODE] = node
     tree.meta[USED_NODES] -= 1

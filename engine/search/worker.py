@@ -35,7 +35,7 @@ from engine.rollout.random import seed_state
 from engine.rollout.replies import new_replies
 from engine.rollout.softmax import new_candidates
 from engine.search.backup import complete, land, place, release
-from engine.search.batch import MAX_DEPTH, UNSETTLED, Batch, new_batch
+from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
 from engine.search.evaluate import (
     placeholder_priors,
     prepare,
@@ -49,7 +49,7 @@ from engine.search.evaluate import (
     take_results,
 )
 from engine.search.gumbel import SequentialHalving
-from engine.search.pools import CANDIDATE_STEP, EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree
+from engine.search.pools import EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree
 from engine.search.selection import Tuning, select
 from engine.search.stoppers import RIVAL_SHARE, UNLIMITED, Progress, Stopper, allowance
 from engine.search.tree import reserve
@@ -246,7 +246,7 @@ class Worker:
             if shared.halving is not None:
                 wanted = min(wanted, shared.halving.allowance())
             meta = shared.tree.meta
-            has_room = reserve(shared.tree, wanted, EDGES_A_BATCH + wanted, 0, shared.limit_bytes)
+            has_room = reserve(shared.tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes)
             evenly = shared.halving is not None
             allowed = shared.halving.allowed if evenly else shared.allowed
             count = select(shared.tree, batch, wanted, shared.tuning, allowed, evenly)
@@ -316,7 +316,6 @@ class Worker:
         if not shared.placeholders:
             return
         with shared.changed:
-            reserve(shared.tree, 0, 0, _room(batch, count), shared.limit_bytes)
             place(shared.tree, batch, count, shared.tuning.rollout_weight)
             if shared.async_values:
                 land(shared.tree, batch, count)
@@ -378,7 +377,6 @@ class Worker:
         else:
             rank_moves(batch, count, shared.policy_temperature)
         with shared.changed:
-            reserve(shared.tree, 0, 0, _room(batch, count), shared.limit_bytes)
             complete(shared.tree, batch, count, shared.tuning.rollout_weight, server is not None, shared.uses_rollouts)
             shared.changed.notify_all()
         self._idle.append(self._flying.popleft())
@@ -398,8 +396,3 @@ class Worker:
             if flight.request is not None and flight.request.state in (State.QUEUED, State.RUNNING):
                 flight.request.done.wait()
             self._release(flight)
-
-
-def _room(batch: Batch, count: int) -> int:
-    """Candidate rows that the leaves of a batch may take."""
-    return int(batch.n_candidates[:count].sum()) + CANDIDATE_STEP * count

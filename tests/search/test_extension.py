@@ -48,7 +48,7 @@ def test_the_value_lead_compares_the_most_visited_move_with_its_rivals(search, v
 
 
 def test_without_visits_nothing_rivals_the_lead():
-    assert value_lead(new_tree(), 0.0, 0.25) == 2.0
+    assert value_lead(new_tree(9), 0.0, 0.25) == 2.0
 
 
 def test_an_unsettled_choice_extends_the_search_up_to_the_hard_limit(search, monkeypatch):

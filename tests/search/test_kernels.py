@@ -2,14 +2,14 @@
 
 import math
 import random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from engine.go.geometry import PASS, on_board_points
+from engine.go.geometry import PASS, index_of, on_board_points, point_of
 from engine.search.backup import complete, release
 from engine.search.batch import FINISHED, NEW, new_batch
-from engine.search.candidates import candidate_prior, pack_candidate
 from engine.search.pools import (
     FULL,
     IN_FLIGHT,
@@ -23,8 +23,9 @@ from engine.search.pools import (
 )
 from engine.search.selection import Tuning, select
 from engine.search.tree import advance_root, clear, edge_visits, new_tree, reserve
+from engine.search.unchosen import prior_of, to_steps
 from engine.search.values import leaders, main_line, node_value
-from tests.search.tree_tools import check_at_rest, dump, edges_of, root_of, visits_of
+from tests.search.tree_tools import check_at_rest, dump, edges_of, give_moves, root_of, visits_of
 
 SIZE = 3
 POINTS = (PASS, *on_board_points(SIZE).tolist())
@@ -42,30 +43,42 @@ def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtua
     )  # fmt: skip
 
 
-def position_facts(path: tuple[int, ...]) -> tuple[list[tuple[int, float]], float, float, float, bool]:
-    """A made-up game: (candidates best first, value, rollout, score, over) as a function of the moves so far."""
+class Facts(NamedTuple):
+    """What is known of a position of a made-up game."""
+
+    steps: dict[int, int]
+    """by policy index, those of its moves' priors"""
+    moves: list[tuple[int, float]]
+    """points and priors, the likeliest first"""
+    value: float
+    rollout: float
+    score: float
+    over: bool
+
+
+def position_facts(path: tuple[int, ...]) -> Facts:
+    """The made-up game as a function of the moves so far."""
     rng = random.Random(repr(path))
     points = rng.sample(POINTS, rng.randint(1, len(POINTS)) if path else len(POINTS))
     weights = [rng.random() ** 3 + 0.01 for _ in points]
     total = sum(weights)
-    packed = sorted(int(pack_candidate(-math.log(w / total), p)) for w, p in zip(weights, points, strict=True))
-    moves = [(c & 0xFFFF, float(candidate_prior(np.uint32(c)))) for c in packed]
+    steps = {index_of(p, SIZE): int(to_steps(-math.log(w / total))) for w, p in zip(weights, points, strict=True)}
+    order = sorted((few, index) for index, few in steps.items())
+    moves = [(int(point_of(index, SIZE)), prior_of(few)) for few, index in order]
     value, rollout = np.float32(rng.uniform(-1, 1)), rng.choice((-1.0, 1.0))
-    return moves, float(value), rollout, float(np.float32(rng.uniform(-5, 5))), len(path) >= 5
+    return Facts(steps, moves, float(value), rollout, float(np.float32(rng.uniform(-5, 5))), len(path) >= 5)
 
 
 def fill(batch, i: int, before: tuple[int, ...] = ()) -> None:
     """Evaluate leaf i of a batch, in a game with these moves before the root, by :func:`position_facts`."""
     path = before + tuple(int(move) for move in batch.move[i, : batch.depth[i]])
-    moves, value, rollout, score, over = position_facts(path)
-    batch.value[i], batch.rollout[i], batch.score[i] = value, rollout, score
-    if over:
+    facts = position_facts(path)
+    batch.value[i], batch.rollout[i], batch.score[i] = facts.value, facts.rollout, facts.score
+    if facts.over:
         batch.kind[i] = FINISHED
-        batch.value[i] = batch.rollout[i] = 1.0 if value > 0 else -1.0
+        batch.value[i] = batch.rollout[i] = 1.0 if facts.value > 0 else -1.0
         return
-    batch.n_candidates[i] = len(moves)
-    for j, (point, prior) in enumerate(moves):
-        batch.candidates[i, j] = pack_candidate(-math.log(prior), point)
+    give_moves(batch, i, facts.steps)
 
 
 class TwinNode:
@@ -144,7 +157,7 @@ class Twin:
     def complete(self, leaves) -> None:
         lam = self.tuning.rollout_weight
         for path, leaf in leaves:
-            moves, value, rollout, _, over = position_facts(leaf.path)
+            _, moves, value, rollout, _, over = position_facts(leaf.path)
             if over:
                 value = rollout = 1.0 if value > 0 else -1.0
             if leaf.state == "pending":
@@ -165,9 +178,9 @@ class Twin:
 
 def grown_tree(rounds: int, k: int, tuning: Tuning, sides=BOTH, flights: int = 1):
     """A tree grown by the kernels on the made-up game, with several batches in flight."""
-    tree, flying = new_tree(), []
+    tree, flying = new_tree(SIZE), []
     for _ in range(rounds):
-        reserve(tree, k, 4096, k * 12, LIMIT)
+        reserve(tree, k, 4096, LIMIT)
         batch = new_batch(SIZE, k)
         count = select(tree, batch, k, tuning, EVERY, False)
         for i in range(count):
@@ -209,10 +222,10 @@ def compare(tree, node: int, twin: TwinNode) -> None:
     ],
 )
 def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
-    tree, twin = new_tree(), Twin(tuning, *sides)
+    tree, twin = new_tree(SIZE), Twin(tuning, *sides)
     batch = new_batch(SIZE, k)
     for _ in range(120):
-        reserve(tree, k, 4096, k * 12, LIMIT)
+        reserve(tree, k, 4096, LIMIT)
         count = select(tree, batch, k, tuning, EVERY, False)
         leaves = twin.select(k)
         paths = [tuple(int(m) for m in batch.move[i, : batch.depth[i]]) for i in range(count)]
@@ -236,7 +249,7 @@ def test_release_leaves_no_trace():
     tree = grown_tree(50, 4, tuning)
     visits = [int(edge_visits(tree, edge)) for edge in edges_of(tree, root_of(tree))]
     batch = new_batch(SIZE, 6)
-    reserve(tree, 6, 4096, 0, LIMIT)
+    reserve(tree, 6, 4096, LIMIT)
     count = select(tree, batch, 6, tuning, EVERY, False)
     assert count > 0 and tree.meta[IN_FLIGHT] == count
     release(tree, batch, count)
@@ -248,8 +261,8 @@ def test_release_leaves_no_trace():
 
 
 def test_a_batch_ends_at_the_first_collision():
-    tree, batch = new_tree(), new_batch(SIZE, 4)
-    reserve(tree, 8, 4096, 100, LIMIT)
+    tree, batch = new_tree(SIZE), new_batch(SIZE, 4)
+    reserve(tree, 8, 4096, LIMIT)
     tuning = tuning_of(1.4, 0.2, 0.0, 1)
     assert select(tree, batch, 4, tuning, EVERY, False) == 1, "only the root is there"
     assert select(tree, new_batch(SIZE, 4), 4, tuning, EVERY, False) == 0
@@ -258,12 +271,12 @@ def test_a_batch_ends_at_the_first_collision():
 
 def test_values_change_sides_only_in_backup():
     """A reply that wins for the opponent counts as a loss at the edge of the move before."""
-    tree, batch, tuning = new_tree(), new_batch(SIZE, 1), tuning_of(1.4, 0.2, 0.0, 1)
+    tree, batch, tuning = new_tree(SIZE), new_batch(SIZE, 1), tuning_of(1.4, 0.2, 0.0, 1)
     for value in (0.5, -0.25, 1.0):
-        reserve(tree, 1, 4096, 12, LIMIT)
+        reserve(tree, 1, 4096, LIMIT)
         assert select(tree, batch, 1, tuning, EVERY, False) == 1
-        batch.value[0], batch.score[0], batch.n_candidates[0] = value, 4.0 * value, 1
-        batch.candidates[0, 0] = pack_candidate(0.0, 7)
+        batch.value[0], batch.score[0] = value, 4.0 * value
+        give_moves(batch, 0, {4: to_steps(0.0)})
         complete(tree, batch, 1, tuning.rollout_weight, True, False)
     first = int(tree.first_edge[root_of(tree)])
     second = int(tree.first_edge[tree.child[first]])
@@ -275,12 +288,12 @@ def test_values_change_sides_only_in_backup():
 
 def test_moves_that_are_not_allowed_are_never_chosen_at_the_root():
     tuning = tuning_of(1.4, 0.2, 0.0, 1)
-    moves = [move for move, _ in position_facts(())[0]]
+    moves = [move for move, _ in position_facts(()).moves]
     allowed = np.zeros((1, 64), np.uint8)
     allowed[0, [moves[2], moves[-1]]] = 1
-    tree, batch = new_tree(), new_batch(SIZE, 3)
+    tree, batch = new_tree(SIZE), new_batch(SIZE, 3)
     for _ in range(60):
-        reserve(tree, 3, 4096, 40, LIMIT)
+        reserve(tree, 3, 4096, LIMIT)
         count = select(tree, batch, 3, tuning, allowed, False)
         for i in range(count):
             if batch.kind[i] == NEW:
@@ -312,7 +325,7 @@ def grow(tree, rounds: int, k: int, tuning: Tuning, path=(), limit: int = LIMIT)
     """Go on from where the game is after ``path``, network values only."""
     batch = new_batch(SIZE, k)
     for _ in range(rounds):
-        reserve(tree, k, 256, k * 32, limit)
+        reserve(tree, k, 256, limit)
         count = select(tree, batch, k, tuning, EVERY, False)
         for i in range(count):
             if batch.kind[i] == NEW:
@@ -350,7 +363,7 @@ def test_a_kept_subtree_grows_on_the_same_whichever_rows_it_uses_again():
 
 def test_rows_are_used_again_so_that_a_long_game_needs_no_more_memory():
     tuning = tuning_of(1.4, 0.2, 0.0, 1)
-    tree, path, used = new_tree(), (), []
+    tree, path, used = new_tree(SIZE), (), []
     for _ in range(60):
         grow(tree, 100, 4, tuning, path)
         check_at_rest(tree) if len(path) % 7 == 0 else None
@@ -367,7 +380,7 @@ def test_rows_are_used_again_so_that_a_long_game_needs_no_more_memory():
 
 def test_a_full_tree_refuses_rows_and_stays_sound():
     tuning = tuning_of(20.0, 0.2, 0.0, 1)
-    tree, batch = new_tree(), new_batch(SIZE, 4)
+    tree, batch = new_tree(SIZE), new_batch(SIZE, 4)
     for _ in range(2000):
         count = select(tree, batch, 4, tuning, EVERY, False)
         for i in range(count):

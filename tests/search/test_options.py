@@ -16,7 +16,7 @@ from engine.search.search import Search
 from engine.search.tuning import worker_count
 from engine.search.values import edge_mean
 from tests.search.positions import random_game
-from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
+from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +102,10 @@ def test_leaves_are_rolled_out_a_number_of_times_before_the_network_sees_them(se
 
 def test_noise_is_mixed_into_every_root_once(server):
     plain, noisy = searched(server, visits=2), searched(server, visits=2, root_noise=0.5)
-    before = dict(candidates_of(plain.tree, root_of(plain.tree)))
-    first = dict(candidates_of(noisy.tree, root_of(noisy.tree)))
+    before = dict(moves_of(plain.tree, root_of(plain.tree)))
+    first = dict(moves_of(noisy.tree, root_of(noisy.tree)))
     noisy.run(visits=100)
-    assert {p: pytest.approx(q, rel=1e-3) for p, q in first.items()} == dict(
-        candidates_of(noisy.tree, root_of(noisy.tree))
-    )
+    assert {p: pytest.approx(q, rel=1e-3) for p, q in first.items()} == dict(moves_of(noisy.tree, root_of(noisy.tree)))
     assert before.keys() == first.keys()
     assert sum(first.values()) == pytest.approx(1.0, abs=2e-3)
     assert all(first[point] >= 0.499 * prior for point, prior in before.items())
@@ -120,7 +118,7 @@ def test_the_roots_priors_are_the_mean_over_all_symmetries(server):
     search = Search(SearchOptions(threads=1, root_symmetries="8"), server, KEIMA)
     search.set_position(random_game(9, 0, seed=1).position)
     search.run(visits=1)
-    priors = dict(candidates_of(search.tree, root_of(search.tree)))
+    priors = dict(moves_of(search.tree, root_of(search.tree)))
     for group in (("A1", "A9", "J1", "J9"), ("C2", "G2", "C8", "G8", "B3", "B7", "H3", "H7")):
         values = [priors[from_vertex(vertex, 9)] for vertex in group]
         assert values == pytest.approx([values[0]] * len(values), rel=2e-3)
@@ -132,7 +130,7 @@ def test_a_search_that_begins_anew_for_barred_moves_treats_its_new_root_like_the
     search.set_position(random_game(9, 0, seed=1).position)
     best = search.run(visits=50).moves[0].point
     search.run(visits=1, avoid=[best])
-    priors = dict(candidates_of(search.tree, root_of(search.tree)))
+    priors = dict(moves_of(search.tree, root_of(search.tree)))
     corners = [priors[from_vertex(vertex, 9)] for vertex in ("A1", "A9", "J1", "J9")]
     assert corners == pytest.approx([corners[0]] * 4, rel=2e-3)
 
@@ -175,9 +173,7 @@ def test_without_noise_the_likeliest_moves_are_drawn_and_with_it_others_too(serv
         race = SequentialHalving(search.tree, allowed, 8, 48, 0.0, noise, np.random.default_rng(seed))
         return {int(point) for point in np.flatnonzero(race.allowed[0])}
 
-    priors = dict(candidates_of(search.tree, root_of(search.tree))) or {
-        int(search.tree.move[e]): float(search.tree.P[e]) for e in edges_of(search.tree, root_of(search.tree))
-    }
+    priors = dict(moves_of(search.tree, root_of(search.tree)))
     likeliest = set(sorted(priors, key=priors.get, reverse=True)[:8])
     assert all(drawn(0.0, seed) == likeliest for seed in range(3))
     assert any(drawn(1.0, seed) != likeliest for seed in range(10))

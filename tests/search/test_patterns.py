@@ -25,7 +25,7 @@ from engine.search.pools import EXPANDED, NONE
 from engine.search.search import OWNERSHIP_ROLLOUTS, Search
 from engine.search.tuning import C_PUCT_NETWORK, C_PUCT_ROLLOUTS
 from tests.search.positions import random_game
-from tests.search.tree_tools import candidates_of, check_at_rest, edges_of
+from tests.search.tree_tools import check_at_rest, edges_of, moves_of
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
     search.set_position(position)
     search.run(visits=1)
     expected = tree_policy(position, patterns)
-    found = dict(candidates_of(search._shared.tree, 0))
+    found = dict(moves_of(search._shared.tree, 0))
     color = position.meta[TO_MOVE]
     legal = {int(p) for p in on_board_points(size) if is_legal_move(position, int(p), color)}
     assert (
@@ -103,7 +103,7 @@ def test_without_a_policy_the_tree_policy_gives_the_priors(patterns, placeholder
             search.clear()
             assert search.run(visits=60).visits == 60
             check_at_rest(search._shared.tree, placeholders)
-            found = dict(candidates_of(search._shared.tree, 0))
+            found = dict(moves_of(search._shared.tree, 0))
             for point, chance in expected.items():
                 if chance > 0.001:
                     assert found[point] == pytest.approx(chance, rel=0.03)
@@ -136,7 +136,7 @@ def test_placeholder_priors_leave_no_trace(patterns, threads, weight):
 
 def priors_by_path(tree, node=0, path=()):
     """Priors of every expanded node, by the moves that lead to it."""
-    found = {path: dict(candidates_of(tree, node))} if tree.state[node] == EXPANDED else {}
+    found = {path: dict(moves_of(tree, node))} if tree.state[node] == EXPANDED else {}
     for edge in edges_of(tree, node):
         if tree.child[edge] != NONE:
             found |= priors_by_path(tree, int(tree.child[edge]), (*path, int(tree.move[edge])))

@@ -4,49 +4,51 @@ import math
 
 import pytest
 
+from engine.go.geometry import index_of, point_of
 from engine.search.backup import complete, place, release
 from engine.search.batch import NEW, new_batch
-from engine.search.candidates import pack_candidate
 from engine.search.pools import AWAITED, EXPANDED, PROVISIONAL
 from engine.search.selection import select
 from engine.search.tree import new_tree
+from engine.search.unchosen import to_steps
 from engine.search.values import node_value
 from tests.search.test_kernels import BOTH, EVERY, POINTS, SIZE, fill, tuning_of
-from tests.search.tree_tools import candidates_of, check_at_rest, root_of
+from tests.search.tree_tools import check_at_rest, give_moves, moves_of, root_of
 
 TUNING = tuning_of(1.4, 0.2, 0.5, 1)
 
 
 def test_playouts_pass_through_a_node_that_awaits_the_network():
     """One root move: the second playout has to go through the first one's leaf, or collide."""
-    tree, batch, second = new_tree(), new_batch(SIZE, 1), new_batch(SIZE, 1)
+    tree, batch, second = new_tree(SIZE), new_batch(SIZE, 1), new_batch(SIZE, 1)
     assert select(tree, batch, 1, TUNING, EVERY, False) == 1
     only = POINTS[1]
-    batch.n_candidates[0], batch.candidates[0, 0] = 1, pack_candidate(0.0, only)
+    give_moves(batch, 0, {index_of(only, SIZE): to_steps(0.0)})
     complete(tree, batch, 1, TUNING.rollout_weight, *BOTH)
     assert select(tree, batch, 1, TUNING, EVERY, False) == 1
     assert select(tree, second, 1, TUNING, EVERY, False) == 0
-    batch.request_row[0], batch.n_candidates[0] = 0, 3
-    batch.candidates[0, :3] = [pack_candidate(-math.log(p), point) for p, point in ((0.5, 6), (0.3, 7), (0.2, 8))]
+    batch.request_row[0] = 0
+    give_moves(batch, 0, {0: to_steps(-math.log(0.5)), 1: to_steps(-math.log(0.3)), 2: to_steps(-math.log(0.2))})
     place(tree, batch, 1, 0.5)
     leaf = batch.leaf[0]
     assert tree.state[leaf] == AWAITED
     assert tree.value[leaf] == pytest.approx(-node_value(tree, root_of(tree), 0.5))
     assert select(tree, second, 1, TUNING, EVERY, False) == 1
-    assert second.move[0, :2].tolist() == [only, 6]
-    batch.candidates[0, :3] = [pack_candidate(-math.log(p), point) for p, point in ((0.6, 8), (0.3, 6), (0.1, 7))]
+    first, other, third = (point_of(index, SIZE) for index in range(3))
+    assert second.move[0, :2].tolist() == [only, first]
+    give_moves(batch, 0, {0: to_steps(-math.log(0.3)), 1: to_steps(-math.log(0.1)), 2: to_steps(-math.log(0.6))})
     batch.value[0] = batch.rollout[0] = 0.25
     complete(tree, batch, 1, TUNING.rollout_weight, *BOTH)
     assert tree.state[leaf] == EXPANDED
     assert tree.value[leaf] == 0.25
-    assert [point for point, _ in candidates_of(tree, leaf)] == [6, 8, 7], "a move with an edge keeps its place"
+    assert [point for point, _ in moves_of(tree, leaf)] == [first, third, other], "a move with an edge keeps its place"
     assert tree.P[tree.first_edge[leaf]] == pytest.approx(0.3, rel=1e-3)
     release(tree, second, 1)
     check_at_rest(tree, placeholders=True)
 
 
 def test_a_node_released_with_placeholders_is_evaluated_later():
-    tree, batch = new_tree(), new_batch(SIZE, 1)
+    tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
     select(tree, batch, 1, TUNING, EVERY, False)
     fill(batch, 0)
     complete(tree, batch, 1, TUNING.rollout_weight, *BOTH)

@@ -25,7 +25,7 @@ from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import worker_count
 from tests.search.positions import game_from, random_game
-from tests.search.tree_tools import candidates_of, check_at_rest, dump, edges_of, root_of
+from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
 
 
 class SlowNetwork(HashNetwork):
@@ -111,6 +111,14 @@ def test_one_thread_and_one_seed_give_one_tree(kind):
     assert dumps[0] != dumps[2]
 
 
+def test_a_tree_without_visits_reports_no_moves(search):
+    """Its root's row may hold the priors of the node that had it before."""
+    search.set_position(random_game(9, 10, seed=1).position)
+    assert search.run(visits=20).moves
+    search.clear()
+    assert search.report(fewest_moves=1000).moves == []
+
+
 def test_clearing_repeats_the_same_tree():
     search = Search(SearchOptions(threads=1, seed=5), None, None)
     search.set_position(random_game(5, 6, seed=1).position)
@@ -160,7 +168,7 @@ def check_moves_below(tree, node, position, size):
     assert node == root_of(tree) or position.meta[PASSES] < 2
     legal = {PASS} | {int(p) for p in on_board_points(size) if is_legal_move(position, int(p), color)}
     eyes = {point for point in legal if point != PASS and is_eye(position.board, point, color)}
-    listed = {point for point, _ in candidates_of(tree, node)}
+    listed = {point for point, _ in moves_of(tree, node)}
     assert listed <= legal and legal - listed <= eyes
     for edge in edges_of(tree, node):
         if tree.child[edge] != NONE:
@@ -181,7 +189,7 @@ def test_an_own_eye_is_left_alone_unless_it_saves_a_chain(search):
     )
     search.set_position(game.position)
     search.run(visits=1)
-    points = {point for point, _ in candidates_of(tree_of(search), root_of(tree_of(search)))}
+    points = {point for point, _ in moves_of(tree_of(search), root_of(tree_of(search)))}
     for eye in ("A5", "C5", "E5"):
         assert from_vertex(eye, 5) not in points
     assert from_vertex("A3", 5) in points and PASS in points
@@ -196,7 +204,7 @@ def test_an_own_eye_is_left_alone_unless_it_saves_a_chain(search):
     )
     search.set_position(game.position)
     search.run(visits=1)
-    assert from_vertex("B5", 5) in {point for point, _ in candidates_of(tree_of(search), root_of(tree_of(search)))}
+    assert from_vertex("B5", 5) in {point for point, _ in moves_of(tree_of(search), root_of(tree_of(search)))}
 
 
 def test_the_tree_is_kept_as_the_game_goes_on(search):

@@ -56,7 +56,7 @@ def test_a_ko_is_part_of_the_position_for_the_side_that_it_bars():
 
 
 def test_the_table_is_a_dictionary():
-    rng, tree, twin = random.Random(4), new_tree(is_graph=True), {}
+    rng, tree, twin = random.Random(4), new_tree(9, is_graph=True), {}
     # Few homes, so that keys crowd.
     keys = [np.uint64((rng.randrange(40) << 20 | i << 1) + 1) for i in range(120)]
     for _ in range(4000):

@@ -6,23 +6,20 @@ from itertools import pairwise
 import numpy as np
 
 from engine.go.geometry import to_vertex
-from engine.search.candidates import candidate_point, candidate_prior
+from engine.search.batch import Batch
 from engine.search.pools import (
     AWAITED,
-    CANDIDATE_CLASSES,
-    CANDIDATE_STEP,
     EDGE_CLASSES,
     EXPANDED,
-    FREE_CANDIDATES,
     FREE_EDGES,
     FREE_NODE,
     IN_FLIGHT,
     IS_GRAPH,
-    N_CANDIDATES,
     N_EDGES,
     N_NODES,
     NONE,
     PENDING,
+    PROVISIONAL,
     ROOT,
     ROOT_VISITS,
     UNEXPANDED,
@@ -31,6 +28,7 @@ from engine.search.pools import (
 )
 from engine.search.transpositions import look_up
 from engine.search.tree import edge_visits, reclaim
+from engine.search.unchosen import GONE, index_in, is_move, prior_in, prior_of
 
 
 def root_of(tree: Tree) -> int:
@@ -44,17 +42,24 @@ def edges_of(tree: Tree, node: int) -> range:
     return range(first, first + int(tree.n_edges[node]))
 
 
-def heap_of(tree: Tree, node: int) -> list[int]:
-    """The packed candidates of a node's moves without an edge, as they lie in their heap."""
-    first, count = int(tree.first_candidate[node]), int(tree.n_candidates[node] - tree.n_edges[node])
-    return [int(one) for one in tree.candidate[first : first + count]]
+def unchosen_of(tree: Tree, node: int) -> list[tuple[int, float]]:
+    """(point, prior) of a node's moves without an edge, the likeliest first; the prior as an edge would hold it."""
+    if tree.state[node] not in (EXPANDED, PROVISIONAL, AWAITED):
+        return []
+    steps = tree.steps[node]
+    order = sorted((int(steps[index]), index) for index in range(len(steps)) if steps[index] != GONE)
+    return [(int(tree.point[index]), float(np.float32(prior_of(few)))) for few, index in order]
 
 
-def candidates_of(tree: Tree, node: int) -> list[tuple[int, float]]:
+def moves_of(tree: Tree, node: int) -> list[tuple[int, float]]:
     """(point, prior) of a node's moves: those with an edge in their order, then the others, the likeliest first."""
-    chosen = [(int(tree.move[edge]), float(tree.P[edge])) for edge in edges_of(tree, node)]
-    waiting = np.array(sorted(heap_of(tree, node)), np.uint32)
-    return chosen + [(int(candidate_point(one)), float(np.float32(candidate_prior(one)))) for one in waiting]
+    return [(int(tree.move[edge]), float(tree.P[edge])) for edge in edges_of(tree, node)] + unchosen_of(tree, node)
+
+
+def give_moves(batch: Batch, i: int, steps: dict[int, int]) -> None:
+    """Give leaf i of a batch its moves: the steps of their priors by policy index."""
+    batch.steps[i] = GONE
+    batch.steps[i, list(steps)] = list(steps.values())
 
 
 def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) -> None:
@@ -115,12 +120,15 @@ def _check_table(tree: Tree, nodes: list[int], visits: dict[int, int]) -> None:
 
 
 def _check_moves(tree: Tree, node: int, placeholders: bool) -> None:
-    """Priors add up, no move is there twice, the heap is one, and edges hold the likeliest moves."""
-    moves, heap, n_edges = candidates_of(tree, node), heap_of(tree, node), len(edges_of(tree, node))
+    """Priors add up, no move is there twice, the likeliest unchosen one is known, and edges hold the likeliest."""
+    moves, unchosen, n_edges = moves_of(tree, node), unchosen_of(tree, node), len(edges_of(tree, node))
     if tree.state[node] == EXPANDED:
         assert abs(sum(prior for _, prior in moves) - 1.0) < 0.01
-        assert len({point for point, _ in moves}) == len(moves) == tree.n_candidates[node]
-    assert all(heap[(i - 1) // 2] <= heap[i] for i in range(1, len(heap)))
+        assert len({point for point, _ in moves}) == len(moves)
+    top = tree.top[node]
+    assert is_move(top) == bool(unchosen)
+    if unchosen:
+        assert (tree.point[index_in(top)], np.float32(prior_in(top))) == unchosen[0]
     priors = [prior for _, prior in moves[n_edges if placeholders else 0 :]]
     assert all(before >= after - 1e-6 for before, after in pairwise(priors)), "the largest priors come first"
     assert abs(tree.mass[node] - sum(prior for _, prior in moves[:n_edges])) < 1e-4
@@ -140,14 +148,6 @@ def _check_rows(tree: Tree, nodes: list[int]) -> None:
             edges.append((first, 1 << run_class))
             first = int(tree.child[first])
     assert _covered(edges) == tree.meta[N_EDGES]
-    counts = [(int(tree.first_candidate[n]), int(tree.n_candidates[n])) for n in nodes if tree.n_candidates[n]]
-    candidates = [(first, -(-count // CANDIDATE_STEP) * CANDIDATE_STEP) for first, count in counts]
-    for run_class in range(CANDIDATE_CLASSES):
-        first = int(tree.meta[FREE_CANDIDATES + run_class])
-        while first != NONE:
-            candidates.append((first, (run_class + 1) * CANDIDATE_STEP))
-            first = int(tree.candidate[first]) - 1
-    assert _covered(candidates) == tree.meta[N_CANDIDATES]
 
 
 def _covered(runs: list[tuple[int, int]]) -> int:
