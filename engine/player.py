@@ -374,6 +374,7 @@ class Player:
 
         The game must be new; it is so again afterwards.
         """
+        self._search.warm_up()
         for color in (BLACK, WHITE, BLACK):
             self._search.set_position(self.game.position)
             point = choose(self._search.run(visits=WARM_UP_VISITS))

@@ -157,6 +157,10 @@ class Search:
         finally:
             self._busy.release()
 
+    def warm_up(self) -> None:
+        """Compile what only a search that is cut short calls."""
+        self._workers[0].warm_up()
+
     def clear(self) -> None:
         """Forget the tree of the current position; the random numbers begin anew."""
         with self._not_running():

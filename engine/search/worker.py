@@ -199,6 +199,10 @@ class Worker:
         self._random = seed_state(self._shared.seed, self._index)
         self._replies = new_replies()
 
+    def warm_up(self) -> None:
+        """Give nothing up, which compiles how that is done. Threads: no search is running."""
+        release(self._shared.tree, self._idle[0].batch, 0)
+
     def make_room(self) -> None:
         """See to it that the worker's position can hold the root's game and a path."""
         moves = int(self._shared.root.meta[N_MOVES]) + MAX_DEPTH + 1
