@@ -58,18 +58,32 @@ class Arena:
         return asdict(self) | {"rules": RULES, "time": asdict(NO_CLOCK)}
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two games with one opening, colours changed, as far as they are missing."""
+
+    index: int
+    """Counted from 0: games ``2 * index + 1`` and ``2 * index + 2``"""
+    missing: tuple[int, ...]
+    """Numbers of games"""
+    opening: tuple[int, ...] | None
+    """Points of the other game's, if that is over. Drawn again they might differ: what the network says of a position
+    depends on the symmetry in which the cache first met it."""
+
+
 class Table:
     """Plays pairs of games of one arena; several threads may do so at once."""
 
     def __init__(self, arena: Arena, networks: Networks):
         self._arena, self._networks = arena, networks
 
-    def play_pair(self, pair: int, wanted: Sequence[int]) -> list[GameRecord]:
-        """Games ``2 * pair + 1`` and ``2 * pair + 2``, as far as they are wanted."""
-        arena = self._arena
-        rng = np.random.default_rng((arena.seed, pair))
-        opening = drawn_moves(self._networks, arena.first, self._game(), arena.opening_moves, rng)
-        return [self._play(number, opening) for number in (2 * pair + 1, 2 * pair + 2) if number in wanted]
+    def play_pair(self, pair: Pair) -> list[GameRecord]:
+        """Those games of a pair that are missing."""
+        opening = pair.opening
+        if opening is None:
+            rng = np.random.default_rng((self._arena.seed, pair.index))
+            opening = drawn_moves(self._networks, self._arena.first, self._game(), self._arena.opening_moves, rng)
+        return [self._play(number, opening) for number in pair.missing]
 
     def _game(self) -> Game:
         return Game(self._arena.size, rules_named(RULES), self._arena.komi)
@@ -108,20 +122,29 @@ class Table:
         return record
 
 
-def work(arena: Arena, pairs: Sequence[tuple[int, list[int]]], at_once: int, results: Any) -> None:
-    """A process: plays pairs with one evaluator; puts records, and at the end None or the line that ended it.
-
-    Args:
-        pairs: number of a pair, and which of its games are wanted.
-        results: a queue.
-    """
+def work(arena: Arena, pairs: Sequence[Pair], at_once: int, results: Any) -> None:
+    """A process: plays pairs with one evaluator; puts records in a queue, and at the end None or why it ended."""
     try:
         with Networks((arena.first, arena.second)) as networks:
             table = Table(arena, networks)
-            in_threads(lambda pair: [results.put(record) for record in table.play_pair(*pair)], pairs, at_once)
+            in_threads(lambda pair: [results.put(record) for record in table.play_pair(pair)], pairs, at_once)
         results.put(None)
     except Exception as error:
         results.put(f"{type(error).__name__}: {error}")
+
+
+def missing_pairs(arena: Arena, folder: MatchFolder, games: int) -> list[Pair]:
+    """What is still to be played of the games 1 to ``games``."""
+    missing = set(range(1, games + 1)) - folder.finished()
+    openings = {
+        (record.game - 1) // 2: tuple(from_vertex(vertex, arena.size) for vertex in record.moves[: record.opening])
+        for record in folder.records
+    }
+    pairs = (
+        Pair(index, tuple(sorted(missing & {2 * index + 1, 2 * index + 2})), openings.get(index))
+        for index in range((games + 1) // 2)
+    )
+    return [pair for pair in pairs if pair.missing]
 
 
 def play_match(arena: Arena, folder: MatchFolder, games: int, processes: int, at_once: int, progress: Progress) -> None:
@@ -131,10 +154,8 @@ def play_match(arena: Arena, folder: MatchFolder, games: int, processes: int, at
         RuntimeError: a process could not go on; one line.
         KeyboardInterrupt: Ctrl-C; games in progress are dropped.
     """
-    missing = set(range(1, games + 1)) - folder.finished()
-    pairs = [(pair, sorted(missing & {2 * pair + 1, 2 * pair + 2})) for pair in range((games + 1) // 2)]
-    pairs = [pair for pair in pairs if pair[1]]
-    task = progress.add_task("", total=games, completed=games - len(missing))
+    pairs = missing_pairs(arena, folder, games)
+    task = progress.add_task("", total=games, completed=games - sum(len(pair.missing) for pair in pairs))
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     workers = [
