@@ -1,10 +1,9 @@
 """Our size-independent residual network: policy with pass, value, score and ownership from one trunk.
 
 Nothing in it depends on the board's size: convolutions are padded with zeros, the plane of ones tells where the
-board is, and the heads see the board through global pooling (mean and maximum; the mean also scaled by the size of
-the board, as in Wu, "Accelerating Self-Play Learning in Go", 2019, section 3.3), so one network plays 7x7 to 19x19.
-There is no batch normalisation: training batches hold one board size each, whose statistics differ. Instead each
-block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
+board is, and the heads see the board through global pooling (:mod:`engine.nets.pooling`), so one network plays 7x7 to
+19x19. There is no batch normalisation: training batches hold one board size each, whose statistics differ. Instead
+each block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
 """
 
 from dataclasses import dataclass
@@ -14,10 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.nets.network import RawHeads
+from engine.nets.pooling import pooled
 from engine.nets.shape import Shape, dimension
 
-CENTRE_SIZE = 14.0
-"""Board size at which the size-scaled mean is zero, the middle of 9 and 19."""
 SCORE_SCALE = 20.0
 """Points per unit of the raw score output, so that it starts in a trainable range."""
 
@@ -33,12 +31,6 @@ class ResNetShape(Shape):
     head_channels: int = dimension("channels of each head", 1, 1024, 32)
     value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
     pool_every: int = dimension("every how many blocks one gets a global pooling branch", 1, 256, 3)
-
-
-def pooled(x: Tensor) -> Tensor:
-    """float32[B, 3C]: mean, mean scaled by board size, maximum over the points of x[B, C, N, N]."""
-    mean = x.mean(dim=(2, 3))
-    return torch.cat([mean, mean * ((x.shape[2] - CENTRE_SIZE) / 10.0), x.amax(dim=(2, 3))], dim=1)
 
 
 class Block(nn.Module):
@@ -59,7 +51,7 @@ class Block(nn.Module):
         ready = F.relu(x)
         inner = self.first(ready)
         if self.pool is not None:
-            inner = inner + self.pool_bias(pooled(F.relu(self.pool(ready))))[:, :, None, None]
+            inner = inner + self.pool_bias(pooled(F.relu(self.pool(ready))))[..., None, None]
         return x + self.second(F.relu(inner))
 
 
@@ -88,12 +80,12 @@ class ResNet(nn.Module):
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """All four heads for planes[B, C, N, N] and globals_[B, G]."""
-        x = self.stem(planes) + self.stem_globals(globals_)[:, :, None, None]
+        x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
         for block in self.blocks:
             x = block(x)
         x = F.relu(x)
         context = pooled(F.relu(self.policy_pool(x)))
-        local = F.relu(self.policy_local(x) + self.policy_bias(context)[:, :, None, None])
+        local = F.relu(self.policy_local(x) + self.policy_bias(context)[..., None, None])
         passing = self.pass_out(F.relu(self.pass_hidden(context)))
         policy = torch.cat([self.policy_out(local).flatten(1), passing], dim=1)
         local = F.relu(self.value_local(x))

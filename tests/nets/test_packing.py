@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from engine.nets import packing
-from engine.nets.packing import BATCHES, PackedConvolution, with_packed_weights
+from engine.nets.packing import BATCHES, Float32Linear, PackedConvolution, with_packed_weights
 from tests.nets.models import inputs, toy_network
 
 needs_onednn = pytest.mark.skipif(not packing._can_pack(), reason="torch without oneDNN")
@@ -43,6 +43,22 @@ def test_they_compute_the_convolution(size, count, channels, filters, kernel, di
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@needs_onednn
+@pytest.mark.parametrize("shape", [(1, 24), (5, 24), (3, 7, 24)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_matrices_are_multiplied_in_float32_where_rows_are_few(shape, bias):
+    torch.manual_seed(4)
+    model = nn.Sequential(nn.Linear(24, 16, bias=bias)).to(torch.bfloat16)
+    x = torch.randn(shape).to(torch.bfloat16)
+    with torch.inference_mode():
+        found, plain = with_packed_weights(model, 9)(x), model(x)
+        exact = model.float()(x.float())
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, plain, rtol=2e-2, atol=2e-2)
+    if len(shape) == 2:
+        torch.testing.assert_close(found, exact.to(torch.bfloat16), rtol=0, atol=0)
+
+
 def packed_kinds(model, size=9):
     with torch.inference_mode():
         return [type(layer) for layer in with_packed_weights(model, size)]
@@ -52,9 +68,11 @@ def packed_kinds(model, size=9):
 def test_what_it_packs_and_what_it_leaves():
     model = nn.Sequential(
         nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1, padding_mode="circular"),
-        nn.Conv2d(8, 8, 3, padding="same"), nn.ReLU(),
+        nn.Conv2d(8, 8, 3, padding="same"), nn.ReLU(), nn.Linear(9, 9), nn.Linear(9, 9).to(torch.bfloat16),
+        nn.Linear(256, 256).to(torch.bfloat16),
     )  # fmt: skip
-    assert packed_kinds(model) == [PackedConvolution, nn.Conv2d, nn.Conv2d, nn.ReLU]
+    kept = [nn.Conv2d, nn.Conv2d, nn.ReLU, nn.Linear]
+    assert packed_kinds(model) == [PackedConvolution, *kept, Float32Linear, nn.Linear]
     assert type(model[0]) is nn.Conv2d, "the model itself stays as it is"
 
 

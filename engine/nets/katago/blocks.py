@@ -9,7 +9,8 @@ from typing import Self
 from torch import Tensor, nn
 
 from engine.nets.katago.attention import AttentionBlock, FeedForwardBlock
-from engine.nets.katago.layers import LayerReader, Norm, convolution, linear, pooled
+from engine.nets.katago.layers import LayerReader, Norm, convolution, linear
+from engine.nets.pooling import pooled
 
 MAX_BLOCKS = 1 << 10
 MAX_DEPTH = 8
@@ -67,7 +68,7 @@ class PoolingBlock(nn.Module):
         """Same shape out as in."""
         ready = self.before(x)
         bias = self.pool_bias(pooled(self.pool_activation(self.pool(ready))))
-        return x + self.last(self.middle(self.first(ready) + bias[:, :, None, None]))
+        return x + self.last(self.middle(self.first(ready) + bias[..., None, None]))
 
 
 class NestedBlock(nn.Module):

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.nets.katago.layers import LayerReader, convolution, linear, pooled, pooled_by_size
+from engine.nets.katago.layers import LayerReader, convolution, linear
+from engine.nets.pooling import pooled, pooled_by_size
 
 ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
 """Model versions from which short-term errors are there, come as the square, as the square of a softplus"""
@@ -96,7 +97,7 @@ class PolicyHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, channels, N*N+1] of the trunk's x[B, C, N, N]."""
         context = pooled(self.pool_activation(self.pool(x)))
-        local = self.activation(self.local(x) + self.bias(context)[:, :, None, None])
+        local = self.activation(self.local(x) + self.bias(context)[..., None, None])
         return torch.cat([self.out(local).flatten(2), self.passing(context)[:, :, None]], dim=2)
 
 

@@ -95,4 +95,4 @@ class HumanEncoder(nn.Module):
 
     def forward(self, size: int) -> Tensor:
         """[1, C, 1, 1] for boards of one size."""
-        return self.steps(self.values[None, size])[:, :, None, None]
+        return self.steps(self.values[None, size])[..., None, None]

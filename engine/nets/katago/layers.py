@@ -25,8 +25,6 @@ ACTIVATIONS = {
 }
 FIRST_WITH_ACTIVATIONS = 11
 """Model version from which on files name activations; before it was always ReLU"""
-CENTRE_SIZE = 14.0
-"""Board size in the middle of those KataGo was trained for; pooling is scaled by the distance from it."""
 
 
 class Scaling(NamedTuple):
@@ -167,16 +165,3 @@ class Norm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Same shape out as in, [B, C, N, N]."""
         return self.activation(x + self.shift if self.scale is None else torch.addcmul(self.shift, x, self.scale))
-
-
-def pooled(x: Tensor) -> Tensor:
-    """[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, maximum."""
-    mean = x.mean(dim=(2, 3))
-    return torch.cat([mean, mean * ((x.shape[2] - CENTRE_SIZE) / 10.0), x.amax(dim=(2, 3))], dim=1)
-
-
-def pooled_by_size(x: Tensor) -> Tensor:
-    """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, and by its square."""
-    mean = x.mean(dim=(2, 3), dtype=torch.float32)
-    distance = (x.shape[2] - CENTRE_SIZE) / 10.0
-    return torch.cat([mean, mean * distance, mean * (distance * distance - 0.1)], dim=1)

@@ -88,7 +88,7 @@ class KataGoNet(nn.Module):
 
     def _heads(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Policies [B, K, N*N+1], results [B, 3] with impossible ones at minus infinity, scores and owners."""
-        x = self.stem(planes) + self.stem_globals(globals_)[:, :, None, None]
+        x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
         if self.human is not None:
             x = x + self.human(int(planes.shape[2]))
         x = self.tip(self.blocks(x))
