@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.nets.initial import draw_normal
 from engine.nets.network import RawHeads
 from engine.nets.shape import Shape, board_size, dimension
 
@@ -50,7 +51,7 @@ def _hidden_layers(planes: int, filters: int) -> nn.ModuleList:
         for i in range(HIDDEN_LAYERS)
     )
     for layer in layers:
-        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        draw_normal(layer.weight)
         nn.init.zeros_(layer.bias)
     return layers
 
@@ -64,7 +65,7 @@ class AlphaGoPolicy(nn.Module):
         self.layers = _hidden_layers(shape.planes, shape.filters)
         self.last = nn.Conv2d(shape.filters, 1, 1, bias=False)
         self.point_bias = nn.Parameter(torch.zeros(shape.size**2))
-        nn.init.kaiming_normal_(self.last.weight, nonlinearity="linear")
+        draw_normal(self.last.weight, "linear")
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """``policy_logits`` [B, N*N] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""
@@ -84,8 +85,8 @@ class AlphaGoValue(nn.Module):
         self.last = nn.Conv2d(shape.filters, 1, 1)
         self.hidden = nn.Linear(shape.size**2, shape.hidden)
         self.out = nn.Linear(shape.hidden, 1)
-        nn.init.kaiming_normal_(self.last.weight, nonlinearity="linear")
-        nn.init.kaiming_normal_(self.hidden.weight, nonlinearity="relu")
+        draw_normal(self.last.weight, "linear")
+        draw_normal(self.hidden.weight)
         for layer in (self.last, self.hidden, self.out):
             nn.init.zeros_(layer.bias)
 

@@ -61,7 +61,11 @@ def load_model(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
         raise ValueError(f"{path}: its header describes no network ({error})") from error
     try:
         tensors = load_file(path)
-        model.to_empty(device="cpu").load_state_dict(tensors)
+        outline = model.state_dict()
+        # Copies of what is in the file take the outline's place; to give the outline memory of its own, torch would
+        # import a library for symbolic algebra, half a second of every start.
+        copies = {name: one.to(outline.get(name, one).dtype, copy=True) for name, one in tensors.items()}
+        model.load_state_dict(copies, assign=True)
     except (SafetensorError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())[:160]
         raise ValueError(f"{path}: tensors are damaged, truncated or do not fit the header ({reason})") from error

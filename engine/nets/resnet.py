@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.nets.initial import draw_normal
 from engine.nets.network import RawHeads
 from engine.nets.pooling import pooled
 from engine.nets.shape import Shape, dimension
@@ -42,7 +43,7 @@ class Block(nn.Module):
         self.second = nn.Conv2d(channels, channels, 3, padding=1)
         self.pool = nn.Conv2d(channels, pool_channels, 3, padding=1) if pool_channels else None
         self.pool_bias = nn.Linear(3 * pool_channels, channels) if pool_channels else None
-        nn.init.kaiming_normal_(self.first.weight, nonlinearity="relu")
+        draw_normal(self.first.weight)
         nn.init.zeros_(self.second.weight)
         nn.init.zeros_(self.second.bias)
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.nets.initial import draw_normal
 from engine.nets.network import RawHeads
 from engine.nets.shape import Shape, board_size, dimension
 
@@ -47,7 +48,7 @@ class ConvNorm(nn.Module):
         self.shift = nn.Parameter(torch.zeros(outputs))
         self.register_buffer("mean", torch.zeros(outputs))
         self.register_buffer("variance", torch.ones(outputs))
-        nn.init.kaiming_normal_(self.conv.weight, nonlinearity="relu")
+        draw_normal(self.conv.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, outputs, N, N] for x[B, inputs, N, N]; normalised by the batch in training, else by what was learnt."""

@@ -2,6 +2,9 @@
 
 import json
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -98,3 +101,20 @@ def test_the_shipped_networks_are_still_read(name):
 def test_unknown_device_is_one_line():
     with pytest.raises(ValueError, match="expected auto, cpu, mps, cuda"):
         choose_device("abacus")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_reading_one_imports_no_compiler_and_no_algebra(tmp_path, architecture):
+    """Either takes torch a second, which every start would wait for."""
+    path = tmp_path / "tiny.safetensors"
+    model = toy(architecture)
+    save_network(path, model, new_spec(model, "tiny"), {})
+    code = (
+        "import sys, torch; before = set(sys.modules)\n"
+        "from engine.nets.checkpoint import load_model; from pathlib import Path\n"
+        f"load_model(Path({str(path)!r}))\n"
+        "print({'torch._dynamo', 'sympy'} & (set(sys.modules) - before))"
+    )
+    root = Path(__file__).resolve().parents[2]
+    answer = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert answer.stdout == "set()\n"
