@@ -20,6 +20,7 @@ from engine.records.overview import added, cell, overview
 from engine.records.sameness import OPENING, SPLITS
 from engine.records.sgf_values import date_of, rank_of
 from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
+from engine.selfplay.commands import label_command
 
 NAMED_PROBLEMS = 20
 """Problems named on standard error; the others are counted"""
@@ -201,6 +202,9 @@ def _show_build(manifest: dict[str, Any], out: Path) -> None:
     for part in (table, lost, made):
         console.print(part)
     console.print(f"written: {out}", markup=False, highlight=False)
+
+
+data.add_command(label_command)
 
 
 @data.command("show")

@@ -1,4 +1,4 @@
-"""Packed game shards, read and written, and teacher's labels, read: ``.npz`` inside ``.xz``.
+"""Packed game shards, read and written: ``.npz`` inside ``.xz``. Labels are in :mod:`engine.records.labels`.
 
 Games shard, version 2 (``keima data build``): G games, M moves, S stones set up before the first moves.
 
@@ -26,10 +26,6 @@ Games shard, version 2 (``keima data build``): G games, M moves, S stones set up
 
 Version 1 has no ``version``; all games are 19x19 from the empty board, Black first: ``delta`` (modulo 20 and 19, a
 pass is row 19), ``length``, ``result``, ``komi``, ``source``, and where known ``margin`` and ``date`` as above.
-
-Labels shard: games of any size with ``size``, ``komi``, ``length``, ``moves``, and rows that name a game and a ply
-with the teacher's opinion: ``policy_index`` uint16[12, R], ``policy_byte`` uint8[12, R] (p = exp(-byte / 24), 255 =
-none), ``value`` and ``lead`` float16[R] for Black, ``ownership`` int8 in tenths, Black positive, rows joined.
 """
 
 import io
@@ -131,7 +127,7 @@ def join(parts: Sequence[Games]) -> Games:
     """Games of several records, one after the other; at least one part."""
     lengths = {name: [np.diff(getattr(part, name)) for part in parts] for name in OFFSETS}
     return Games(**{
-        name: _offsets(np.concatenate(lengths[name])) if name in OFFSETS else
+        name: offsets_of(np.concatenate(lengths[name])) if name in OFFSETS else
         np.concatenate([getattr(part, name) for part in parts])
         for name in Games._fields
     })  # fmt: skip
@@ -143,56 +139,22 @@ def select(games: Games, rows: np.ndarray) -> Games:
     arrays: dict[str, np.ndarray] = {}
     for name, offsets in zip(JOINED, (games.offsets, games.setup_offsets), strict=True):
         lengths = offsets[rows + 1] - offsets[rows]
-        starts = _offsets(lengths)
+        starts = offsets_of(lengths)
         arrays[name] = getattr(games, name)[np.arange(starts[-1]) + np.repeat(offsets[rows] - starts[:-1], lengths)]
         arrays["offsets" if name == "moves" else "setup_offsets"] = starts
     return Games(**{name: getattr(games, name)[rows] for name in Games._fields if name not in arrays}, **arrays)
 
 
-def _offsets(lengths: np.ndarray) -> np.ndarray:
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """Where each of some joined pieces begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-class Labels(NamedTuple):
-    """A teacher's opinions of R positions of ``games``."""
-
-    games: Games
-    game: np.ndarray
-    """int64[R]: index into games"""
-    ply: np.ndarray
-    """int64[R]: the position after that many moves"""
-    policy_index: np.ndarray
-    """uint16[R, 12]: most probable moves; 65535 = none"""
-    policy: np.ndarray
-    """float32[R, 12]: their probabilities"""
-    value_black: np.ndarray
-    """float32[R]: win minus loss for Black"""
-    lead_black: np.ndarray
-    """float32[R]: points"""
-    ownership_black: np.ndarray
-    """int8, joined: tenths"""
-    own_offsets: np.ndarray
-    """int64[R+1]"""
-
-
 FIRST_ARRAYS = {"delta", "length", "result", "komi", "source"}
 SECOND_ARRAYS = set(Games._fields) - {*JOINED, *OFFSETS} | {"length", "delta", "setup_length", "setup"}
-LABEL_ARRAYS = {
-    "size",
-    "komi",
-    "length",
-    "moves",
-    "row_game",
-    "row_ply",
-    "policy_index",
-    "policy_byte",
-    "value",
-    "lead",
-}
 
 
-def _arrays(path: Path, kind: str, needed: set[str]) -> dict[str, np.ndarray]:
+def read_arrays(path: Path, kind: str, needed: set[str]) -> dict[str, np.ndarray]:
     """All arrays of one shard.
 
     Raises:
@@ -241,7 +203,7 @@ def read_games(path: Path) -> Games:
     Raises:
         ValueError: not a shard of games, of a later version, or one whose numbers contradict each other.
     """
-    data = _arrays(path, "games", {"length"})
+    data = read_arrays(path, "games", {"length"})
     version = int(data["version"]) if "version" in data and data["version"].ndim == 0 else 1
     if version not in (1, VERSION):
         raise ValueError(f"{path}: a shard of version {version}, this program reads versions 1 and {VERSION}")
@@ -249,7 +211,7 @@ def read_games(path: Path) -> Games:
         raise ValueError(f"{path}: not a shard of games, it lacks {', '.join(sorted(missing))}")
     try:
         games = (_first_version if version == 1 else _second_version)(data)
-        _check(games)
+        check_games(games)
     except (ValueError, TypeError, IndexError) as error:
         raise ValueError(f"{path}: a damaged shard of games ({error})") from error
     return games
@@ -266,7 +228,7 @@ def _first_version(data: dict[str, np.ndarray]) -> Games:
     return Games(
         size=np.full(count, 19, np.int64),
         komi=data["komi"].astype(np.float32),
-        offsets=_offsets(data["length"]),
+        offsets=offsets_of(data["length"]),
         moves=np.minimum(row * 19 + column, 361).astype(np.uint16),
         result=data["result"],
         territory=data["source"] == TERRITORY_SOURCE,
@@ -287,9 +249,9 @@ def _second_version(data: dict[str, np.ndarray]) -> Games:
         "size": size,
         "komi": data["komi"].astype(np.float32),
         "margin": data["margin"].astype(np.float32),
-        "offsets": _offsets(data["length"]),
+        "offsets": offsets_of(data["length"]),
         "moves": np.where(is_pass, side * side, row * side + column).astype(np.uint16),
-        "setup_offsets": _offsets(data["setup_length"]),
+        "setup_offsets": offsets_of(data["setup_length"]),
     })  # fmt: skip
 
 
@@ -298,7 +260,7 @@ def _places(steps: np.ndarray, rows: int, columns: int) -> tuple[np.ndarray, np.
     return np.cumsum(steps[:, 0], dtype=np.int64) % rows, np.cumsum(steps[:, 1], dtype=np.int64) % columns
 
 
-def _check(games: Games) -> None:
+def check_games(games: Games) -> None:
     """Refuse games whose arrays do not belong together, or hold what nothing downstream expects.
 
     Raises:
@@ -352,76 +314,13 @@ def write_games(path: Path, games: Games) -> None:
         "setup_length": np.diff(games.setup_offsets).astype(np.uint16),
         "setup": games.setup,
     }
+    write_arrays(path, arrays)
+
+
+def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+    """Write the arrays of one shard; the file appears under its name only when it is whole."""
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(lzma.compress(packed.getvalue(), preset=6))
     partial.replace(path)
-
-
-def read_labels(path: Path) -> Labels:
-    """Read one shard of labels.
-
-    Raises:
-        ValueError: not a shard of labels, or one whose numbers contradict each other.
-    """
-    data = _arrays(path, "labels", LABEL_ARRAYS)
-    try:
-        labels = _labels(data)
-        _check(labels.games)
-        _check_labels(labels)
-    except (ValueError, TypeError, IndexError) as error:
-        raise ValueError(f"{path}: a damaged shard of labels ({error})") from error
-    return labels
-
-
-def _check_labels(labels: Labels) -> None:
-    """Refuse opinions that do not belong to their games' positions.
-
-    Raises:
-        ValueError: what is wrong.
-    """
-    rows, passing = len(labels.game), labels.games.size[labels.game] ** 2
-    for name in ("ply", "policy_index", "policy", "value_black", "lead_black"):
-        if len(getattr(labels, name)) != rows:
-            raise ValueError(f"{name} has not {rows} rows")
-    if len(labels.ownership_black) != labels.own_offsets[-1]:
-        raise ValueError("ownership has not as many points as the boards")
-    named = (labels.policy_index <= passing[:, None]) | (labels.policy_index == NO_MOVE) | (labels.policy == 0)
-    for is_right, what in (
-        (labels.game >= 0, "game"),
-        ((labels.ply >= 0) & (labels.ply <= np.diff(labels.games.offsets)[labels.game]), "ply"),
-        (named, "move"),
-        (np.isfinite(labels.value_black) & np.isfinite(labels.lead_black), "value"),
-    ):
-        if not is_right.all():
-            raise ValueError(f"an impossible {what}")
-
-
-NO_MOVE = 65535
-"""``policy_index`` where there are fewer than twelve moves"""
-
-
-def _labels(data: dict[str, np.ndarray]) -> Labels:
-    """Labels of a shard's arrays."""
-    games = Games(
-        size=data["size"].astype(np.int64),
-        komi=data["komi"].astype(np.float32),
-        offsets=_offsets(data["length"]),
-        moves=data["moves"],
-        result=np.zeros(len(data["size"]), np.int8),
-        territory=np.zeros(len(data["size"]), bool),
-    )
-    game = data["row_game"].astype(np.int64)
-    byte = data["policy_byte"].T
-    return Labels(
-        games=games,
-        game=game,
-        ply=data["row_ply"].astype(np.int64),
-        policy_index=np.ascontiguousarray(data["policy_index"].T),
-        policy=np.where(byte == 255, 0, np.exp(byte / np.float32(-24))).astype(np.float32),
-        value_black=data["value"].astype(np.float32),
-        lead_black=data["lead"].astype(np.float32),
-        ownership_black=data["ownership"],
-        own_offsets=_offsets(games.size[game] ** 2),
-    )

@@ -8,18 +8,15 @@ from engine.features.encoder import Encoder, encode, new_scratch
 from engine.features.symmetry import turn
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import TO_MOVE, is_legal_move, new_position
-from engine.go.rules import BONUS_N, FRIENDLY_PASS, HANDICAP_BONUS, KOMI_X2, RULE_FIELDS
+from engine.go.rules import KOMI_X2, RULE_FIELDS
 from engine.jit import kernel
-from engine.records.games import Games, Labels
+from engine.records.games import Games
+from engine.records.labels import Labels
 from engine.records.replay import game_rules, komi_of, recorded, replay
 from engine.records.settled import Settled
 
 REPLAY_MOVES = 1024
 """Longest game replayed at first; boards grow with longer ones."""
-
-LABEL_RULES = np.zeros(RULE_FIELDS, np.int64)
-"""Labels are made under Chinese rules."""
-LABEL_RULES[[HANDICAP_BONUS, FRIENDLY_PASS]] = BONUS_N, 1
 
 
 class Batch(NamedTuple):
@@ -84,7 +81,7 @@ def _label_targets(rows, turns, colors, index, weight, value, lead, ownership, o
             if weight[row, k] > 0:
                 policy[b, turn(index[row, k], size, turns[b])] = weight[row, k] / total
         out_value[b] = sign * value[row]
-        out_score[b] = sign * lead[row]
+        out_score[b] = sign * lead[b]
         for i in range(size * size):
             at = turn(i, size, turns[b])
             out_ownership[b, at // size, at % size] = sign * 0.1 * ownership[own_offsets[row] + i]
@@ -101,7 +98,8 @@ def _turn_ownership(ownership, signs, turns, size, out):
 
 def label_rules(labels: Labels, rows: np.ndarray) -> np.ndarray:
     """int64[B, RULE_FIELDS]: the rules and komi under which labels were made."""
-    rules = np.tile(LABEL_RULES, (len(rows), 1))
+    rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
+    rules[:, :KOMI_X2] = labels.flags[labels.game[rows]]
     rules[:, KOMI_X2] = np.rint(2 * komi_of(labels.games, labels.game[rows]))
     return rules
 
@@ -188,9 +186,10 @@ class BatchBuilder:
         policy = np.zeros((count, size * size + 1), np.float32)
         value, score = np.zeros(count, np.float32), np.zeros(count, np.float32)
         ownership = np.zeros((count, size, size), np.float32)
+        lead = labels.lead_black[rows]
         _label_targets(
-            rows, turns, colors, labels.policy_index, labels.policy, labels.value_black, labels.lead_black,
+            rows, turns, colors, labels.policy_index, labels.policy, labels.value_black, np.nan_to_num(lead),
             labels.ownership_black, labels.own_offsets, size, (policy, value, score, ownership),
         )  # fmt: skip
-        known = np.ones(count, np.float32)
-        return Batch(planes, globals_, policy, value, known, score, ownership, known)
+        known = np.isfinite(lead).astype(np.float32)
+        return Batch(planes, globals_, policy, value, np.ones(count, np.float32), score, ownership, known)

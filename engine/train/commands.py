@@ -27,7 +27,8 @@ from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
 from engine.nets.checkpoint import load_model
 from engine.nets.load import choose_device, load_network
 from engine.nets.network import NetworkSpec
-from engine.records.games import Games, read_games, read_labels, shard_files
+from engine.records.games import Games, read_games, shard_files
+from engine.records.labels import read_labels
 from engine.records.settled import Settled, settled_games
 from engine.train.dataset import Mixture
 from engine.train.grow import grown

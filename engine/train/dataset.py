@@ -16,7 +16,8 @@ import numpy as np
 from engine.config import TrainOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
-from engine.records.games import Games, Labels
+from engine.records.games import Games
+from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.records.settled import Settled
 from engine.train.batches import Batch, BatchBuilder

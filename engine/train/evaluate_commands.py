@@ -13,8 +13,9 @@ from engine.nets.load import load_network
 from engine.records.archive import SHARD_FILE, disk_bytes
 from engine.records.commands import SMALL_BYTES
 from engine.records.filters import Filters
-from engine.records.games import Games, join, read_games, read_labels
+from engine.records.games import Games, join, read_games
 from engine.records.gather import gather
+from engine.records.labels import read_labels
 from engine.train.evaluate_tables import tables_of
 from engine.train.evaluation import Wanted, evaluate_network
 from engine.train.pattern_commands import KINDS, evaluate_command

@@ -15,7 +15,8 @@ from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer, core_count
 from engine.nets.network import Network
-from engine.records.games import Games, Labels
+from engine.records.games import Games
+from engine.records.labels import Labels
 from engine.rollout.policy import Tables
 from engine.train.calibration import by_move, calibration_error, histogram, reliability
 from engine.train.metrics import Judged, figures_of, judge_games, label_figures, sample_positions

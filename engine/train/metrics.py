@@ -21,7 +21,8 @@ from engine.features.symmetry import turn_table
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.nets.network import NetOutput
 from engine.nets.precision import likes_bfloat16
-from engine.records.games import Games, Labels, select
+from engine.records.games import Games, select
+from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.train.batches import Batch, BatchBuilder
 from engine.train.dataset import sample_games
@@ -252,9 +253,9 @@ def _against_labels(output: NetOutput, batch: Batch) -> dict[str, np.ndarray]:
         found["value_mse"] = (output.value - batch.value) ** 2
     if output.policy is not None:
         found["teacher_top1"] = output.policy.argmax(axis=1) == batch.policy.argmax(axis=1)
-    if output.score is not None:
+    if output.score is not None and batch.area_weight.all():
         found["score_mae"] = np.abs(output.score - batch.score)
-    if output.ownership is not None:
+    if output.ownership is not None and batch.area_weight.all():
         found["ownership_mse"] = ((output.ownership - batch.ownership) ** 2).mean(axis=(1, 2))
     return found
 

@@ -5,7 +5,8 @@ import lzma
 import numpy as np
 import pytest
 
-from engine.records.games import NO_MOVE, read_labels, shard_files
+from engine.records.games import shard_files
+from engine.records.labels import NO_MOVE, read_labels
 
 
 def label_arrays():

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from engine.records.games import Games, Labels
+from engine.records.games import Games
+from engine.records.labels import Labels
 
 
 def made_games(count=40, size=9, length=30, seed=0):

@@ -9,7 +9,8 @@ from engine.features.encoder import KEIMA
 from engine.features.symmetry import turn
 from engine.go.geometry import WHITE
 from engine.nets.fakes import HashNetwork
-from engine.records.games import Games, read_games, read_labels
+from engine.records.games import Games, read_games
+from engine.records.labels import read_labels
 from engine.records.replay import komi_of
 from engine.records.settled import Settled
 from engine.train.batches import BatchBuilder

@@ -6,7 +6,7 @@ import torch
 
 from engine.nets.adapter import TorchNetwork
 from engine.nets.formats import read_network
-from engine.records.games import read_labels
+from engine.records.labels import read_labels
 from engine.train.batches import label_rules
 from engine.train.teacher import Teacher
 

@@ -1,0 +1,185 @@
+"""Teacher's labels: positions of games with what a network answered about them, read and written as packed shards.
+
+A shard is an ``.npz`` inside ``.xz``; G games, R labelled positions (rows), K moves a row:
+
+==================  ==============  =============================================================================
+``size``            uint8[G]        points a side
+``komi``            float16[G]      White's points
+``length``          uint16[G]       moves, passes included
+``moves``           uint16[M]       joined; row * size + column, size * size = pass; Black first, from the empty board
+``source``          uint8[G]        ``RECORDED`` or ``SELF_PLAYED``
+``number``          int64[G]        which one of its source and seed; optional
+``rules``           uint8[G, 7]     rules in force, flags as in :mod:`engine.go.rules` without the komi; optional, and
+                                    Chinese where it is missing
+``row_game``        uint32[R]       the row's game
+``row_ply``         uint16[R]       the row is the position after that many moves
+``policy_index``    uint16[K, R]    most probable moves, most probable first; ``NO_MOVE`` = none
+``policy_byte``     uint8[K, R]     their probabilities, p = exp(-byte / 24); 255 = none
+``value``           float16[R]      win minus loss for Black
+``lead``            float16[R]      points Black leads by; NaN = the network has no score or no ownership
+``ownership``       int8            tenths, 10 = surely Black's; the boards of all rows joined
+==================  ==============  =============================================================================
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.rules import BONUS_N, FRIENDLY_PASS, HANDICAP_BONUS, RULE_FIELDS
+from engine.records.games import Games, check_games, offsets_of, read_arrays, write_arrays
+
+RECORDED, SELF_PLAYED = range(2)
+"""Where a labelled game comes from: ``source``"""
+FLAGS = RULE_FIELDS - 1
+NO_MOVE = 65535
+"""``policy_index`` where a row has fewer than K moves"""
+NO_BYTE = 255
+BYTES_PER_NAT = 24
+LABEL_ARRAYS = {
+    "size", "komi", "length", "moves", "row_game", "row_ply", "policy_index", "policy_byte", "value", "lead",
+    "ownership",
+}  # fmt: skip
+
+CHINESE_FLAGS = np.zeros(FLAGS, np.uint8)
+CHINESE_FLAGS[[HANDICAP_BONUS, FRIENDLY_PASS]] = BONUS_N, 1
+
+
+class Labels(NamedTuple):
+    """A network's outputs for R positions of ``games``."""
+
+    games: Games
+    game: np.ndarray
+    """int64[R]: index into games"""
+    ply: np.ndarray
+    """int64[R]: the position after that many moves"""
+    policy_index: np.ndarray
+    """uint16[R, K]: most probable moves; ``NO_MOVE`` = none"""
+    policy: np.ndarray
+    """float32[R, K]: their probabilities"""
+    value_black: np.ndarray
+    """float32[R]: win minus loss for Black"""
+    lead_black: np.ndarray
+    """float32[R]: points; NaN = unknown, and so is the row's ownership"""
+    ownership_black: np.ndarray
+    """int8, joined: tenths"""
+    own_offsets: np.ndarray
+    """int64[R+1]"""
+    flags: np.ndarray
+    """uint8[G, 7]: rules in force, as in :mod:`engine.go.rules` without the komi"""
+
+
+def read_labels(path: Path) -> Labels:
+    """Read one shard of labels.
+
+    Raises:
+        ValueError: not a shard of labels, or one whose numbers contradict each other.
+    """
+    data = read_arrays(path, "labels", LABEL_ARRAYS)
+    try:
+        labels = _labels(data)
+        check_games(labels.games)
+        _check_labels(labels)
+    except (ValueError, TypeError, IndexError) as error:
+        raise ValueError(f"{path}: a damaged shard of labels ({error})") from error
+    return labels
+
+
+def _labels(data: dict[str, np.ndarray]) -> Labels:
+    """Labels of a shard's arrays."""
+    count = len(data["size"])
+    games = Games(
+        size=data["size"].astype(np.int64),
+        komi=data["komi"].astype(np.float32),
+        offsets=offsets_of(data["length"]),
+        moves=data["moves"],
+        result=np.zeros(count, np.int8),
+        territory=np.zeros(count, bool),
+    )
+    game = data["row_game"].astype(np.int64)
+    return Labels(
+        games=games,
+        game=game,
+        ply=data["row_ply"].astype(np.int64),
+        policy_index=np.ascontiguousarray(data["policy_index"].T),
+        policy=unpack_policy(data["policy_byte"].T),
+        value_black=data["value"].astype(np.float32),
+        lead_black=data["lead"].astype(np.float32),
+        ownership_black=data["ownership"],
+        own_offsets=offsets_of(games.size[game] ** 2),
+        flags=data.get("rules", np.tile(CHINESE_FLAGS, (count, 1))),
+    )
+
+
+def _check_labels(labels: Labels) -> None:
+    """Refuse labels that do not belong to their games' positions.
+
+    Raises:
+        ValueError: what is wrong.
+    """
+    rows, passing = len(labels.game), labels.games.size[labels.game] ** 2
+    for name in ("ply", "policy_index", "policy", "value_black", "lead_black"):
+        if len(getattr(labels, name)) != rows:
+            raise ValueError(f"{name} has not {rows} rows")
+    if labels.flags.shape != (len(labels.games.size), FLAGS) or labels.flags.dtype != np.uint8:
+        raise ValueError(f"rules are not uint8 of {len(labels.games.size)} games and {FLAGS} flags")
+    if len(labels.ownership_black) != labels.own_offsets[-1]:
+        raise ValueError("ownership has not as many points as the boards")
+    named = (labels.policy_index <= passing[:, None]) | (labels.policy_index == NO_MOVE) | (labels.policy == 0)
+    for is_right, what in (
+        (labels.game >= 0, "game"),
+        ((labels.ply >= 0) & (labels.ply <= np.diff(labels.games.offsets)[labels.game]), "ply"),
+        (named, "move"),
+        (np.isfinite(labels.value_black) & ~np.isinf(labels.lead_black), "value"),
+    ):
+        if not is_right.all():
+            raise ValueError(f"an impossible {what}")
+
+
+def write_labels(path: Path, labels: Labels, source: np.ndarray, number: np.ndarray) -> None:
+    """Write one shard of labels; the same labels always make the same bytes.
+
+    Args:
+        labels: probabilities as :func:`unpack_policy` gives them, so that none changes.
+        source, number: int[G], which game each is.
+    """
+    games = labels.games
+    byte = np.where(labels.policy > 0, np.rint(-BYTES_PER_NAT * np.log(np.maximum(labels.policy, 1e-30))), NO_BYTE)
+    write_arrays(path, {
+        "size": games.size.astype(np.uint8),
+        "komi": games.komi.astype(np.float16),
+        "length": np.diff(games.offsets).astype(np.uint16),
+        "moves": games.moves.astype(np.uint16),
+        "source": source.astype(np.uint8),
+        "number": number.astype(np.int64),
+        "rules": labels.flags,
+        "row_game": labels.game.astype(np.uint32),
+        "row_ply": labels.ply.astype(np.uint16),
+        "policy_index": np.ascontiguousarray(labels.policy_index.T),
+        "policy_byte": np.ascontiguousarray(byte.T.astype(np.uint8)),
+        "value": labels.value_black.astype(np.float16),
+        "lead": labels.lead_black.astype(np.float16),
+        "ownership": labels.ownership_black,
+    })  # fmt: skip
+
+
+def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.ndarray]:
+    """The likeliest moves of each row, as a shard holds them.
+
+    Args:
+        probabilities: float64[B, A], in policy order.
+        moves: K, at most A.
+    Returns:
+        uint16[B, K] and uint8[B, K]: ``policy_index`` and ``policy_byte``.
+    """
+    some = np.argpartition(-probabilities, moves - 1, axis=1)[:, :moves]
+    order = np.argsort(-np.take_along_axis(probabilities, some, axis=1), axis=1, kind="stable")
+    index = np.take_along_axis(some, order, axis=1)
+    chosen = np.take_along_axis(probabilities, index, axis=1)
+    byte = np.minimum(np.rint(-BYTES_PER_NAT * np.log(np.maximum(chosen, 1e-30))), NO_BYTE).astype(np.uint8)
+    return np.where(byte == NO_BYTE, NO_MOVE, index).astype(np.uint16), byte
+
+
+def unpack_policy(byte: np.ndarray) -> np.ndarray:
+    """float32: probabilities of ``policy_byte``; none = 0."""
+    return np.where(byte == NO_BYTE, 0, np.exp(byte / np.float32(-BYTES_PER_NAT))).astype(np.float32)

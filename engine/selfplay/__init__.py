@@ -1,0 +1,1 @@
+"""Games in bulk, and positions judged in bulk."""

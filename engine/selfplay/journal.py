@@ -1,0 +1,165 @@
+"""Judged positions on disk from the moment they are judged: one file a board size, of rows of one length.
+
+A process that is killed leaves at most part of a row at the end, which is cut off when the file is opened again.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from engine.go.rules import KOMI_X2
+from engine.records.games import Games, offsets_of, read_arrays
+from engine.records.labels import NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
+
+IN_RECORD = NO_MOVE
+"""``move`` of a row of a recorded game, whose moves are in its record"""
+
+
+def row_type(size: int, moves: int) -> np.dtype:
+    """A judged position.
+
+    Args:
+        moves: K, how many of the policy's are kept.
+    """
+    return np.dtype([
+        ("source", "u1"),
+        ("number", "<i8"),
+        ("ply", "<u2"),
+        ("move", "<u2"),  # played from here, a policy index
+        ("value", "<f2"),  # for Black
+        ("lead", "<f2"),  # for Black, points; NaN = unknown
+        ("policy_index", "<u2", (moves,)),
+        ("policy_byte", "u1", (moves,)),
+        ("ownership", "i1", (size * size,)),  # for Black, tenths
+    ])  # fmt: skip
+
+
+def new_rows(
+    size: int, moves: int, source: int, numbers: np.ndarray, plies: np.ndarray, played: np.ndarray | int,
+    judged: dict[str, np.ndarray],
+) -> np.ndarray:  # fmt: skip
+    """Rows of positions in which Black is to move at even plies.
+
+    Args:
+        numbers, plies, played: int64[B]: game, position, move played from it.
+        judged: as :meth:`engine.train.teacher.Teacher.judge` gives it for symmetry 0.
+    """
+    rows = np.zeros(len(numbers), row_type(size, moves))
+    sign = np.where(plies % 2 == 0, 1.0, -1.0)
+    rows["source"], rows["number"], rows["ply"], rows["move"] = source, numbers, plies, played
+    rows["value"] = sign * judged["value"]
+    rows["policy_index"], rows["policy_byte"] = pack_policy(judged["policy"], moves)
+    rows["lead"] = np.nan
+    if "ownership" in judged:
+        rows["lead"] = sign * judged["score"]
+        owned = judged["ownership"].reshape(len(numbers), -1)
+        rows["ownership"] = np.rint(10 * sign[:, None] * owned)
+    return rows
+
+
+class Journal:
+    """The rows of one board size that are in no shard yet. Threads: one at a time."""
+
+    def __init__(self, folder: Path, size: int, moves: int):
+        """Open the file, or begin one."""
+        self.size = size
+        self._path, self._type = folder / f"journal-{size}.bin", row_type(size, moves)
+        self._parts: list[np.ndarray] = []
+        if self._path.exists():
+            whole = self._path.stat().st_size // self._type.itemsize
+            self._parts.append(np.fromfile(self._path, self._type, whole))
+            with self._path.open("r+b") as file:
+                file.truncate(whole * self._type.itemsize)
+        self._file = self._path.open("ab")
+
+    def rows(self) -> np.ndarray:
+        """All rows, oldest first."""
+        if len(self._parts) != 1:
+            self._parts = [np.concatenate([np.zeros(0, self._type), *self._parts])]
+        return self._parts[0]
+
+    def append(self, rows: np.ndarray) -> None:
+        """Add rows; they outlive the process from now on."""
+        self._parts.append(rows)
+        self._file.write(rows.tobytes())
+        self._file.flush()
+
+    def keep(self, rows: np.ndarray) -> None:
+        """Forget all but these."""
+        self._parts = [rows]
+        self._file.close()
+        partial = self._path.with_name(self._path.name + ".partial")
+        rows.tofile(partial)
+        partial.replace(self._path)
+        self._file = self._path.open("ab")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def game_keys(rows: np.ndarray) -> np.ndarray:
+    """int64[R]: a number for each row's game that no other game of its board size has."""
+    return rows["number"] * 2 + rows["source"]
+
+
+def keys_of(shard: Path, size: int) -> np.ndarray:
+    """int64: what :func:`game_keys` gives for the games of one board size in a shard."""
+    data = read_arrays(shard, "numbered labels", {"size", "source", "number"})
+    return (data["number"] * 2 + data["source"])[data["size"] == size]
+
+
+def to_shard(
+    chosen: dict[int, np.ndarray], rules_of: Callable[[int, int], np.ndarray],
+    moves_of: Callable[[int, int], np.ndarray],
+) -> tuple[Labels, np.ndarray, np.ndarray]:  # fmt: skip
+    """Rows as labels, games and positions in order.
+
+    Args:
+        chosen: rows by board size.
+        rules_of: from size and number of a game to its rules, int64[RULE_FIELDS].
+        moves_of: from size and number of a recorded game to its moves, policy indices.
+    Returns:
+        the labels, and int64[G] source and number of their games.
+    """
+    chosen = {size: rows[np.lexsort((rows["ply"], game_keys(rows)))] for size, rows in chosen.items() if len(rows)}
+    sizes, sources, numbers, rules, moves, of_rows = [], [], [], [], [], []
+    for size, rows in chosen.items():
+        _, begins, which = np.unique(game_keys(rows), return_index=True, return_inverse=True)
+        of_rows.append(which + len(sizes))
+        for game in np.split(rows, begins[1:]):
+            source, number = int(game["source"][0]), int(game["number"][0])
+            recorded = source != SELF_PLAYED
+            moves.append(moves_of(size, number)[: int(game["ply"][-1])] if recorded else game["move"])
+            sizes.append(size)
+            sources.append(source)
+            numbers.append(number)
+            rules.append(rules_of(size, number))
+    flags = np.stack(rules)
+    games = Games(
+        size=np.array(sizes, np.int64),
+        komi=(flags[:, KOMI_X2] / 2).astype(np.float32),
+        offsets=offsets_of(np.array([len(of_game) for of_game in moves])),
+        moves=np.concatenate(moves).astype(np.uint16),
+        result=np.zeros(len(sizes), np.int8),
+        territory=np.zeros(len(sizes), bool),
+    )
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([rows[name] for rows in chosen.values()])
+
+    game = np.concatenate(of_rows)
+    labels = Labels(
+        games=games,
+        game=game,
+        ply=joined("ply").astype(np.int64),
+        policy_index=joined("policy_index"),
+        policy=unpack_policy(joined("policy_byte")),
+        value_black=joined("value").astype(np.float32),
+        lead_black=joined("lead").astype(np.float32),
+        ownership_black=np.concatenate([rows["ownership"].reshape(-1) for rows in chosen.values()]),
+        own_offsets=offsets_of(games.size[game] ** 2),
+        flags=flags[:, :KOMI_X2].astype(np.uint8),
+    )
+    return labels, np.array(sources), np.array(numbers)

@@ -1,0 +1,352 @@
+"""``keima data label``: positions of recorded and self-played games, judged by a network, in shards of labels.
+
+    OUT/labels.json                what is being made, of what, and the shards so far
+    OUT/labels-00000.npz.xz, ...   shards (:mod:`engine.records.labels`)
+    OUT/journal-19.bin, ...        judged positions that are in no shard yet (:mod:`engine.selfplay.journal`)
+
+Every position is on disk as soon as it is judged, and a game is a function of its number, so a run that was stopped in
+any way goes on where it was. Several threads each judge a batch of one board size and one source at a time, always of
+the kind that lacks most of its share; the network's evaluations fill all cores meanwhile. Start at
+:meth:`Labelling.run`.
+"""
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.features.encoder import ENCODERS
+from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
+from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, new_rows, to_shard
+from engine.selfplay.policy_games import Table, has_ended
+from engine.selfplay.recorded import RecordedGames
+from engine.selfplay.variety import Shares, Variety
+from engine.train.teacher import Teacher
+
+MANIFEST = "labels.json"
+FORMAT = "keima labels"
+SOURCES = ("recorded", "self-played")
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """What is labelled; a run goes on only with the options it began with."""
+
+    recorded: Shares[int]
+    """board sizes of positions of recorded games"""
+    self_play: Shares[int]
+    """board sizes of positions of self-played games"""
+    variety: Variety
+    every: int = 12
+    """of a recorded game, every so many positions one"""
+    moves: int = 12
+    """most probable moves kept of a position"""
+    positions_per_shard: int = 80000
+    seed: int = 1
+
+    def record(self) -> dict[str, Any]:
+        """For the manifest."""
+        named = {
+            "recorded": self.recorded, "self_play": self.self_play,
+            "rules": tuple((rules.name, share) for rules, share in self.variety.rules),
+            "komi": self.variety.komi, "temperature": self.variety.temperature,
+        }  # fmt: skip
+        shares = {name: {str(what): share for what, share in given} for name, given in named.items()}
+        rest = {name: getattr(self, name) for name in ("every", "moves", "positions_per_shard", "seed")}
+        return shares | rest
+
+
+class Kind(NamedTuple):
+    """Positions of one source and board size."""
+
+    source: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.size}x{self.size} {SOURCES[self.source]}"
+
+
+class Labelling:
+    """One folder of labels in the making; close it at the end."""
+
+    def __init__(self, teacher: Teacher, options: LabelOptions, files: list[Path], network: dict[str, str], out: Path):
+        """Open the folder, or begin one.
+
+        Args:
+            files: shards of games.
+            network: what the labels shall say of the teacher.
+        Raises:
+            ValueError: the folder holds something else, or the teacher cannot judge what is asked for.
+        """
+        _check(teacher, options, files)
+        self._teacher, self._options, self._out = teacher, options, out
+        self._shares = {Kind(RECORDED, size): share for size, share in options.recorded}
+        self._shares |= {Kind(SELF_PLAYED, size): share for size, share in options.self_play}
+        self._recorded = RecordedGames(files, options.seed, options.every)
+        self._lock = threading.Lock()
+        """guards what follows"""
+        self._manifest = _opened(out, options.record() | {"files": [path.name for path in files]}, network)
+        self.counts = {kind: self._manifest["positions"].get(str(kind), 0) for kind in self._shares}
+        """positions judged, those under way included"""
+        self._next = {kind: self._manifest["next"].get(str(kind), 0) for kind in self._shares}
+        self._finished = 0
+        """positions of finished games in no shard yet"""
+        self._is_cutting = False
+        self._exhausted: set[Kind] = set()
+        self._unfinished: dict[int, list[tuple[int, list[int]]]] = {}
+        """self-played games by size that nobody goes on with: number and moves"""
+        self._live: set[tuple[int, int]] = set()
+        """size and number of the self-played games on tables"""
+        self._error: BaseException | None = None
+        self._stopped = threading.Event()
+        self._journals: dict[int, Journal] = {}
+        for size in sorted({kind.size for kind in self._shares}):
+            self._resume(size)
+
+    def close(self) -> None:
+        """Close the files."""
+        for journal in self._journals.values():
+            journal.close()
+
+    def stop(self) -> None:
+        """End the run soon; what is judged stays. Threads: any."""
+        self._stopped.set()
+
+    @property
+    def positions(self) -> int:
+        """Positions judged so far."""
+        return sum(self.counts.values())
+
+    def run(self, positions: int, at_once: int, threads: int, report: Callable[[], None], every_s: float = 1.0) -> None:
+        """Judge until there are so many positions in all.
+
+        Args:
+            positions: in the whole folder; then all that is judged goes into shards.
+            at_once: positions a batch, and games a table.
+            threads: batches under way at once.
+            report: called now and then in the caller's thread.
+        Raises:
+            RuntimeError, ValueError, OSError: the network, a source or the disk failed.
+        """
+        workers = [threading.Thread(target=self._work, args=(positions, at_once), daemon=True) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        try:
+            while any(worker.is_alive() for worker in workers):
+                workers[0].join(every_s)
+                for worker in workers:
+                    worker.join(0.01)
+                report()
+        finally:
+            self._stopped.set()
+            for worker in workers:
+                worker.join()
+        if self._error is not None:
+            raise self._error
+        if self.positions >= positions or len(self._exhausted) == len(self._shares):
+            self._cut(everything=True)
+        report()
+
+    def _resume(self, size: int) -> None:
+        """Open a size's journal and find out what is left to do for it."""
+        journal = self._journals[size] = Journal(self._out, size, self._options.moves)
+        rows = journal.rows()
+        if len(rows) and self._manifest["shards"]:
+            # A process that was killed between writing a shard and shortening the journals has its games in both.
+            written = keys_of(self._out / self._manifest["shards"][-1]["file"], size)
+            rows = rows[~np.isin(game_keys(rows), written)]
+            journal.keep(rows)
+        for source in (RECORDED, SELF_PLAYED):
+            kind, of_source = Kind(source, size), rows[rows["source"] == source]
+            if kind in self._shares and len(of_source):
+                self._next[kind] = max(self._next[kind], int(of_source["number"].max()) + 1)
+                self.counts[kind] += len(of_source)
+        played = rows[rows["source"] == SELF_PLAYED]
+        open_games = []
+        for number in np.unique(played["number"]).tolist():
+            of_game = played[played["number"] == number]
+            moves = of_game["move"][np.argsort(of_game["ply"])]
+            if not has_ended(moves, size):
+                open_games.append((number, moves.tolist()))
+        self._unfinished[size] = open_games
+        self._live |= {(size, number) for number, _ in open_games}
+        self._finished += len(rows) - sum(len(moves) for _, moves in open_games)
+
+    def _work(self, positions: int, at_once: int) -> None:
+        """One thread: judge batches of the kind that lacks most, until there are enough."""
+        tables: dict[int, Table] = {}
+        try:
+            while (kind := self._reserve(positions, at_once)) is not None:
+                if kind.source == RECORDED:
+                    rows, ended = self._judge_recorded(kind, at_once), True
+                else:
+                    rows, ended = self._judge_table(kind, tables, at_once)
+                self._enter(kind, rows, ended, at_once)
+        except BaseException as error:
+            self._error = self._error or error
+            self._stopped.set()
+
+    def _reserve(self, positions: int, at_once: int) -> Kind | None:
+        """The kind of the next batch, which is counted as judged from now on; None = it is time to end."""
+        with self._lock:
+            if self._stopped.is_set() or self.positions >= positions:
+                return None
+            open_kinds = [kind for kind in self._shares if kind not in self._exhausted]
+            if not open_kinds:
+                return None
+            kind = min(open_kinds, key=lambda kind: self.counts[kind] / self._shares[kind])
+            self.counts[kind] += at_once
+            return kind
+
+    def _judge_recorded(self, kind: Kind, at_once: int) -> np.ndarray:
+        """Rows of the next recorded games; none if there are no more."""
+        with self._lock:
+            taken = self._recorded.take(kind.size, self._next[kind], at_once)
+            if taken is None:
+                self._exhausted.add(kind)
+                return np.zeros(0)
+            self._next[kind] = int(taken.numbers[-1]) + 1
+        rules = np.stack([self._rules_of(kind.size, number) for number in taken.numbers.tolist()])
+        judged = self._teacher.judge(taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64))
+        return new_rows(kind.size, self._options.moves, RECORDED, taken.numbers, taken.plies, IN_RECORD, judged)
+
+    def _judge_table(self, kind: Kind, tables: dict[int, Table], at_once: int) -> tuple[np.ndarray, np.ndarray]:
+        """One move in each game of this thread's table of a size: rows, and which games have ended."""
+        size = kind.size
+        if size not in tables:
+            tables[size] = Table(size, at_once, self._options.variety, self._options.seed)
+        table = tables[size]
+        with self._lock:
+            for slot in table.free:
+                if self._unfinished[size]:
+                    table.seat(slot, *self._unfinished[size].pop())
+                else:
+                    table.seat(slot, self._next[kind])
+                    self._live.add((size, self._next[kind]))
+                    self._next[kind] += 1
+        slots, numbers = table.taken, table.numbers[table.taken]
+        plies = table.lengths[slots]
+        turns = np.zeros(len(slots), np.int64)
+        judged = self._teacher.judge(table.games, slots, plies, table.rules[slots], turns)
+        chosen, ended = table.play(slots, judged["policy"])
+        return new_rows(size, self._options.moves, SELF_PLAYED, numbers, plies, chosen, judged), ended
+
+    def _rules_of(self, size: int, number: int) -> np.ndarray:
+        """int64[RULE_FIELDS]: the rules of a game."""
+        return self._options.variety.draw(self._options.seed, number, size)[0]
+
+    def _enter(self, kind: Kind, rows: np.ndarray, ended: np.ndarray | bool, reserved: int) -> None:
+        """Keep what was judged; write a shard when there is enough for one."""
+        with self._lock:
+            self.counts[kind] += len(rows) - reserved
+            if not len(rows):
+                return
+            self._journals[kind.size].append(rows)
+            if kind.source == RECORDED:
+                self._finished += len(rows)
+            else:
+                over = rows[ended]
+                self._live -= {(kind.size, number) for number in over["number"].tolist()}
+                self._finished += int(over["ply"].sum(dtype=np.int64)) + len(over)
+            is_due = self._finished >= self._options.positions_per_shard and not self._is_cutting
+            self._is_cutting |= is_due
+        if is_due:
+            self._cut()
+
+    def _cut(self, everything: bool = False) -> None:
+        """Write the positions of all finished games, or of all, as a shard."""
+        with self._lock:
+            chosen = {size: self._ready(size, everything) for size in self._journals}
+            count = sum(map(len, chosen.values()))
+        if count:
+            # The other threads go on meanwhile: packing takes a core for half a minute.
+            shard = to_shard(chosen, self._rules_of, self._recorded.moves_of)
+            name = f"labels-{len(self._manifest['shards']):05}.npz.xz"
+            write_labels(self._out / name, *shard)
+            with self._lock:
+                self._note_shard(name, chosen)
+                for size, rows in chosen.items():
+                    left = self._journals[size].rows()
+                    self._journals[size].keep(left[~np.isin(game_keys(left), game_keys(rows))])
+                self._finished -= count
+        self._is_cutting = False
+
+    def _note_shard(self, name: str, chosen: dict[int, np.ndarray]) -> None:
+        """Enter a shard into the manifest. The lock is held."""
+        manifest, positions = self._manifest, self._manifest["positions"]
+        for kind in self._shares:
+            count = int((chosen[kind.size]["source"] == kind.source).sum())
+            positions[str(kind)] = positions.get(str(kind), 0) + count
+        manifest["shards"].append({"file": name, "positions": sum(map(len, chosen.values()))})
+        manifest["next"] = {str(kind): number for kind, number in self._next.items()}
+        _write(self._out, manifest)
+
+    def _ready(self, size: int, everything: bool) -> np.ndarray:
+        """The rows of a journal that can go into a shard. The lock is held."""
+        rows = self._journals[size].rows()
+        if everything:
+            return rows
+        live = np.array([number for of, number in self._live if of == size], np.int64)
+        return rows[(rows["source"] == RECORDED) | ~np.isin(rows["number"], live)]
+
+
+def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
+    """Refuse what cannot be labelled.
+
+    Raises:
+        ValueError: one line.
+    """
+    spec = teacher.spec
+    if not (spec.has_policy and spec.has_value):
+        raise ValueError(f"network {spec.name} has no {'value' if spec.has_policy else 'policy'}, labels need both")
+    if not options.recorded and not options.self_play:
+        raise ValueError("nothing to label: neither recorded nor self-played positions are asked for")
+    if options.recorded and not files:
+        raise ValueError("positions of recorded games are asked for, but no games were given")
+    for size, _ in (*options.recorded, *options.self_play):
+        if not teacher.plays(size):
+            raise ValueError(f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {size}")
+        if size * size < options.moves:
+            raise ValueError(f"a board of {size}x{size} has fewer points than the {options.moves} moves to keep")
+    known = ENCODERS[spec.encoder].komi
+    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in options.variety.komi):
+        raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")
+
+
+def _opened(out: Path, options: dict[str, Any], network: dict[str, str]) -> dict[str, Any]:
+    """The manifest of the folder, a new one if there is none.
+
+    Raises:
+        ValueError: it was begun with other options or another network, or is no folder of labels; one line.
+    """
+    asked = {"format": FORMAT, "network": network, "options": options}
+    path = out / MANIFEST
+    if not path.exists():
+        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of labels")
+        out.mkdir(parents=True, exist_ok=True)
+        _write(out, manifest := asked | {"positions": {}, "next": {}, "shards": []})
+        return manifest
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        before = {name: manifest[name] for name in asked}
+        manifest["positions"], manifest["next"], manifest["shards"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not the record of a folder of labels ({error})") from error
+    for name, value in asked["options"].items():
+        if before["options"].get(name) != value:
+            raise ValueError(f"{out}: begun with {name} {before['options'].get(name)}, not {value}")
+    if before != asked:
+        raise ValueError(f"{out}: begun with network {before['network'].get('name')}, not {network['name']}")
+    return manifest
+
+
+def _write(out: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest, whole or not at all."""
+    partial = out / (MANIFEST + ".partial")
+    partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    partial.replace(out / MANIFEST)
