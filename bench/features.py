@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.figures import Work, measured, print_figure, sample
 from bench.positions import POSITIONS, MiddleGame, middle_games, shipped_patterns
-from engine.features.encoder import ENCODERS, Encoder, encode, new_scratch
+from engine.features.encoder import ENCODERS, Encoder, encode
 from engine.features.symmetry import SYMMETRIES
 from engine.go.board import SIZE
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
@@ -17,19 +17,19 @@ from engine.jit import kernel
 
 
 @kernel
-def _encode(encoder_id, position, scratch, planes, globals_, count):
+def _encode(position, scratch, planes, globals_, count):
     """Encode a position again and again; returns 0, encoding has no steps."""
     for i in range(count):
-        encode(encoder_id, position, i % SYMMETRIES, scratch, planes, globals_)
+        encode(position, i % SYMMETRIES, scratch, planes, globals_)
     return 0
 
 
 def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
     """Encode all positions."""
     size = int(games[0].position.board.meta[SIZE])
-    scratch = new_scratch(size)
+    scratch = encoder.new_scratch(size)
     planes, globals_ = np.zeros((encoder.planes, size, size), np.float32), np.zeros(encoder.globals, np.float32)
-    return lambda count: sum(_encode(encoder.id, position, scratch, planes, globals_, count) for position, _ in games)
+    return lambda count: sum(_encode(position, scratch, planes, globals_, count) for position, _ in games)
 
 
 @click.command(context_settings={"show_default": True})

@@ -13,9 +13,12 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numba
+from numba.core import types
+from numba.core.registry import CPUDispatcher
 
 ENGINE_FOLDER = Path(__file__).resolve().parent
 CACHE_VARIABLE = "KEIMA_CACHE"
@@ -121,7 +124,43 @@ def mark_warm() -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-kernel = numba.njit(nogil=True, cache=FOLDER is not None, error_model="numpy", _nrt=False)
+class _Kernel(CPUDispatcher):
+    """A compiled function that kernels call with whole numbers of any width and with constants alike.
+
+    Numba compiles a function anew for each combination of its arguments' types, and to it a constant is a type of its
+    own: ``play(board, PASS, color)`` would not be the ``play`` of a point that is read from an array of int16. Here all
+    signed integers, bytes and constants arrive as int64 (or bool), so 320 compilations are NNN.
+    """
+
+    def get_call_template(self, args: tuple, kws: dict) -> tuple:
+        return super().get_call_template(tuple(map(_widened, args)), {name: _widened(of) for name, of in kws.items()})
+
+
+NARROW = (types.int8, types.int16, types.int32, types.uint8)
+
+
+def _widened(of: types.Type) -> types.Type:
+    """The type that an argument has inside kernels."""
+    plain = types.unliteral(of)
+    return types.int64 if plain in NARROW else plain
+
+
+KERNEL_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
+def _kernel(**more: bool) -> Callable[[Callable], _Kernel]:
+    """A decorator with the options that all kernels share."""
+    compiled = numba.njit(cache=FOLDER is not None, **KERNEL_OPTIONS, **more)
+
+    def decorate(function: Callable) -> _Kernel:
+        dispatcher = compiled(function)
+        dispatcher.__class__ = _Kernel
+        return dispatcher
+
+    return decorate
+
+
+kernel = _kernel()
 """Decorator for every compiled function of the engine.
 
 Kernels allocate nothing: they write into their caller's arrays, so Numba's reference counting (``_nrt``) is off.
@@ -130,7 +169,7 @@ board took 145 us instead of 1.4, and encoding 80 us instead of 21. ``np.empty``
 is slice assignment between arrays (it may need a temporary): copy with a loop, which is also faster.
 """
 
-inlined_kernel = numba.njit(nogil=True, cache=FOLDER is not None, error_model="numpy", _nrt=False, forceinline=True)
+inlined_kernel = _kernel(forceinline=True)
 """``@kernel`` for a function of an innermost loop that LLVM by itself would call.
 
 A call hands over a board as some seventy words, a search tree and a batch as 350. Inlining the draw of a random move

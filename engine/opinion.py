@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.encoder import ENCODERS, encode, new_scratch
+from engine.features.encoder import ENCODERS, encode
 from engine.features.symmetry import turn_table
 from engine.go.board import SIZE
 from engine.go.geometry import WHITE
@@ -50,7 +50,7 @@ def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.nda
     size, encoder = int(position.board.meta[SIZE]), ENCODERS[encoder_name]
     planes = np.zeros((1, encoder.planes, size, size), np.float32)
     globals_ = np.zeros((1, encoder.globals), np.float32)
-    encode(encoder.id, position, symmetry, new_scratch(size), planes[0], globals_[0])
+    encode(position, symmetry, encoder.new_scratch(size), planes[0], globals_[0])
     return planes, globals_
 
 

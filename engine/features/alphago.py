@@ -20,14 +20,17 @@ of passes but what ages show. There are no global values.
 Source: AlphaGo, Extended Data Table 2.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from engine.features.keys import legality_key, mix, recent_moves_key
 from engine.features.symmetry import steps, turn
-from engine.features.tactics import after_move
+from engine.features.tactics import after_move, new_marks
 from engine.go.board import SIZE, is_eye
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_at
 from engine.go.ladder import ladder_planes
+from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
 from engine.jit import kernel
 
@@ -40,6 +43,31 @@ N_PLANES = (3, MOST, MOST, MOST, MOST, MOST, 1, 1, 1)
 FIRST_PLANE = (0, 4, 12, 20, 28, 36, 44, 45, 46)
 ONES, ZEROS, BLACK_TO_MOVE = 3, 47, 48
 POLICY_PLANES, VALUE_PLANES = 48, 49
+
+
+class AlphaGoScratch(NamedTuple):
+    """Working memory for boards of one size; one per thread."""
+
+    ladder: LadderScratch
+    capture: np.ndarray
+    """uint8[N*N]: ladder captures, policy order"""
+    escape: np.ndarray
+    """uint8[N*N]: ladder escapes"""
+    marks: np.ndarray
+    """int64[L]: see :func:`engine.features.tactics.after_move`"""
+    stamp: np.ndarray
+    """int64[1]: likewise"""
+    numbers: np.ndarray
+    """uint8[FEATURES, N*N]: numbers that become planes"""
+
+
+def new_scratch(size: int) -> AlphaGoScratch:
+    """Working memory for :func:`encode` on boards of one size; one per thread."""
+    area = size * size
+    return AlphaGoScratch(
+        new_ladder_scratch(size), np.zeros(area, np.uint8), np.zeros(area, np.uint8), *new_marks(size),
+        np.zeros((FEATURES, area), np.uint8),
+    )  # fmt: skip
 
 
 @kernel
@@ -92,7 +120,7 @@ def _fill(plane, value):
 
 
 @kernel
-def encode(position, symmetry, scratch, planes):
+def encode(position, symmetry, scratch, planes, globals_):
     """Write the planes of a position for the side to move.
 
     Every point first gets one small number a feature. A plane is then one comparison a point, which vectorises, so
@@ -100,8 +128,9 @@ def encode(position, symmetry, scratch, planes):
 
     Args:
         symmetry: 0 to 7.
-        scratch: :class:`engine.features.encoder.Scratch` of this board size, the caller's own.
+        scratch: :class:`AlphaGoScratch` of this board size, the caller's own.
         planes: float32[POLICY_PLANES or VALUE_PLANES, N, N], overwritten.
+        globals_: float32[0].
     """
     board, color = position.board, position.meta[TO_MOVE]
     area = board.meta[SIZE] * board.meta[SIZE]

@@ -1,120 +1,155 @@
 """The encoder contract and the registry of encoders.
 
 An encoder turns a :class:`engine.go.position.Position` into planes and global values for the side to move. It
-writes into the caller's arrays, in the caller's thread. Kernels cannot take functions as arguments and stay
-cached on disk, so a kernel that encodes takes the encoder's ``id`` and calls :func:`encode` or :func:`key`.
+writes into the caller's arrays, in the caller's thread.
+
+Kernels cannot take functions as arguments and stay cached on disk. So an encoder is told by the type of its working
+memory: a kernel that calls :func:`encode` or :func:`key` is compiled for the scratch it is given, and for no other
+encoder. A new encoder is a class for its scratch, two kernels and a call of :func:`register`
+(docs/examples/encoder.py shows one).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from engine.features import alphago, history, katago, keima
-from engine.go.geometry import cell_count
-from engine.go.ladder_search import LadderScratch, new_ladder_scratch
-from engine.jit import kernel
-
-KEIMA_ID, ALPHAGO_POLICY_ID, ALPHAGO_VALUE_ID, ZERO_ID, KEY_ID, LEELA_ID, KATAGO_ID, KATAGO_SUICIDE_ID = range(8)
+from engine.jit import KERNEL_OPTIONS, kernel
 
 
 class Encoder(NamedTuple):
-    """What a network must know of its input."""
+    """What a network, and whoever feeds it, must know of its input."""
 
     name: str
-    id: int
     planes: int
     """C: planes of size N x N"""
     globals: int
     """G: values that are not about points"""
+    new_scratch: Callable[[int], NamedTuple]
+    """from a board size to working memory; one per thread"""
     rules: str = "those of its training games"
     """for people: what a network that reads it knows of the rules in force"""
     komi: float | None = None
-    """the only one that such networks judge by, where that is known; White's points"""
+    """the only one that such networks evaluate for, where that is known; White's points"""
 
 
-KEIMA = Encoder("keima-1", KEIMA_ID, keima.PLANES, keima.GLOBALS, "any: komi, scoring, ko, suicide, taxes are inputs")
-ALPHAGO_POLICY = Encoder("alphago-48", ALPHAGO_POLICY_ID, alphago.POLICY_PLANES, 0)
-ALPHAGO_VALUE = Encoder("alphago-49", ALPHAGO_VALUE_ID, alphago.VALUE_PLANES, 0)
-ZERO = Encoder("zero-17", ZERO_ID, history.PLANES, 0)
-LEELA = Encoder(
-    "leela-18", LEELA_ID, history.LEELA_PLANES, 0, "area scoring, komi 7.5, positional superko, no suicide; no others",
-    komi=7.5,
-)  # fmt: skip
-KATAGO_RULES = "any: komi, scoring, ko, suicide, taxes, button are inputs"
-KATAGO = Encoder("katago-v7", KATAGO_ID, katago.PLANES, katago.GLOBALS, KATAGO_RULES)
-KATAGO_SUICIDE = Encoder("katago-v7-suicide", KATAGO_SUICIDE_ID, katago.PLANES, katago.GLOBALS, KATAGO_RULES)
-"""For KataGo's networks that want areas as if suicide were always legal"""
-KEY = Encoder("key", KEY_ID, 0, 1)
-"""No planes, and a number from -1 to 1 made of the position's key: nothing to learn from, for measuring searches"""
-ENCODERS = {
-    encoder.name: encoder for encoder in (KEIMA, ALPHAGO_POLICY, ALPHAGO_VALUE, ZERO, LEELA, KATAGO, KATAGO_SUICIDE)
-}
+class _Kernels(NamedTuple):
+    """What a scratch's type stands for."""
+
+    encode: Any
+    """``encode(position, symmetry, scratch, planes, globals_)``"""
+    key: Any
+    """``key(position)``: uint64 that covers all that ``encode`` reads"""
 
 
-class Scratch(NamedTuple):
-    """Working memory of any encoder; one per thread and board size."""
-
-    ladder: LadderScratch
-    capture: np.ndarray
-    """uint8[N*N]: ladder captures, policy order"""
-    escape: np.ndarray
-    """uint8[N*N]: ladder escapes"""
-    marks: np.ndarray
-    """int64[L]: marks of :func:`engine.features.tactics.after_move`; a rising stamp spares clearing them"""
-    stamp: np.ndarray
-    """int64[1]: the latest stamp; 32 bits would be used up within minutes of encoding"""
-    numbers: np.ndarray
-    """uint8[alphago.FEATURES, N*N]: numbers that :mod:`engine.features.alphago` turns into planes"""
-    katago: katago.KatagoScratch
+_KERNELS: dict[type, _Kernels] = {}
+ENCODERS: dict[str, Encoder] = {}
+"""Every encoder by the name that network files give"""
 
 
-def new_scratch(size: int) -> Scratch:
-    """Working memory for :func:`encode` on boards of one size; one per thread."""
-    area = size * size
-    return Scratch(
-        new_ladder_scratch(size),
-        np.zeros(area, np.uint8),
-        np.zeros(area, np.uint8),
-        np.zeros(int(cell_count(size)), np.int64),
-        np.zeros(1, np.int64),
-        np.zeros((alphago.FEATURES, area), np.uint8),
-        katago.new_katago_scratch(size),
-    )
-
-
-@kernel
-def encode(encoder_id, position, symmetry, scratch, planes, globals_):
-    """Write a position's input for the side to move.
+def register(encoder: Encoder, scratch: type, encode: Any, key: Any) -> Encoder:
+    """Make an encoder known.
 
     Args:
-        encoder_id: ``Encoder.id``.
+        scratch: NamedTuple of arrays, what ``encoder.new_scratch`` returns and no other encoder uses for other kernels.
+        encode, key: kernels; see :class:`_Kernels`.
+    Raises:
+        ValueError: the name, or the scratch for other kernels, is taken.
+    """
+    if encoder.name in ENCODERS or _KERNELS.get(scratch, _Kernels(encode, key)) != _Kernels(encode, key):
+        raise ValueError(f"encoder {encoder.name!r} or its scratch {scratch.__name__} is known already")
+    _KERNELS[scratch] = _Kernels(encode, key)
+    ENCODERS[encoder.name] = encoder
+    return encoder
+
+
+def encode(position: Any, symmetry: int, scratch: NamedTuple, planes: np.ndarray, globals_: np.ndarray) -> None:
+    """Write a position's input for the side to move. Threads: any, each with a scratch of its own.
+
+    Args:
+        position: :class:`engine.go.position.Position`, only read.
         symmetry: 0 to 7 as in engine/features/symmetry.py; the planes show the board turned that way.
-        scratch: working memory from :func:`new_scratch`, the caller's own.
+        scratch: the encoder's ``new_scratch``, for boards of this size.
         planes: float32[C, N, N], overwritten.
         globals_: float32[G], overwritten.
     """
-    if encoder_id == KEIMA_ID:
-        keima.encode(position, symmetry, scratch, planes, globals_)
-    elif encoder_id == ZERO_ID:
-        history.encode(position, symmetry, planes)
-    elif encoder_id == LEELA_ID:
-        history.encode_leela(position, symmetry, planes)
-    elif encoder_id == KEY_ID:
-        globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
-    elif encoder_id in (KATAGO_ID, KATAGO_SUICIDE_ID):
-        as_if_suicide = encoder_id == KATAGO_SUICIDE_ID
-        katago.encode(position, symmetry, scratch.katago, scratch.ladder, as_if_suicide, planes, globals_)
-    else:
-        alphago.encode(position, symmetry, scratch, planes)
+    _KERNELS[type(scratch)].encode(position, symmetry, scratch, planes, globals_)
+
+
+def key(position: Any, scratch: NamedTuple) -> int:
+    """uint64 that covers everything the scratch's encoder reads of a position: a part of the result cache's key."""
+    return _KERNELS[type(scratch)].key(position)
+
+
+@overload(encode, jit_options=KERNEL_OPTIONS, strict=True)
+def _encode_in_kernels(position, symmetry, scratch, planes, globals_):  # Numba wants both signatures alike.
+    chosen = _KERNELS[scratch.instance_class].encode
+
+    def implementation(position, symmetry, scratch, planes, globals_):
+        chosen(position, symmetry, scratch, planes, globals_)
+
+    return implementation
+
+
+@overload(key, jit_options=KERNEL_OPTIONS, strict=True)
+def _key_in_kernels(position, scratch):
+    chosen = _KERNELS[scratch.instance_class].key
+
+    def implementation(position, scratch):
+        return chosen(position)
+
+    return implementation
+
+
+class KeyScratch(NamedTuple):
+    """Tells the encoder ``key`` from others; nothing is read of it."""
+
+    unused: np.ndarray
+
+
+def _new_key_scratch(size: int) -> KeyScratch:
+    return KeyScratch(np.zeros(1))
 
 
 @kernel
-def key(encoder_id, position):
-    """uint64 that covers everything the encoder reads of a position: the key of the result cache."""
-    if encoder_id == KEIMA_ID:
-        return keima.key(position)
-    if encoder_id in (ZERO_ID, KEY_ID, LEELA_ID):
-        return history.key(position)
-    if encoder_id in (KATAGO_ID, KATAGO_SUICIDE_ID):
-        return katago.key(position)
-    return alphago.key(position)
+def _encode_key(position, symmetry, scratch, planes, globals_):
+    """A number from -1 to 1 made of the position's key."""
+    globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
+
+
+KEIMA = register(
+    Encoder("keima-1", keima.PLANES, keima.GLOBALS, keima.new_scratch,
+            "any: komi, scoring, ko, suicide, taxes are inputs"),
+    keima.KeimaScratch, keima.encode, keima.key,
+)  # fmt: skip
+ALPHAGO_POLICY = register(
+    Encoder("alphago-48", alphago.POLICY_PLANES, 0, alphago.new_scratch),
+    alphago.AlphaGoScratch, alphago.encode, alphago.key,
+)  # fmt: skip
+ALPHAGO_VALUE = register(
+    Encoder("alphago-49", alphago.VALUE_PLANES, 0, alphago.new_scratch),
+    alphago.AlphaGoScratch, alphago.encode, alphago.key,
+)  # fmt: skip
+ZERO = register(
+    Encoder("zero-17", history.PLANES, 0, history.new_zero_scratch),
+    history.ZeroScratch, history.encode, history.key,
+)  # fmt: skip
+LEELA = register(
+    Encoder("leela-18", history.LEELA_PLANES, 0, history.new_leela_scratch,
+            "area scoring, komi 7.5, positional superko, no suicide; no others", komi=7.5),
+    history.LeelaScratch, history.encode_leela, history.key,
+)  # fmt: skip
+KATAGO_RULES = "any: komi, scoring, ko, suicide, taxes, button are inputs"
+KATAGO = register(
+    Encoder("katago-v7", katago.PLANES, katago.GLOBALS, katago.new_scratch, KATAGO_RULES),
+    katago.KatagoScratch, katago.encode, katago.key,
+)  # fmt: skip
+KATAGO_SUICIDE = register(
+    Encoder("katago-v7-suicide", katago.PLANES, katago.GLOBALS, katago.new_suicide_scratch, KATAGO_RULES),
+    katago.KatagoSuicideScratch, katago.encode_suicide, katago.key,
+)  # fmt: skip
+"""For KataGo's networks that want areas as if suicide were always legal"""
+KEY = register(Encoder("key", 0, 1, _new_key_scratch), KeyScratch, _encode_key, history.key)
+"""No planes, and a number that says nothing: to measure searches without a network"""

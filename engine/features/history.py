@@ -11,6 +11,10 @@ Black is to play, then 1 everywhere if White is: without the last plane, padding
 Sources: AlphaGo Zero, Methods, "Neural network architecture"; Leela Zero's README, "Weights format".
 """
 
+from typing import NamedTuple
+
+import numpy as np
+
 from engine.features.keys import mix
 from engine.features.symmetry import steps
 from engine.go.board import SIZE
@@ -21,6 +25,28 @@ from engine.jit import kernel
 BLACK_TO_MOVE = 2 * PAST_BOARDS
 PLANES = BLACK_TO_MOVE + 1
 LEELA_PLANES = BLACK_TO_MOVE + 2
+
+
+class ZeroScratch(NamedTuple):
+    """Nothing is worked out beforehand; the type alone counts."""
+
+    unused: np.ndarray
+
+
+class LeelaScratch(NamedTuple):
+    """Likewise."""
+
+    unused: np.ndarray
+
+
+def new_zero_scratch(size: int) -> ZeroScratch:
+    """For :func:`encode`."""
+    return ZeroScratch(np.zeros(1))
+
+
+def new_leela_scratch(size: int) -> LeelaScratch:
+    """For :func:`encode_leela`."""
+    return LeelaScratch(np.zeros(1))
 
 
 @kernel
@@ -50,12 +76,14 @@ def board_planes(position, age, symmetry, own, opponent):
 
 
 @kernel
-def encode(position, symmetry, planes):
+def encode(position, symmetry, scratch, planes, globals_):
     """Write AlphaGo Zero's planes of a position for the side to move.
 
     Args:
         symmetry: 0 to 7.
+        scratch: :class:`ZeroScratch`.
         planes: float32[PLANES, N, N], overwritten.
+        globals_: float32[0].
     """
     flat = planes.reshape(PLANES, planes.shape[1] * planes.shape[2])
     for age in range(PAST_BOARDS):
@@ -64,12 +92,14 @@ def encode(position, symmetry, planes):
 
 
 @kernel
-def encode_leela(position, symmetry, planes):
+def encode_leela(position, symmetry, scratch, planes, globals_):
     """Write Leela Zero's planes of a position for the side to move.
 
     Args:
         symmetry: 0 to 7.
+        scratch: :class:`LeelaScratch`.
         planes: float32[LEELA_PLANES, N, N], overwritten.
+        globals_: float32[0].
     """
     flat = planes.reshape(LEELA_PLANES, planes.shape[1] * planes.shape[2])
     for age in range(PAST_BOARDS):

@@ -39,6 +39,7 @@ from engine.features.keys import legality_key, mix, recent_moves_key
 from engine.features.symmetry import steps, turn
 from engine.go.board import KO_COLOR, KO_POINT, SIZE, copy_board, is_legal
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at
+from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.go.life import STACK, LifeScratch, new_life_scratch
 from engine.go.position import BUTTON_TAKER, N_MOVES, TO_MOVE, repeats
 from engine.go.rewind import past_board
@@ -87,6 +88,7 @@ class KatagoScratch(NamedTuple):
     """Working memory for boards of one size; one per thread."""
 
     life: LifeScratch
+    ladder: LadderScratch
     owner: np.ndarray
     """int8[N*N]: 1 Black's, -1 White's"""
     marks: np.ndarray
@@ -94,10 +96,26 @@ class KatagoScratch(NamedTuple):
     those of earlier boards, which do not show"""
 
 
-def new_katago_scratch(size: int) -> KatagoScratch:
+class KatagoSuicideScratch(NamedTuple):
+    """The same for :func:`encode_suicide`."""
+
+    katago: KatagoScratch
+
+
+def new_scratch(size: int) -> KatagoScratch:
     """Working memory for :func:`encode` on boards of one size; one per thread."""
     area = size * size
-    return KatagoScratch(new_life_scratch(size), np.zeros(area, np.int8), np.zeros((BOARDS + 2, area), np.uint8))
+    return KatagoScratch(
+        new_life_scratch(size),
+        new_ladder_scratch(size),
+        np.zeros(area, np.int8),
+        np.zeros((BOARDS + 2, area), np.uint8),
+    )
+
+
+def new_suicide_scratch(size: int) -> KatagoSuicideScratch:
+    """Working memory for :func:`encode_suicide`."""
+    return KatagoSuicideScratch(new_scratch(size))
 
 
 @kernel
@@ -182,7 +200,7 @@ def _write_points(position, symmetry, scratch, flat):
 
 
 @kernel
-def encode(position, symmetry, scratch, ladder, suicide_areas, planes, globals_):
+def encode(position, symmetry, scratch, planes, globals_):
     """Write the planes and globals of a position for the side to move.
 
     50 us for a middle-game position on 19x19: the ladders of three boards take 37, areas 10.
@@ -190,11 +208,26 @@ def encode(position, symmetry, scratch, ladder, suicide_areas, planes, globals_)
     Args:
         symmetry: 0 to 7.
         scratch: :class:`KatagoScratch` of this board size, the caller's own.
-        ladder: :class:`engine.go.ladder_search.LadderScratch` likewise.
-        suicide_areas: whether areas are those where suicide is legal, whatever the rules.
         planes: float32[PLANES, N, N], overwritten.
         globals_: float32[GLOBALS], overwritten.
     """
+    _encode(position, symmetry, scratch, position.rules[SUICIDE] == 1, planes, globals_)
+
+
+@kernel
+def encode_suicide(position, symmetry, scratch, planes, globals_):
+    """:func:`encode` with the areas that there were if suicide was legal, whatever the rules.
+
+    Args:
+        scratch: :class:`KatagoSuicideScratch`.
+    """
+    _encode(position, symmetry, scratch.katago, True, planes, globals_)
+
+
+@kernel
+def _encode(position, symmetry, scratch, suicide_areas, planes, globals_):
+    """:func:`encode` with areas as if suicide was legal or not."""
+    ladder = scratch.ladder
     board, size = ladder.board, position.board.meta[SIZE]
     flat = planes.reshape(PLANES, size * size)
     for plane in range(PLANES):
@@ -204,7 +237,7 @@ def encode(position, symmetry, scratch, ladder, suicide_areas, planes, globals_)
     copy_board(board, position.board)
     if board.meta[KO_COLOR] != position.meta[TO_MOVE]:
         board.meta[KO_POINT] = PASS
-    mark_areas(board, position.rules, suicide_areas or position.rules[SUICIDE] == 1, scratch.life, scratch.owner)
+    mark_areas(board, position.rules, suicide_areas, scratch.life, scratch.owner)
     _read_ladders(position, shown, scratch, ladder)
     _write_points(position, symmetry, scratch, flat)
     n = position.meta[N_MOVES]

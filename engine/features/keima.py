@@ -5,14 +5,17 @@ planes: liberties, capture and self-atari sizes and liberties after a move as in
 ladders read to the end. Komi, passes and rules enter as global values, so one network plays them all.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from engine.features.keys import legality_key, mix, recent_moves_key
 from engine.features.symmetry import turn
-from engine.features.tactics import after_move
+from engine.features.tactics import after_move, new_marks
 from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, is_eye, is_legal
 from engine.go.geometry import EMPTY, PASS, WHITE, index_of, point_of
 from engine.go.ladder import ladder_planes
+from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, repeats
 from engine.go.rules import (
     KO,
@@ -52,13 +55,34 @@ GLOBALS = 8
 KOMI_SCALE = 15.0
 
 
+class KeimaScratch(NamedTuple):
+    """Working memory for boards of one size; one per thread."""
+
+    ladder: LadderScratch
+    capture: np.ndarray
+    """uint8[N*N]: ladder captures, policy order"""
+    escape: np.ndarray
+    """uint8[N*N]: ladder escapes"""
+    marks: np.ndarray
+    """int64[L]: see :func:`engine.features.tactics.after_move`"""
+    stamp: np.ndarray
+    """int64[1]: likewise"""
+
+
+def new_scratch(size: int) -> KeimaScratch:
+    """Working memory for :func:`encode` on boards of one size; one per thread."""
+    return KeimaScratch(
+        new_ladder_scratch(size), np.zeros(size * size, np.uint8), np.zeros(size * size, np.uint8), *new_marks(size)
+    )
+
+
 @kernel
 def encode(position, symmetry, scratch, planes, globals_):
     """Write the planes and globals of a position for the side to move.
 
     Args:
         symmetry: 0 to 7.
-        scratch: memory from :func:`engine.features.encoder.new_scratch` for this board size, the caller's own.
+        scratch: :class:`KeimaScratch` of this board size, the caller's own.
         planes: float32[PLANES, N, N], overwritten.
         globals_: float32[GLOBALS], overwritten.
     """

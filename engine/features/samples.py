@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.features.encoder import ENCODERS, encode, new_scratch
+from engine.features.encoder import ENCODERS, encode
 from engine.go.geometry import on_board_points
 from engine.go.position import TO_MOVE, legal_moves, new_position, play_move
 
@@ -26,7 +26,7 @@ def sample_inputs(encoder: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     chosen, rng = ENCODERS[encoder], np.random.default_rng(SEED)
     planes = np.zeros((len(STONES), chosen.planes, size, size), np.float32)
     globals_ = np.zeros((len(STONES), chosen.globals), np.float32)
-    position, scratch = new_position(size), new_scratch(size)
+    position, scratch = new_position(size), chosen.new_scratch(size)
     points, legal = on_board_points(size), np.zeros(size * size + 1, np.uint8)
     played = 0
     for row, share in enumerate(STONES):
@@ -35,5 +35,5 @@ def sample_inputs(encoder: str, size: int) -> tuple[np.ndarray, np.ndarray]:
             here = np.flatnonzero(legal[:-1])
             play_move(position, int(points[rng.choice(here)]) if len(here) else 0, position.meta[TO_MOVE])
             played += 1
-        encode(chosen.id, position, 0, scratch, planes[row], globals_[row])
+        encode(position, 0, scratch, planes[row], globals_[row])
     return planes, globals_

@@ -3,8 +3,16 @@
 import numpy as np
 
 from engine.go.board import STRIDE
-from engine.go.geometry import EMPTY
+from engine.go.geometry import EMPTY, cell_count
 from engine.jit import inlined_kernel, kernel
+
+
+def new_marks(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """``marks`` and ``stamp`` of a scratch for :func:`after_move`.
+
+    A rising stamp spares clearing the marks; 32 bits would be used up within minutes of encoding.
+    """
+    return np.zeros(int(cell_count(size)), np.int64), np.zeros(1, np.int64)
 
 
 @kernel
@@ -40,7 +48,7 @@ def after_move(board, point, color, most, scratch):
     marked ``seen``. Heads are stones, so one array serves both. A suicide is told as the chain before it is taken off.
 
     Args:
-        scratch: has ``marks``, int64[L], and ``stamp``, int64[1].
+        scratch: has ``marks``, int64[L], and ``stamp``, int64[1], from :func:`new_marks`.
     """
     stride = board.meta[STRIDE]
     cells, head, libs, marks = board.color, board.head, board.libs, scratch.marks

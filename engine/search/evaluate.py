@@ -184,13 +184,13 @@ def placeholder_priors(root, position, batch, count, moves, numbers, theta):
 
 
 @kernel
-def cache_key(encoder_id, position):
-    """uint64: the key of a position in the result cache."""
-    return encoders.key(encoder_id, position) + np.uint64(position.board.meta[SIZE]) * np.uint64(0xD1B54A32D192ED03)
+def cache_key(position, scratch):
+    """uint64: the key of a position in the result cache; ``scratch`` says which encoder's."""
+    return encoders.key(position, scratch) + np.uint64(position.board.meta[SIZE]) * np.uint64(0xD1B54A32D192ED03)
 
 
 @kernel
-def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch, seed, turns, planes, globals_):
+def prepare_for_network(root, position, batch, count, cache, scratch, seed, turns, planes, globals_):
     """Open the new leaves of a batch, look them up in the cache and encode the misses.
 
     The symmetry a position is shown under is drawn from its key and the seed: as good as random, and the same
@@ -198,6 +198,7 @@ def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch
 
     Args:
         root, position: as for :func:`prepare`.
+        scratch: the encoder's working memory, the worker's own.
         seed: uint64.
         turns: whether there are such symmetries.
         planes, globals_: slots of the request, filled from the first on.
@@ -213,7 +214,7 @@ def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch
         batch.score[i] = 0.0
         if not _open_leaf(root, position, batch, i):
             continue
-        key = cache_key(encoder_id, position)
+        key = cache_key(position, scratch)
         batch.key[i] = key
         found, value, score = probe(cache, key, size * size + 1, batch.logits[i])
         if found:
@@ -222,7 +223,7 @@ def prepare_for_network(root, position, batch, count, cache, encoder_id, scratch
             continue
         symmetry = ((key ^ seed) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61) if turns else np.uint64(0)
         batch.symmetry[i] = symmetry
-        encoders.encode(encoder_id, position, np.int64(symmetry), scratch, planes[filled], globals_[filled])
+        encoders.encode(position, np.int64(symmetry), scratch, planes[filled], globals_[filled])
         batch.request_row[i] = filled
         filled += 1
     return filled

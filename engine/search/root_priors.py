@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from engine.features import encoder as encoders
-from engine.features.encoder import Encoder, Scratch
+from engine.features.encoder import Encoder
 from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.board import SIZE
 from engine.go.position import Position
@@ -52,8 +52,7 @@ def _mix(tree, noise, share):
 
 
 def ask_all_symmetries(
-    server: InferenceServer, encoder: Encoder, position: Position, scratch: Scratch,
-    hurried: Callable[[], bool] | None = None,
+    server: InferenceServer, encoder: Encoder, position: Position, hurried: Callable[[], bool] | None = None
 ) -> dict[int, Request]:  # fmt: skip
     """The network's answers to a position turned in all eight ways, by symmetry; each is row 0 of its request.
 
@@ -63,10 +62,11 @@ def ask_all_symmetries(
         RuntimeError: the network failed.
     """
     size = int(position.board.meta[SIZE])
+    scratch = encoder.new_scratch(size)
     # One request each: all evaluators share the work, and a slow network can be stopped half-way.
     asked = {s: server.new_request(size, 1, encoder.planes, encoder.globals) for s in range(SYMMETRIES)}
     for symmetry, request in asked.items():
-        encoders.encode(encoder.id, position, symmetry, scratch, request.planes[0], request.globals[0])
+        encoders.encode(position, symmetry, scratch, request.planes[0], request.globals[0])
         request.count = 1
         server.submit(request)
     for request in asked.values():

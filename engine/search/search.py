@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from engine.config import SearchOptions
-from engine.features.encoder import Encoder, new_scratch
+from engine.features.encoder import Encoder
 from engine.go.board import SIZE
 from engine.go.geometry import BLACK, PASS, cell_count, other
 from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
@@ -303,8 +303,7 @@ class Search:
         """Average the root's priors over all symmetries and mix noise in, as far as options say so."""
         shared, options, server = self._shared, self._options, self._shared.server
         if options.root_symmetries == "8" and server is not None and server.spec.has_policy:
-            scratch = new_scratch(int(shared.root.board.meta[SIZE]))
-            policy = average_policy(ask_all_symmetries(server, shared.encoder, shared.root, scratch))
+            policy = average_policy(ask_all_symmetries(server, shared.encoder, shared.root))
             with shared.changed:
                 replace_root_priors(shared.tree, shared.root, policy, options.policy_temperature)
         if options.root_noise > 0.0:
@@ -417,8 +416,7 @@ class Search:
         root, server = shared.root, shared.server
         if server is None or not server.spec.has_ownership:
             return rollout_ownership(root.board, shared.judge, OWNERSHIP_ROLLOUTS, shared.seed)
-        scratch = new_scratch(int(root.board.meta[SIZE]))
-        ownership = average_ownership(ask_all_symmetries(server, shared.encoder, root, scratch, hurried))
+        ownership = average_ownership(ask_all_symmetries(server, shared.encoder, root, hurried))
         return ownership if root.meta[TO_MOVE] == BLACK else -ownership
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.features.encoder import Encoder, new_scratch
+from engine.features.encoder import Encoder
 from engine.features.symmetry import turn_table
 from engine.go.board import SIZE
 from engine.go.position import N_MOVES, Position, new_position
@@ -183,7 +183,7 @@ class Worker:
         self._shared = shared
         self._size = int(shared.root.board.meta[SIZE])
         self._index = index
-        self._scratch = new_scratch(self._size)
+        self._scratch = shared.encoder.new_scratch(self._size) if shared.encoder else None
         self._idle = deque(_Flight(shared) for _ in range(_flights(shared)))
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
@@ -281,7 +281,6 @@ class Worker:
             request.count = prepare_for_network(
                 *leaves,
                 server.cache,
-                shared.encoder.id,
                 self._scratch,
                 np.uint64(shared.seed),
                 shared.turns,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.encoder import Encoder, encode, new_scratch
+from engine.features.encoder import Encoder, encode
 from engine.features.symmetry import turn
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import TO_MOVE, is_legal_move, new_position
@@ -45,9 +45,7 @@ class Batch(NamedTuple):
 
 
 @kernel
-def _encode_rows(
-    encoder_id, fresh, position, scratch, record, rows, plies, rules, turns, planes, globals_, colors, legal
-):
+def _encode_rows(fresh, position, scratch, record, rows, plies, rules, turns, planes, globals_, colors, legal):
     """Replay each row's game to its ply under its rules and encode the position; ``colors`` says who is to move.
 
     ``legal`` has the turned positions' legal moves written to it, or has no rows.
@@ -57,7 +55,7 @@ def _encode_rows(
     for b in range(len(rows)):
         if replay(position, fresh, record, rows[b], plies[b], rules[b]) >= 0:
             return b
-        encode(encoder_id, position, turns[b], scratch, planes[b], globals_[b])
+        encode(position, turns[b], scratch, planes[b], globals_[b])
         colors[b] = position.meta[TO_MOVE]
         if len(legal) > 0:
             size = planes.shape[2]
@@ -129,14 +127,14 @@ class BatchBuilder:
         size, longest = int(games.size[rows[0]]), int(plies.max(initial=0))
         if size not in self._boards or len(self._boards[size][1].moves) <= longest:
             room = max(REPLAY_MOVES, 2 * longest)
-            self._boards[size] = (new_position(size, room), new_position(size, room), new_scratch(size))
+            self._boards[size] = (new_position(size, room), new_position(size, room), self.encoder.new_scratch(size))
         fresh, position, scratch = self._boards[size]
         planes = np.empty((len(rows), self.encoder.planes, size, size), np.float32)
         globals_ = np.empty((len(rows), self.encoder.globals), np.float32)
         colors = np.empty(len(rows), np.uint8)
         unasked = np.empty((0, size * size + 1), bool)
         wrong = _encode_rows(
-            self.encoder.id, fresh, position, scratch, recorded(games), rows, plies, rules, turns, planes, globals_,
+            fresh, position, scratch, recorded(games), rows, plies, rules, turns, planes, globals_,
             colors, unasked if legal is None else legal,
         )  # fmt: skip
         if wrong >= 0:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engine.features.encoder import KATAGO, KATAGO_SUICIDE, encode, key, new_scratch
+from engine.features.encoder import KATAGO, KATAGO_SUICIDE, encode, key
 from engine.features.katago_ladders import mark_caught
 from engine.go.board import KO_POINT, SIZE, play
 from engine.go.diagram import parse
@@ -33,7 +33,7 @@ def encoded(position, symmetry=0, encoder=KATAGO):
     """Planes and globals, in arrays that held something else before."""
     size = int(position.board.meta[SIZE])
     planes, globals_ = np.full((22, size, size), 7, np.float32), np.full(19, 7, np.float32)
-    encode(encoder.id, position, symmetry, new_scratch(size), planes, globals_)
+    encode(position, symmetry, encoder.new_scratch(size), planes, globals_)
     return planes, globals_
 
 
@@ -118,7 +118,7 @@ def test_input_equals_katagos_bit_for_bit(shared_path):
 @given(st.integers(0, 2**32), all_rules())
 def test_equal_keys_mean_equal_input(seed, rules):
     """On so small a board positions come again with other histories, komis and rules."""
-    rng, seen, scratch = np.random.default_rng(seed), {}, new_scratch(3)
+    rng, seen, scratch = np.random.default_rng(seed), {}, KATAGO.new_scratch(3)
     planes, globals_ = np.empty((22, 3, 3), np.float32), np.empty(19, np.float32)
     marks = np.zeros(10, np.uint8)
     for komi in (0.0, 0.5, 0.0):
@@ -128,9 +128,9 @@ def test_equal_keys_mean_equal_input(seed, rules):
             legal_moves(game.position, color, marks)
             choices = [PASS, *on_board_points(3)[marks[:-1] == 1]]
             game.play(color, int(choices[rng.integers(len(choices))]))
-            encode(KATAGO.id, game.position, 0, scratch, planes, globals_)
+            encode(game.position, 0, scratch, planes, globals_)
             picture = planes.tobytes() + globals_.tobytes()
-            assert seen.setdefault(int(key(KATAGO.id, game.position)), picture) == picture
+            assert seen.setdefault(int(key(game.position, scratch)), picture) == picture
 
 
 def from_diagram(text, rules=AREA, to_move=BLACK):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.features import keima
-from engine.features.encoder import KEIMA, encode, key, new_scratch
+from engine.features.encoder import KEIMA, encode, key
 from engine.features.symmetry import INVERSE, SYMMETRIES, turn, turn_table
 from engine.go.board import KO_COLOR, KO_POINT
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, index_of, on_board_points
@@ -20,7 +20,7 @@ def encoded(position, symmetry=0):
     size = int(position.board.meta[0])
     planes = np.full((KEIMA.planes, size, size), 7, np.float32)
     globals_ = np.full(KEIMA.globals, 7, np.float32)
-    encode(KEIMA.id, position, symmetry, new_scratch(size), planes, globals_)
+    encode(position, symmetry, KEIMA.new_scratch(size), planes, globals_)
     return planes, globals_
 
 
@@ -96,7 +96,7 @@ def twin(position):
     stones = Stones(position)
     planes = np.zeros((KEIMA.planes, size * size), np.float32)
     planes[keima.ON_BOARD] = 1
-    scratch = new_scratch(size).ladder
+    scratch = KEIMA.new_scratch(size).ladder
     for point in on_board_points(size).tolist():
         at = index_of(point, size)
         if stones.color[point]:
@@ -194,4 +194,4 @@ def test_equal_keys_mean_equal_planes(seed):
         play_move(position, PASS if index == 9 else int(on_board_points(3)[index]), color)
         planes, globals_ = encoded(position)
         picture = (planes.tobytes(), globals_.tobytes())
-        assert seen.setdefault(int(key(KEIMA.id, position)), picture) == picture
+        assert seen.setdefault(int(key(position, KEIMA.new_scratch(3))), picture) == picture

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.features.encoder import new_scratch
+from engine.features.keima import new_scratch
 from engine.features.tactics import after_move
 from engine.go.geometry import point_at
 from engine.jit import kernel

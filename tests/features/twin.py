@@ -5,7 +5,7 @@ Moves, chains and legality are those of ``tests/go/twin.py``, ladders those read
 
 import numpy as np
 
-from engine.features.encoder import Encoder, encode, new_scratch
+from engine.features.encoder import Encoder, encode
 from engine.go.board import SIZE, copy_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, other, point_at
@@ -98,7 +98,7 @@ def encoded(encoder: Encoder, position: Position, symmetry: int = 0, scratch=Non
     size = int(position.board.meta[SIZE])
     planes = np.full((encoder.planes, size, size), 7, np.float32)
     globals_ = np.zeros(encoder.globals, np.float32)
-    encode(encoder.id, position, symmetry, scratch or new_scratch(size), planes, globals_)
+    encode(position, symmetry, scratch or encoder.new_scratch(size), planes, globals_)
     return planes
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.features.encoder import LEELA, encode, new_scratch
+from engine.features.encoder import LEELA, encode
 from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.geometry import BLACK, on_board_points, to_vertex
 from engine.go.position import TO_MOVE, legal_moves, new_position, play_move
@@ -47,7 +47,7 @@ def turn_of(symmetry):
 
 def played_and_encoded(symmetries):
     """Commands that play random games with a ``heatmap`` now and then, and planes and symmetry of each."""
-    rng, scratch = np.random.default_rng(5), new_scratch(19)
+    rng, scratch = np.random.default_rng(5), LEELA.new_scratch(19)
     points, legal = on_board_points(19), np.zeros(362, np.uint8)
     commands, planes = [], []
     for turn, symmetry in enumerate(symmetries):
@@ -64,7 +64,7 @@ def played_and_encoded(symmetries):
             commands.append(f"play {'b' if color == BLACK else 'w'} {to_vertex(point, 19)}")
             length += 1
         out = np.zeros((LEELA.planes, 19, 19), np.float32)
-        encode(LEELA.id, position, turn_of(symmetry), scratch, out, np.zeros(0, np.float32))
+        encode(position, turn_of(symmetry), scratch, out, np.zeros(0, np.float32))
         planes.append(out)
         commands.append(f"heatmap {symmetry}" if symmetry else "heatmap")
     return commands, torch.from_numpy(np.stack(planes)), torch.zeros(len(planes), 0)
