@@ -13,17 +13,24 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numba
+from filelock import FileLock
 from numba.core import types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 ENGINE_FOLDER = Path(__file__).resolve().parent
 CACHE_VARIABLE = "KEIMA_CACHE"
 KERNEL_ROOMS = ("jit.py", "go", "rollout", "features", "inference", "search")
 STALE_AFTER_S = 14 * 86400.0
+LOCKS, INDEX = "locks", "index"
+"""Folder of lock files, and the lock of all indices of the cache"""
 
 
 def cache_root() -> Path:
@@ -76,7 +83,7 @@ def _prepare() -> Path | None:
     for root in (cache_root, _temporary_root):
         try:
             folder = root() / f"kernels-{source_key()}"
-            folder.mkdir(parents=True, exist_ok=True)
+            (folder / LOCKS).mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
         except (OSError, RuntimeError):  # RuntimeError: the user has no home folder.
@@ -124,42 +131,106 @@ def mark_warm() -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-class _Kernel(CPUDispatcher):
-    """A compiled function that kernels call with whole numbers of any width and with constants alike.
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Keep other processes out of the block; where the file system knows no locks they are not kept out."""
+    if FOLDER is None:
+        yield
+        return
+    lock = FileLock(FOLDER / LOCKS / f"{name}.lock")
+    try:
+        lock.acquire()
+    except (OSError, NotImplementedError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
 
-    Numba compiles a function anew for each combination of its arguments' types, and to it a constant is a type of its
-    own: ``play(board, PASS, color)`` would not be the ``play`` of a point that is read from an array of int16. Here all
-    signed integers, bytes and constants arrive as int64 (or bool), so 320 compilations are NNN.
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk, written by one process at a time: two would lose each other's entries of the index."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with _locked(INDEX):
+            super().save_overload(sig, data)
+
+
+class _BodyFiles(CompileResultCacheImpl):
+    """Names the files of a body's cache otherwise than those of the kernel that Python calls."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        return super().get_filename_base(f"{fullname}.body", abiflags)
+
+
+class _BodyCache(_Cache):
+    _impl_class = _BodyFiles
+
+
+class _Shared(CPUDispatcher):
+    """A function that processes compile together: what one of them is compiling, the others wait for and then load."""
+
+    def compile(self, sig: Any) -> Any:
+        # The lock of this process comes first: a thread that held a file's lock while it waited for this one would
+        # keep the thread that has it from ever getting the file's.
+        with global_compiler_lock, _locked(f"{self._kind}{self.py_func.__module__}.{self.py_func.__qualname__}"):
+            return super().compile(sig)
+
+    _kind = ""
+
+
+class _Body(_Shared):
+    """What other kernels call: the machine code without what unpacks Python objects, which is half of the work.
+
+    Numba compiles a function anew for each combination of its arguments' types, and a constant is a type of its own:
+    ``play(board, PASS, color)`` would not be the ``play`` of a point read from an array of int16. Here signed integers,
+    bytes and constants arrive as int64 (or bool), so each function is compiled once.
     """
 
-    def get_call_template(self, args: tuple, kws: dict) -> tuple:
+    _kind = "body."
+
+    def get_call_template(self, args: tuple, kws: dict) -> Any:
         return super().get_call_template(tuple(map(_widened, args)), {name: _widened(of) for name, of in kws.items()})
+
+
+class _Kernel(_Shared):
+    """What Python calls; kernels that call it get its body."""
+
+    body: _Body
+
+    def get_call_template(self, args: tuple, kws: dict) -> Any:
+        return self.body.get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        return self.body.get_overload(sig)
 
 
 NARROW = (types.int8, types.int16, types.int32, types.uint8)
 
 
 def _widened(of: types.Type) -> types.Type:
-    """The type that an argument has inside kernels."""
+    """The type that an argument has in a body."""
     plain = types.unliteral(of)
     return types.int64 if plain in NARROW else plain
 
 
-KERNEL_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
-
-
 def _kernel(**more: bool) -> Callable[[Callable], _Kernel]:
     """A decorator with the options that all kernels share."""
-    compiled = numba.njit(cache=FOLDER is not None, **KERNEL_OPTIONS, **more)
 
     def decorate(function: Callable) -> _Kernel:
-        dispatcher = compiled(function)
-        dispatcher.__class__ = _Kernel
-        return dispatcher
+        found = numba.njit(**KERNEL_OPTIONS, **more)(function)
+        body = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **KERNEL_OPTIONS, **more)(function)
+        # Numba has no option for the class of a dispatcher.
+        found.__class__, body.__class__, found.body = _Kernel, _Body, body
+        if FOLDER is not None:
+            found._cache, body._cache = _Cache(function), _BodyCache(function)
+        return found
 
     return decorate
 
 
+KERNEL_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 kernel = _kernel()
 """Decorator for every compiled function of the engine.
 
