@@ -6,8 +6,9 @@ import click
 import numpy as np
 
 from bench.figures import Work
+from engine.config import core_count
 from engine.features.encoder import ENCODERS
-from engine.inference.server import FLIGHTS, core_count
+from engine.inference.server import FLIGHTS
 from engine.inference.slots import Request
 from engine.nets.adapter import TorchNetwork
 from engine.nets.architectures import ARCHITECTURES, new_model, new_spec

@@ -4,6 +4,7 @@ Options flow from the command line into these frozen dataclasses and from there 
 holds a default. Unknown keys and values out of range are refused with one line that says what was expected.
 """
 
+import os
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -51,6 +52,11 @@ def help_text(item: Field) -> str:
     """An option's help, with what is allowed where that is not everything of its type."""
     is_bounded = any(item.metadata.get(name) not in (None, ()) for name in ("low", "high", "choices"))
     return f"{item.metadata['help']}; {range_text(item)}" if is_bounded else item.metadata["help"]
+
+
+def core_count() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

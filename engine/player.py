@@ -14,16 +14,13 @@ import numpy as np
 
 from engine.analysis import analyze
 from engine.choice import Choice, judged, trusted
-from engine.clock import Budget, Clock, limits
+from engine.clock import Budget, limits
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS
-from engine.go.diagram import render
-from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import PASSES, TO_MOVE, Position, with_capacity
-from engine.go.rules import Rules, rules_named
 from engine.go.scoring import result_text
-from engine.go.sgf import read_sgf, write_sgf
 from engine.inference.server import InferenceServer
 from engine.loading import (
     check_size,
@@ -38,6 +35,7 @@ from engine.loading import (
 )
 from engine.nets.raw import RawNetwork
 from engine.opinion import Opinion, raw_opinion
+from engine.play.keeper import GameKeeper
 from engine.ponder import Ponder
 from engine.resign import Resignation
 from engine.search.report import Report, Watcher
@@ -54,7 +52,7 @@ AT_ONCE_S = 0.01
 """With less than this a move is the policy's first choice, or the best of a tree that was kept."""
 
 
-class Player:
+class Player(GameKeeper):
     """One player of one game at a time.
 
     Threads: one caller, but for :meth:`interrupt`, which any thread may call.
@@ -84,13 +82,12 @@ class Player:
             search_options = replace(search_options, seed=1 + secrets.randbits(62))
         self.options = play_options
         self.search_options = search_options
-        self.game = Game(size, rules_named(rules), komi)
-        self.clock = Clock(play_options.lag)
         self.report: Report | None = None
         """what the latest search found; None where a move needed none"""
         self.network_path = network
         self._any_size = any_size
         self._loaded = load_parts(for_play(search_options, play_options), network, device)
+        super().__init__(size, rules, komi, play_options.lag)
         self._server = new_server(self._loaded)
         self._sizes_seen: set[int] = set()
         self._raw: RawNetwork | None = None
@@ -99,9 +96,8 @@ class Player:
         self._barred: np.ndarray | None = None
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation(play_options.resign_below, play_options.resign_count)
-        self._check_size(size)
         self._make_search(size)
-        self.new_game(size)
+        self._begin()
 
     def _make_search(self, size: int) -> None:
         """A search without a tree: by the network if it plays boards of this size, else by rollouts alone."""
@@ -109,9 +105,10 @@ class Player:
         self.server: InferenceServer | None = self._server if has_network else None
         """what answers for the network; None while none plays"""
         self._parts = parts = self._loaded if has_network else without_network(self._loaded)
-        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns, judging_tables(parts))
+        tables = partial(judging_tables, parts)
+        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns, tables)
         self.ponder = Ponder(self._search)
-        """the search in the opponent's time; whatever changes :attr:`game` past this class stops it first"""
+        """the search in the opponent's time; stopped before the game changes"""
 
     def configure(self, play: PlayOptions, search: SearchOptions) -> None:
         """Play with other options from the next move on; the tree is kept unless they are options of the search.
@@ -155,46 +152,30 @@ class Player:
         """Let searches take their time again. Threads: any."""
         self._interrupted.clear()
 
-    def new_game(self, size: int) -> None:
-        """An empty board; rules, komi and time settings stay.
-
-        Raises:
-            ValueError: "unacceptable size", with the reason; the game stays as it is.
-        """
-        self._check_size(size)
-        self.game.new(size)
-        self._begin()
-
     def _check_size(self, size: int) -> None:
         """Refuse boards the network does not play, unless it may stand aside."""
         if not self._any_size:
             check_size(self._loaded, size)
 
-    def _begin(self) -> None:
-        """A game begins: clocks full, and the network takes part or does not."""
+    def _before_change(self) -> None:
         self.ponder.stop()
+
+    def take_over(self, keeper: GameKeeper) -> None:
+        """Go on with another keeper's game and clock."""
+        self._before_change()
+        self.game, self.clock = keeper.game, keeper.clock
+        self._fit_search()
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._fit_search()
+
+    def _fit_search(self) -> None:
+        """Search by the network if it plays boards of the game's size, else without it."""
         if plays_size(self._loaded, self.game.size) != (self._parts is self._loaded):
             self._replace_search()
         self._warm_server(self.game.size)
-        self.clock.begin_game()
         self.report = None
-
-    def load_sgf(self, data: bytes, n_moves: int | None = None) -> None:
-        """Take over the main line of an SGF file, as far as ``n_moves``; None = to its end.
-
-        Komi and rules stay as they are where the file does not name them.
-
-        Raises:
-            ValueError: broken, too large, no Go, or a size the network does not play; the game stays as it is.
-        """
-        record = read_sgf(data, n_moves)
-        self._check_size(record.size)
-        self.game = record.to_game(self.game.rules, self.game.komi)
-        self._begin()
-
-    def sgf(self) -> str:
-        """The game so far as SGF."""
-        return write_sgf(self.game)
 
     def genmove(
         self, color: int, update: bool = True, watcher: Watcher | None = None, barred: np.ndarray | None = None,
@@ -304,34 +285,6 @@ class Player:
             return False
         return self._resignation.is_due(self.game, color, trusted(self.report.value_stm, self.report, self._parts))
 
-    def play(self, color: int, point: int) -> None:
-        """Play a move for a colour, whoever's turn it is.
-
-        Raises:
-            ValueError: "illegal move": the point is occupied.
-        """
-        self.ponder.stop()
-        self.game.play(color, point)
-
-    def set_rules(self, rules: Rules) -> None:
-        """Put the game under other rules, as if it had been played under them from its start."""
-        self.ponder.stop()
-        self.game.set_rules(rules)
-
-    def undo(self) -> None:
-        """Take the last move back.
-
-        Raises:
-            ValueError: "cannot undo".
-        """
-        self.ponder.stop()
-        self.game.undo()
-
-    def diagram(self) -> str:
-        """The board as text, the last move marked."""
-        moves = self.game.moves()
-        return render(self.game.position.board, moves[-1][1] if moves else PASS)
-
     def raw_opinion(self, color: int, symmetry: int, optimism: float) -> Opinion:
         """What the network says of the current position with a colour to move; see :mod:`engine.opinion`.
 
@@ -370,7 +323,7 @@ class Player:
             self._sizes_seen.add(size)
 
     def warm_up(self) -> None:
-        """Use everything that play uses once, so that compiling and loading fall before the clock starts.
+        """Use everything that the first move uses once, so that compiling and loading fall before the clock starts.
 
         The game must be new; it is so again afterwards.
         """
@@ -381,19 +334,6 @@ class Player:
             self.game.is_legal(color, point)
             self.game.play(color, point)
         self.undo()
-        self.final_status("seki")
-        komi, rules = self.game.komi, self.game.rules
-        self.load_sgf(self.sgf().encode())
-        self._warm_up_territory()
         self.new_game(self.game.size)
-        self.game.set_komi(komi)
-        self.game.set_rules(rules)
         self._search.set_position(self.game.position)
         self._search.clear()
-
-    def _warm_up_territory(self) -> None:
-        """Search a finished game under territory rules, where rollouts are asked for the dead stones."""
-        self.game.set_rules(rules_named("japanese"))
-        self.game.play(self.game.to_move, PASS)
-        self._search.set_position(self.game.position)
-        self._search.run(visits=WARM_UP_VISITS, allowed=[PASS])

@@ -115,7 +115,7 @@ def converse(settings: Settings, output: Output) -> int:
 
     def load() -> None:
         try:
-            host.provide(load_player(settings))
+            host.provide(load_player(settings, host.begin))
         except Exception as error:
             # What is wrong with a setting says so itself; anything else is a fault of ours or of the machine.
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 from gtp.protocol import CommandError, Registry
 
 if TYPE_CHECKING:
+    from engine.play.keeper import GameKeeper
     from engine.player import Player
 
 
 class Host:
     """Handed to every command.
 
-    Commands that need the player wait for it; those that do not are answered while it is still being loaded.
-    Threads: :attr:`player` in the command thread only, the methods in any.
+    Commands that need the player wait for it. Those that only change the game or its clock are answered while it is
+    still being loaded, by a keeper whose game the player then takes over.
+    Threads: :attr:`player` and :attr:`keeper` in the command thread only, the methods in any.
     """
 
     def __init__(self, commands: Registry) -> None:
@@ -26,6 +28,10 @@ class Host:
         self._failure = ""
         self._interrupted = False
         self._loaded = threading.Event()
+        self._early: GameKeeper | None = None
+        """what keeps the game until the player has been loaded; None once the player has it"""
+        self._has_board = threading.Event()
+        """there is a keeper, or never will be"""
 
     @property
     def player(self) -> "Player":
@@ -37,7 +43,26 @@ class Host:
         self._loaded.wait()
         if self._player is None:
             raise CommandError(self._failure)
+        early, self._early = self._early, None
+        if early is not None:
+            self._player.take_over(early)
         return self._player
+
+    @property
+    def keeper(self) -> "GameKeeper":
+        """What keeps the game: the player if there is one by now.
+
+        Raises:
+            CommandError: the player could not be loaded.
+        """
+        self._has_board.wait()
+        early = self._early
+        return self.player if early is None or self._loaded.is_set() else early
+
+    def begin(self, keeper: "GameKeeper") -> None:
+        """The player is still being loaded; until then this keeps the game."""
+        self._early = keeper
+        self._has_board.set()
 
     def provide(self, player: "Player") -> None:
         """The player has been loaded."""
@@ -45,11 +70,13 @@ class Host:
         if self._interrupted:
             player.interrupt()
         self._loaded.set()
+        self._has_board.set()
 
     def refuse(self, reason: str) -> None:
         """The player cannot be loaded: commands that need it fail with this reason."""
         self._failure = reason
         self._loaded.set()
+        self._has_board.set()
 
     @property
     def is_loading(self) -> bool:

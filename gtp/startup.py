@@ -15,8 +15,11 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from weights import DEFAULT_ALIAS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numba.core.event import RecordingListener
 
+    from engine.play.keeper import GameKeeper
     from engine.player import Player
 
 OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
@@ -57,39 +60,70 @@ def calm_openmp() -> None:
         os.environ.setdefault(name, value)
 
 
-def load_player(settings: Settings) -> "Player":
+def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lambda keeper: None) -> "Player":
     """Import what plays, load the network and use everything once; shows what takes long.
 
+    Kernels that no earlier start has compiled are compiled by several processes. What is needed only where a game ends
+    comes last, in the background.
+
+    Args:
+        begin: given a keeper of the game as soon as there is one, long before the player.
     Raises:
         ValueError: a setting cannot be used; one clear line.
     """
     calm_openmp()
-    from engine import jit
+    from engine.nets.header import expected_input
+    from engine.play import ahead
+    from engine.play.keeper import GameKeeper
 
-    with compile_progress():
+    setup, expected = settings.setup, expected_input(settings.network)
+    encoder = expected.encoder if expected else ""
+    left = ahead.missing(encoder) if encoder else []
+    if left:
+        ahead.start_helpers(encoder)
+    with compile_progress(encoder if left else ""):
+        # Whoever names a network wants that network or nothing.
+        any_size = setup.weights == DEFAULT_ALIAS
+        if any_size or settings.network is None or (expected and expected.sizes):
+            sizes = None if any_size or expected is None else expected.sizes
+            begin(GameKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
         from engine.player import Player
 
-        setup = settings.setup
+        if left:
+            ahead.compile_pieces(encoder, ahead.FIRST)
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
-        # Whoever names a network wants that network or nothing.
-        player = Player(settings.search, settings.play, *place, any_size=setup.weights == DEFAULT_ALIAS)
+        player = Player(settings.search, settings.play, *place, any_size=any_size)
         player.warm_up()
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
-    with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
-        jit.mark_warm()
+    threading.Thread(target=_load_endings, args=(encoder,), name="endings", daemon=True).start()
     return player
 
 
+def _load_endings(encoder: str) -> None:
+    """Load what is called where a game ends; a helper may still be compiling it."""
+    from engine import jit
+    from engine.play import ahead
+
+    ahead.load_later(encoder)
+    with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
+        jit.mark_warm()
+
+
 @contextlib.contextmanager
-def compile_progress() -> Iterator[None]:
-    """Show on standard error how many kernels have been compiled while the block runs; nothing if none has to be."""
+def compile_progress(encoder: str = "") -> Iterator[None]:
+    """Show on standard error what has been compiled while the block runs; nothing if nothing has to be.
+
+    Args:
+        encoder: kernels are being compiled ahead for networks with this one; empty = this process compiles what it
+            meets.
+    """
     from numba.core import event
 
     seen, finished = event.RecordingListener(), threading.Event()
     with event.install_listener("numba:compile", seen):
-        watcher = threading.Thread(target=_watch, args=(seen, finished), name="progress", daemon=True)
+        watcher = threading.Thread(target=_watch, args=(seen, encoder, finished), name="progress", daemon=True)
         watcher.start()
         try:
             yield
@@ -98,45 +132,47 @@ def compile_progress() -> Iterator[None]:
             watcher.join()
 
 
-def _watch(seen: "RecordingListener", finished: threading.Event) -> None:
+def _watch(seen: "RecordingListener", encoder: str, finished: threading.Event) -> None:
     """Wait for the first kernel that is not on disk, then show progress to the end."""
-    while not seen.buffer:
+    while not (encoder or seen.buffer):
         if finished.wait(BAR_S):
             return
     if sys.stderr.isatty():
-        _show_bar(seen, finished)
+        _show_bar(seen, encoder, finished)
     else:
-        _show_lines(seen, finished)
+        _show_lines(seen, encoder, finished)
 
 
-def _counts(seen: "RecordingListener") -> tuple[int, int, str]:
-    """Kernels compiled, kernels there are among the modules loaded by now, and the name of the latest."""
+def _counts(seen: "RecordingListener", encoder: str) -> tuple[int, int]:
+    """How much has been compiled, and of how much: pieces compiled ahead, or kernels of the modules loaded by now."""
+    if encoder:
+        from engine.play import ahead
+
+        return len(ahead.FIRST) - len(ahead.missing(encoder, ahead.FIRST)), len(ahead.FIRST)
     from numba.core.dispatcher import Dispatcher
 
-    done = [found.data["dispatcher"].py_func for _, found in list(seen.buffer) if found.is_end]
-    done = [function for function in done if function.__module__.startswith("engine.")]
+    done = sum(found.is_end for _, found in list(seen.buffer))
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("engine.")]
     kernels = {id(item) for module in modules for item in list(vars(module).values()) if isinstance(item, Dispatcher)}
-    name = f"{done[-1].__module__}.{done[-1].__name__}" if done else ""
-    return len(done), max(len(kernels), len(done)), name
+    return done, max(len(kernels), done)
 
 
-def _show_bar(seen: "RecordingListener", finished: threading.Event) -> None:
+def _show_bar(seen: "RecordingListener", encoder: str, finished: threading.Event) -> None:
     """For people: a bar that moves."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("compiling kernels (once)"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[name]}"), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", name="")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
         while not finished.wait(BAR_S):
-            done, total, name = _counts(seen)
-            bar.update(task, completed=done, total=total, name=name)
+            done, total = _counts(seen, encoder)
+            bar.update(task, completed=done, total=total)
 
 
-def _show_lines(seen: "RecordingListener", finished: threading.Event) -> None:
+def _show_lines(seen: "RecordingListener", encoder: str, finished: threading.Event) -> None:
     """For logs: a line now and then."""
-    print("compiling kernels, once for this machine; this takes a minute or two", file=sys.stderr, flush=True)
+    print("compiling kernels, once for this machine; this takes half a minute", file=sys.stderr, flush=True)
     while not finished.wait(LINES_S):
-        done, total, name = _counts(seen)
-        print(f"compiling kernels (once) {done}/{total}: {name}", file=sys.stderr, flush=True)
+        done, total = _counts(seen, encoder)
+        print(f"compiling kernels (once) {done}/{total}", file=sys.stderr, flush=True)

@@ -13,7 +13,6 @@ load the network again, requests survive their device (:meth:`InferenceServer._r
 caller whose request it was as an exception from :meth:`InferenceServer.wait`.
 """
 
-import os
 import threading
 import time
 from collections import deque
@@ -25,6 +24,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from engine.config import core_count
 from engine.inference.cache import new_cache, wipe
 from engine.inference.evaluate import evaluate
 from engine.inference.slots import Request, State
@@ -380,11 +380,6 @@ def _finish(request: Request, error: Exception | None = None) -> None:
     request.error = error
     request.state = State.DONE
     request.done.set()
-
-
-def core_count() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _one_line(error: Exception) -> str:

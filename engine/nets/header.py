@@ -67,6 +67,37 @@ def recognise(path: Path) -> Header:
     raise ValueError(f"{path}: {kind if start else 'empty'}, expected {EXPECTED}")
 
 
+class Expected(NamedTuple):
+    """What a network will want, as far as its file's beginning tells."""
+
+    encoder: str
+    sizes: tuple[int, int] | None
+    """smallest and largest board; None = not told"""
+
+
+def expected_input(path: Path | tuple[Path, Path] | None) -> Expected | None:
+    """What the network of a file will want: a guess, to prepare for it before the file is read.
+
+    Returns:
+        None where there is no network, or the file is none.
+    """
+    if path is None:
+        return None
+    file = path[1] if isinstance(path, tuple) else path
+    try:
+        found = recognise(file)
+        if found.format != KEIMA:
+            return EXPECTED_INPUTS[found.format]
+        header = read_header(file)
+        low, high = header["sizes"]
+        return Expected(str(header["encoder"]), (int(low), int(high)))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+EXPECTED_INPUTS = {KATAGO: Expected("katago-v7", (2, 19)), LEELA_ZERO: Expected("leela-18", None)}
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """A file to read from, decompressed on the way if it begins as gzip does.

@@ -56,7 +56,7 @@ class Search:
         server: InferenceServer | None,
         encoder: Encoder | None,
         patterns: Patterns | None = None,
-        judge: Tables | None = None,
+        owner_tables: Callable[[], Tables | None] | None = None,
     ):
         """Make a search without a position; :meth:`set_position` comes next.
 
@@ -64,8 +64,8 @@ class Search:
             server: evaluates positions; None = no network: rollouts alone, on any board.
             encoder: the one that ``server.spec.encoder`` names; None without a server.
             patterns: policies for rollouts, and for priors where no network has spoken; None = both uniform.
-            judge: the rollout policy that says which stones are dead where a game ends, and whose the points are if
-                the network does not; None = that of ``patterns``.
+            owner_tables: gives the rollout policy that says which stones are dead where a game ends, and whose the
+                points are if the network does not; asked when that is needed. None = that of ``patterns``.
         Raises:
             ValueError: neither the network nor patterns give priors.
         """
@@ -85,7 +85,7 @@ class Search:
             server=server,
             encoder=encoder,
             patterns=patterns,
-            judge=patterns.tables if judge is None and patterns is not None else judge,
+            owner_tables=owner_tables or (lambda: patterns.tables if patterns else None),
             placeholders=placeholders,
             turns=options.random_symmetry,
             async_values=options.async_values and placeholders and mixes,
@@ -415,7 +415,7 @@ class Search:
         shared = self._shared
         root, server = shared.root, shared.server
         if server is None or not server.spec.has_ownership:
-            return rollout_ownership(root.board, shared.judge, OWNERSHIP_ROLLOUTS, shared.seed)
+            return rollout_ownership(root.board, shared.owner_tables(), OWNERSHIP_ROLLOUTS, shared.seed)
         ownership = average_ownership(ask_all_symmetries(server, shared.encoder, root, hurried))
         return ownership if root.meta[TO_MOVE] == BLACK else -ownership
 

@@ -1,7 +1,7 @@
 """From options to the numbers that a search works with: where an option says nothing, what suits the device."""
 
-from engine.config import SearchOptions
-from engine.inference.server import InferenceServer, core_count
+from engine.config import SearchOptions, core_count
+from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.search.selection import Tuning
 

@@ -18,7 +18,7 @@ import enum
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,8 +86,8 @@ class Shared:
     """positions are shown to the network in random symmetries"""
     patterns: Patterns | None
     """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
-    judge: Tables | None
-    """rollout policy that says who owns what; None = uniform rollouts do"""
+    owner_tables: Callable[[], Tables | None]
+    """gives the rollout policy that says who owns what; None = uniform rollouts do"""
     placeholders: bool
     """leaves open with the tree policy's priors while the network thinks"""
     async_values: bool
@@ -264,7 +264,7 @@ class Worker:
         self._flying.append(self._idle.popleft())
         self._prepare(flight)
         if (batch.kind[:count] == UNSETTLED).any():
-            settle_territory(shared.root, self._position, batch, count, shared.judge, shared.seed)
+            settle_territory(shared.root, self._position, batch, count, shared.owner_tables(), shared.seed)
         if shared.uses_rollouts:
             self._roll_out(flight)
         if shared.placeholders or (shared.server is not None and not shared.server.spec.has_policy):

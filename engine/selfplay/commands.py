@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from engine.inference.server import core_count
+from engine.config import core_count
 from engine.nets.load import choose_device, load_network
 from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters

@@ -19,9 +19,8 @@ from rich.console import Console
 from rich.progress import Progress
 from torch import nn
 
-from engine.config import TrainOptions, range_text
+from engine.config import TrainOptions, core_count, range_text
 from engine.features.encoder import ENCODERS
-from engine.inference.server import core_count
 from engine.jit import cache_root
 from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
 from engine.nets.checkpoint import load_model

@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.inference.server import core_count
+from engine.config import core_count
 from engine.loading import shipped_tables
 from engine.nets.load import load_network
 from engine.records.archive import SHARD_FILE, disk_bytes

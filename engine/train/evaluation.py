@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.progress import Progress
 
+from engine.config import core_count
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK
-from engine.inference.server import InferenceServer, core_count
+from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.records.games import Games
 from engine.records.labels import Labels

@@ -117,7 +117,7 @@ def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watch
     from engine.go.geometry import BLACK
     from engine.search.report import Watcher
 
-    size, wishes = host.player.game.size, asked.wishes
+    size, wishes = host.keeper.game.size, asked.wishes
 
     def tell(report: "Report") -> None:
         reply.line(line(report, size, asked.color == BLACK, wishes))

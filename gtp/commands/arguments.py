@@ -30,7 +30,7 @@ def optional_color(host: Host, text: str) -> int:
     Raises:
         CommandError: it is neither.
     """
-    return color(text) if text else host.player.game.to_move
+    return color(text) if text else host.keeper.game.to_move
 
 
 def leading_color(host: Host, words: list[str]) -> int:
@@ -48,11 +48,11 @@ def vertex(host: Host, text: str) -> int:
     from engine.go.geometry import from_vertex
 
     try:
-        return from_vertex(text, host.player.game.size)
+        return from_vertex(text, host.keeper.game.size)
     except ValueError as error:
         raise CommandError(f"{INVALID}: {error}") from error
 
 
 def vertices(host: Host, points: Iterable[int]) -> str:
     """Points of the current board as GTP writes them, in one line."""
-    return info.vertices(points, host.player.game.size)
+    return info.vertices(points, host.keeper.game.size)

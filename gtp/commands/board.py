@@ -17,9 +17,9 @@ def boardsize(host: Host, size: str, height: str = "") -> None:
     width = integer(size)
     if height and integer(height) != width:
         raise CommandError(f"unacceptable size: {size}x{height} is not square")
-    player = host.player
+    keeper = host.keeper
     with compile_progress():
-        player.new_game(width)
+        keeper.new_game(width)
 
 
 @COMMANDS.command("rectangular_boardsize")
@@ -31,21 +31,20 @@ def rectangular_boardsize(host: Host, width: str, height: str) -> None:
 @COMMANDS.command("query_boardsize")
 def query_boardsize(host: Host) -> str:
     """The size of the board."""
-    return str(host.player.game.size)
+    return str(host.keeper.game.size)
 
 
 @COMMANDS.command("clear_board")
 def clear_board(host: Host) -> None:
     """Begin a game on an empty board of the same size; komi and rules stay."""
-    host.player.new_game(host.player.game.size)
+    host.keeper.new_game(host.keeper.game.size)
 
 
 @COMMANDS.command("komi")
 def komi(host: Host, points: str) -> None:
     """Set the komi, in whole or half points; it stays for all games to come."""
-    host.player.ponder.stop()
     try:
-        host.player.game.set_komi(number(points))
+        host.keeper.set_komi(number(points))
     except ValueError as error:
         raise CommandError(f"syntax error: {error}") from error
 
@@ -53,25 +52,25 @@ def komi(host: Host, points: str) -> None:
 @COMMANDS.command("get_komi")
 def get_komi(host: Host) -> str:
     """The komi in force."""
-    return f"{host.player.game.komi:g}"
+    return f"{host.keeper.game.komi:g}"
 
 
 @COMMANDS.command("showboard")
 def showboard(host: Host) -> str:
     """Draw the board."""
-    return "\n" + host.player.diagram()
+    return "\n" + host.keeper.diagram()
 
 
 @COMMANDS.command("fixed_handicap")
 def fixed_handicap(host: Host, stones: str) -> str:
     """Place handicap stones on their traditional points."""
-    return arguments.vertices(host, host.player.game.fixed_handicap(integer(stones)))
+    return arguments.vertices(host, host.keeper.fixed_handicap(integer(stones)))
 
 
 @COMMANDS.command("place_free_handicap")
 def place_free_handicap(host: Host, stones: str) -> str:
     """Place handicap stones where the engine likes."""
-    return arguments.vertices(host, host.player.game.place_free_handicap(integer(stones)))
+    return arguments.vertices(host, host.keeper.place_free_handicap(integer(stones)))
 
 
 @COMMANDS.command("set_free_handicap")
@@ -81,4 +80,4 @@ def set_free_handicap(host: Host, *vertex: str) -> None:
         stones = [arguments.vertex(host, text) for text in vertex]
     except CommandError as error:
         raise CommandError(f"bad vertex list: {error}") from error
-    host.player.game.set_free_handicap(stones)
+    host.keeper.set_free_handicap(stones)

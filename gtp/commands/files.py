@@ -25,9 +25,9 @@ def loadsgf(host: Host, file: str, *move: str) -> None:
             raise ValueError(f"{path} is no file")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES)
-        player = host.player
+        keeper = host.keeper
         with compile_progress():
-            player.load_sgf(data, None if number is None else max(0, number - 1))
+            keeper.load_sgf(data, None if number is None else max(0, number - 1))
     except (OSError, ValueError) as error:
         raise CommandError(f"cannot load file: {error}") from error
 
@@ -35,7 +35,7 @@ def loadsgf(host: Host, file: str, *move: str) -> None:
 @COMMANDS.command("printsgf")
 def printsgf(host: Host, *file: str) -> str:
     """Give the game as SGF, or write it to a file."""
-    text = host.player.sgf()
+    text = host.keeper.sgf()
     if not file:
         return text
     try:

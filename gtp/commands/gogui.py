@@ -66,12 +66,11 @@ def gogui_setup(host: Host, *moves: str) -> None:
     """Put stones on the empty board: pairs of color and vertex."""
     from engine.go.geometry import BLACK, WHITE
 
-    stones, game = _moves(host, moves), host.player.game
+    stones, game = _moves(host, moves), host.keeper.game
     if game.n_moves or game.start_stones():
         raise CommandError("board not empty")
     black, white = ([point for side, point in stones if side == color] for color in (BLACK, WHITE))
-    host.player.ponder.stop()
-    game.setup_stones(black, white, BLACK)
+    host.keeper.set_up(black, white, BLACK)
 
 
 @COMMANDS.command("gogui-setup_player")
@@ -79,13 +78,12 @@ def gogui_setup_player(host: Host, color: str) -> None:
     """Say who is to move in a position that was set up."""
     from engine.go.geometry import BLACK, WHITE
 
-    side, game = arguments.color(color), host.player.game
+    side, game = arguments.color(color), host.keeper.game
     if game.n_moves:
         raise CommandError("the game has begun")
     stones = game.start_stones()
     black, white = ([point for point, owner in stones.items() if owner == one] for one in (BLACK, WHITE))
-    host.player.ponder.stop()
-    game.setup_stones(black, white, side)
+    host.keeper.set_up(black, white, side)
 
 
 @COMMANDS.command("gogui-play_sequence")
@@ -94,11 +92,11 @@ def gogui_play_sequence(host: Host, *moves: str) -> None:
     played = 0
     try:
         for side, point in _moves(host, moves):
-            host.player.play(side, point)
+            host.keeper.play(side, point)
             played += 1
     except ValueError:
         for _ in range(played):
-            host.player.undo()
+            host.keeper.undo()
         raise
 
 
@@ -121,7 +119,7 @@ def gogui_rules_board(host: Host) -> str:
     """The stones as a board of X (black), O (white) and points."""
     from engine.go.geometry import on_board_points
 
-    size, cells = host.player.game.size, host.player.game.position.board.color
+    size, cells = host.keeper.game.size, host.keeper.game.position.board.color
     signs = [".XO"[cell] for cell in cells[on_board_points(size)]]
     return "\n" + "\n".join(" ".join(signs[row : row + size]) for row in range(0, size * size, size))
 
@@ -131,7 +129,7 @@ def gogui_rules_side_to_move(host: Host) -> str:
     """Who is to move."""
     from engine.go.geometry import BLACK
 
-    return "black" if host.player.game.to_move == BLACK else "white"
+    return "black" if host.keeper.game.to_move == BLACK else "white"
 
 
 @COMMANDS.command("gogui-rules_legal_moves")
@@ -139,7 +137,7 @@ def gogui_rules_legal_moves(host: Host) -> str:
     """List the legal moves of the side to move, the pass among them; nothing when the game is over."""
     from engine.go.geometry import PASS
 
-    game = host.player.game
+    game = host.keeper.game
     return "" if game.is_over else arguments.vertices(host, [*legality.legal_points(host, game.to_move), PASS])
 
 
@@ -148,7 +146,7 @@ def gogui_rules_captured_count(host: Host) -> str:
     """The stones that Black and White have taken."""
     from engine.go.geometry import BLACK, WHITE
 
-    return " ".join(str(host.player.game.captures(color)) for color in (BLACK, WHITE))
+    return " ".join(str(host.keeper.game.captures(color)) for color in (BLACK, WHITE))
 
 
 @COMMANDS.command("gogui-rules_final_result")

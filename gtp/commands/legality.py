@@ -13,7 +13,7 @@ COMMANDS = Registry()
 @COMMANDS.command("is_legal")
 def is_legal(host: Host, color: str, vertex: str) -> str:
     """Say whether a move is legal under the rules in force: 1 or 0."""
-    return str(int(host.player.game.is_legal(arguments.color(color), arguments.vertex(host, vertex))))
+    return str(int(host.keeper.game.is_legal(arguments.color(color), arguments.vertex(host, vertex))))
 
 
 @COMMANDS.command("all_legal")
@@ -25,12 +25,12 @@ def all_legal(host: Host, color: str) -> str:
 @COMMANDS.command("captures")
 def captures(host: Host, color: str) -> str:
     """The number of stones that a player has taken."""
-    return str(host.player.game.captures(arguments.color(color)))
+    return str(host.keeper.game.captures(arguments.color(color)))
 
 
 def legal_points(host: Host, color: int) -> list[int]:
     """The points where a colour may move, the top row first."""
     from engine.go.geometry import on_board_points
 
-    game = host.player.game
+    game = host.keeper.game
     return [point for point in on_board_points(game.size).tolist() if game.is_legal(color, point)]

@@ -43,7 +43,7 @@ def keima_rollout_policy(host: Host, color: str = "") -> str:
     from engine.pictures import rollout_chances
 
     side = arguments.optional_color(host, color)
-    chances = rollout_chances(host.player.game.position, side)
+    chances = rollout_chances(host.keeper.game.position, side)
     return _heat(host, chances, f"{_name(side)} to move in a rollout")
 
 
@@ -86,8 +86,8 @@ def keima_pv(host: Host, color: str = "") -> str:
 @COMMANDS.command("keima-ownership")
 def keima_ownership(host: Host) -> str:
     """Show who will probably own every point: 1 = Black's, -1 = White's."""
-    report = host.player.look(host.player.game.to_move, visits=1)
-    return pictures.board((f"{value:.3f}" for value in report.ownership_black.tolist()), host.player.game.size)
+    report = host.player.look(host.keeper.game.to_move, visits=1)
+    return pictures.board((f"{value:.3f}" for value in report.ownership_black.tolist()), host.keeper.game.size)
 
 
 @COMMANDS.command("keima-liberties")
@@ -95,8 +95,8 @@ def keima_liberties(host: Host) -> str:
     """Number the liberties of every stone's chain."""
     from engine.pictures import liberties
 
-    found = liberties(host.player.game.position.board).tolist()
-    return pictures.board((str(count or "") for count in found), host.player.game.size)
+    found = liberties(host.keeper.game.position.board).tolist()
+    return pictures.board((str(count or "") for count in found), host.keeper.game.size)
 
 
 @COMMANDS.command("keima-ladders")
@@ -105,7 +105,7 @@ def keima_ladders(host: Host, color: str = "") -> str:
     from engine.pictures import ladders
 
     side = arguments.optional_color(host, color)
-    captures, escapes = ladders(host.player.game.position.board, side)
+    captures, escapes = ladders(host.keeper.game.position.board, side)
     return pictures.graphic(
         pictures.points("TRIANGLE", arguments.vertices(host, captures)),
         pictures.points("SQUARE", arguments.vertices(host, escapes)),
@@ -138,7 +138,7 @@ def _heat(host: Host, chances: "np.ndarray", text: str) -> str:
     """Points coloured and labelled by probability, and a line of text."""
     from engine.go.geometry import on_board_points
 
-    vertices = arguments.vertices(host, on_board_points(host.player.game.size).tolist()).split()
+    vertices = arguments.vertices(host, on_board_points(host.keeper.game.size).tolist()).split()
     found = list(zip(vertices, chances[:-1].tolist(), strict=True))
     return pictures.graphic(
         pictures.shades((vertex, chance) for vertex, chance in found if chance >= SHADED),

@@ -17,7 +17,7 @@ COMMANDS = Registry()
 @COMMANDS.command("play")
 def play(host: Host, color: str, vertex: str) -> None:
     """Play a move for a player, whoever's turn it is."""
-    host.player.play(arguments.color(color), arguments.vertex(host, vertex))
+    host.keeper.play(arguments.color(color), arguments.vertex(host, vertex))
 
 
 @COMMANDS.command("genmove")
@@ -43,7 +43,7 @@ def kgs_genmove_cleanup(host: Host, color: str) -> str:
 @COMMANDS.command("kgs-game_over")
 def kgs_game_over(host: Host) -> None:
     """The game is over: stop thinking until the next command."""
-    host.player.ponder.stop()
+    host.stop_pondering()
 
 
 def tell_search(host: Host) -> None:
@@ -73,7 +73,7 @@ def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
 @COMMANDS.command("undo")
 def undo(host: Host) -> None:
     """Take the last move back."""
-    host.player.undo()
+    host.keeper.undo()
 
 
 @COMMANDS.command("gg-undo")
@@ -82,10 +82,10 @@ def gg_undo(host: Host, moves: str = "1") -> None:
     count = integer(moves)
     if count < 0:
         raise CommandError(f"syntax error: {count} is no number of moves")
-    if count > host.player.game.n_moves:
+    if count > host.keeper.game.n_moves:
         raise CommandError("cannot undo")
     for _ in range(count):
-        host.player.undo()
+        host.keeper.undo()
 
 
 @COMMANDS.command("clear_cache")

@@ -47,7 +47,7 @@ def _asked(words: list[str]) -> tuple[Iterable[int], float]:
 
 def _text(host: Host, symmetry: int, opinion: "Opinion") -> str:
     """One symmetry's answer."""
-    said, size = opinion.said, host.player.game.size
+    said, size = opinion.said, host.keeper.game.size
     lines = [
         f"symmetry {symmetry}",
         f"whiteWin {said.win:.6f}",

@@ -14,7 +14,7 @@ def kata_get_rules(host: Host) -> str:
     """The rules in force as a JSON object of flags."""
     from engine.go.rules import rules_json
 
-    return rules_json(host.player.game.rules)
+    return rules_json(host.keeper.game.rules)
 
 
 @COMMANDS.command("kata-set-rules")
@@ -24,7 +24,7 @@ def kata_set_rules(host: Host, *rules: str) -> None:
 
     if not rules:
         raise CommandError("syntax error: expected kata-set-rules NAME or kata-set-rules {FLAGS}")
-    host.player.set_rules(rules_from(" ".join(rules)))
+    host.keeper.set_rules(rules_from(" ".join(rules)))
 
 
 @COMMANDS.command("kata-set-rule")
@@ -32,7 +32,7 @@ def kata_set_rule(host: Host, flag: str, value: str) -> None:
     """Change one flag of the rules: ko, scoring, tax, suicide, hasButton, whiteHandicapBonus or friendlyPassOk."""
     from engine.go.rules import with_flag
 
-    host.player.set_rules(with_flag(host.player.game.rules, flag, value))
+    host.keeper.set_rules(with_flag(host.keeper.game.rules, flag, value))
 
 
 @COMMANDS.command("kgs-rules")
@@ -41,4 +41,4 @@ def kgs_rules(host: Host, rules: str) -> None:
     from engine.go.rules import rules_named
 
     # KGS plays its Chinese rules with superko.
-    host.player.set_rules(rules_named("chinese-kgs" if rules.lower() == "chinese" else rules))
+    host.keeper.set_rules(rules_named("chinese-kgs" if rules.lower() == "chinese" else rules))

@@ -25,9 +25,8 @@ from bench.tuning import (
     counts,
     measure,
 )
-from engine.config import SearchOptions
+from engine.config import SearchOptions, core_count
 from engine.features.encoder import KEY, ZERO
-from engine.inference.server import core_count
 from engine.loading import Parts, load_parts
 from engine.nets.fakes import SerialNetwork, UniformNetwork
 from engine.search.worker import GPU_LEAVES

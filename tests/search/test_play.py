@@ -171,7 +171,7 @@ def test_a_network_leaves_the_dead_stones_to_the_rollouts_it_is_given(monkeypatc
 
     monkeypatch.setattr(worker, "settle_territory", spy)
     with InferenceServer(UniformNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
-        search = Search(SearchOptions(threads=1), server, KEIMA, judge=tables)
+        search = Search(SearchOptions(threads=1), server, KEIMA, owner_tables=lambda: tables)
         search.set_position(game_from(DEAD_STONE, BLACK, 0.5, "japanese", passed=True).position)
         passing = next(move for move in search.run(visits=100, allowed=[PASS]).moves if move.point == PASS)
     assert passing.value_stm == 1.0 and seen and all(one is tables for one in seen)

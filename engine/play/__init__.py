@@ -1,0 +1,1 @@
+"""One player of one game: moves, clock, passing, resignation."""

@@ -1,0 +1,244 @@
+"""Compiling ahead: every kernel that play with a network calls, in pieces that several processes share.
+
+A piece uses some kernels once, on a small board, with arguments of the types that play hands over; how large the board
+is makes no difference to a kernel. Each process takes the pieces that no other one is at, in the order of ``PIECES``,
+which is that of play; kernels that two pieces have in common are compiled once all the same
+(:mod:`engine.jit`). Torch is not needed here.
+
+``python -m engine.play.ahead ENCODER`` is a helper: it compiles what is left and ends. :func:`helpers` starts some.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from engine import jit
+from engine.config import core_count
+
+MAX_HELPERS = 3
+"""More find no piece to work on."""
+SIZE = 9
+POLL_S = 0.2
+DONE = "done"
+"""Folder of the stamps of pieces that are compiled, in the kernels' cache folder"""
+
+
+def _game(encoder: str) -> None:
+    """Positions: moves, legality, undo."""
+    from engine.go.game import Game
+    from engine.go.geometry import BLACK, WHITE, point_at
+    from engine.go.position import TO_MOVE, legal_moves, play_move
+
+    game = Game(SIZE)
+    for color, row in ((BLACK, 2), (WHITE, 4), (BLACK, 6)):
+        game.is_legal(color, int(point_at(row, 3, SIZE)))
+        game.play(color, int(point_at(row, 3, SIZE)))
+    game.undo()
+    legal_moves(game.position, game.position.meta[TO_MOVE], np.zeros(SIZE * SIZE + 1, np.uint8))
+    play_move(game.position, int(point_at(6, 6, SIZE)), game.position.meta[TO_MOVE])
+
+
+def _encoder(encoder: str) -> None:
+    """What a network is shown when it is loaded."""
+    from engine.features.samples import sample_inputs
+
+    sample_inputs(encoder, SIZE)
+
+
+def _tree(encoder: str) -> None:
+    """The search tree: select, expand, back up, report, move on."""
+    from engine.features.symmetry import turn_table
+    from engine.go.board import new_board
+    from engine.inference.cache import new_cache
+    from engine.search.backup import complete, release
+    from engine.search.batch import new_batch
+    from engine.search.evaluate import rank_moves, take_results
+    from engine.search.pools import ROOT
+    from engine.search.report import new_root_table, read_root
+    from engine.search.selection import Tuning, select
+    from engine.search.stoppers import RIVAL_SHARE
+    from engine.search.tree import advance_root, follow, new_tree
+    from engine.search.values import leaders, node_value, root_lead, value_lead
+
+    tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
+    tuning = Tuning(1.0, 0.0, 0.0, 0.0, 0.0, 1, 0.5, 0, True)
+    allowed = np.ones((1, len(new_board(SIZE).color)), np.uint8)
+    leaders(tree)
+    value_lead(tree, tuning.rollout_weight, RIVAL_SHARE)
+    count = select(tree, batch, 1, tuning, allowed, False)
+    release(tree, batch, count)
+    count = select(tree, batch, 1, tuning, allowed, False)
+    moves = SIZE * SIZE + 1
+    batch.n_listed[0], batch.listed[0] = moves, np.arange(moves)
+    policy, values = np.zeros((1, moves), np.float32), np.zeros(1, np.float32)
+    take_results(batch, count, turn_table(SIZE), policy, values, values, True, True, new_cache(1 << 20, moves))
+    rank_moves(batch, count, 1.0)
+    complete(tree, batch, count, tuning.rollout_weight, True, False)
+    read_root(tree, tuning, allowed[0], 1, new_root_table(SIZE))
+    node_value(tree, tree.meta[ROOT], tuning.rollout_weight)
+    root_lead(tree)
+    complete(tree, batch, select(tree, batch, 1, tuning, allowed, False), tuning.rollout_weight, True, False)
+    edge = follow(tree, int(tree.meta[ROOT]), int(batch.move[0, 0]))
+    advance_root(tree, edge)
+
+
+def _leaves(encoder: str) -> None:
+    """A leaf without its evaluation: replayed, its moves listed, a finished game counted."""
+    from engine.go.position import new_position
+    from engine.go.scoring import final_score_black
+    from engine.search.batch import new_batch
+    from engine.search.evaluate import finish_leaf, list_moves, replay
+
+    root, position, batch = new_position(SIZE), new_position(SIZE), new_batch(SIZE, 1)
+    replay(root, position, batch, 0)
+    list_moves(position, np.zeros(SIZE * SIZE + 1, np.uint16))
+    finish_leaf(batch, np.int64(0), float(final_score_black(position)))
+
+
+def _network_leaves(encoder: str) -> None:
+    """Leaves encoded for the network."""
+    from engine.features.encoder import ENCODERS
+    from engine.go.position import new_position
+    from engine.inference.cache import new_cache
+    from engine.search.batch import new_batch
+    from engine.search.evaluate import prepare_for_network
+
+    known, batch = ENCODERS[encoder], new_batch(SIZE, 1)
+    prepare_for_network(
+        new_position(SIZE), new_position(SIZE), batch, 1, new_cache(1 << 20, SIZE * SIZE + 1), known.new_scratch(SIZE),
+        np.uint64(1), True, np.zeros((1, known.planes, SIZE, SIZE), np.float32),
+        np.zeros((1, known.globals), np.float32),
+    )  # fmt: skip
+
+
+def _rollouts(encoder: str) -> None:
+    """Who owns what, by rollouts of the learnt policy."""
+    from engine.go.board import new_board
+    from engine.rollout.model import load_rollout
+    from engine.rollout.ownership import rollout_ownership
+    from weights import find_patterns
+
+    rollout_ownership(new_board(SIZE), load_rollout(find_patterns("rollout")), 1, 1)
+
+
+def _endings(encoder: str) -> None:
+    """Whether a game is finished, and its score."""
+    from engine.go.geometry import BLACK, WHITE, point_at
+    from engine.go.position import new_position, play_move
+    from engine.rollout.model import load_rollout
+    from engine.settle import chains_with, settle
+    from weights import find_patterns
+
+    position = new_position(SIZE)
+    for color, column in ((BLACK, 2), (WHITE, 3)):
+        for row in range(SIZE):
+            play_move(position, int(point_at(row, column, SIZE)), color)
+    chains_with("seki", position, settle(position, None, load_rollout(find_patterns("rollout"))).dead)
+
+
+PIECES: dict[str, Callable[[str], None]] = {
+    "game": _game,
+    "tree": _tree,
+    "encoder": _encoder,
+    "leaves": _leaves,
+    "network leaves": _network_leaves,
+    "rollouts": _rollouts,
+    "endings": _endings,
+}
+FIRST = ("game", "encoder", "tree", "leaves", "network leaves")
+"""What the first move waits for"""
+LATER = tuple(piece for piece in PIECES if piece not in FIRST)
+OF_ENCODER = ("encoder", "network leaves")
+
+
+def stamp_of(piece: str, encoder: str) -> Path:
+    """The file that says that a piece is compiled."""
+    name = f"{piece} {encoder}" if piece in OF_ENCODER else piece
+    return jit.FOLDER / DONE / name.replace(" ", "-")
+
+
+def _stamp(piece: str, encoder: str) -> None:
+    """Note that a piece is compiled."""
+    stamp = stamp_of(piece, encoder)
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.touch()
+
+
+def missing(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> list[str]:
+    """Pieces that are not compiled yet; none where nothing can be kept on disk."""
+    if jit.FOLDER is None:
+        return []
+    return [piece for piece in pieces if not stamp_of(piece, encoder).exists()]
+
+
+def compile_pieces(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> None:
+    """Compile what no other process compiles at this moment, until there is nothing left of these pieces."""
+    while left := missing(encoder, pieces):
+        for piece in left:
+            with _claimed(piece, encoder) as mine:
+                if mine:
+                    PIECES[piece](encoder)
+                    _stamp(piece, encoder)
+                    break
+        else:
+            # Others have them all; the first to end may still be followed by one that fails.
+            with contextlib.suppress(Timeout), _lock_of(left[0], encoder).acquire(timeout=1.0):
+                pass
+
+
+def _lock_of(piece: str, encoder: str) -> FileLock:
+    """What a process holds while it compiles a piece."""
+    stamp = stamp_of(piece, encoder)
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(stamp.with_suffix(".lock"))
+
+
+@contextlib.contextmanager
+def _claimed(piece: str, encoder: str) -> Iterator[bool]:
+    """Whether a piece is this process's for the block."""
+    try:
+        with _lock_of(piece, encoder).acquire(blocking=False):
+            yield not stamp_of(piece, encoder).exists()
+    except Timeout:
+        yield False
+
+
+def start_helpers(encoder: str) -> None:
+    """Start processes that compile beside this one, where there are cores for them; they end by themselves."""
+    command = [sys.executable, "-m", "engine.play.ahead", encoder]
+    found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, found))}
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    for _ in range(min(core_count() - 1, MAX_HELPERS)):
+        subprocess.Popen(command, env=environment, creationflags=flags, **quiet)
+
+
+def load_later(encoder: str) -> None:
+    """Load into this process what comes after the first move, each piece once it is compiled; compile what is left.
+
+    A thread that waited for another process within a kernel would keep this process from loading any other.
+    """
+    for piece in LATER:
+        while missing(encoder, (piece,)) and _is_claimed(piece, encoder):
+            time.sleep(POLL_S)
+        PIECES[piece](encoder)
+        if jit.FOLDER is not None:
+            _stamp(piece, encoder)
+
+
+def _is_claimed(piece: str, encoder: str) -> bool:
+    """Whether another process is compiling a piece."""
+    with _claimed(piece, encoder) as mine:
+        return not mine
+
+
+if __name__ == "__main__":
+    compile_pieces(sys.argv[1])

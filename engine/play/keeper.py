@@ -1,0 +1,138 @@
+"""One game and its clock, and the only place that changes them.
+
+A :class:`GameKeeper` needs neither network nor search, so it answers while they are being loaded; the
+:class:`engine.player.Player` is one that can also choose moves, and takes over from it.
+"""
+
+from collections.abc import Iterable
+
+from engine.clock import Clock
+from engine.go.diagram import render
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
+from engine.go.geometry import PASS
+from engine.go.rules import Rules, rules_named
+from engine.go.sgf import read_sgf, write_sgf
+
+
+class GameKeeper:
+    """A game with its clock. Threads: one caller."""
+
+    def __init__(
+        self, size: int = 19, rules: str = DEFAULT_RULES, komi: float = DEFAULT_KOMI, lag_s: float = 0.0,
+        sizes: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """An empty board.
+
+        Args:
+            lag_s: as for :class:`engine.clock.Clock`.
+            sizes: smallest and largest board that is accepted; None = all that the rules know.
+        Raises:
+            ValueError: rules, komi or size cannot be used; one clear line.
+        """
+        self._sizes = sizes
+        self._check_size(size)
+        self.game = Game(size, rules_named(rules), komi)
+        """read by anyone, changed here alone"""
+        self.clock = Clock(lag_s)
+
+    def _check_size(self, size: int) -> None:
+        """Refuse boards that are not played.
+
+        Raises:
+            ValueError: "unacceptable size", with the reason.
+        """
+        if self._sizes and not self._sizes[0] <= size <= self._sizes[1]:
+            raise ValueError(f"unacceptable size: {size}, the network plays {self._sizes[0]} to {self._sizes[1]}")
+
+    def _before_change(self) -> None:
+        """Called before the game changes."""
+
+    def _begin(self) -> None:
+        """Called when another game has begun."""
+        self.clock.begin_game()
+
+    def new_game(self, size: int) -> None:
+        """An empty board; rules, komi and time settings stay.
+
+        Raises:
+            ValueError: "unacceptable size", with the reason; the game stays as it is.
+        """
+        self._check_size(size)
+        self._before_change()
+        self.game.new(size)
+        self._begin()
+
+    def load_sgf(self, data: bytes, n_moves: int | None = None) -> None:
+        """Take over the main line of an SGF file, as far as ``n_moves``; None = to its end.
+
+        Komi and rules stay as they are where the file does not name them.
+
+        Raises:
+            ValueError: broken, too large, no Go, or a size that is not played; the game stays as it is.
+        """
+        record = read_sgf(data, n_moves)
+        self._check_size(record.size)
+        self._before_change()
+        self.game = record.to_game(self.game.rules, self.game.komi)
+        self._begin()
+
+    def sgf(self) -> str:
+        """The game so far as SGF."""
+        return write_sgf(self.game)
+
+    def play(self, color: int, point: int) -> None:
+        """Play a move for a colour, whoever's turn it is.
+
+        Raises:
+            ValueError: "illegal move": the point is occupied.
+        """
+        self._before_change()
+        self.game.play(color, point)
+
+    def undo(self) -> None:
+        """Take the last move back.
+
+        Raises:
+            ValueError: "cannot undo".
+        """
+        self._before_change()
+        self.game.undo()
+
+    def set_rules(self, rules: Rules) -> None:
+        """Put the game under other rules, as if it had been played under them from its start."""
+        self._before_change()
+        self.game.set_rules(rules)
+
+    def set_komi(self, komi: float) -> None:
+        """Set the komi, in the middle of a game too; it stays for all games to come.
+
+        Raises:
+            ValueError: not in half points.
+        """
+        self._before_change()
+        self.game.set_komi(komi)
+
+    def set_up(self, black: Iterable[int], white: Iterable[int], to_move: int) -> None:
+        """Begin the game anew from a position; see :meth:`engine.go.game.Game.setup_stones`."""
+        self._before_change()
+        self.game.setup_stones(black, white, to_move)
+
+    def fixed_handicap(self, count: int) -> list[int]:
+        """Place handicap stones; see :meth:`engine.go.game.Game.fixed_handicap`."""
+        self._before_change()
+        return self.game.fixed_handicap(count)
+
+    def place_free_handicap(self, count: int) -> list[int]:
+        """Place handicap stones; see :meth:`engine.go.game.Game.place_free_handicap`."""
+        self._before_change()
+        return self.game.place_free_handicap(count)
+
+    def set_free_handicap(self, points: Iterable[int]) -> None:
+        """Place handicap stones; see :meth:`engine.go.game.Game.set_free_handicap`."""
+        self._before_change()
+        self.game.set_free_handicap(points)
+
+    def diagram(self) -> str:
+        """The board as text, the last move marked."""
+        moves = self.game.moves()
+        return render(self.game.position.board, moves[-1][1] if moves else PASS)
