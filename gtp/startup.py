@@ -16,6 +16,7 @@ from weights import DEFAULT_ALIAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from subprocess import Popen
 
     from numba.core.event import RecordingListener
 
@@ -79,8 +80,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
     setup, expected = settings.setup, expected_input(settings.network)
     encoder = expected.encoder if expected else ""
     left = ahead.missing(encoder) if encoder else []
-    if left:
-        ahead.start_helpers(encoder)
+    helpers = ahead.start_helpers(encoder) if left else []
     with compile_progress(encoder if left else ""):
         # Whoever names a network wants that network or nothing.
         any_size = setup.weights == DEFAULT_ALIAS
@@ -97,16 +97,16 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
-    threading.Thread(target=_load_endings, args=(encoder,), name="endings", daemon=True).start()
+    threading.Thread(target=_load_endings, args=(encoder, helpers), name="endings", daemon=True).start()
     return player
 
 
-def _load_endings(encoder: str) -> None:
+def _load_endings(encoder: str, helpers: "list[Popen]") -> None:
     """Load what is called where a game ends; a helper may still be compiling it."""
     from engine import jit
     from engine.play import ahead
 
-    ahead.load_later(encoder)
+    ahead.load_later(encoder, helpers)
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
         jit.mark_warm()
 

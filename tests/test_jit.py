@@ -3,6 +3,7 @@
 import pickle
 import shutil
 
+import numpy as np
 import pytest
 
 from engine import jit
@@ -50,3 +51,34 @@ def test_a_folder_that_cannot_be_made_is_no_reason_to_fail(tmp_path, monkeypatch
     monkeypatch.setattr(jit, "cache_root", lambda: blocked)
     monkeypatch.setattr(jit, "_temporary_root", lambda: blocked)
     assert jit._prepare() is None
+
+
+@jit.kernel
+def _plus_one(number):
+    return number + 1
+
+
+@jit.kernel
+def _calls_with_constants_and_narrow_numbers(numbers, small, flag):
+    return _plus_one(0) + _plus_one(numbers[0]) + _plus_one(small[0]) + _plus_one(np.int64(7)) + _plus_one(flag)
+
+
+def test_kernels_are_compiled_once_for_whole_numbers_of_any_width():
+    numbers, small = np.array([3], np.int16), np.array([200], np.uint8)
+    assert _calls_with_constants_and_narrow_numbers(numbers, small, True) == 1 + 4 + 201 + 8 + 2
+    assert {str(one[0]) for one in _plus_one.body.overloads} == {"int64", "bool"}
+    assert not _plus_one.overloads, "no wrapper for Python was made"
+    assert _plus_one(2) == 3
+
+
+def test_words_keep_their_width():
+    @jit.kernel
+    def double(word):
+        return word + word
+
+    @jit.kernel
+    def doubled(words):
+        return double(words[0])
+
+    assert doubled(np.array([1 << 63], np.uint64)) == 0
+    assert doubled(np.array([1 << 31], np.uint32)) == 1 << 32

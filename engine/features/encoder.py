@@ -151,5 +151,6 @@ KATAGO_SUICIDE = register(
     katago.KatagoSuicideScratch, katago.encode_suicide, katago.key,
 )  # fmt: skip
 """For KataGo's networks that want areas as if suicide were always legal"""
-KEY = register(Encoder("key", 0, 1, _new_key_scratch), KeyScratch, _encode_key, history.key)
-"""No planes, and a number that says nothing: to measure searches without a network"""
+KEY = Encoder("key", 0, 1, _new_key_scratch)
+"""No planes, and a number that says nothing: to measure searches without a network. No file may ask for it."""
+_KERNELS[KeyScratch] = _Kernels(_encode_key, history.key)

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,7 @@ def _tree(encoder: str) -> None:
     from engine.search.report import new_root_table, read_root
     from engine.search.selection import Tuning, select
     from engine.search.stoppers import RIVAL_SHARE
-    from engine.search.tree import advance_root, follow, new_tree
+    from engine.search.tree import advance_root, edge_visits, follow, new_tree
     from engine.search.values import leaders, node_value, root_lead, value_lead
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
@@ -86,6 +86,7 @@ def _tree(encoder: str) -> None:
     root_lead(tree)
     complete(tree, batch, select(tree, batch, 1, tuning, allowed, False), tuning.rollout_weight, True, False)
     edge = follow(tree, int(tree.meta[ROOT]), int(batch.move[0, 0]))
+    edge_visits(tree, edge)
     advance_root(tree, edge)
 
 
@@ -210,21 +211,26 @@ def _claimed(piece: str, encoder: str) -> Iterator[bool]:
         yield False
 
 
-def start_helpers(encoder: str) -> None:
+def start_helpers(encoder: str) -> list[subprocess.Popen]:
     """Start processes that compile beside this one, where there are cores for them; they end by themselves."""
     command = [sys.executable, "-m", "engine.play.ahead", encoder]
     found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, found))}
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
-    for _ in range(min(core_count() - 1, MAX_HELPERS)):
+    return [
         subprocess.Popen(command, env=environment, creationflags=flags, **quiet)
+        for _ in range(min(core_count() - 1, MAX_HELPERS))
+    ]
 
 
-def load_later(encoder: str) -> None:
+def load_later(encoder: str, helpers: Sequence[subprocess.Popen] = ()) -> None:
     """Load into this process what comes after the first move, each piece once it is compiled; compile what is left.
 
     A thread that waited for another process within a kernel would keep this process from loading any other.
+
+    Args:
+        helpers: waited for in the end.
     """
     for piece in LATER:
         while missing(encoder, (piece,)) and _is_claimed(piece, encoder):
@@ -232,6 +238,8 @@ def load_later(encoder: str) -> None:
         PIECES[piece](encoder)
         if jit.FOLDER is not None:
             _stamp(piece, encoder)
+    for helper in helpers:
+        helper.wait()
 
 
 def _is_claimed(piece: str, encoder: str) -> bool:

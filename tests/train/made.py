@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.records.games import Games
-from engine.records.labels import Labels
+from engine.records.labels import CHINESE_FLAGS, Labels
 
 
 def made_games(count=40, size=9, length=30, seed=0):
@@ -36,4 +36,5 @@ def made_labels(seed=0):
         games, game, ply, index, weight, np.linspace(-1, 1, rows, dtype=np.float32),
         np.linspace(-30, 30, rows, dtype=np.float32),
         np.tile(np.repeat(np.arange(-4, 5), 9).astype(np.int8), rows), np.arange(rows + 1) * 81,
+        np.tile(CHINESE_FLAGS, (40, 1)),
     )  # fmt: skip

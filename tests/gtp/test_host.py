@@ -1,0 +1,34 @@
+"""The board before the player has been loaded."""
+
+import pytest
+
+from engine.go.geometry import BLACK
+from engine.play.keeper import GameKeeper
+from gtp.commands import COMMANDS
+from gtp.host import Host
+from gtp.protocol import CommandError
+
+SENT = ("boardsize 9", "komi 5.5", "time_settings 60 10 1", "play b e5", "play w c3", "undo", "kata-set-rules aga")
+
+
+def test_the_board_is_kept_while_the_player_is_loaded_and_then_taken_over(make_player):
+    host = Host(COMMANDS)
+    host.begin(GameKeeper(19))
+    assert [COMMANDS.answer(host, line, lambda text: None) for line in SENT] == ["=\n\n"] * len(SENT)
+    assert COMMANDS.answer(host, "play w e5", lambda text: None) == "? illegal move\n\n"
+    player = make_player(size=13)
+    host.provide(player)
+    assert host.keeper is player and host.player is player
+    assert (player.game.size, player.game.komi, player.game.n_moves) == (9, 5.5, 1)
+    assert player.game.rules.name == "aga" and player.clock.budget(BLACK, 1, 81) is not None
+    assert COMMANDS.answer(host, "genmove w", lambda text: None).startswith("= ")
+
+
+def test_a_player_that_cannot_be_loaded_refuses_the_rest():
+    host = Host(COMMANDS)
+    host.begin(GameKeeper(9))
+    assert COMMANDS.answer(host, "play b e5", lambda text: None) == "=\n\n"
+    host.refuse("no such device")
+    assert COMMANDS.answer(host, "play w c3", lambda text: None) == "? no such device\n\n"
+    with pytest.raises(CommandError, match="no such device"):
+        _ = host.player

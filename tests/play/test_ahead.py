@@ -1,0 +1,115 @@
+"""Compiling ahead: play meets nothing that was left out, and processes that start together share the work."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from engine import jit
+from engine.play import ahead
+from engine.play.keeper import GameKeeper
+
+NOTHING_LEFT = """
+import sys
+from engine.play import ahead
+for piece in ahead.PIECES.values():
+    piece("keima-1")
+from engine.jit import _Kernel
+
+def compiled():
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("engine.")]
+    kernels = {id(item): item for module in modules for item in vars(module).values() if isinstance(item, _Kernel)}
+    return {
+        f"{one.py_func.__module__}.{one.py_func.__qualname__}{signature}"
+        for one in kernels.values() for signature in one.overloads
+    }
+
+before = compiled()
+from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.rules import rules_named
+from gtp.startup import Settings, load_player
+from weights import find_network
+
+settings = Settings(SetupOptions(size=9), PlayOptions(visits=20, seconds=0.0, resign_below=-1.0), SearchOptions(seed=1),
+                    find_network("default"))
+player = load_player(settings)
+for _ in range(30):
+    player.genmove(BLACK)
+    player.genmove(WHITE)
+player.final_score()
+player.final_status("seki")
+player.set_rules(rules_named("japanese"))
+player.play(BLACK, PASS)
+player.genmove(WHITE)
+print(sorted(compiled() - before))
+player.close()
+"""
+TOGETHER = """
+import json, sys
+from engine.play import ahead
+from numba.core import event
+seen = event.RecordingListener()
+with event.install_listener("numba:compile", seen):
+    ahead.compile_pieces("keima-1", ("game",))
+names = [(e.data["dispatcher"].py_func.__qualname__, type(e.data["dispatcher"]).__name__, str(e.data["args"]))
+         for _, e in seen.buffer if e.is_end and e.data["dispatcher"].py_func.__module__.startswith("engine")]
+print(json.dumps(names))
+"""
+
+
+def run(code, **environment):
+    """Start a Python process with this program."""
+    known = os.environ | {"PYTHONPATH": str(jit.ENGINE_FOLDER.parent)} | environment
+    return subprocess.Popen([sys.executable, "-c", code], env=known, stdout=subprocess.PIPE, text=True)
+
+
+def test_play_compiles_nothing_that_was_not_compiled_ahead():
+    process = run(NOTHING_LEFT)
+    output, _ = process.communicate()
+    assert process.returncode == 0
+    assert output.strip().splitlines()[-1] == "[]"
+
+
+def test_two_processes_on_a_cold_cache_share_the_work(tmp_path):
+    both = [run(TOGETHER, KEIMA_CACHE=str(tmp_path)) for _ in range(2)]
+    found = [json.loads(process.communicate()[0]) for process in both]
+    compiled = [tuple(name) for names in found for name in names]
+    assert len(compiled) > 10
+    assert len(set(compiled)) == len(compiled), "compiled twice"
+
+
+def test_a_piece_that_another_process_has_is_left_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    done = []
+    pieces = {"one": lambda encoder: done.append("one"), "two": lambda encoder: done.append("two")}
+    monkeypatch.setattr(ahead, "PIECES", pieces)
+    with ahead._lock_of("one", "keima-1"):
+        assert ahead._is_claimed("one", "keima-1") and not ahead._is_claimed("two", "keima-1")
+    ahead.compile_pieces("keima-1", ("one", "two"))
+    assert done == ["one", "two"] and ahead.missing("keima-1", ("one", "two")) == []
+    ahead.compile_pieces("keima-1", ("one", "two"))
+    assert done == ["one", "two"]
+
+
+def test_a_piece_that_fails_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+
+    def fails(encoder):
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(ahead, "PIECES", {"one": fails})
+    with pytest.raises(RuntimeError, match="no compiler"):
+        ahead.compile_pieces("keima-1", ("one",))
+    assert ahead.missing("keima-1", ("one",)) == ["one"]
+
+
+def test_a_keeper_keeps_to_the_boards_it_is_given():
+    keeper = GameKeeper(9, sizes=(7, 13))
+    with pytest.raises(ValueError, match="unacceptable size: 19, the network plays 7 to 13"):
+        keeper.new_game(19)
+    assert keeper.game.size == 9
+    with pytest.raises(ValueError, match="unacceptable size"):
+        GameKeeper(5, sizes=(7, 13))

@@ -1,0 +1,207 @@
+"""Labels made of recorded and self-played games: what is in them, and that nothing is lost or made twice."""
+
+import json
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.go.rules import RULE_SETS
+from engine.nets.load import load_network
+from engine.records.games import read_arrays, write_games
+from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
+from engine.selfplay.journal import Journal, new_rows, row_type
+from engine.selfplay.labelling import Labelling, LabelOptions
+from engine.selfplay.recorded import RecordedGames
+from engine.selfplay.variety import Komi, Variety
+from engine.train.batches import label_rules
+from engine.train.teacher import Teacher
+from tests.train.made import made_games
+
+RULES = ((RULE_SETS["chinese"], 1.0), (RULE_SETS["japanese"], 1.0))
+VARIETY = Variety(RULES, ((Komi(), 1.0), (Komi(0.0, 9.0), 1.0)), ((1.0, 1.0),))
+NETWORK = {"name": "tiny", "sha256": "0"}
+SHARES = LabelOptions(((9, 1.0),), ((7, 1.0), (9, 2.0)), VARIETY, every=7, moves=8, positions_per_shard=300, seed=4)
+
+
+@pytest.fixture(scope="module")
+def teacher(tiny_network):
+    """A network of random weights that judges in float32 on two threads."""
+    made = Teacher(load_network(tiny_network, "cpu"), threads=2)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shard(tmp_path):
+    path = tmp_path / "games.npz.xz"
+    write_games(path, made_games(60))
+    return path
+
+
+def label(teacher, shard, out, positions, options=SHARES, threads=3, stop_after=None):
+    """A run; ``stop_after`` ends it from outside once that much is judged."""
+    labelling = Labelling(teacher, options, [shard], NETWORK, out)
+
+    def report():
+        if stop_after is not None and labelling.positions >= stop_after:
+            labelling.stop()
+
+    labelling.run(positions, at_once=4, threads=threads, report=report, every_s=0.01)
+    labelling.close()
+    return labelling
+
+
+def all_labels(out):
+    """Every position of a folder: what it is -> what is said of it."""
+    found = {}
+    for path in sorted(out.glob("labels-*.npz.xz")):
+        labels = read_labels(path)
+        source, number = _identities(path)
+        for row, (game, ply) in enumerate(zip(labels.game, labels.ply, strict=True)):
+            games = labels.games
+            moves = games.moves[games.offsets[game] : games.offsets[game + 1]][:ply]
+            key = (int(source[game]), int(games.size[game]), int(number[game]), int(ply))
+            assert key not in found, "made twice"
+            found[key] = (float(games.komi[game]), labels.flags[game].tobytes(), moves.tobytes(),
+                          round(float(labels.value_black[row]), 2), labels.policy_index[row, 0])  # fmt: skip
+    return found
+
+
+def _identities(path):
+    data = read_arrays(path, "labels", set())
+    return data["source"], data["number"]
+
+
+def test_labels_are_what_the_network_answers(teacher, shard, tmp_path):
+    label(teacher, shard, tmp_path / "out", 700)
+    for path in (tmp_path / "out").glob("labels-*.npz.xz"):
+        labels = read_labels(path)
+        sizes = labels.games.size[labels.game]
+        for size in (7, 9):
+            rows = np.flatnonzero(sizes == size)[:80]
+            if not len(rows):
+                continue
+            plies, game = labels.ply[rows], labels.game[rows]
+            turns = np.zeros(len(rows), np.int64)
+            again = teacher.judge(labels.games, game, plies, label_rules(labels, rows), turns)
+            sign = np.where(plies % 2 == 0, 1.0, -1.0)
+            np.testing.assert_allclose(sign * again["value"], labels.value_black[rows], atol=2e-3)
+            np.testing.assert_allclose(sign * again["score"], labels.lead_black[rows], atol=2e-3, rtol=1e-3)
+            for i, row in enumerate(rows):
+                kept = labels.policy[row] > 0
+                exact = again["policy"][i][labels.policy_index[row][kept]]
+                np.testing.assert_allclose(exact, labels.policy[row][kept], rtol=0.03)
+                assert exact[0] >= again["policy"][i].max() * 0.97
+                start = labels.own_offsets[row]
+                owned = 0.1 * labels.ownership_black[start : start + size * size]
+                np.testing.assert_allclose(sign[i] * again["ownership"][i].ravel(), owned, atol=0.06)
+
+
+def test_every_kind_gets_its_share(teacher, shard, tmp_path):
+    made = label(teacher, shard, tmp_path / "out", 1200)
+    counts = {(kind.source, kind.size): count for kind, count in made.counts.items()}
+    assert sum(counts.values()) == len(all_labels(tmp_path / "out")) >= 1200
+    total = sum(counts.values())
+    for kind, share in (((RECORDED, 9), 0.25), ((SELF_PLAYED, 7), 0.25), ((SELF_PLAYED, 9), 0.5)):
+        assert abs(counts[kind] / total - share) < 0.03
+
+
+def test_a_run_that_is_stopped_goes_on_and_makes_the_same_games(teacher, shard, tmp_path):
+    whole = label(teacher, shard, tmp_path / "whole", 900, threads=1)
+    for positions in (150, 380, 800):
+        label(teacher, shard, tmp_path / "parts", 900, threads=1, stop_after=positions)
+    label(teacher, shard, tmp_path / "parts", 900, threads=1)
+    once, often = all_labels(tmp_path / "whole"), all_labels(tmp_path / "parts")
+    assert whole.positions == len(once)
+    # Which games are begun depends on when the threads are stopped; a position that both have is the same in both.
+    both = once.keys() & often.keys()
+    assert len(both) > 600
+    assert {key: once[key] for key in both} == {key: often[key] for key in both}
+    assert not list((tmp_path / "parts").glob("*.partial"))
+
+
+def test_rows_cut_off_by_a_crash_are_dropped_and_whole_ones_kept(tmp_path):
+    judged = {"policy": np.full((3, 82), 1 / 82), "value": np.array([0.5, 0.5, 0.5])}
+    rows = new_rows(9, 8, SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), judged)
+    assert rows["value"].tolist() == [0.5, -0.5, 0.5] and np.isnan(rows["lead"]).all()
+    journal = Journal(tmp_path, 9, 8)
+    journal.append(rows)
+    journal.close()
+    path = next(tmp_path.glob("journal-9.bin"))
+    path.write_bytes(path.read_bytes() + b"\x01" * (row_type(9, 8).itemsize - 1))
+    again = Journal(tmp_path, 9, 8)
+    assert again.rows()["number"].tolist() == [1, 2, 3]
+    again.append(rows[:1])
+    again.keep(again.rows()[1:])
+    again.close()
+    assert Journal(tmp_path, 9, 8).rows()["number"].tolist() == [2, 3, 1]
+
+
+def test_killed_between_a_shard_and_its_journal_nothing_is_twice(teacher, shard, tmp_path):
+    out = tmp_path / "out"
+    label(teacher, shard, out, 5000, stop_after=290, threads=1)
+    before = {path: path.read_bytes() for path in out.glob("journal-*.bin")}
+    label(teacher, shard, out, 5000, stop_after=1000, threads=1)
+    assert json.loads((out / "labels.json").read_text())["shards"]
+    for path, data in before.items():
+        path.write_bytes(data)
+    label(teacher, shard, out, 1500, threads=1)
+    all_labels(out)
+
+
+def test_the_folder_keeps_to_what_it_was_begun_with(teacher, shard, tmp_path):
+    label(teacher, shard, tmp_path / "out", 50)
+    other = replace(SHARES, every=3)
+    with pytest.raises(ValueError, match="begun with every 7, not 3"):
+        Labelling(teacher, other, [shard], NETWORK, tmp_path / "out")
+    with pytest.raises(ValueError, match="begun with network tiny, not huge"):
+        Labelling(teacher, SHARES, [shard], {"name": "huge", "sha256": "1"}, tmp_path / "out")
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "file").touch()
+    with pytest.raises(ValueError, match="expected a new or empty folder"):
+        Labelling(teacher, SHARES, [shard], NETWORK, tmp_path / "else")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"self_play": ((19, 1.0),)}, "network tiny plays boards of 7 to 9, not 19"),
+        ({"recorded": (), "self_play": ()}, "nothing to label"),
+        ({"moves": 50}, "a board of 7x7 has fewer points than the 50 moves to keep"),
+    ],
+)
+def test_what_cannot_be_labelled_is_refused(teacher, shard, tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        Labelling(teacher, replace(SHARES, **change), [shard], NETWORK, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_error_of_a_thread_ends_the_run(teacher, shard, tmp_path, monkeypatch):
+    labelling = Labelling(teacher, SHARES, [shard], NETWORK, tmp_path / "out")
+    monkeypatch.setattr(teacher, "judge", lambda *_: (_ for _ in ()).throw(RuntimeError("no more")))
+    with pytest.raises(RuntimeError, match="no more"):
+        labelling.run(100, 4, 2, lambda: None, 0.01)
+    assert threading.active_count() < 20
+
+
+def test_recorded_games_come_once_each_in_an_order_of_their_own(shard, tmp_path):
+    write_games(tmp_path / "second.npz.xz", made_games(30, seed=9))
+    files = [shard, tmp_path / "second.npz.xz"]
+    stream, number, seen = RecordedGames(files, 1, 7), 0, []
+    while (taken := stream.take(9, number, 12)) is not None:
+        assert len(taken.rows) == len(taken.plies) == len(taken.numbers)
+        assert set(np.unique(np.diff(taken.plies))) <= set(range(-30, 8))
+        for game in np.unique(taken.numbers):
+            plies = taken.plies[taken.numbers == game]
+            assert (np.diff(plies) == 7).all() and plies[0] < 7 and plies[-1] + 7 > 30
+            row = taken.rows[taken.numbers == game][0]
+            moves = taken.games.moves[taken.games.offsets[row] : taken.games.offsets[row + 1]]
+            np.testing.assert_array_equal(stream.moves_of(9, int(game)), moves)
+            seen.append(moves.tobytes())
+        number = int(taken.numbers[-1]) + 1
+    assert number == 90 and len(set(seen)) == 90
+    assert stream.take(13, 0, 5) is None
+    first, again = RecordedGames(files, 1, 7).take(9, 3, 9), stream.take(9, 3, 9)
+    assert first.plies.tolist() == again.plies.tolist() and first.rows.tolist() == again.rows.tolist()

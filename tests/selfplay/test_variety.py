@@ -1,0 +1,61 @@
+"""Rules, komi and temperature by shares: as written on the command line, and as drawn."""
+
+import numpy as np
+import pytest
+
+from engine.go.rules import KOMI_X2, RULE_SETS, SCORING, SCORING_TERRITORY
+from engine.selfplay.variety import Komi, Variety, flags_of, parse_share, read_komi, read_rules, read_temperature
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "expected"),
+    [
+        ("19=0.5", int, (19, 0.5)),
+        ("9", int, (9, 1.0)),
+        ("japanese=2", read_rules, (RULE_SETS["japanese"], 2.0)),
+        ("6.5=1", read_komi, (Komi(6.5, 6.5), 1.0)),
+        ("-7.5..22.5=0.25", read_komi, (Komi(-7.5, 22.5), 0.25)),
+        ("0.6=0.3", read_temperature, (0.6, 0.3)),
+    ],
+)
+def test_shares_are_read(text, read, expected):
+    assert parse_share(text, read) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "message"),
+    [
+        ("19=0", int, "the share '0' is no positive number"),
+        ("19=many", int, "the share 'many' is no positive number"),
+        ("chess=1", read_rules, "no rules are called 'chess'"),
+        ("7.3=1", read_komi, "komi '7.3', expected usual, a number in half points, or a range"),
+        ("9..5", read_komi, "the range is empty"),
+        ("cold", read_temperature, "temperature 'cold', expected 0.05 to 10"),
+    ],
+)
+def test_what_is_wrong_is_one_line(text, read, message):
+    with pytest.raises(ValueError, match=message) as error:
+        parse_share(text, read)
+    assert "\n" not in str(error.value)
+
+
+def test_the_usual_komi_follows_board_and_scoring():
+    rng = np.random.default_rng(1)
+    drawn = {(size, name): Komi().draw(rng, size, RULE_SETS[name]) for size in (9, 19) for name in RULE_SETS}
+    assert drawn[9, "chinese"] == 7.0 and drawn[19, "chinese"] == 7.5
+    assert drawn[9, "japanese"] == 6.0 and drawn[19, "korean"] == 6.5
+
+
+def test_games_are_drawn_by_shares_and_repeat():
+    rules = ((RULE_SETS["chinese"], 3.0), (RULE_SETS["japanese"], 1.0))
+    mixture = Variety(rules, ((Komi(), 1.0), (Komi(-3.0, 3.0), 1.0)), ((1.0, 1.0), (0.5, 1.0)))
+    games = [mixture.draw(1, number, 9) for number in range(2000)]
+    territory = np.mean([flags[SCORING] == SCORING_TERRITORY for flags, _ in games])
+    usual = np.mean([flags[KOMI_X2] >= 12 for flags, _ in games])
+    cool = np.mean([temperature == 0.5 for _, temperature in games])
+    # Five standard deviations of a share of 2,000.
+    assert abs(territory - 0.25) < 0.05 and abs(usual - 0.5) < 0.056 and abs(cool - 0.5) < 0.056
+    assert {int(flags[KOMI_X2]) for flags, _ in games if flags[KOMI_X2] < 12} == set(range(-6, 7))
+    np.testing.assert_array_equal(games[7][0], mixture.draw(1, 7, 9)[0])
+    japanese = next(flags for flags, _ in games if flags[SCORING] == SCORING_TERRITORY)
+    assert flags_of(RULE_SETS["japanese"]) == japanese[:7].tolist()
