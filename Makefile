@@ -19,7 +19,7 @@ SOURCES := engine gtp bench weights tests
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help gtp test test-slow lint bench signature wheel clean
+.PHONY: help gtp test test-slow lint bench map signature wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
@@ -38,13 +38,16 @@ lint: $(DEV) ## check style and formatting
 	@$(BIN)/ruff format --check $(SOURCES)
 
 bench: $(DEV) ## measure the speed of rollouts, encoders and networks, then play a short match of small search against none
-	@$(BIN)/python -m bench.rollouts
-	@$(BIN)/python -m bench.features
-	@$(BIN)/python -m bench.inference
+	@$(BIN)/python -m bench.speed.rollouts
+	@$(BIN)/python -m bench.speed.features
+	@$(BIN)/python -m bench.speed.inference
 	@$(BIN)/keima match --size 9 --games 4 --first "$(BIN)/keima gtp --visits 50" --second "$(BIN)/keima gtp --policy-only" $(ARGS)
 
+map: $(DEV) ## write the list of files in docs/architecture.md anew
+	@$(BIN)/python -m tests.architecture_map
+
 signature: $(DEV) ## print a hash of what the search does; it changes only in commits that mean it to
-	@$(BIN)/python -m bench.signature
+	@$(BIN)/python -m bench.strength.signature
 
 wheel: $(DEV) ## build dist/keima-*.whl
 	@$(BIN)/python -m build --wheel

@@ -171,7 +171,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class PlayOptions:
-    """How a move is chosen, timed and when a game is given up; see engine/player.py and engine/clock.py."""
+    """How a move is chosen, timed and when a game is given up; see engine/play/player.py and engine/play/clock.py."""
 
     visits: int = option(0, "most visits a move; 0 = no limit", low=0, high=10**9)
     seconds: float = option(

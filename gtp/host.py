@@ -7,7 +7,7 @@ from gtp.protocol import CommandError, Registry
 
 if TYPE_CHECKING:
     from engine.play.keeper import GameKeeper
-    from engine.player import Player
+    from engine.play.player import Player
 
 
 class Host:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gtp import pictures
+from gtp import gogui_layout as pictures
 from gtp.info import caption
 
 if TYPE_CHECKING:
-    from engine.player import Player
+    from engine.play.player import Player
     from engine.search.report import Report, Watcher
 
 INTERVAL_S = 0.5

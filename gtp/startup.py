@@ -5,8 +5,9 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,26 +16,30 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from weights import DEFAULT_ALIAS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from subprocess import Popen
 
     from numba.core.event import RecordingListener
 
     from engine.play.keeper import GameKeeper
-    from engine.player import Player
+    from engine.play.player import Player
 
 OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """torch's threads sleep when they wait. By default they spin, and beside the search's own threads that was measured
 to slow the network up to 130 times."""
-BAR_S = 0.2
-"""Between two updates of the progress bar"""
+LOOK_S = 0.2
+"""Between two looks whether anything is being compiled"""
 LINES_S = 5.0
 """Between two lines of progress where standard error is no terminal"""
 
 
+bar: Callable[[Callable[[], tuple[int, int]], threading.Event], None] | None = None
+"""What shows people at a terminal how much is compiled: given what counts (done, of how many), it returns once the
+event is set. The command line puts it here; None = lines in any case."""
+
+
 @dataclass(frozen=True)
 class Settings:
-    """What a player is made of; see :class:`engine.player.Player`."""
+    """What a player is made of; see :class:`engine.play.player.Player`."""
 
     setup: SetupOptions
     play: PlayOptions
@@ -73,7 +78,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
         ValueError: a setting cannot be used; one clear line.
     """
     calm_openmp()
-    from engine.nets.header import expected_input
+    from engine.nets.files.header import expected_input
     from engine.play import ahead
     from engine.play.keeper import GameKeeper
 
@@ -87,7 +92,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
         if any_size or settings.network is None or (expected and expected.sizes):
             sizes = None if any_size or expected is None else expected.sizes
             begin(GameKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
-        from engine.player import Player
+        from engine.play.player import Player
 
         if left:
             ahead.compile_pieces(encoder, ahead.FIRST)
@@ -135,12 +140,10 @@ def compile_progress(encoder: str = "") -> Iterator[None]:
 def _watch(seen: "RecordingListener", encoder: str, finished: threading.Event) -> None:
     """Wait for the first kernel that is not on disk, then show progress to the end."""
     while not (encoder or seen.buffer):
-        if finished.wait(BAR_S):
+        if finished.wait(LOOK_S):
             return
-    if sys.stderr.isatty():
-        _show_bar(seen, encoder, finished)
-    else:
-        _show_lines(seen, encoder, finished)
+    show = bar if bar is not None and sys.stderr.isatty() else _show_lines
+    show(partial(_counts, seen, encoder), finished)
 
 
 def _counts(seen: "RecordingListener", encoder: str) -> tuple[int, int]:
@@ -157,22 +160,9 @@ def _counts(seen: "RecordingListener", encoder: str) -> tuple[int, int]:
     return done, max(len(kernels), done)
 
 
-def _show_bar(seen: "RecordingListener", encoder: str, finished: threading.Event) -> None:
-    """For people: a bar that moves."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("compiling kernels (once)"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        while not finished.wait(BAR_S):
-            done, total = _counts(seen, encoder)
-            bar.update(task, completed=done, total=total)
-
-
-def _show_lines(seen: "RecordingListener", encoder: str, finished: threading.Event) -> None:
+def _show_lines(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
     """For logs: a line now and then."""
     print("compiling kernels, once for this machine; this takes half a minute", file=sys.stderr, flush=True)
     while not finished.wait(LINES_S):
-        done, total = _counts(seen, encoder)
+        done, total = counts()
         print(f"compiling kernels (once) {done}/{total}", file=sys.stderr, flush=True)

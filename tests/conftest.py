@@ -68,7 +68,7 @@ def interruptible():
 @pytest.fixture
 def make_player():
     """Players that are closed at the end: rollouts alone on 9x9, one thread and one seed, unless a test wants more."""
-    from engine.player import Player
+    from engine.play.player import Player
     from tests.playing import FEW, SEARCH
 
     players = []
@@ -87,9 +87,9 @@ def make_player():
 def tiny_network(tmp_path_factory) -> Path:
     """A file with a network of random weights for boards of 7 to 9."""
     from engine.features.encoder import KEIMA
-    from engine.nets.checkpoint import save_network
+    from engine.nets.architectures.resnet import ResNet, ResNetShape
+    from engine.nets.files.checkpoint import save_network
     from engine.nets.network import NetworkSpec
-    from engine.nets.resnet import ResNet, ResNetShape
 
     path = tmp_path_factory.mktemp("weights") / "tiny.safetensors"
     spec = NetworkSpec("tiny", KEIMA.name, 7, 9, has_score=True, has_ownership=True)

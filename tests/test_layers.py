@@ -1,8 +1,8 @@
 """The shape of the project, as docs/architecture.md draws it: who may import whom, and how long things may grow.
 
 The rules are read off the sources with ``ast``. An import counts wherever it stands in a file, also inside a function
-or for type checkers only. The command ``keima`` finds its subcommands by name when they are called, so ``gtp`` never
-imports ``bench`` or ``engine.train``.
+or for type checkers only. The command ``keima`` finds its subcommands in ``bench`` by name when they are called, so no
+room below imports it.
 """
 
 import ast
@@ -17,50 +17,45 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("engine", "gtp", "bench", "weights")
-MAX_FILE_LINES = 450
-MAX_FUNCTION_LINES = 60
-MAX_KERNEL_LINES = 120
-
-CORE = {"engine", "engine.config", "engine.jit"}
-RULES_OF_PLAY = CORE | {"engine.go"}
-BELOW_SEARCH = RULES_OF_PLAY | {"engine.rollout", "engine.features", "engine.nets", "engine.inference"}
-BESIDE_PLAYER = {
-    "engine.analysis", "engine.choice", "engine.clock", "engine.settle", "engine.passing", "engine.resign",
-    "engine.ponder", "engine.loading", "engine.opinion",
-}  # fmt: skip
-BELOW_PLAYER = BELOW_SEARCH | BESIDE_PLAYER | {"engine.search", "weights"}
-BELOW_FRONT = BELOW_PLAYER | {"engine.player"}
-ALLOWED = {
-    "engine": set(),
-    "engine.config": set(),
-    "engine.jit": set(),
-    "engine.go": CORE,
-    "engine.rollout": RULES_OF_PLAY,
-    "engine.features": RULES_OF_PLAY,
-    "engine.nets": CORE - {"engine"},
-    "engine.inference": CORE | {"engine.nets"},
-    "engine.search": BELOW_SEARCH,
-    "engine.clock": {"engine.config"},
-    "engine.settle": RULES_OF_PLAY | {"engine.rollout"},
-    "engine.resign": RULES_OF_PLAY,
-    "engine.passing": RULES_OF_PLAY | {"engine.search", "engine.settle"},
-    "engine.loading": BELOW_SEARCH | {"engine.search", "weights"},
-    "engine.choice": BELOW_SEARCH | {"engine.search", "engine.loading", "engine.passing", "engine.settle"},
-    "engine.analysis": BELOW_SEARCH | {"engine.search"},
-    "engine.ponder": BELOW_SEARCH | {"engine.search"},
-    "engine.opinion": BELOW_SEARCH,
-    "engine.player": BELOW_PLAYER,
-    "engine.pictures": BELOW_FRONT,
-    "engine.records": RULES_OF_PLAY | {"engine.rollout", "engine.features"},
-    "engine.train": BELOW_FRONT | {"engine.records"},
-    "weights": set(),
-    "gtp": BELOW_FRONT | {"engine", "engine.pictures"},
-    "bench": BELOW_FRONT | {"engine", "engine.records", "engine.train", "gtp"},
+MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 400, 60, 120
+LONG_FILES = {
+    "engine/search/search.py": "MoveFilter and SearchLimits will take their part of it",
+    "engine/search/worker.py": "its state will be split by lifetime",
+    "tests/search/test_search.py": "one subject, many cases",
+    "tests/search/test_kernels.py": "one subject, many cases",
+    "tests/train/test_patterns.py": "one subject, many cases",
 }
-"""Room -> rooms it may import besides itself; "engine" is the package's own file, with the version."""
+"""Files that may be longer, and why"""
+FLOORS = (
+    ("engine", "engine.config", "engine.jit", "weights"),
+    ("engine.go", "engine.nets"),
+    ("engine.rollout", "engine.features", "engine.inference"),
+    ("engine.records", "engine.search"),
+    ("engine.play", "engine.train"),
+    ("engine.insight", "engine.evaluation", "engine.selfplay"),
+    ("gtp",),
+    ("bench",),
+)
+"""Rooms from the ground up; a room imports from floors below its own. "engine" is the package's own file."""
+APART = {
+    "engine.nets": {"engine.go"},
+    "engine.inference": {"engine.go", "engine.rollout", "engine.features"},
+    "engine.records": {"engine.nets", "engine.inference"},
+}
+"""Rooms that must not know rooms below them: networks see no board, the server sees tensors and slots alone"""
 STANDARD_LIBRARY_ONLY = ("gtp.protocol", "engine.config", "engine.go.rules", "weights")
-TORCH_ROOMS = {"engine.nets", "engine.inference", "engine.train"}
-TORCH = {"torch", "safetensors"}
+ONLY_IN = {
+    ("torch", "safetensors"): (
+        "engine.nets",
+        "engine.inference",
+        "engine.train",
+        "engine.evaluation",
+        "gtp.cli",
+        "bench",
+    ),
+    ("click", "rich"): ("gtp.cli", "bench"),
+}
+"""Packages, and where alone they may be imported"""
 
 
 class Import(NamedTuple):
@@ -84,6 +79,7 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for path in sources(*PACKAGES)}
+ROOMS = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
 def room_of(module: str) -> str:
@@ -110,40 +106,36 @@ def imports_of(name: str) -> Iterator[Import]:
     yield from walk(ast.parse(MODULES[name].read_text(encoding="utf-8")), False)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_point_down(name):
-    room = room_of(name)
-    assert room in ALLOWED, f"{name}: a room that docs/architecture.md and this test do not know"
-    for found in imports_of(name):
-        if found.target.split(".")[0] not in (*PACKAGES, "tests"):
-            continue
-        assert room_of(found.target) in ALLOWED[room] | {room}, f"{name}:{found.line} imports {found.target}"
+IMPORTS = {name: list(imports_of(name)) for name in MODULES}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_torch_stays_in_its_rooms(name):
-    if room_of(name) not in TORCH_ROOMS:
-        for found in imports_of(name):
-            assert found.target.split(".")[0] not in TORCH, f"{name}:{found.line} imports {found.target}"
+def test_there_are_few_rooms_and_every_one_is_known():
+    rooms = {room_of(name) for name in MODULES}
+    assert rooms == set(ROOMS)
+    assert len(rooms - {"engine"}) <= 17 and len(FLOORS) <= 8
 
 
-@pytest.mark.parametrize("name", STANDARD_LIBRARY_ONLY)
-def test_standard_library_only(name):
-    for found in imports_of(name):
-        assert found.target.split(".")[0] in sys.stdlib_module_names, f"{name}:{found.line} imports {found.target}"
+def test_imports_point_down():
+    wrong = [
+        f"{name}:{found.line} imports {found.target}"
+        for name, all_found in IMPORTS.items()
+        for found in all_found
+        if found.target.split(".")[0] in (*PACKAGES, "tests") and not may_import(room_of(name), room_of(found.target))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-def test_the_command_starts_light():
-    heavy = ("torch", "numba", "numpy", "engine.go.board", "bench", "engine.records", "engine.train")
-    code = f"import gtp.cli, sys; print([name for name in {heavy} if name in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
+def may_import(room: str, other: str) -> bool:
+    """Whether a room may import from another one, or from itself."""
+    if other not in ROOMS:
+        return False
+    return other == room or (ROOMS[other] < ROOMS[room] and other not in APART.get(room, ()))
 
 
 def test_no_two_modules_import_each_other():
     graph = {
-        name: {found.target for found in imports_of(name) if found.target in MODULES and not found.is_lazy} - {name}
-        for name in MODULES
+        name: {found.target for found in all_found if found.target in MODULES and not found.is_lazy} - {name}
+        for name, all_found in IMPORTS.items()
     }
     try:
         TopologicalSorter(graph).prepare()
@@ -151,18 +143,49 @@ def test_no_two_modules_import_each_other():
         pytest.fail(f"modules import each other: {' <- '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("path", sources(*PACKAGES, "tests"), ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_files_and_functions_stay_short(path):
-    text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= MAX_FILE_LINES
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            is_kernel = any(isinstance(mark, ast.Name) and mark.id == "kernel" for mark in node.decorator_list)
-            lines = node.end_lineno - node.lineno + 1
-            limit = MAX_KERNEL_LINES if is_kernel else MAX_FUNCTION_LINES
-            assert lines <= limit, f"{path}:{node.lineno} {node.name} has {lines} lines"
+def test_packages_stay_where_they_belong():
+    wrong = [
+        f"{name}:{found.line} imports {found.target}"
+        for packages, places in ONLY_IN.items()
+        for name, all_found in IMPORTS.items()
+        for found in all_found
+        if found.target.split(".")[0] in packages and not name.startswith(places)
+    ]
+    wrong += [
+        f"{name}:{found.line} imports {found.target}"
+        for name in STANDARD_LIBRARY_ONLY
+        for found in IMPORTS[name]
+        if found.target.split(".")[0] not in sys.stdlib_module_names
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[-1] != "__main__"])
-def test_every_module_says_what_it_is(name):
-    assert ast.get_docstring(ast.parse(MODULES[name].read_text(encoding="utf-8"))), f"{name} has no docstring"
+def test_the_command_starts_light():
+    heavy = ("torch", "numba", "numpy", "engine.go.board", "bench", "engine.records", "engine.train")
+    code = f"import gtp.cli.play, sys; print([name for name in {heavy} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_files_and_functions_stay_short_and_say_what_they_are():
+    wrong = []
+    for path in sources(*PACKAGES, "tests"):
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        if text.count("\n") > MAX_FILE_LINES and name not in LONG_FILES:
+            wrong.append(f"{name} has {text.count(chr(10))} lines")
+        if not ast.get_docstring(tree) and path.name != "__main__.py" and not name.startswith("tests/"):
+            wrong.append(f"{name} has no docstring")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                marks = {mark.id for mark in node.decorator_list if isinstance(mark, ast.Name)}
+                limit = MAX_KERNEL_LINES if marks & {"kernel", "inlined_kernel"} else MAX_FUNCTION_LINES
+                if node.end_lineno - node.lineno + 1 > limit:
+                    wrong.append(f"{name}:{node.lineno} {node.name} has {node.end_lineno - node.lineno + 1} lines")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_map_is_that_of_today():
+    from tests import architecture_map
+
+    assert architecture_map.PAGE.read_text(encoding="utf-8") == architecture_map.page(), "make map writes it anew"

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.keys import legality_key, mix, recent_moves_key
+from engine.features.key_parts import legality_key, mix, recent_moves_key
 from engine.features.symmetry import steps, turn
 from engine.features.tactics import after_move, new_marks
 from engine.go.board import SIZE, is_eye

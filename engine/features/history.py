@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.keys import mix
+from engine.features.key_parts import mix
 from engine.features.symmetry import steps
 from engine.go.board import SIZE
 from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at

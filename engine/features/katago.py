@@ -35,7 +35,7 @@ import numpy as np
 from engine.features.katago_areas import mark_areas
 from engine.features.katago_history import course
 from engine.features.katago_ladders import mark_caught
-from engine.features.keys import legality_key, mix, recent_moves_key
+from engine.features.key_parts import legality_key, mix, recent_moves_key
 from engine.features.symmetry import steps, turn
 from engine.go.board import KO_COLOR, KO_POINT, SIZE, copy_board, is_legal
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at

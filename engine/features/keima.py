@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.keys import legality_key, mix, recent_moves_key
+from engine.features.key_parts import legality_key, mix, recent_moves_key
 from engine.features.symmetry import turn
 from engine.features.tactics import after_move, new_marks
 from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, is_eye, is_legal

@@ -26,10 +26,10 @@ import torch
 
 from engine.config import core_count
 from engine.inference.cache import new_cache, wipe
-from engine.inference.evaluate import evaluate
+from engine.inference.device_batch import evaluate
 from engine.inference.slots import Request, State
+from engine.nets.compute.runner import new_runner
 from engine.nets.network import NetOutput, Network
-from engine.nets.runner import new_runner
 from engine.nets.say import say_once
 
 SPEED_MEMORY = 0.8

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from engine.nets.adapter import TorchNetwork
-from engine.nets.formats import read_network
+from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.files.read import read_network
 from engine.nets.network import NetOutput
 from engine.nets.pair import AlphaGoPair
 
@@ -47,7 +47,7 @@ class RawNetwork:
         """Read a file, or AlphaGo's two.
 
         Raises:
-            ValueError: as :func:`engine.nets.formats.read_network`.
+            ValueError: as :func:`engine.nets.files.read.read_network`.
         """
         cpu = torch.device("cpu")
         read = [read_network(one)[:2] for one in (path if isinstance(path, tuple) else (path,))]

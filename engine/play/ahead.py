@@ -59,7 +59,7 @@ def _tree(encoder: str) -> None:
     from engine.inference.cache import new_cache
     from engine.search.backup import complete, release
     from engine.search.batch import new_batch
-    from engine.search.evaluate import rank_moves, take_results
+    from engine.search.leaves import rank_moves, take_results
     from engine.search.pools import ROOT
     from engine.search.report import new_root_table, read_root
     from engine.search.selection import Tuning, select
@@ -95,7 +95,7 @@ def _leaves(encoder: str) -> None:
     from engine.go.position import new_position
     from engine.go.scoring import final_score_black
     from engine.search.batch import new_batch
-    from engine.search.evaluate import finish_leaf, list_moves, replay
+    from engine.search.leaves import finish_leaf, list_moves, replay
 
     root, position, batch = new_position(SIZE), new_position(SIZE), new_batch(SIZE, 1)
     replay(root, position, batch, 0)
@@ -109,7 +109,7 @@ def _network_leaves(encoder: str) -> None:
     from engine.go.position import new_position
     from engine.inference.cache import new_cache
     from engine.search.batch import new_batch
-    from engine.search.evaluate import prepare_for_network
+    from engine.search.leaves import prepare_for_network
 
     known, batch = ENCODERS[encoder], new_batch(SIZE, 1)
     prepare_for_network(
@@ -133,8 +133,8 @@ def _endings(encoder: str) -> None:
     """Whether a game is finished, and its score."""
     from engine.go.geometry import BLACK, WHITE, point_at
     from engine.go.position import new_position, play_move
+    from engine.play.life_and_death import chains_with, settle
     from engine.rollout.model import load_rollout
-    from engine.settle import chains_with, settle
     from weights import find_patterns
 
     position = new_position(SIZE)

@@ -1,17 +1,17 @@
 """One game and its clock, and the only place that changes them.
 
 A :class:`GameKeeper` needs neither network nor search, so it answers while they are being loaded; the
-:class:`engine.player.Player` is one that can also choose moves, and takes over from it.
+:class:`engine.play.player.Player` is one that can also choose moves, and takes over from it.
 """
 
 from collections.abc import Iterable
 
-from engine.clock import Clock
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import PASS
 from engine.go.rules import Rules, rules_named
 from engine.go.sgf import read_sgf, write_sgf
+from engine.play.clock import Clock
 
 
 class GameKeeper:
@@ -24,7 +24,7 @@ class GameKeeper:
         """An empty board.
 
         Args:
-            lag_s: as for :class:`engine.clock.Clock`.
+            lag_s: as for :class:`engine.play.clock.Clock`.
             sizes: smallest and largest board that is accepted; None = all that the rules know.
         Raises:
             ValueError: rules, komi or size cannot be used; one clear line.

@@ -1,6 +1,6 @@
 """A batch: the leaves one worker has in flight together, from selection to backup, as arrays.
 
-One row a leaf. :func:`engine.search.selection.select` fills the path, :mod:`engine.search.evaluate` what is known of
+One row a leaf. :func:`engine.search.selection.select` fills the path, :mod:`engine.search.leaves` what is known of
 the position at its end, :func:`engine.search.backup.complete` carries that into the tree.
 """
 

@@ -13,7 +13,7 @@ from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request
 from engine.jit import kernel
-from engine.search.evaluate import list_moves
+from engine.search.leaves import list_moves
 from engine.search.pools import ROOT, Tree
 from engine.search.priors import rank
 from engine.search.tree import replace_priors

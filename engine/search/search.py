@@ -22,8 +22,8 @@ from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
-from engine.search.allowed import has_barred_visits, marks
 from engine.search.gumbel import SequentialHalving
+from engine.search.move_filter import has_barred_visits, marks
 from engine.search.pools import EXPANDED, FULL, IN_FLIGHT, NONE, ROOT, ROOT_VISITS, USED_NODES, Tree
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.root import best_first

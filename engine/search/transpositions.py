@@ -12,7 +12,7 @@ whoever led there (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move 
 
 import numpy as np
 
-from engine.features.keys import mix
+from engine.features.key_parts import mix
 from engine.go.board import KO_COLOR, KO_POINT
 from engine.go.geometry import EMPTY, ZOBRIST
 from engine.go.position import N_MOVES, PASSES, TO_MOVE

@@ -36,7 +36,8 @@ from engine.rollout.replies import new_replies
 from engine.rollout.softmax import new_candidates
 from engine.search.backup import complete, land, place, release
 from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
-from engine.search.evaluate import (
+from engine.search.gumbel import SequentialHalving
+from engine.search.leaves import (
     placeholder_priors,
     prepare,
     prepare_by_patterns,
@@ -48,7 +49,6 @@ from engine.search.evaluate import (
     shuffle_moves,
     take_results,
 )
-from engine.search.gumbel import SequentialHalving
 from engine.search.pools import EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree
 from engine.search.selection import Tuning, select
 from engine.search.stoppers import RIVAL_SHARE, UNLIMITED, Progress, Stopper, allowance

@@ -8,7 +8,7 @@ channels start with random weights and are free to learn (after Chen et al., "Ne
 import torch
 from torch import nn
 
-from engine.nets.resnet import ResNet, ResNetShape
+from engine.nets.architectures.resnet import ResNet, ResNetShape
 
 
 def grown(model: nn.Module, shape: ResNetShape) -> ResNet:

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from engine.config import TrainOptions
-from engine.nets.resnet import SCORE_SCALE
+from engine.nets.architectures.resnet import SCORE_SCALE
 
 
 class Targets(NamedTuple):

@@ -19,14 +19,14 @@ from torch import nn
 from engine.features.encoder import Encoder
 from engine.features.symmetry import turn_table
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
+from engine.nets.compute.precision import likes_bfloat16
 from engine.nets.network import NetOutput
-from engine.nets.precision import likes_bfloat16
 from engine.records.games import Games, select
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.train.batches import Batch, BatchBuilder
 from engine.train.dataset import sample_games
-from engine.train.plots import new_figure, save_figure
+from engine.train.drawing import new_figure, save_figure
 from engine.train.teacher import softmax
 
 CHUNK = 64

@@ -14,20 +14,18 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
-from engine.nets.checkpoint import save_network
+from engine.nets.compute.precision import likes_bfloat16
+from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetworkSpec
-from engine.nets.precision import likes_bfloat16
 from engine.train.batches import Batch
 from engine.train.dataset import Mixture
 from engine.train.losses import Targets, combined_loss
@@ -36,7 +34,7 @@ from engine.train.ranks import Ranks
 from engine.train.signals import StopOnSignal
 
 AGREE_EVERY = 20
-"""Steps between looks at whether any process was asked to stop, and between updates of the progress bar."""
+"""Steps between looks at whether any process was asked to stop, and between news for the observer."""
 
 
 class Goal(NamedTuple):
@@ -48,6 +46,26 @@ class Goal(NamedTuple):
 
 
 Validate = Callable[[nn.Module], dict[str, float]]
+
+
+class Observer(Protocol):
+    """Who is told how a run goes; in the first of its processes alone."""
+
+    def at_step(self, step: int, losses: str) -> None:
+        """So many steps are done; ``losses`` are the latest means in words."""
+
+    def say(self, line: str) -> None:
+        """Something worth a line: metrics of a validation, the end."""
+
+
+class _Nobody:
+    """Observes nothing."""
+
+    def at_step(self, step: int, losses: str) -> None:
+        pass
+
+    def say(self, line: str) -> None:
+        pass
 
 
 def learning_rate(step: int, options: TrainOptions) -> float:
@@ -124,18 +142,17 @@ class Trainer:
     def _state_path(self) -> Path:
         return self.folder / "state.safetensors"
 
-    def run(self) -> dict[str, float]:
+    def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation figures.
 
         State is saved either way.
         """
-        console = Console(stderr=True, quiet=not self.ranks.is_first)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        observer = observer if observer and self.ranks.is_first else _Nobody()
         stream = self.data.stream(self.step, self._pinned if self.device.type == "cuda" else None)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
-        with StopOnSignal() as stop, Progress(*columns, console=console) as progress, ExitStack() as stack:
+        with StopOnSignal() as stop, ExitStack() as stack:
             stack.callback(stream.close)
-            task = progress.add_task("training", total=self.options.steps, completed=self.step)
+            observer.at_step(self.step, "training")
             while self.step < self.options.steps:
                 asked = time.perf_counter()
                 batch = next(stream)
@@ -145,12 +162,11 @@ class Trainer:
                 if self.curves:
                     self.curves.add(parts)
                 if self.step % self.options.validate_every == 0 or self.step == self.options.steps:
-                    self._validate(console)
+                    self._validate(observer)
                 if self.step % self.options.save_every == 0:
                     self.save()
                 if self.step % AGREE_EVERY == 0 or self.ranks.count == 1:
-                    text = self.curves.summary() if self.curves else ""
-                    progress.update(task, completed=self.step, description=text)
+                    observer.at_step(self.step, self.curves.summary() if self.curves else "")
                     impatient = 0 < self.options.patience <= self.worse
                     late = 0.0 < 60.0 * self.options.minutes <= time.perf_counter() - began
                     if self.ranks.any(stop.asked or impatient or late, self.device):
@@ -158,7 +174,7 @@ class Trainer:
         self.save()
         if self.curves and self.step > first_step:
             share = waited / (time.perf_counter() - began)
-            console.print(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
+            observer.say(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
             self.curves.plot(self.folder / "curves.png")
         return self.figures
 
@@ -203,7 +219,7 @@ class Trainer:
         model.load_state_dict(self.average)
         return model.eval()
 
-    def _validate(self, console: Console) -> None:
+    def _validate(self, observer: Observer) -> None:
         """Measure the averaged network; the first process does, the others go on to where they wait for it."""
         if not self.curves:
             return
@@ -212,7 +228,7 @@ class Trainer:
         reached = self.goal.sign * self.figures[self.goal.figure]
         self.best, self.worse = max(self.best, reached), 0 if reached > self.best else self.worse + 1
         told = {name: value for name, value in self.figures.items() if "/" not in name and name != "positions"}
-        console.print(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in told.items()))
+        observer.say(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in told.items()))
 
     def save(self) -> None:
         """Write state and network, each atomically."""

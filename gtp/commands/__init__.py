@@ -14,12 +14,12 @@ from gtp.commands import (
     gogui,
     legality,
     params,
-    pictures,
     play,
     raw,
     rules,
     time,
 )
+from gtp.commands import gogui_pictures as pictures
 from gtp.protocol import Registry
 
 COMMANDS = Registry(

@@ -24,7 +24,7 @@ from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number,
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.analysis import Bar
+    from engine.play.analysis import Bar
     from engine.search.report import Report, Watcher
 
 COMMANDS = Registry()
@@ -98,7 +98,7 @@ def _analyze(host: Host, asked: _Asked, reply: Reply, line: Line) -> None:
 
 def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -> str:
     """Report until a move has been chosen; the last word on the search comes in any case."""
-    from engine.player import RESIGN
+    from engine.play.player import RESIGN
 
     reply.begin()
     player = host.player
@@ -113,8 +113,8 @@ def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -
 
 def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watcher", "np.ndarray | None"]:
     """What the player wants to know: who watches the search, and which moves are barred."""
-    from engine.analysis import bars_by_depth
     from engine.go.geometry import BLACK
+    from engine.play.analysis import bars_by_depth
     from engine.search.report import Watcher
 
     size, wishes = host.keeper.game.size, asked.wishes
@@ -178,7 +178,7 @@ def _count(key: str, text: str) -> int:
 
 def _bar(host: Host, inverted: bool, color: str, vertices: str, depth: str) -> "Bar":
     """Moves that an argument keeps out, or that it leaves."""
-    from engine.analysis import Bar
+    from engine.play.analysis import Bar
 
     points = frozenset(arguments.vertex(host, text) for text in vertices.split(",") if text)
     moves = integer(depth)

@@ -4,7 +4,7 @@ Sources: the GNU Go program documentation, "GTP command reference" (``estimate_s
 it writes to standard error.
 """
 
-from gtp import pictures
+from gtp import gogui_layout as pictures
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry
 
@@ -15,7 +15,7 @@ EXPECTED = "expected heatmap [SYMMETRY], a symmetry from 0 to 7, average or all"
 @COMMANDS.command("estimate_score")
 def estimate_score(host: Host) -> str:
     """Estimate the score, and what it is if all that is in doubt goes to one side; the bounds are White's points."""
-    from engine.pictures import estimate
+    from engine.insight.overlays import estimate
 
     found = estimate(host.player)
     # A whole number where it is one, as in final_score; a draw must begin with a colour too, for GoGui.
@@ -32,7 +32,7 @@ def heatmap(host: Host, symmetry: str = "0") -> str:
     asked as it plays, perhaps in 16 bits; kata-raw-nn is exact. Without a network this is the policy of patterns,
     which has no win rate.
     """
-    from engine.pictures import Policy, policy
+    from engine.insight.overlays import Policy, policy
 
     if symmetry not in ("average", "all", *"01234567"):
         raise CommandError(f"syntax error: {EXPECTED}")

@@ -86,7 +86,7 @@ def kata_set_param(host: Host, name: str, value: str) -> None:
 @COMMANDS.command("kata-get-models")
 def kata_get_models(host: Host) -> str:
     """Tell which networks play on this board, as a JSON list; empty where rollouts play alone."""
-    from engine.nets.header import recognise
+    from engine.nets.files.header import recognise
 
     server, path = host.player.server, host.player.network_path
     files: Iterable[Path] = [] if server is None else path if isinstance(path, tuple) else [path]

@@ -11,7 +11,7 @@ from gtp.host import Host
 from gtp.protocol import CommandError, Registry, number
 
 if TYPE_CHECKING:
-    from engine.opinion import Opinion
+    from engine.insight.raw_policy import RawEvaluation
 
 COMMANDS = Registry()
 EXPECTED = "expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM], a symmetry from 0 to 7 or all, an optimism from 0 to 1"
@@ -30,9 +30,11 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     color = arguments.leading_color(host, given)
     symmetries, optimism = _asked(given)
     from engine.features.symmetry import INVERSE
+    from engine.insight.raw_policy import evaluation_for
 
     # KataGo flips the board before it exchanges rows and columns, we do afterwards.
-    return "\n".join(_text(host, s, host.player.raw_opinion(color, INVERSE[s], optimism)) for s in symmetries)
+    asked = ((s, evaluation_for(host.player, color, INVERSE[s], optimism)) for s in symmetries)
+    return "\n".join(_text(host, symmetry, found) for symmetry, found in asked)
 
 
 def _asked(words: list[str]) -> tuple[Iterable[int], float]:
@@ -45,9 +47,9 @@ def _asked(words: list[str]) -> tuple[Iterable[int], float]:
     return range(8) if words[0].lower() == "all" else [int(words[0])], optimism
 
 
-def _text(host: Host, symmetry: int, opinion: "Opinion") -> str:
+def _text(host: Host, symmetry: int, found: "RawEvaluation") -> str:
     """One symmetry's answer."""
-    said, size = opinion.said, host.keeper.game.size
+    said, size = found.said, host.keeper.game.size
     lines = [
         f"symmetry {symmetry}",
         f"whiteWin {said.win:.6f}",
@@ -60,10 +62,10 @@ def _text(host: Host, symmetry: int, opinion: "Opinion") -> str:
         f"shorttermWinlossError {said.value_error:.3f}",
         f"shorttermScoreError {said.score_error:.3f}",
         "policy",
-        *_grid(opinion.policy[:-1], size, 8, 6),
-        f"policyPass {opinion.policy[-1]:.6f}",
+        *_grid(found.policy[:-1], size, 8, 6),
+        f"policyPass {found.policy[-1]:.6f}",
         "whiteOwnership",
-        *_grid(opinion.ownership_white, size, 9, 7),
+        *_grid(found.ownership_white, size, 9, 7),
     ]
     return "\n".join(lines)
 

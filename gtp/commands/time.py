@@ -7,7 +7,7 @@ periods. Sources: kgsGtp's documentation of ``kgs-time_settings``; KataGo, docs/
 
 from collections.abc import Callable
 
-from engine.clock import TimeSettings, absolute, byoyomi, canadian, fischer
+from engine.play.clock import TimeSettings, absolute, byoyomi, canadian, fischer
 from gtp.commands import arguments
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry, integer, number

@@ -1,6 +1,6 @@
 """The test engine of tests/data without a process: what ``play_game`` sees of a client, at no cost."""
 
-from bench.gtp_client import EngineDied, EngineRefused, EngineTimeout
+from bench.match.gtp_client import EngineDied, EngineRefused, EngineTimeout
 from tests.data.gtp_engine import HABIT_MOVE, Engine
 
 

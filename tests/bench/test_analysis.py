@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from bench.analysis import command
+from bench.speed.analysis import command
 
 
 def figures(*options: str) -> dict[str, float]:

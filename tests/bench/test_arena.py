@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from bench.arena import command
-from bench.elo import elo_difference
-from bench.sides import side_from
+from bench.match.elo import elo_difference
+from bench.strength.arena import command
+from bench.strength.sides import side_from
 from engine.config import SearchOptions
 
 OPENING = 8

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import bench.tuning
-from bench.benchmark import INTERRUPTED, command
-from bench.tuning import (
+from bench.speed import tuning
+from bench.speed.benchmark import INTERRUPTED, command
+from bench.speed.tuning import (
     CPU_BATCHES,
     GPU_BATCHES,
     Choice,
@@ -27,8 +27,8 @@ from bench.tuning import (
 )
 from engine.config import SearchOptions, core_count
 from engine.features.encoder import KEY, ZERO
-from engine.loading import Parts, load_parts
 from engine.nets.fakes import SerialNetwork, UniformNetwork
+from engine.play.assembly import Parts, load_parts
 from engine.search.worker import GPU_LEAVES
 
 ROOT = Path(__file__).parents[2]
@@ -109,9 +109,9 @@ def test_everything_is_measured_on_every_position(network):
     wanted, found, seen = [Choice(1, 1, 4), Choice(2, 1, 4), Choice(2, 2, 8)], {}, []
     for choice in measure(parts, wanted, 5, 0.3, found):
         seen.append(choice)
-    assert seen == wanted * bench.tuning.POSITIONS and set(found) == set(wanted)
+    assert seen == wanted * tuning.POSITIONS and set(found) == set(wanted)
     for choice, one in found.items():
-        assert len(one) == bench.tuning.POSITIONS and one.per_second("visits") >= one.per_second("evaluations") > 0
+        assert len(one) == tuning.POSITIONS and one.per_second("visits") >= one.per_second("evaluations") > 0
         assert 0 < one.in_flight() <= max(GPU_LEAVES, choice.threads * choice.batch * 4)
 
 
@@ -142,7 +142,7 @@ def faked(monkeypatch, rates: dict[int, float]) -> None:
             raise KeyboardInterrupt
         return Searched(round(rate), 0, 1.0, 1.0)
 
-    monkeypatch.setattr(bench.tuning, "_search", search)
+    monkeypatch.setattr(tuning, "_search", search)
 
 
 def test_the_best_is_written_and_the_rest_of_the_file_stays(tmp_path, monkeypatch):
@@ -181,7 +181,7 @@ def test_a_network_that_fails_on_the_way_is_one_line_beside_the_table(monkeypatc
             raise RuntimeError("network x: out of\nmemory")
         return Searched(10, 0, 1.0, 1.0)
 
-    monkeypatch.setattr(bench.tuning, "_search", search)
+    monkeypatch.setattr(tuning, "_search", search)
     answer = run("--seconds", "6")
     assert answer.exit_code == 1
     assert answer.stderr.endswith("Error: network x: out of memory\n") and "now" in answer.stdout
@@ -189,7 +189,7 @@ def test_a_network_that_fails_on_the_way_is_one_line_beside_the_table(monkeypatc
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
 def test_ctrl_c_ends_the_real_thing_within_seconds(interruptible):
-    words = [sys.executable, "-m", "bench.benchmark", *TINY, "--seconds", "900"]
+    words = [sys.executable, "-m", "bench.speed.benchmark", *TINY, "--seconds", "900"]
     with subprocess.Popen(words, cwd=ROOT, env={**os.environ, "KEIMA_CONFIG": "none"}, stdout=-1, stderr=-1) as process:
         while not process.stderr.readline().startswith(b"measuring"):
             assert process.poll() is None

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.clocks import Clock, Dialect, kind_of, time_control
-from engine.clock import absolute, byoyomi, canadian, fischer
+from bench.match.clocks import Clock, Dialect, kind_of, time_control
+from engine.play.clock import absolute, byoyomi, canadian, fischer
 
 
 def test_main_time_runs_into_the_periods():

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.elo import Z_95, command, elo_difference, expected_rate, ratings, results_in, wilson_interval
+from bench.match.elo import Z_95, command, elo_difference, expected_rate, ratings, results_in, wilson_interval
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from bench.endings import command, from_files, from_shard
+from bench.strength.endings import command, from_files, from_shard
 
 WALLS = "".join(f";B[c{row}];W[e{row}];B[d{row}];W[f{row}]" for row in "abcdefghi")
 """Black has 18 points of territory, White 27"""

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from bench.features import command
+from bench.speed.features import command
 from engine.features.encoder import ENCODERS
 
 

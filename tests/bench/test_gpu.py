@@ -13,8 +13,8 @@ BARE = """
 import runpy, sys
 for name in ("rich", "sgfmill"):
     sys.modules[name] = None
-sys.argv = ["bench.gpu", *sys.argv[1:]]
-runpy.run_module("bench.gpu", run_name="__main__")
+sys.argv = ["bench.speed.gpu", *sys.argv[1:]]
+runpy.run_module("bench.speed.gpu", run_name="__main__")
 """
 
 

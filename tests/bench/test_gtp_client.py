@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.gtp_client import EngineDied, EngineGarbled, EngineRefused, EngineTimeout, GtpClient
+from bench.match.gtp_client import EngineDied, EngineGarbled, EngineRefused, EngineTimeout, GtpClient
 
 ENGINE = Path(__file__).parents[1] / "data" / "gtp_engine.py"
 LIMIT_S = 60.0

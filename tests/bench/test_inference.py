@@ -6,10 +6,10 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from bench.inference import command
-from bench.networks import NETWORKS, shape_of
-from engine.nets.architectures import new_model
-from engine.nets.speed import forward_flops, matrix_rate
+from bench.speed.inference import command
+from bench.speed.networks import NETWORKS, shape_of
+from engine.nets.architectures.registry import new_model
+from engine.nets.compute.speed import forward_flops, matrix_rate
 
 QUICK = ["--device", "cpu", "--seconds", "0.01", "--repeats", "1", "--threads", "2"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.folder import MatchFolder
-from bench.match import INTERRUPTED, command, read_openings
-from bench.play import GameRecord
+from bench.match.command import INTERRUPTED, command, read_openings
+from bench.match.folder import MatchFolder
+from bench.match.play import GameRecord
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
 from engine.go.sgf import read_sgf
@@ -74,7 +74,7 @@ def test_an_engine_that_crashed_plays_again():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
 def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptible):
-    words = [sys.executable, "-m", "bench.match", "--first", FIRST, "--second", SECOND, "--size", "5"]
+    words = [sys.executable, "-m", "bench.match.command", "--first", FIRST, "--second", SECOND, "--size", "5"]
     words += ["--games", "9000", "--sgf", str(tmp_path)]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr.readline().startswith("game 1: ")

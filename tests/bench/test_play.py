@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.gtp_client import EngineDied, EngineRefused
-from bench.play import GameRecord, GameSettings, MatchError, lead_black, play_game, scores_alike
-from engine.clock import absolute, byoyomi, canadian, fischer
+from bench.match.gtp_client import EngineDied, EngineRefused
+from bench.match.play import GameRecord, GameSettings, MatchError, lead_black, play_game, scores_alike
 from engine.go.geometry import BLACK, WHITE, from_vertex
+from engine.play.clock import absolute, byoyomi, canadian, fischer
 from tests.bench.players import InProcess
 
 SMALL = GameSettings(size=5, komi=3.5)

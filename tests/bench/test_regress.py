@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.regress import ERROR, FAILED, LEFT_OUT, PASSED, Examinee, command, run_suite
-from bench.suites import parse_suite
+from bench.strength.regress import ERROR, FAILED, LEFT_OUT, PASSED, Examinee, command, run_suite
+from bench.strength.suites import parse_suite
 
 ENGINE = f"{sys.executable} {Path(__file__).parents[1] / 'data' / 'gtp_engine.py'}"
 SUITE = """\

@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from bench.regret import command
+from bench.strength.regret import command
 
 SMALL = ["--positions", "3", "--deep", "24", "--visits", "6", "--size", "7", "--repeats", "1", "--komi", "9"]
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import weights
-from bench.figures import print_figure, rounded, sample
-from bench.rollouts import command
+from bench.speed.figures import print_figure, rounded, sample
+from bench.speed.rollouts import command
 
 ROOT = Path(__file__).parents[2]
 ROLLOUTS = {"": "rollouts/s", "/us_per_move": "us", "/moves": "moves"}
@@ -22,7 +22,7 @@ ALONE = {"board_copy/19": "ns", "legal_moves/19": "ns", "tree_policy/19": "us"}
 @pytest.fixture(scope="module")
 def lines():
     """What the bench as it is called writes to standard output, read back; hurried, but for all default figures."""
-    words = [sys.executable, "-m", "bench.rollouts", "--seconds", "0.05", "--repeats", "1"]
+    words = [sys.executable, "-m", "bench.speed.rollouts", "--seconds", "0.05", "--repeats", "1"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     assert "measuring uniform/19/1" in done.stderr

@@ -1,12 +1,12 @@
-"""``python -m bench.search``: every figure once, with searches of a few visits."""
+"""``python -m bench.speed.search``: every figure once, with searches of a few visits."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
-from bench import search
-from bench.search import FIGURES, command
+from bench.speed import search
+from bench.speed.search import FIGURES, command
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-import bench.startup
-from bench.startup import FIGURES, command, environment, samples, seconds_of
+import bench.speed.startup
+from bench.speed.startup import FIGURES, command, environment, samples, seconds_of
 
 ENGINE = [sys.executable, str(Path(__file__).parents[1] / "data" / "gtp_engine.py")]
 
@@ -27,7 +27,7 @@ def test_a_cold_start_has_a_cache_of_its_own(tmp_path, monkeypatch):
         assert folders[-1].is_dir() and not list(folders[-1].iterdir())
         return [1.0, 2.0]
 
-    monkeypatch.setattr(bench.startup, "seconds_of", start)
+    monkeypatch.setattr(bench.speed.startup, "seconds_of", start)
     assert samples(ENGINE, "cold", 3) == [[1.0, 2.0]]
     assert folders[0] != tmp_path and not folders[0].exists()
     # Before warm starts are measured, one makes sure that they are.
@@ -45,7 +45,7 @@ def test_the_environment_is_put_back(monkeypatch):
 
 def test_every_figure_is_one_json_line(monkeypatch):
     found = {"warm": [[0.25, 2.0], [0.5, 3.0], [0.125, 4.0]], "cold": [[0.75, 100.0]]}
-    monkeypatch.setattr(bench.startup, "samples", lambda words, state, repeats: found[state])
+    monkeypatch.setattr(bench.speed.startup, "samples", lambda words, state, repeats: found[state])
     lines = [json.loads(line) for line in CliRunner().invoke(command).stdout.splitlines()]
     assert [line["name"] for line in lines] == FIGURES
     assert [line["value"] for line in lines] == [0.25, 3.0, 0.75, 100.0]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 from click.testing import CliRunner
 
-from bench.training import command, made_games
+from bench.speed.training import command, made_games
 from engine.go.geometry import point_of
 from engine.go.position import TO_MOVE, is_legal_move, new_position, play_move
 

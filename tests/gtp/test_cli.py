@@ -6,8 +6,8 @@ import click
 import pytest
 
 from engine.config import PlayOptions, SearchOptions, option
-from gtp.cli import gtp
-from gtp.options import options_of
+from gtp.cli.options import options_of
+from gtp.cli.play import gtp
 
 
 @pytest.mark.parametrize("kind", [PlayOptions, SearchOptions])

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from gtp.cli import gtp
+from gtp.cli.play import gtp
 from tests.conftest import ROOT
 
 PAGES = sorted((ROOT / "docs" / "clients").glob("*.md"))

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 import engine.jit
-import engine.nets.verify
-import gtp.doctor
+import gtp.cli.doctor
 from engine.features.encoder import KEIMA
-from engine.nets.checkpoint import save_network
+from engine.nets.architectures.resnet import ResNet, ResNetShape
+from engine.nets.compute import verify
+from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetworkSpec
-from engine.nets.resnet import ResNet, ResNetShape
-from gtp.doctor import doctor
+from gtp.cli.doctor import doctor
 from weights import entries
 
 
@@ -29,8 +29,8 @@ def tiny(tmp_path):
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch):
-    monkeypatch.setattr("gtp.doctor.SEARCH_S", 0.1)
-    monkeypatch.setattr("gtp.doctor.SLOW", 0.0)
+    monkeypatch.setattr("gtp.cli.doctor.SEARCH_S", 0.1)
+    monkeypatch.setattr("gtp.cli.doctor.SLOW", 0.0)
 
 
 def run(*words, status=0):
@@ -77,24 +77,24 @@ def test_a_network_that_is_not_there_and_a_package_that_is_missing_are_wrong(mon
 
 def test_a_cache_that_cannot_be_written_is_wrong_and_one_elsewhere_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(engine.jit, "FOLDER", None)
-    (finding,) = gtp.doctor._kernels()
+    (finding,) = gtp.cli.doctor._kernels()
     assert finding.verdict == "WRONG" and "KEIMA_CACHE" in finding.fix
     monkeypatch.setattr(engine.jit, "FOLDER", tmp_path)
-    (finding,) = gtp.doctor._kernels()
+    (finding,) = gtp.cli.doctor._kernels()
     assert finding.verdict == "note" and str(tmp_path) in finding.text
 
 
 def test_a_shipped_file_that_is_damaged_is_wrong(monkeypatch):
     name, entry = next(iter(entries().items()))
-    monkeypatch.setattr("gtp.doctor.entries", lambda: {name: replace(entry, sha256="0" * 64)})
-    (finding,) = gtp.doctor._file(gtp.doctor.FOLDER / entry.file)
+    monkeypatch.setattr("gtp.cli.doctor.entries", lambda: {name: replace(entry, sha256="0" * 64)})
+    (finding,) = gtp.cli.doctor._file(gtp.cli.doctor.FOLDER / entry.file)
     assert finding.verdict == "WRONG" and "get it again" in finding.fix
 
 
 def test_a_device_that_computes_something_else_is_wrong(monkeypatch, tiny):
-    monkeypatch.setattr(engine.nets.verify, "LIMITS_16", dict.fromkeys(engine.nets.verify.LIMITS_16, -1.0))
-    monkeypatch.setattr(engine.nets.verify, "LIMITS_32", dict.fromkeys(engine.nets.verify.LIMITS_32, -1.0))
-    (finding,) = gtp.doctor._self_test(tiny, "cpu")
+    monkeypatch.setattr(verify, "LIMITS_16", dict.fromkeys(verify.LIMITS_16, -1.0))
+    monkeypatch.setattr(verify, "LIMITS_32", dict.fromkeys(verify.LIMITS_32, -1.0))
+    (finding,) = gtp.cli.doctor._self_test(tiny, "cpu")
     assert finding.verdict == "WRONG" and "--device cpu" in finding.fix
 
 
@@ -103,7 +103,7 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch):
         raise ImportError("libtorch.so: cannot open shared object file")
         yield
 
-    monkeypatch.setattr("gtp.doctor._devices", torch_is_broken)
+    monkeypatch.setattr("gtp.cli.doctor._devices", torch_is_broken)
     items = found("--weights", "none", "--size", 7, status=1)
     assert items["torch is broken"]["verdict"] == "WRONG"
     assert "libtorch" in items["torch is broken"]["text"] and "install again" in items["torch is broken"]["fix"]

@@ -1,10 +1,10 @@
-"""The fuzzer against the real process, briefly; ``python -m bench.fuzz`` does it at length."""
+"""The fuzzer against the real process, briefly; ``python -m bench.reliability.fuzz`` does it at length."""
 
 import sys
 
 import pytest
 
-from bench.fuzz import LARGEST_ID, Fault, Fuzzer, lines, reply_to
+from bench.reliability.fuzz import LARGEST_ID, Fault, Fuzzer, lines, reply_to
 from gtp.session import MAX_LINE
 
 LEAST_SPEED = 100.0
@@ -72,9 +72,9 @@ def test_what_a_process_may_not_do_is_found(monkeypatch, tmp_path, code, message
     program = tmp_path / "program"
     program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.read()\n{code}\n")
     program.chmod(0o755)
-    monkeypatch.setattr("bench.fuzz.lines", lambda seed, count: iter([b"5 name"]))
-    monkeypatch.setattr("bench.fuzz.COMMAND_LINE", (str(program),))
+    monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"5 name"]))
+    monkeypatch.setattr("bench.reliability.fuzz.COMMAND_LINE", (str(program),))
     if message == "1 replies missing":
-        monkeypatch.setattr("bench.fuzz.lines", lambda seed, count: iter([b"name", b"name"]))
+        monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"name", b"name"]))
     with pytest.raises(Fault, match=message):
         Fuzzer(seed=1, count=1).run()

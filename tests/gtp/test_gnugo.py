@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.gtp_client import GtpClient
+from bench.match.gtp_client import GtpClient
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, PASS, from_vertex, other, to_vertex
-from engine.player import Player
+from engine.play.player import Player
 
 GAMES = 12
 ANSWER_S = 60.0

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config import PlayOptions, SearchOptions, SetupOptions, help_text
-from gtp.cli import gtp
-from gtp.settings import SECTIONS, chosen_file, edited, read_settings, render, toml_value, user_file, write_settings
+from gtp.cli.play import gtp
+from gtp.cli.settings import SECTIONS, chosen_file, edited, read_settings, render, toml_value, user_file, write_settings
 from tests.gtp.process import start
 from weights import FOLDER
 

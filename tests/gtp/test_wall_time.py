@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from engine.clock import DEFAULT_S
+from engine.play.clock import DEFAULT_S
 from tests.gtp.process import Engine
 
 TRIES = 3

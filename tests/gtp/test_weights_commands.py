@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import engine.nets.verify
-from engine.nets.architectures import new_spec
-from engine.nets.checkpoint import save_network
-from engine.nets.leela import save_leela
-from gtp.weights_commands import weights_group
+import engine.nets.compute.verify
+from engine.nets.architectures.registry import new_spec
+from engine.nets.files.checkpoint import save_network
+from engine.nets.files.leela_zero import save_leela
+from gtp.cli.weights import weights_group
 from tests.nets.models import toy
 from weights import DEFAULT, FOLDER, names, places
 
@@ -90,7 +90,7 @@ def test_verify_says_that_a_sound_network_is_sound(zero):
 
 
 def test_verify_ends_with_status_1_where_something_is_too_far_off(zero, monkeypatch):
-    monkeypatch.setitem(engine.nets.verify.LIMITS_32, "policy", -1.0)
+    monkeypatch.setitem(engine.nets.compute.verify.LIMITS_32, "policy", -1.0)
     assert run("verify", zero / "leela", "--device", "cpu", status=1).count("TOO FAR OFF") == 1
 
 
@@ -114,7 +114,7 @@ def test_find_names_the_shipped_networks_by_their_names(monkeypatch, tmp_path):
 
 
 def test_finding_networks_needs_no_torch(tmp_path):
-    code = f"import sys, gtp.weights_commands as m; m.weights_group(['find', {str(tmp_path)!r}], standalone_mode=False)"
+    code = f"import sys, gtp.cli.weights as m; m.weights_group(['find', {str(tmp_path)!r}], standalone_mode=False)"
     code += "; print([name for name in ('torch', 'numba', 'numpy') if name in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ended.stdout.splitlines()[-1] == "[]"

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.inference.evaluate import cut, positions_of, whole
+from engine.inference.device_batch import cut, positions_of, whole
 from engine.inference.slots import Request
 
 

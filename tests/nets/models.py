@@ -2,8 +2,8 @@
 
 import torch
 
-from engine.nets.adapter import TorchNetwork
-from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
+from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
+from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.pair import AlphaGoPair
 
 SHAPES = {

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.nets.architectures import ARCHITECTURES, new_spec
-from engine.nets.checkpoint import load_model, read_header, save_network
-from engine.nets.load import choose_device, load_network
+from engine.nets.architectures.registry import ARCHITECTURES, new_spec
+from engine.nets.files.checkpoint import load_model, read_header, save_network
+from engine.nets.on_device import choose_device, load_network
 from tests.nets.models import toy
 from weights import entries, find
 
@@ -111,7 +111,7 @@ def test_reading_one_imports_no_compiler_and_no_algebra(tmp_path, architecture):
     save_network(path, model, new_spec(model, "tiny"), {})
     code = (
         "import sys, torch; before = set(sys.modules)\n"
-        "from engine.nets.checkpoint import load_model; from pathlib import Path\n"
+        "from engine.nets.files.checkpoint import load_model; from pathlib import Path\n"
         f"load_model(Path({str(path)!r}))\n"
         "print({'torch._dynamo', 'sympy'} & (set(sys.modules) - before))"
     )

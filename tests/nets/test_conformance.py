@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from engine.inference.server import InferenceServer
-from engine.nets.adapter import PASS_GAP, TorchNetwork
-from engine.nets.architectures import ARCHITECTURES, new_model, new_spec
-from engine.nets.checkpoint import load_model, save_network
-from engine.nets.load import load_network
+from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
+from engine.nets.compute.adapter import PASS_GAP, TorchNetwork
+from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import RawHeads
+from engine.nets.on_device import load_network
 from tests.nets.models import CPU, NETWORKS, SHAPES, inputs, toy, toy_network
 
 COUNT, SIZE = 5, 7

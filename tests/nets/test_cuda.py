@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from engine.nets.adapter import TorchNetwork
-from engine.nets.architectures import new_spec
-from engine.nets.cuda import ROWS, CudaRunner, fill, first_rows, rows_for
+from engine.nets.architectures.registry import new_spec
+from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute.cuda import ROWS, CudaRunner, fill, first_rows, rows_for
+from engine.nets.compute.runner import PlainRunner, is_out_of_memory
 from engine.nets.network import NetOutput
-from engine.nets.runner import PlainRunner, is_out_of_memory
 from tests.nets.models import inputs, toy, toy_network
 
 

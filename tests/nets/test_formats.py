@@ -7,11 +7,11 @@ import struct
 import pytest
 import torch
 
-from engine.nets.architectures import new_spec
-from engine.nets.checkpoint import load_model, save_network
-from engine.nets.formats import convert, read_network
-from engine.nets.header import KATAGO, KEIMA, LEELA_ZERO, Header, recognise
-from engine.nets.leela import load_leela, save_leela
+from engine.nets.architectures.registry import new_spec
+from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, Header, recognise
+from engine.nets.files.leela_zero import load_leela, save_leela
+from engine.nets.files.read import convert, read_network
 from tests.nets.models import toy
 
 KATAGO_TEXT = b"g170-b6c96-s1\n8\n22\n19\ntrunk\n6\n96\n96\n64\n32\n32\nconv1\n"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from engine.nets.adapter import TorchNetwork, exact_output
+from engine.nets.compute.adapter import TorchNetwork, exact_output
+from engine.nets.compute.precision import reduced_dtype
 from engine.nets.katago.human import DEFAULT_PROFILE, RANKS, profile_values
 from engine.nets.katago.load import load_katago
 from engine.nets.network import RawHeads
-from engine.nets.precision import reduced_dtype
 from tests.nets import katago_twin
 from tests.nets.katago_files import IDENTITY, MISH, RELU, SILU, random_network, written
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.nets.adapter import TorchNetwork
+from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.katago.load import load_katago
 from engine.nets.katago.model import ROOT_OPTIMISM
 

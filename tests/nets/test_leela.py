@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-import engine.nets.leela
+import engine.nets.files.leela_zero
 from engine.features.samples import sample_inputs
-from engine.nets.architectures import new_spec
-from engine.nets.checkpoint import load_model, save_network
-from engine.nets.leela import load_leela, save_leela
-from engine.nets.load import load_network
+from engine.nets.architectures.registry import new_spec
+from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.files.leela_zero import load_leela, save_leela
+from engine.nets.on_device import load_network
 from tests.nets.models import toy
 from tests.nets.twin import convolve, rectify
 
@@ -124,7 +124,7 @@ def test_line_ends_blanks_and_packing_do_not_matter(write, tmp_path, monkeypatch
     (tmp_path / "plain").write_bytes(sound()[0])
     write(tmp_path / "other", sound()[0].decode())
     plain = load_leela(tmp_path / "plain")[0].state_dict()
-    monkeypatch.setattr(engine.nets.leela, "PIECE_BYTES", 4096)
+    monkeypatch.setattr(engine.nets.files.leela_zero, "PIECE_BYTES", 4096)
     other = load_leela(tmp_path / "other")[0].state_dict()
     assert all(torch.equal(value, other[name]) for name, value in plain.items())
 
@@ -277,7 +277,7 @@ def test_what_blows_up_is_given_up_before_it_takes_memory(start, filling, messag
 
 
 def test_so_many_parameters_are_given_up_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine.nets.leela, "MAX_PARAMETERS", 1000)
+    monkeypatch.setattr(engine.nets.files.leela_zero, "MAX_PARAMETERS", 1000)
     (tmp_path / "net").write_text(text_of(made_lines()))
     with pytest.raises(ValueError, match="line 18: more than 1,000 parameters"):
         load_leela(tmp_path / "net")

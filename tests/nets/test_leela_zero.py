@@ -13,9 +13,9 @@ from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.geometry import BLACK, on_board_points, to_vertex
 from engine.go.position import TO_MOVE, legal_moves, new_position, play_move
 from engine.go.rules import KO, KO_POSITIONAL
-from engine.nets.adapter import TorchNetwork
-from engine.nets.architectures import new_spec
-from engine.nets.leela import load_leela, save_leela
+from engine.nets.architectures.registry import new_spec
+from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.files.leela_zero import load_leela, save_leela
 from tests.conftest import find_program
 from tests.nets.models import CPU, toy
 

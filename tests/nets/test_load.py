@@ -5,13 +5,13 @@ from functools import partial
 import pytest
 import torch
 
-import engine.nets.adapter
-import engine.nets.load
-from engine.nets.architectures import new_spec
-from engine.nets.checkpoint import save_network
-from engine.nets.load import choose_devices, load_network
+import engine.nets.compute.adapter
+import engine.nets.on_device
+from engine.nets.architectures.registry import new_spec
+from engine.nets.compute.precision import errors, strays
+from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
-from engine.nets.precision import errors, strays
+from engine.nets.on_device import choose_devices, load_network
 from engine.nets.say import say_once
 from tests.nets.models import inputs, toy
 
@@ -19,7 +19,7 @@ from tests.nets.models import inputs, toy
 @pytest.fixture
 def every_device(monkeypatch):
     """A machine that has whatever is asked for, and more than one of it."""
-    monkeypatch.setattr(engine.nets.load, "choose_device", lambda name: torch.device(name))
+    monkeypatch.setattr(engine.nets.on_device, "choose_device", lambda name: torch.device(name))
 
 
 def test_the_best_device_comes_first(monkeypatch):
@@ -76,9 +76,9 @@ def samples_of_3(encoder: str, size: int):
 @pytest.mark.parametrize(("wrong", "dtype"), [("", torch.bfloat16), ("all is lost", torch.float32)])
 def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypatch, tmp_path, capfd):
     say_once.cache_clear()
-    monkeypatch.setattr(engine.nets.adapter, "likes_bfloat16", lambda _: True)
+    monkeypatch.setattr(engine.nets.compute.adapter, "likes_bfloat16", lambda _: True)
     if wrong:
-        monkeypatch.setattr(engine.nets.load, "strays", lambda exact, rough: wrong)
+        monkeypatch.setattr(engine.nets.on_device, "strays", lambda exact, rough: wrong)
     model, asked = toy("keima-resnet"), []
 
     def samples(encoder: str, size: int):
@@ -95,19 +95,19 @@ def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypa
 def test_convolutions_of_ours_that_are_wrong_here_are_left(monkeypatch, tmp_path, capfd):
     """Not only 16 bits can be wrong: a compiler, a driver or a processor may be."""
     say_once.cache_clear()
-    monkeypatch.setattr(engine.nets.adapter, "likes_bfloat16", lambda _: False)
+    monkeypatch.setattr(engine.nets.compute.adapter, "likes_bfloat16", lambda _: False)
     model = toy("keima-resnet")
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
     load = partial(load_network, tmp_path / "toy.safetensors", "cpu", samples_of_3)
-    monkeypatch.setattr(engine.nets.adapter, "MIN_BOARD", 1)
-    monkeypatch.setattr(engine.nets.adapter, "with_winograd", lambda module: module)
+    monkeypatch.setattr(engine.nets.compute.adapter, "MIN_BOARD", 1)
+    monkeypatch.setattr(engine.nets.compute.adapter, "with_winograd", lambda module: module)
     assert not load().is_plain
     assert capfd.readouterr().err == ""
 
     def wrong(module):
         return lambda *inputs: tuple(head + 0.5 * torch.rand_like(head) for head in module(*inputs))
 
-    monkeypatch.setattr(engine.nets.adapter, "with_winograd", wrong)
+    monkeypatch.setattr(engine.nets.compute.adapter, "with_winograd", wrong)
     assert load().is_plain
     assert capfd.readouterr().err.startswith("network toy runs slowly: our own convolutions compute it wrongly here")
 
@@ -117,7 +117,7 @@ def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_pat
     model = toy("keima-resnet")
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
     told = iter(["0.3 off", "0.3 off", ""])
-    monkeypatch.setattr(engine.nets.load, "_strays", lambda *_: next(told))
+    monkeypatch.setattr(engine.nets.on_device, "_strays", lambda *_: next(told))
     network = load_network(tmp_path / "toy.safetensors", torch.device("meta"), samples_of_3)
     assert network.device == torch.device("cpu")
     assert "runs on the CPU: meta computes it wrongly, 0.3 off" in capfd.readouterr().err

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from engine.nets import packing
-from engine.nets.packing import BATCHES, Float32Linear, PackedConvolution, with_packed_weights
+from engine.nets.compute import packing
+from engine.nets.compute.packing import BATCHES, Float32Linear, PackedConvolution, with_packed_weights
 from tests.nets.models import inputs, toy_network
 
 needs_onednn = pytest.mark.skipif(not packing._can_pack(), reason="torch without oneDNN")

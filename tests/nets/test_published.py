@@ -6,10 +6,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from engine.nets.architectures import new_model, new_spec
+from engine.nets.architectures.alphago_zero import ConvNorm, folded
+from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.network import NetworkSpec
 from engine.nets.pair import AlphaGoPair
-from engine.nets.zero import ConvNorm, folded
 from tests.nets import twin
 from tests.nets.models import inputs, toy, toy_network
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.nets.resnet import ResNet, ResNetShape
+from engine.nets.architectures.resnet import ResNet, ResNetShape
 from tests.nets.models import inputs, toy_network
 
 

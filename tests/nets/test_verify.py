@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-import engine.nets.verify
+import engine.nets.compute.verify
 from engine.features.samples import sample_inputs
-from engine.nets.adapter import TorchNetwork
-from engine.nets.architectures import new_spec
+from engine.nets.architectures.registry import new_spec
+from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute.verify import board_sizes, differences, symmetry_spread, verify
 from engine.nets.network import NetOutput
-from engine.nets.verify import board_sizes, differences, symmetry_spread, verify
 from tests.nets.models import CPU, SHAPES, inputs, toy
 
 
@@ -40,7 +40,7 @@ def test_a_device_that_computes_something_else_is_found_out(wrong, network, monk
             output = super().evaluate(planes, globals_)
             return output._replace(value=output.value + wrong) if planes.shape[2] == 11 else output
 
-    monkeypatch.setattr(engine.nets.verify, "TorchNetwork", Wrong)
+    monkeypatch.setattr(engine.nets.compute.verify, "TorchNetwork", Wrong)
     exact, _ = verify(*network, [CPU], samples)
     assert not exact.is_close and exact.errors["win rate"] > 0.04 and exact.errors["policy"] < 1e-4
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from engine.nets.adapter import TorchNetwork, exact_output
-from engine.nets.architectures import new_spec
-from engine.nets.winograd import TILES, WinogradConvolution, with_winograd
+from engine.nets.architectures.registry import new_spec
+from engine.nets.compute.adapter import TorchNetwork, exact_output
+from engine.nets.compute.winograd import TILES, WinogradConvolution, with_winograd
 from tests.nets.models import CPU, inputs, toy
 
 

@@ -6,7 +6,7 @@ import pytest
 from engine.go.board import SIZE, copy_board, new_board
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
-from engine.loading import shipped_tables
+from engine.play.assembly import shipped_tables
 from engine.rollout.ownership import average_ownership, rollout_ownership
 from engine.rollout.policy import new_weights, play_out_by_policy
 from engine.rollout.random import seed_state

@@ -10,8 +10,8 @@ from engine.features.encoder import KEIMA
 from engine.features.symmetry import SYMMETRIES
 from engine.go.geometry import PASS, from_vertex
 from engine.inference.server import InferenceServer
-from engine.loading import shipped_patterns
 from engine.nets.fakes import HashNetwork, SerialNetwork
+from engine.play.assembly import shipped_patterns
 from engine.search.gumbel import SequentialHalving
 from engine.search.report import MoveReport
 from engine.search.root import best_first

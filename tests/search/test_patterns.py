@@ -12,8 +12,8 @@ from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
-from engine.loading import shipped_patterns
 from engine.nets.fakes import HashNetwork
+from engine.play.assembly import shipped_patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import new_weights, play_out_by_policy

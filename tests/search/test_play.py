@@ -9,10 +9,10 @@ from engine.go.position import PASSES
 from engine.go.scoring import final_score_black
 from engine.go.seki import score_of_agreed
 from engine.inference.server import InferenceServer
-from engine.loading import shipped_patterns
 from engine.nets.fakes import UniformNetwork
+from engine.play.assembly import shipped_patterns
 from engine.search import worker
-from engine.search.evaluate import settle_territory
+from engine.search.leaves import settle_territory
 from engine.search.root import choose
 from engine.search.search import Search
 from tests.go.test_seki import TO_CONNECT

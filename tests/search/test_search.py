@@ -15,11 +15,11 @@ from engine.go.geometry import PASS, from_vertex, on_board_points
 from engine.go.position import PASSES, TO_MOVE, is_legal_move, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.inference.server import InferenceServer
-from engine.loading import shipped_patterns
-from engine.nets.adapter import TorchNetwork
+from engine.nets.architectures.resnet import ResNet, ResNetShape
+from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
-from engine.nets.resnet import ResNet, ResNetShape
+from engine.play.assembly import shipped_patterns
 from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
 from engine.search.report import Watcher
 from engine.search.search import Search

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.go.rules import RULE_SETS
-from engine.nets.load import load_network
+from engine.nets.on_device import load_network
 from engine.records.games import read_arrays, write_games
 from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
 from engine.selfplay.journal import Journal, new_rows, row_type

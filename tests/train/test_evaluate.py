@@ -6,19 +6,18 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from rich.progress import Progress
 
-from engine.loading import shipped_tables
-from engine.nets.architectures import new_model, new_spec
-from engine.nets.checkpoint import save_network
+from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
+from engine.evaluation.evaluation import Wanted, evaluate_network
+from engine.evaluation.rollout_values import rollout_values
+from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
+from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
+from engine.play.assembly import shipped_tables
 from engine.records.games import Games, join, write_games
-from engine.train.calibration import by_move, calibration_error, histogram, reliability
-from engine.train.evaluation import Wanted, evaluate_network
 from engine.train.metrics import Judged
-from engine.train.rollout_values import rollout_values
-from gtp.cli import main
+from gtp.cli.main import main
 from tests.train.made import made_games
 from weights import DEFAULT
 
@@ -138,7 +137,7 @@ class Lacking(HashNetwork):
 )
 def test_a_network_lacks_the_figures_of_heads_it_has_not(tables, missing, figures):
     wanted = Wanted(positions=60, rollouts=2, game=1)
-    report = evaluate_network(Lacking(*missing), made_games(), wanted, Progress(disable=True), tables)
+    report = evaluate_network(Lacking(*missing), made_games(), wanted, tables=tables)
     always = {"positions", "symmetries", "skipped_games", "rollouts"}
     assert {name.split("/")[0] for name in report} - {"game"} == figures | always
     assert ("game" in report) == ("network" in report["rollouts"]) == ("value_mse" in figures)
@@ -146,14 +145,14 @@ def test_a_network_lacks_the_figures_of_heads_it_has_not(tables, missing, figure
 
 def test_games_on_other_boards_are_left_out_and_counted():
     games = join([made_games(6, 9), made_games(5, 7, 20, seed=1)])
-    report = evaluate_network(Lacking(sizes=(7, 8)), games, Wanted(50), Progress(disable=True))
+    report = evaluate_network(Lacking(sizes=(7, 8)), games, Wanted(50))
     assert report["skipped_games"] == 6 and report["positions"] == 50
     with pytest.raises(ValueError, match="no game with moves on a board of 13 to 19"):
-        evaluate_network(Lacking(sizes=(13, 19)), games, Wanted(50), Progress(disable=True))
+        evaluate_network(Lacking(sizes=(13, 19)), games, Wanted(50))
 
 
 def test_a_network_that_knows_nothing_is_as_good_as_guessing():
-    report = evaluate_network(UniformNetwork("keima-1"), made_games(), Wanted(400, 8, 0, 2), Progress(disable=True))
+    report = evaluate_network(UniformNetwork("keima-1"), made_games(), Wanted(400, 8, 0, 2))
     assert report["value_mse"] == 1.0 and report["top1"] < 0.1
     assert report["cross_entropy"] == pytest.approx(np.log(82), abs=1e-6)
     assert report["game"] == {"number": 2, "winner": "won by Black", "value_black": [0.0] * 30}
@@ -167,7 +166,7 @@ def test_the_value_through_a_game_is_blacks_whoever_moves():
             output = super().evaluate(planes, globals_)
             return output._replace(value=output.value + 0.5)
 
-    report = evaluate_network(Sure("keima-1"), made_games(), Wanted(10, 1, 0, 1), Progress(disable=True))
+    report = evaluate_network(Sure("keima-1"), made_games(), Wanted(10, 1, 0, 1))
     assert report["game"]["value_black"] == [0.5, -0.5] * 15
 
 
@@ -239,7 +238,7 @@ def test_the_command_prints_tables_that_fit_and_draws_pictures(shard, tmp_path):
 def test_tables_fit_even_where_the_last_row_is_open():
     from rich.console import Console
 
-    from engine.train.evaluate_tables import tables_of
+    from gtp.cli.evaluate_tables import tables_of
 
     row = {"positions": 50000, "value_mse": 0.999, "value_accuracy": 1.0}
     rolled = {"positions": 50000, "network": 1.234, "10": 1.234, "100": 1.234, "1000": 1.234}

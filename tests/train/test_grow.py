@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from engine.nets.architectures import new_model
-from engine.nets.resnet import ResNet, ResNetShape
+from engine.nets.architectures.registry import new_model
+from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.train.grow import grown
 
 SMALL = ResNetShape(planes=5, globals=3, blocks=3, channels=8, head_channels=4, value_hidden=6)

@@ -17,10 +17,10 @@ from engine.rollout.patterns import all_states
 from engine.rollout.run import is_sensible
 from engine.rollout.softmax import consider, new_candidates
 from engine.rollout.vocabulary import unfold
-from engine.train.pattern_commands import _read
-from engine.train.softmax import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, judge, learn
-from engine.train.vocabulary import Counts, choose_vocabulary, count_games
-from gtp.cli import main
+from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
+from engine.train.pattern_learning import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, judge, learn
+from gtp.cli.main import main
+from gtp.cli.patterns import _read
 from tests.go.twin import after, chain_and_liberties
 from weights import find_patterns
 

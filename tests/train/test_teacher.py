@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.nets.adapter import TorchNetwork
-from engine.nets.formats import read_network
+from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.files.read import read_network
 from engine.records.labels import read_labels
 from engine.train.batches import label_rules
 from engine.train.teacher import Teacher

@@ -16,15 +16,15 @@ from safetensors import safe_open
 
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
-from engine.nets.architectures import new_model, new_spec
-from engine.nets.checkpoint import load_model
+from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.files.checkpoint import load_model
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
-from engine.train.commands import _validation, train
 from engine.train.dataset import Mixture
 from engine.train.metrics import game_figures, in_training, label_figures
 from engine.train.ranks import Ranks
 from engine.train.trainer import Goal, Trainer, learning_rate
+from gtp.cli.train import _validation, train
 from tests.train.made import made_games, made_labels
 
 GOAL = Goal("teacher_top1/9", 1)

@@ -28,7 +28,7 @@ def test_every_network_file_is_listed():
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_network_is_what_the_manifest_says(name):
     from engine.features.encoder import ENCODERS
-    from engine.nets.checkpoint import read_header
+    from engine.nets.files.checkpoint import read_header
 
     entry, path = SHIPPED[name], weights.find(name)
     assert path == FOLDER / entry.file

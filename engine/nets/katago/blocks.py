@@ -8,9 +8,9 @@ from typing import Self
 
 from torch import Tensor, nn
 
+from engine.nets.compute.pooling import pooled
 from engine.nets.katago.attention import AttentionBlock, FeedForwardBlock
 from engine.nets.katago.layers import LayerReader, Norm, convolution, linear
-from engine.nets.pooling import pooled
 
 MAX_BLOCKS = 1 << 10
 MAX_DEPTH = 8

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.nets.compute.pooling import pooled, pooled_by_size
 from engine.nets.katago.layers import LayerReader, convolution, linear
-from engine.nets.pooling import pooled, pooled_by_size
 
 ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
 """Model versions from which short-term errors are there, come as the square, as the square of a softplus"""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from engine.nets.architectures.shape import Shape, dimension
 from engine.nets.katago.blocks import MAX_BLOCKS
 from engine.nets.katago.heads import (
     KataGoOutput,
@@ -19,7 +20,6 @@ from engine.nets.katago.heads import (
 from engine.nets.katago.human import HumanEncoder
 from engine.nets.katago.layers import MAX_CHANNELS
 from engine.nets.network import RawHeads
-from engine.nets.shape import Shape, dimension
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """How much of the optimistic policy KataGo mixes in by default: where it moves, and in the positions it thinks of"""

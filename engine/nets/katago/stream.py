@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from engine.nets.architectures import MAX_PARAMETERS
+from engine.nets.architectures.registry import MAX_PARAMETERS
 
 CHUNK = 1 << 18
 """Bytes unpacked at a time"""

@@ -1,0 +1,114 @@
+"""The clocks of a match: how one is written on the command line, kept by the referee, and told to each engine.
+
+Not every engine knows every clock. :class:`Dialect` says what an engine is told by: KataGo's commands, where it lists
+them; kgsGtp's for byo-yomi; else GTP's own, which knows main time and Canadian overtime. For these, byo-yomi is main
+time and all periods but one, then the last period for every move; Fischer time an overtime of one move, as long as the
+increment. The true clock never runs out before the one that such an engine sees.
+"""
+
+import enum
+import math
+import re
+
+from engine.play.clock import NO_CLOCK, TimeSettings, byoyomi, canadian, charge, fischer
+
+FORM = re.compile(r"(?:(?P<main>\d+(?:\.\d+)?)\+)?(?:(?P<periods>\d+)x)?(?P<extra>\d+(?:\.\d+)?)(?P<kind>/\d+|f)?")
+EXPECTED = (
+    "expected S, M+0, M+S/N, M+PxS or M+Sf: "
+    "M s main time, S s for every N moves, P byo-yomi periods of S s, Fischer's S s more after each move"
+)
+
+
+def time_control(text: str) -> TimeSettings:
+    """Read a clock: ``5`` seconds a move, ``600+0`` in all, ``600+30/5``, ``600+5x30`` byo-yomi, ``600+10f`` Fischer.
+
+    Raises:
+        ValueError: none of these.
+    """
+    found = FORM.fullmatch(text.strip())
+    settings = NO_CLOCK
+    if found is not None and not (found["periods"] and found["kind"]):
+        main_s, extra_s = float(found["main"] or 0), float(found["extra"])
+        if found["periods"]:
+            settings = byoyomi(main_s, extra_s, int(found["periods"])) if extra_s else settings
+        elif found["kind"] == "f":
+            settings = fischer(main_s, extra_s) if extra_s else settings
+        else:
+            settings = canadian(main_s, extra_s, int((found["kind"] or "/1")[1:]))
+    if not settings.is_limited or (found["periods"] and not int(found["periods"])):
+        raise ValueError(f"time is {text!r}, {EXPECTED}")
+    return settings
+
+
+def kind_of(settings: TimeSettings) -> str:
+    """KataGo's name of a clock."""
+    if settings.increment_s > 0:
+        return "fischer"
+    if settings.period_s <= 0:
+        return "absolute"
+    return "byoyomi" if settings.periods > 1 else "canadian"
+
+
+class Dialect(enum.Enum):
+    """The commands by which an engine is told of a clock."""
+
+    GTP = "time_settings"
+    KGS = "kgs-time_settings"
+    KATA = "kata-time_settings"
+
+
+class Clock:
+    """One player's time: the referee's account, and the words for it."""
+
+    def __init__(self, settings: TimeSettings, dialect: Dialect = Dialect.GTP) -> None:
+        self.settings = settings
+        self.dialect = dialect
+        self.left = settings.begin()
+        self.overrun_s = 0.0
+        """the worst overstepping so far, forgiven or not"""
+
+    def limit_s(self) -> float:
+        """Seconds until the flag falls."""
+        left, settings = self.left, self.settings
+        spare = left.periods - 1 if left.stones else settings.periods
+        return left.seconds + spare * settings.period_s
+
+    def spend(self, seconds: float, tolerance_s: float) -> bool:
+        """Take the time of one move; False if the flag fell, by more than is forgiven."""
+        self.left, overrun_s = charge(self.settings, self.left, seconds)
+        self.overrun_s = max(self.overrun_s, overrun_s)
+        return overrun_s <= tolerance_s
+
+    def settings_command(self) -> str:
+        """What tells the engine of this clock."""
+        settings, kind = self.settings, kind_of(self.settings)
+        main_s, period_s, stones = settings.main_s, settings.period_s, settings.stones
+        if self.dialect is not Dialect.GTP:
+            numbers = {
+                "absolute": [main_s],
+                "canadian": [main_s, period_s, stones],
+                "byoyomi": [main_s, period_s, settings.periods],
+                "fischer": [main_s, settings.increment_s],
+            }[kind]
+            return " ".join([self.dialect.value, kind, *(f"{number:.10g}" for number in numbers)])
+        if kind == "fischer":
+            main_s, period_s, stones = max(0.0, main_s - settings.increment_s), settings.increment_s, 1
+        elif kind == "byoyomi":
+            main_s += (settings.periods - 1) * period_s
+        return f"time_settings {main_s:.10g} {period_s:.10g} {stones}"
+
+    def left_words(self) -> str:
+        """Seconds and stones of ``time_left``: whole seconds but for KataGo's commands, and never more than is left."""
+        left, kind = self.left, kind_of(self.settings)
+        seconds, stones = left.seconds, left.stones
+        if self.dialect is Dialect.KATA:
+            return f"{math.floor(seconds * 1000) / 1000:.10g} {left.periods if kind == 'byoyomi' else stones}"
+        if kind == "byoyomi" and self.dialect is Dialect.KGS:
+            stones = left.periods
+        elif kind == "byoyomi":
+            spare = left.periods - 2 if stones else self.settings.periods - 1
+            seconds, stones = seconds + max(0, spare) * self.settings.period_s, 1 if stones and spare < 0 else 0
+        elif kind == "fischer":
+            increment_s = self.settings.increment_s
+            seconds, stones = (seconds - increment_s, 0) if seconds > increment_s else (seconds, 1)
+        return f"{int(seconds)} {stones}"

@@ -1,0 +1,134 @@
+"""Win rates, their intervals and Elo ratings from results of games.
+
+Start at :func:`wilson_interval` for two players and :func:`ratings` for several. A draw counts as half a win. As a
+program it prints the ratings of all players in the folders of several matches::
+
+    python -m bench.match.elo runs/a-gnugo runs/b-gnugo runs/a-b
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import click
+
+Z_95 = 1.959964
+"""Standard deviations on either side of the mean that hold 95% of a normal distribution"""
+ELO_SCALE = 400.0 / math.log(10.0)
+"""Elo points of one unit of log odds: 400 points are odds of ten to one"""
+PRIOR_GAMES = 1.0
+"""Draws added between players who met, so that nobody's rating is infinite"""
+TOLERANCE = 1e-9
+MAX_ROUNDS = 100_000
+
+
+def wilson_interval(wins: float, games: int, z: float = Z_95) -> tuple[float, float]:
+    """Interval of the win rate that the results are compatible with.
+
+    Args:
+        wins: won games, a draw as half of one.
+        games: all games; with none the interval is (0, 1).
+        z: half width in standard deviations; the default covers 95%.
+    Source: Wilson 1927. Unlike the plain mean +- z * sigma it stays inside [0, 1] and is honest for few games.
+    """
+    if games == 0:
+        return 0.0, 1.0
+    rate = wins / games
+    centre = (rate + z * z / (2 * games)) / (1 + z * z / games)
+    half = z / (1 + z * z / games) * math.sqrt(rate * (1 - rate) / games + z * z / (4 * games * games))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def elo_difference(rate: float) -> float:
+    """Elo difference at which the win rate is expected; -inf at 0 and inf at 1."""
+    if rate <= 0.0:
+        return -math.inf
+    if rate >= 1.0:
+        return math.inf
+    return ELO_SCALE * math.log(rate / (1.0 - rate))
+
+
+def expected_rate(difference: float) -> float:
+    """Win rate that an Elo difference predicts."""
+    return 1.0 / (1.0 + 10.0 ** (-difference / 400.0))
+
+
+def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    """Elo ratings that make the results most likely, strongest first, with the mean at 0.
+
+    The model is Bradley and Terry's: a player of strength g beats one of strength h with probability g / (g + h). The
+    likeliest strengths are found by Zermelo's iteration, g <- wins / sum of games / (g + h) over the opponents, which
+    never overshoots. ``PRIOR_GAMES`` draws are added to each pair that met. Players whom no chain of games connects
+    are not comparable; their ratings are still given.
+
+    Args:
+        wins: (winner, loser) -> games won, a draw as half a win for each.
+    Source: Hunter 2004, MM algorithms for generalized Bradley-Terry models, equation 3.
+    """
+    players = sorted({name for pair in wins for name in pair})
+    scored = dict.fromkeys(players, 0.0)
+    met: dict[str, dict[str, float]] = {name: {} for name in players}
+    for first, second in {tuple(sorted(pair)) for pair in wins}:
+        one, two = (wins.get(pair, 0.0) + PRIOR_GAMES / 2 for pair in ((first, second), (second, first)))
+        scored[first] += one
+        scored[second] += two
+        met[first][second] = met[second][first] = one + two
+    strength = dict.fromkeys(players, 1.0)
+    for _ in range(MAX_ROUNDS):
+        moved = 0.0
+        for name in players:
+            weight = sum(games / (strength[name] + strength[rival]) for rival, games in met[name].items())
+            better = scored[name] / weight
+            moved = max(moved, abs(math.log(better / strength[name])))
+            strength[name] = better
+        if moved < TOLERANCE:
+            break
+    elo = {name: ELO_SCALE * math.log(strength[name]) for name in players}
+    mean = sum(elo.values()) / len(elo) if elo else 0.0
+    return {name: elo[name] - mean for name in sorted(players, key=elo.get, reverse=True)}
+
+
+def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
+    """Wins of every player over every other in the ``games.jsonl`` files of match folders.
+
+    Raises:
+        ValueError: a folder has no such file, or a line of it is no result; one line naming it.
+    """
+    wins: dict[tuple[str, str], float] = {}
+    for folder in folders:
+        path = folder / "games.jsonl"
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
+        for number, line in enumerate(lines, 1):
+            try:
+                game = json.loads(line)
+                names, winner = game["names"], game["winner"]
+                first, second = names["first"], names["second"]
+            except (KeyError, TypeError, json.JSONDecodeError) as error:
+                raise ValueError(f"{path}: line {number} is no result of a match") from error
+            share = {"first": 1.0, "second": 0.0, "draw": 0.5}.get(winner)
+            if share is not None and first != second:
+                wins[first, second] = wins.get((first, second), 0.0) + share
+                wins[second, first] = wins.get((second, first), 0.0) + 1.0 - share
+    return wins
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+def command(folders: tuple[Path, ...]) -> None:
+    """Elo ratings of all players in the FOLDERS of matches (keima match --sgf FOLDER)."""
+    try:
+        wins = results_in(folders)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    for name, rating in ratings(wins).items():
+        games = sum(count for pair, count in wins.items() if name in pair)
+        won = sum(count for (winner, _), count in wins.items() if winner == name)
+        click.echo(f"{rating:+7.0f}  {won:6.1f} of {games:<5.0f} {name}")
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,121 @@
+"""What a match's games add up to: figures for programs, a table for people."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from bench.match.elo import elo_difference, wilson_interval
+from bench.match.play import GameRecord, scores_alike
+
+ROLES = ("first", "second")
+
+
+def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
+    """Figures of some games from the first engine's side; ``points`` counts a draw as a half."""
+    winners = Counter(record.winner for record in records)
+    decided = winners["first"] + winners["second"] + winners["draw"]
+    points = winners["first"] + 0.5 * winners["draw"]
+    low, high = wilson_interval(points, decided)
+    rate = points / decided if decided else 0.5
+    return {
+        "games": len(records),
+        "won": winners["first"],
+        "lost": winners["second"],
+        "drawn": winners["draw"],
+        "no_result": winners[None],
+        "rate": rate,
+        "rate_low": low,
+        "rate_high": high,
+        "elo": elo_difference(rate),
+        "elo_low": elo_difference(low),
+        "elo_high": elo_difference(high),
+    }
+
+
+def summarise(records: Sequence[GameRecord], settings: dict[str, Any]) -> dict[str, Any]:
+    """All figures of a match."""
+    alike = [same for record in records if (same := scores_alike(record)) is not None]
+    return {
+        "settings": settings,
+        "names": records[0].names if records else {},
+        "all": tally(records),
+        "as_black": tally([record for record in records if record.first_color == "black"]),
+        "as_white": tally([record for record in records if record.first_color == "white"]),
+        "different_games": len({tuple(record.moves) for record in records}),
+        "reasons": dict(Counter(record.reason for record in records).most_common()),
+        "scores_compared": len(alike),
+        "scores_alike": sum(alike),
+        "moves": sum(len(record.moves) for record in records),
+        "slowest_s": {role: max((record.slowest_s[role] for record in records), default=0.0) for role in ROLES},
+        "spent_s": {role: round(sum(record.spent_s[role] for record in records), 1) for role in ROLES},
+        "overrun_s": {role: max((record.overrun_s[role] for record in records), default=0.0) for role in ROLES},
+        "stray_lines": {role: sum(record.stray_lines.get(role, 0) for record in records) for role in ROLES},
+        "faults": [
+            {"game": record.game, "by": _culprit(record), "reason": record.reason, "detail": record.detail}
+            for record in records
+            if record.detail
+        ],
+    }
+
+
+def to_json(summary: dict[str, Any]) -> str:
+    """The figures as JSON; infinite Elo differences become null, since JSON has no infinity."""
+
+    def finite(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: finite(item) for key, item in value.items()}
+        return None if isinstance(value, float) and math.isinf(value) else value
+
+    return json.dumps(finite(summary), indent=2)
+
+
+def render(summary: dict[str, Any]) -> str:
+    """The table a match ends with; rates and Elo are the first engine's, with their 95% intervals."""
+    settings, names = summary["settings"], summary["names"]
+    total = summary["all"]
+    if not total["games"]:
+        return "no game was finished"
+    size = settings["size"]
+    under = f"{size}x{size}, komi {settings['komi']:g}, {settings['rules']} rules"
+    lines = [
+        f"{names['first']} against {names['second']}: {under}",
+        f"{'':10}{'games':>7}{'won':>6}{'lost':>6}{'drawn':>7}{'none':>6}  {'win rate':<26}{'Elo difference'}",
+    ]
+    for label, key in (("all", "all"), ("as Black", "as_black"), ("as White", "as_white")):
+        row = summary[key]
+        counts = f"{row['games']:7}{row['won']:6}{row['lost']:6}{row['drawn']:7}{row['no_result']:6}"
+        if row["games"] > row["no_result"]:
+            rate = f"{row['rate']:6.1%}  [{row['rate_low']:.1%}, {row['rate_high']:.1%}]"
+            elo = f"{_elo(row['elo']):>6}  [{_elo(row['elo_low'])}, {_elo(row['elo_high'])}]"
+            counts += f"  {rate:<26}{elo}"
+        lines.append(f"{label:10}{counts}".rstrip())
+    ends = ", ".join(f"{count} by {reason}" for reason, count in summary["reasons"].items())
+    slowest, spent = summary["slowest_s"], summary["spent_s"]
+    lines.append(f"ends: {ends}; {summary['different_games']} different games, {summary['moves']} moves")
+    lines.append(f"slowest move: first {slowest['first']:.2f} s, second {slowest['second']:.2f} s")
+    lines.append(f"time in all: first {spent['first']:.1f} s, second {spent['second']:.1f} s")
+    if any(settings["time"].values()):
+        overrun = summary["overrun_s"]
+        lines.append(f"clocks overstepped by at most: first {overrun['first']:.2f} s, second {overrun['second']:.2f} s")
+    if summary["scores_compared"]:
+        lines.append(f"same score from everyone asked: {summary['scores_alike']} of {summary['scores_compared']} games")
+    for role in ROLES:
+        if summary["stray_lines"][role]:
+            lines.append(f"{role} wrote {summary['stray_lines'][role]} lines to standard output that were no GTP")
+    for fault in summary["faults"]:
+        by = f", {fault['by']}" if fault["by"] else ""
+        lines.append(f"game {fault['game']}{by}: {fault['reason']}: {fault['detail']}")
+    return "\n".join(lines)
+
+
+def _culprit(record: GameRecord) -> str | None:
+    """Who lost by a fault of its own; None where only scores differ."""
+    if record.scores:
+        return None
+    return {"first": "second", "second": "first"}.get(record.winner)
+
+
+def _elo(value: float) -> str:
+    return f"{value:+.0f}" if math.isfinite(value) else ("+inf" if value > 0 else "-inf")

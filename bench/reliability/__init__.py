@@ -1,0 +1,1 @@
+"""Whether it stands what nobody should send."""

@@ -1,0 +1,53 @@
+"""``python -m bench.speed.features``: what encoding a middle-game position costs, one JSON line a figure.
+
+The positions are those that the rollout policy comes to, seen in all eight symmetries in turn, and every loop runs
+inside a kernel on one core. Start at :func:`command`.
+"""
+
+import click
+import numpy as np
+
+from bench.speed.figures import Work, measured, print_figure, sample
+from bench.speed.positions import POSITIONS, MiddleGame, middle_games, shipped_patterns
+from engine.features.encoder import ENCODERS, Encoder, encode
+from engine.features.symmetry import SYMMETRIES
+from engine.go.board import SIZE
+from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.jit import kernel
+
+
+@kernel
+def _encode(position, scratch, planes, globals_, count):
+    """Encode a position again and again; returns 0, encoding has no steps."""
+    for i in range(count):
+        encode(position, i % SYMMETRIES, scratch, planes, globals_)
+    return 0
+
+
+def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
+    """Encode all positions."""
+    size = int(games[0].position.board.meta[SIZE])
+    scratch = encoder.new_scratch(size)
+    planes, globals_ = np.zeros((encoder.planes, size, size), np.float32), np.zeros(encoder.globals, np.float32)
+    return lambda count: sum(_encode(position, scratch, planes, globals_, count) for position, _ in games)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
+)
+@measured(2.0)
+def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
+    """Time to encode a middle-game position on one core, by encoder and board: one JSON line a figure."""
+    patterns = shipped_patterns()
+    for size in sizes:
+        games = middle_games(size, patterns.tables)
+        for encoder in ENCODERS.values():
+            name = f"features/{encoder.name}/{size}"
+            click.echo(f"measuring {name}", err=True)
+            rates = sample([encoding_work(encoder, games)], seconds, repeats)
+            print_figure(name, [1e6 / rate.items_per_s / POSITIONS for rate in rates], "us")
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,124 @@
+"""``python -m bench.speed.gpu``: half an hour of a GPU in one command, one JSON line a figure.
+
+``matrix`` is what the card multiplies large matrices at, the ceiling for any network. ``eager/NETWORK/SIZE/BATCH`` and
+``graphs/...`` are evaluations alone, kernel by kernel and from CUDA graphs, with two batches in flight; ``share/...``
+is the better one's part of the ceiling, from operations counted by shape. ``search/NETWORK/SIZE`` is a search from a
+middle-game position, cold, with ``search_evaluations/...`` beside it; ``search_share/...`` compares its visits with
+evaluations alone and ``cores/...`` is the processor's part: cores busy for 10,000 visits a second.
+
+On a device without graphs there is ``plain/...`` instead. Start at :func:`command`.
+"""
+
+import statistics
+import time
+
+import click
+
+from bench.speed.figures import print_figure, sample
+from bench.speed.networks import CHOICES, evaluation_works, evaluator_count, made_network
+from bench.speed.positions import middle_games, shipped_patterns
+from engine.config import SearchOptions
+from engine.features.encoder import ENCODERS
+from engine.go.position import Position
+from engine.inference.server import InferenceServer
+from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute.cuda import CudaRunner
+from engine.nets.compute.runner import PlainRunner
+from engine.nets.compute.speed import matrix_rate
+from engine.nets.on_device import choose_device
+from engine.search.search import Search
+from weights import DEFAULT_ALIAS
+
+PRODUCTS = 10
+"""Matrix products a repetition"""
+SEARCH_CACHE_MIB = 256
+MERGED = 1024
+"""Most positions of a batch in search"""
+WARM_UP_S = 2.0
+
+
+def measure_alone(
+    name: str, network: TorchNetwork, flops: int, ceiling: float, size: int, batches, seconds: float, repeats: int
+) -> float:
+    """Print the figures of a network without search; returns the best rate, evaluations/s."""
+    count = evaluator_count(network)
+    if network.device.type == "cuda":
+        kinds = {kind: [CudaRunner(network, kind == "graphs") for _ in range(count)] for kind in ("eager", "graphs")}
+    else:
+        kinds = {"plain": [PlainRunner(network) for _ in range(count)]}
+    best = 0.0
+    for batch in batches:
+        reached = 0.0
+        for kind, runners in kinds.items():
+            click.echo(f"measuring {kind}/{name}/{size}/{batch}", err=True)
+            found = sample(evaluation_works(network, runners, size, batch), seconds, repeats)
+            rates = [batch * one.items_per_s for one in found]
+            print_figure(f"{kind}/{name}/{size}/{batch}", rates, "evaluations/s")
+            reached = max(reached, statistics.median(rates))
+        print_figure(f"share/{name}/{size}/{batch}", [reached * flops / ceiling], "of the matrix rate")
+        best = max(best, reached)
+    return best
+
+
+def measure_search(
+    name: str, network: TorchNetwork, alone: float, start: Position, size: int, options: SearchOptions, seconds: float
+) -> None:
+    """Print the figures of a search with a network that reaches ``alone`` evaluations/s without one."""
+    click.echo(f"measuring search/{name}/{size}", err=True)
+    with InferenceServer(network, SEARCH_CACHE_MIB, max_batch=MERGED) as server:
+        search = Search(options, server, ENCODERS[network.spec.encoder])
+        search.set_position(start)
+        # Compiles kernels, and captures graphs for the batches that come up.
+        search.run(seconds=WARM_UP_S)
+        search.clear()
+        server.forget()
+        wall, cpu = time.perf_counter(), time.process_time()
+        report = search.run(seconds=seconds)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    visits = report.playouts_this_run / wall
+    print_figure(f"search/{name}/{size}", [visits], "visits/s")
+    print_figure(f"search_evaluations/{name}/{size}", [report.evaluations / wall], "evaluations/s")
+    print_figure(f"search_share/{name}/{size}", [visits / alone], "of evaluations alone")
+    print_figure(f"cores/{name}/{size}", [cpu / wall / (visits / 1e4)], "cores per 10,000 visits/s")
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--device", default="cuda", help="cuda, cuda:N, mps, or cpu to rehearse")
+@click.option(
+    "--network", "names", multiple=True, default=(DEFAULT_ALIAS, "keima-12x192", "keima-20x256"),
+    type=click.Choice(CHOICES), help="repeatable",
+)  # fmt: skip
+@click.option(
+    "--batch", "batches", multiple=True, default=(8, 16, 32, 64, 128, 256, 512, 1024), type=click.IntRange(1, 1024),
+    help="positions, repeatable",
+)  # fmt: skip
+@click.option("--size", default=19, type=click.IntRange(7, 19), help="board")
+@click.option("--side", default=8192, type=click.IntRange(16, 32768), help="of the matrices")
+@click.option("--leaves", default=64, type=click.IntRange(1, 512), help="most leaves of a search thread's batch")
+@click.option("--threads", default=0, type=click.IntRange(0, 256), help="search threads; 0 = chosen for the machine")
+@click.option("--memory", default=16384, type=click.IntRange(512, 1 << 20), help="of the search's tree, in MiB")
+@click.option("--seconds", default=2.0, type=click.FloatRange(0.001, 600), help="time for each network and batch")
+@click.option("--search-seconds", default=15.0, type=click.FloatRange(0.001, 600), help="time for each search")
+@click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
+def command(
+    device: str, names, batches, size: int, side: int, leaves: int, threads: int, memory: int, seconds: float,
+    search_seconds: float, repeats: int,
+) -> None:  # fmt: skip
+    """What a GPU reaches with our networks, alone and in search: one JSON line a figure."""
+    try:
+        chosen = choose_device(device)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo("measuring matrix", err=True)
+    rates = [matrix_rate(chosen, side, PRODUCTS) for _ in range(repeats)]
+    print_figure("matrix", [rate / 1e12 for rate in rates], "TFLOP/s")
+    options = SearchOptions(batch=leaves, threads=threads, memory=memory)
+    start = middle_games(size, shipped_patterns().tables)[0].position
+    for name in names:
+        network, flops = made_network(name, device)
+        alone = measure_alone(name, network, flops, statistics.median(rates), size, batches, seconds, repeats)
+        measure_search(name, network, alone, start, size, options, search_seconds)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,63 @@
+"""Positions to measure on, made without data: the rollout policy plays itself into the middle game."""
+
+from typing import NamedTuple
+
+import click
+
+from engine.go.geometry import PASS
+from engine.go.position import TO_MOVE, Position, new_position, play_move
+from engine.jit import kernel
+from engine.play import assembly as loading
+from engine.rollout.model import Patterns
+from engine.rollout.policy import Tables, begin, draw, follow, list_answers, new_weights, no_answers
+from engine.rollout.random import seed_state
+from engine.rollout.softmax import Candidates, new_candidates
+
+POSITIONS = 16
+MIDDLE = 110 / 361
+"""Share of the points that have been played on in a middle-game position"""
+SEED = 1
+
+
+def shipped_patterns() -> Patterns:
+    """The pattern policies in the box.
+
+    Raises:
+        click.ClickException: a file is missing or damaged.
+    """
+    try:
+        return loading.shipped_patterns()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@kernel
+def _play_on(position, weights, tables, last, state, count):
+    """Play moves of the rollout policy; ``last`` is told as :class:`engine.rollout.softmax.Candidates` has it."""
+    board = position.board
+    begin(weights, board, tables)
+    for _ in range(count):
+        color = position.meta[TO_MOVE]
+        answers = no_answers(weights)
+        if last[0] != PASS:
+            answers = list_answers(weights, board, tables, last[0], color, last[2])
+        last[1] = last[0]
+        last[0] = draw(weights, board, color, answers, state)
+        last[2] = play_move(position, last[0], color)
+        if last[0] != PASS:
+            follow(weights, board, tables, last[0], color, last[2])
+
+
+class MiddleGame(NamedTuple):
+    """A position, and memory for its moves that knows what was played last."""
+
+    position: Position
+    moves: Candidates
+
+
+def middle_games(size: int, tables: Tables) -> list[MiddleGame]:
+    """Positions that the rollout policy comes to."""
+    games = [MiddleGame(new_position(size), new_candidates(size)) for _ in range(POSITIONS)]
+    for stream, (position, moves) in enumerate(games):
+        _play_on(position, new_weights(size), tables, moves.last, seed_state(SEED, stream), round(MIDDLE * size * size))
+    return games

@@ -1,0 +1,109 @@
+"""``python -m bench.speed.training``: positions a second that data preparation gives and that training takes.
+
+Positions are from games that the rollout policy plays, so no data is needed. ``batches/ENCODER/19`` is one thread's
+replay, encoding and targets; ``step/NETWORK/BATCH`` the trainer's steps on the device; ``threads/NETWORK`` how many
+threads of the first kind the second needs. One JSON line a figure; start at :func:`command`.
+"""
+
+import statistics
+import tempfile
+from pathlib import Path
+
+import click
+import numpy as np
+
+from bench.speed.figures import Work, measured, print_figure, rounded, sample
+from bench.speed.networks import NETWORKS, shape_of
+from bench.speed.positions import middle_games, shipped_patterns
+from engine.config import TrainOptions
+from engine.features.encoder import ENCODERS
+from engine.go.position import N_MOVES
+from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
+from engine.nets.on_device import choose_device
+from engine.records.games import Games
+from engine.train.batches import BatchBuilder
+from engine.train.dataset import Mixture
+from engine.train.trainer import Goal, Trainer
+
+SIZE = 19
+
+
+def made_games() -> Games:
+    """Games to the middle game, played by the rollout policy."""
+    moves = []
+    for position, _ in middle_games(SIZE, shipped_patterns().tables):
+        played = position.moves[: int(position.meta[N_MOVES])].astype(np.int64)
+        row, column = np.divmod(played, SIZE + 1)
+        moves.append(np.where(played == 0, SIZE * SIZE, (row - 1) * SIZE + column - 1).astype(np.uint16))
+    count = len(moves)
+    return Games(
+        size=np.full(count, SIZE), komi=np.full(count, 7.5, np.float32),
+        offsets=np.concatenate([[0], np.cumsum([len(one) for one in moves])]), moves=np.concatenate(moves),
+        result=np.ones(count, np.int8), territory=np.zeros(count, bool),
+    )  # fmt: skip
+
+
+def batch_work(games: Games, encoder: str, batch: int) -> Work:
+    """Batches of random positions; items are positions."""
+    builder, rng = BatchBuilder(ENCODERS[encoder]), np.random.default_rng(1)
+    lengths = np.diff(games.offsets)
+
+    def work(count: int) -> int:
+        rows = rng.integers(0, len(lengths), count)
+        plies = (rng.random(count) * lengths[rows]).astype(np.int64)
+        for part in np.split(np.arange(count), range(batch, count, batch)):
+            builder.from_games(games, rows[part], plies[part], np.zeros(len(part), bool), rng.integers(0, 8, len(part)))
+        return count
+
+    return work
+
+
+def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work:
+    """Training steps on one batch, again and again; items are steps."""
+    model, options = new_model(*shape_of(name)), TrainOptions(batch=batch, steps=10**9)
+    encoder = ENCODERS[ARCHITECTURES[NETWORKS[name][0]].encoder]
+    data = Mixture(encoder, [games], [], options)
+    trainer = Trainer(model, new_spec(model, name), data, dict, Goal("top1", 1), options, folder / name, device, {})
+    held = data.batch_at(0)
+
+    def work(count: int) -> int:
+        for _ in range(count):
+            parts = trainer._one_step(held)
+        float(next(iter(parts.values())))  # waits for the device
+        return count
+
+    return work
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--network", "names", multiple=True, default=("keima-6x64",), type=click.Choice(list(NETWORKS)))
+@click.option("--batch", "batches", multiple=True, default=(64,), type=click.IntRange(1, 65536), help="repeatable")
+@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's choice")
+@measured(20.0)
+def command(names, batches, device: str, threads: int, seconds: float, repeats: int) -> None:
+    """Speeds of data preparation and of training: one JSON line a figure."""
+    try:
+        chosen = choose_device(device, threads)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    games, prepared = made_games(), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            encoder = ARCHITECTURES[NETWORKS[name][0]].encoder
+            if encoder not in prepared:
+                click.echo(f"measuring batches/{encoder}/{SIZE}", err=True)
+                found = [one.items_per_s for one in sample([batch_work(games, encoder, 64)], seconds, repeats)]
+                print_figure(f"batches/{encoder}/{SIZE}", found, "positions/s")
+                prepared[encoder] = statistics.median(found)
+            for batch in batches:
+                click.echo(f"measuring step/{name}/{batch}", err=True)
+                work = step_work(games, name, batch, chosen, Path(folder))
+                rates = [batch * one.items_per_s for one in sample([work], seconds, repeats)]
+                print_figure(f"step/{name}/{batch}", rates, "positions/s")
+                needed = rounded(statistics.median(rates) / prepared[encoder])
+                print_figure(f"threads/{name}/{batch}", [needed], "threads")
+
+
+if __name__ == "__main__":
+    command()

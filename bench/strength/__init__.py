@@ -1,0 +1,1 @@
+"""How well the engine plays, and whether a change of its options is felt."""

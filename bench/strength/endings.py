@@ -1,0 +1,227 @@
+"""``python -m bench.strength.endings``: how often our judgement of finished games is right.
+
+The last board of each game is judged as ``final_score`` and ``final_status_list`` judge it: a counted game against its
+record (who won, and by how much), and any game against a referee that speaks GTP, stone by stone. Games come from a
+shard (:mod:`engine.records.games`) or from SGF files. ``--show`` draws every disagreement: our dead stones are small
+letters, points that we take for nobody's are ``?``, those in seki ``s``, stones the referee sees otherwise ``*``.
+
+Start at :func:`command`.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import numpy as np
+
+from bench.match.gtp_client import EngineError, EngineRefused, GtpClient
+from bench.speed.figures import print_figure
+from engine.config import PlayOptions, SearchOptions
+from engine.go.geometry import BLACK, COLUMNS, EMPTY, from_vertex, on_board_points, to_sgf
+from engine.go.scoring import area_owner, result_text, without
+from engine.go.seki import seki_points
+from engine.go.sgf import read_sgf
+from engine.play.assembly import shipped_tables
+from engine.play.life_and_death import Settlement, chains_with
+from engine.play.player import Player
+from engine.records.games import Games, read_games
+from weights import DEFAULT_ALIAS, find_network
+
+LIMIT_S = 300.0
+"""Most seconds that the referee may take for an answer"""
+
+
+class Finished(NamedTuple):
+    """A game at its end."""
+
+    name: str
+    data: bytes
+    """as SGF"""
+    lead_black: float | None
+    """as the record has it; None = it was not counted"""
+
+
+class Verdict(NamedTuple):
+    """What came of one game."""
+
+    game: Finished
+    settlement: Settlement
+    seconds: float
+    stones: int
+    """on the board"""
+    disputed: list[int]
+    """points of stones that are dead, or in seki, for us or for the referee alone"""
+    referee_score: str
+
+
+def from_shard(path: Path, count: int, seed: int) -> Iterator[Finished]:
+    """Counted games of a shard, drawn by lot; those decided by territory.
+
+    Raises:
+        ValueError: not a shard of games.
+    """
+    games = read_games(path)
+    usable = np.flatnonzero(~np.isnan(games.margin) & games.territory & games.starts_even() & ~np.isnan(games.komi))
+    for row in np.sort(np.random.default_rng(seed).permutation(usable)[:count]).tolist():
+        yield Finished(f"{path.name}:{row}", _as_sgf(games, row), float(games.margin[row] * games.result[row]))
+
+
+def _as_sgf(games: Games, row: int) -> bytes:
+    """A game of a shard, counted by territory, as SGF."""
+    size = int(games.size[row])
+    points = [*on_board_points(size).tolist(), 0]
+    moves = games.moves[games.offsets[row] : games.offsets[row + 1]].tolist()
+    text = "".join(f";{'BW'[n % 2]}[{to_sgf(points[move], size)}]" for n, move in enumerate(moves))
+    return f"(;GM[1]FF[4]SZ[{size}]RU[Japanese]KM[{games.komi[row]:g}]{text})".encode()
+
+
+def from_files(paths: tuple[Path, ...]) -> Iterator[Finished]:
+    """SGF files, and those in folders; games that a player gave up are left out.
+
+    Raises:
+        ValueError: a file is no SGF; one line naming it.
+    """
+    for path in paths:
+        for file in sorted(path.rglob("*.sgf")) if path.is_dir() else [path]:
+            data = file.read_bytes()
+            try:
+                result = read_sgf(data).result
+            except ValueError as error:
+                raise ValueError(f"{file}: {error}") from error
+            color, _, points = result.partition("+")
+            if points.replace(".", "", 1).isdigit() or result == "0":
+                lead = 0.0 if result == "0" else float(points) * (1 if color == "B" else -1)
+                yield Finished(str(file), data, lead)
+            elif result[1:2] != "+":
+                yield Finished(str(file), data, None)
+
+
+def judge(player: Player, referee: GtpClient | None, game: Finished, folder: Path) -> Verdict:
+    """Judge one game, and have the referee do so.
+
+    Args:
+        folder: where the referee finds the game.
+    Raises:
+        EngineError: the referee failed.
+    """
+    player.load_sgf(game.data)
+    began_s = time.perf_counter()
+    settlement = player.settlement()
+    seconds = time.perf_counter() - began_s
+    board = player.game.position.board
+    stones = int(np.count_nonzero(board.color[on_board_points(player.game.size)] != EMPTY))
+    disputed, score = set(), ""
+    if referee is not None:
+        file = folder / "game.sgf"
+        file.write_bytes(game.data)
+        referee.ask(f"loadsgf {file}", LIMIT_S)
+        for status in ("dead", "seki"):
+            theirs = referee.ask(f"final_status_list {status}", LIMIT_S).split()
+            ours = {point for chain in chains_with(status, player.game.position, settlement.dead) for point in chain}
+            disputed |= {from_vertex(vertex, player.game.size) for vertex in theirs} ^ ours
+        score = referee.ask("final_score", LIMIT_S)
+    return Verdict(game, settlement, seconds, stones, sorted(disputed), score)
+
+
+def drawing(player: Player, verdict: Verdict) -> str:
+    """The board of the game the player has at hand, as the module's text says."""
+    size, position = player.game.size, player.game.position
+    dead, cleared = set(verdict.settlement.dead), without(position, verdict.settlement.dead)
+    owner = np.zeros(size * size, np.int8)
+    area_owner(cleared.board, owner)
+    in_seki = seki_points(cleared.board)
+    rows = ["   " + " ".join(COLUMNS[:size])]
+    signs = []
+    for index, point in enumerate(on_board_points(size).tolist()):
+        color = position.board.color[point]
+        sign = "." if owner[index] else "?"
+        if color != EMPTY:
+            sign = "X" if color == BLACK else "O"
+            sign = sign.lower() if point in dead else "*" if point in verdict.disputed else sign
+        signs.append("s" if in_seki[index] and color == EMPTY and owner[index] else sign)
+    for row in range(size):
+        rows.append(f"{size - row:2d} " + " ".join(signs[row * size : (row + 1) * size]))
+    return "\n".join(rows)
+
+
+def is_wrong(verdict: Verdict) -> bool:
+    """Whether the record or the referee sees the game otherwise."""
+    lead = verdict.game.lead_black
+    return bool(verdict.disputed) or (lead is not None and lead != verdict.settlement.lead_black)
+
+
+def describe(verdict: Verdict) -> str:
+    """One line: the game and everybody's opinion."""
+    parts = [verdict.game.name, f"ours {result_text(verdict.settlement.lead_black)}"]
+    if verdict.game.lead_black is not None:
+        parts.append(f"record {result_text(verdict.game.lead_black)}")
+    if verdict.referee_score:
+        parts += [f"referee {verdict.referee_score}", f"{len(verdict.disputed)} of {verdict.stones} stones disputed"]
+    return ", ".join(parts)
+
+
+def print_figures(verdicts: list[Verdict], has_referee: bool) -> None:
+    """Shares in percent, and what a judgement takes."""
+    counted = [(v.settlement.lead_black, v.game.lead_black) for v in verdicts if v.game.lead_black is not None]
+    print_figure("endings/games", [len(verdicts)], "games")
+    if counted:
+        ours, record = np.array(counted).T
+        print_figure("endings/winner", [100 * float(np.mean(np.sign(ours) == np.sign(record)))], "% as recorded")
+        print_figure("endings/margin", [100 * float(np.mean(ours == record))], "% as recorded")
+    if has_referee:
+        disputed, stones = (
+            sum(counts) for counts in zip(*((len(v.disputed), v.stones) for v in verdicts), strict=True)
+        )
+        print_figure("endings/stones", [100 * (1 - disputed / stones)], "% as the referee has them")
+        print_figure("endings/boards", [100 * statistics.mean(not v.disputed for v in verdicts)], "% without dispute")
+    print_figure("endings/time", [1000 * statistics.median(v.seconds for v in verdicts)], "ms")
+
+
+@click.command(help=__doc__.split("\n\n")[1].replace("\n", " "))
+@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--games", "shard", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="a shard of games")
+@click.option("--count", default=300, type=click.IntRange(1), help="games to draw from the shard")
+@click.option("--seed", default=1, type=click.IntRange(0), help="which games are drawn")
+@click.option("--weights", default=DEFAULT_ALIAS, help="network that judges; none = rollouts alone")
+@click.option("--referee", help="command line of a GTP engine to compare stones with")
+@click.option("--show", is_flag=True, help="print every disagreement with a diagram")
+def command(
+    files: tuple[Path, ...], shard: Path | None, count: int, seed: int, weights: str, referee: str | None, show: bool
+) -> None:
+    if not files and shard is None:
+        raise click.ClickException("nothing to judge, expected SGF files, folders or --games SHARD")
+    try:
+        games = [*from_files(files), *(from_shard(shard, count, seed) if shard else ())]
+        player = Player(SearchOptions(), PlayOptions(), None if weights == "none" else find_network(weights))
+        client = GtpClient(referee) if referee else None
+    except (ValueError, EngineError) as error:
+        raise click.ClickException(str(error)) from error
+    shipped_tables()
+    try:
+        _judge_all(player, client, games, show)
+    except (EngineError, EngineRefused) as error:
+        raise click.ClickException(f"{referee}: {error}") from error
+    finally:
+        player.close()
+        if client is not None:
+            client.close()
+
+
+def _judge_all(player: Player, client: GtpClient | None, games: list[Finished], show: bool) -> None:
+    """Judge all games and print what came of it."""
+    verdicts = []
+    with tempfile.TemporaryDirectory() as folder:
+        for game in games:
+            verdicts.append(judge(player, client, game, Path(folder)))
+            if show and is_wrong(verdicts[-1]):
+                click.echo(describe(verdicts[-1]) + "\n" + drawing(player, verdicts[-1]) + "\n", err=True)
+    if verdicts:
+        print_figures(verdicts, client is not None)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,267 @@
+"""``python -m bench.strength.regress FILES --engine COMMAND``: regression suites put to a GTP engine, and their passes.
+
+The suites of GNU Go's source package (folder ``regression``) and others of that form (:mod:`bench.strength.suites`).
+Any engine can be asked; it runs in the suite's folder, since suites name game files from there, so its command must
+work from anywhere. Tests of commands that it does not list are left out, and those of game files that the package
+lacks. An engine that breaks down is started anew. Start at :func:`run_suite`.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench.match.gtp_client import EngineError, EngineRefused, GtpClient, argument_words
+from bench.strength.suites import Step, parse_suite
+
+BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
+"""Commands behind which a position owes nothing to those before"""
+TERMS = {"kata-get-rules": "kata-set-rules", "get_komi": "komi"}
+"""Commands that tell what a game is played under, and those that set it"""
+PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left out")
+LIMIT_S = 60.0
+START_S = 600.0
+"""For the first answers: an engine may have to compile before it has them"""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one test."""
+
+    number: int
+    line: int
+    command: str
+    expected: str
+    may_fail: bool
+    """the suite's author expected his program to fail"""
+    status: str
+    """one of STATUSES: ``error`` = refused, broken down, or in a position that could not be set up; ``left out`` = the
+    test, or what sets its position up, is not among the engine's commands, or its game file is missing"""
+    answer: str
+    """or the reason why there is none"""
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """One file's outcomes."""
+
+    file: str
+    seconds: float
+    outcomes: list[Outcome]
+
+    def count(self, *statuses: str) -> int:
+        """Tests that ended so."""
+        return sum(outcome.status in statuses for outcome in self.outcomes)
+
+
+class _Attempt(NamedTuple):
+    """What became of one command."""
+
+    status: str
+    answer: str
+    spoils: bool
+    """whether the position is not the one that was meant, until the next begins"""
+
+
+class Examinee:
+    """An engine that is started when it is asked, and again after it broke down."""
+
+    def __init__(self, command: str, folder: Path, limit_s: float) -> None:
+        """Nothing is started yet.
+
+        Args:
+            command: the engine's command line.
+            folder: its working directory.
+            limit_s: most seconds to wait for an answer.
+        """
+        self.folder = folder
+        self._command, self._limit_s = command, limit_s
+        self._client: GtpClient | None = None
+        self._terms: list[str] = []
+        """commands that restore the komi and the rules it began with"""
+
+    def _running(self) -> GtpClient:
+        if self._client is None or not self._client.is_alive:
+            self.close()
+            self._client = GtpClient(self._command, self.folder)
+            known = [name for name in TERMS if self._client.lists(name, START_S)]
+            self._terms = [f"{TERMS[name]} {self._client.ask(name, START_S)}" for name in known]
+        return self._client
+
+    def begin_suite(self) -> None:
+        """Take back what the suites before have said of komi and rules; files that name none play under the latest."""
+        self._running()
+        for command in self._terms:
+            self.ask(command)
+
+    def knows(self, name: str) -> bool:
+        """Whether the engine lists a command."""
+        return self._running().lists(name, self._limit_s)
+
+    def ask(self, command: str) -> str:
+        """As :meth:`bench.match.gtp_client.GtpClient.ask`, with the limit of all."""
+        return self._running().ask(command, self._limit_s)
+
+    def close(self) -> None:
+        """End the engine."""
+        if self._client is not None:
+            self._client.close()
+
+    def __enter__(self) -> "Examinee":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def run_suite(engine: Examinee, path: Path, on_test: Callable[[], None] = lambda: None) -> SuiteResult:
+    """Put one suite to an engine.
+
+    Args:
+        engine: in the file's folder.
+        on_test: called after each test.
+    Raises:
+        EngineError, EngineRefused: it cannot be started, or does not list its commands.
+        ValueError: the file is no suite; one line that names it.
+        OSError: it cannot be read.
+    """
+    begun, outcomes, spoilt = time.perf_counter(), [], None
+    steps = read_suite(path)
+    engine.begin_suite()
+    for step in steps:
+        if step.name in BEGINNINGS:
+            spoilt = None
+        attempt = spoilt or _try(engine, step)
+        if attempt.spoils:
+            spoilt = attempt
+        if (wanted := step.expected) is not None:
+            test = (step.number, step.line, step.command, str(wanted), wanted.may_fail)
+            outcomes.append(Outcome(*test, attempt.status, attempt.answer))
+            on_test()
+    return SuiteResult(path.name, time.perf_counter() - begun, outcomes)
+
+
+def _try(engine: Examinee, step: Step) -> _Attempt:
+    """Put one command to the engine."""
+    if not engine.knows(step.name):
+        return _Attempt(LEFT_OUT, f"{step.name} is none of its commands", step.number == 0)
+    if step.name == "loadsgf" and not engine.folder.joinpath(*step.command.split()[1:2]).is_file():
+        return _Attempt(LEFT_OUT, f"{step.command}: there is no such file", True)
+    try:
+        answer = engine.ask(step.command)
+    except EngineRefused as error:
+        return _Attempt(ERROR, f"{step.command}: {error}", step.number == 0)
+    except EngineError as error:
+        return _Attempt(ERROR, str(error), True)
+    return _Attempt(PASSED if step.expected is None or step.expected.passes(answer) else FAILED, answer, False)
+
+
+def read_suite(path: Path) -> list[Step]:
+    """The commands of a file.
+
+    Raises:
+        ValueError: it is no suite; one line that names it.
+        OSError: it cannot be read.
+    """
+    try:
+        return parse_suite(path.read_text(encoding="latin-1"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def render(results: Sequence[SuiteResult]) -> str:
+    """The table: a line a file and, where there are several, their sum."""
+    width = max(12, *(len(result.file) for result in results))
+    lines = [
+        f"{'':{width}}{'tests':>7}{'passed':>8}{'rate':>8}{'wanted':>8}{'errors':>8}{'left out':>10}{'seconds':>9}"
+    ]
+    everything = [outcome for result in results for outcome in result.outcomes]
+    total = SuiteResult("all", sum(result.seconds for result in results), everything)
+    for result in [*results, total] if len(results) > 1 else results:
+        tests, passed = result.count(PASSED, FAILED, ERROR), result.count(PASSED)
+        wanted = sum(not outcome.may_fail for outcome in result.outcomes if outcome.status != LEFT_OUT)
+        lines.append(
+            f"{result.file:{width}}{tests:7}{passed:8}{f'{passed / tests:.1%}' if tests else '-':>8}{wanted:8}"
+            f"{result.count(ERROR):8}{result.count(LEFT_OUT):10}{result.seconds:9.0f}"
+        )
+    return "\n".join(lines)
+
+
+def _faults(result: SuiteResult, statuses: Iterable[str]) -> str:
+    """The tests of a file that ended so, one a line."""
+    return "\n".join(
+        f"{result.file}:{found.line} {found.number} {found.command}: {found.status}, wanted {found.expected}, "
+        f"got {found.answer!r}"
+        for found in result.outcomes
+        if found.status in statuses
+    )
+
+
+def to_json(command_line: str, results: Sequence[SuiteResult]) -> str:
+    """All outcomes and their counts by status."""
+    files = [{**asdict(result), **{status: result.count(status) for status in STATUSES}} for result in results]
+    return json.dumps({"engine": command_line, "files": files}, indent=1)
+
+
+def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[SuiteResult]:
+    """Run the suites, those of a folder with one engine; progress goes to standard error."""
+    counts = [sum(step.expected is not None for step in read_suite(path)) for path in files]
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=sum(counts))
+        for folder, suites in groupby(files, lambda path: path.parent):
+            with Examinee(engine, folder, limit_s) as examinee:
+                for path in suites:
+                    progress.update(task, description=path.name)
+                    result = run_suite(examinee, path, lambda: progress.advance(task))
+                    console.print(render([result]).splitlines()[1], highlight=False, markup=False, soft_wrap=True)
+                    yield result
+
+
+@click.command(context_settings={"show_default": True})
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--engine", required=True, help="command line of the engine, run in each file's folder")
+@click.option("--limit", default=LIMIT_S, type=click.FloatRange(0.1), help="longest wait for an answer, s")
+@click.option("--failures", is_flag=True, help="list the tests that failed, too, not only those that ended in errors")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="file for all outcomes")
+def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, json_path: Path | None) -> None:
+    """Put regression suites to an engine; print how many tests it passes.
+
+    Of the columns, "wanted" counts the tests that the suite's author expected his own program to pass, "left out" those
+    of commands that the engine does not have.
+
+    \b
+        python -m bench.strength.regress gnugo-3.8/regression/*.tst --engine "keima gtp --visits 100"
+    """
+    results, status = [], 0
+    try:
+        argument_words(engine)
+        for result in _run_all([path.resolve() for path in files], engine, limit):
+            results.append(result)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        status = INTERRUPTED
+    except (EngineError, EngineRefused, ValueError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    shown = (ERROR, FAILED) if failures else (ERROR,)
+    for text in [faults for result in results if (faults := _faults(result, shown))]:
+        click.echo(text)
+    if results:
+        click.echo(render(results))
+    if json_path:
+        json_path.write_text(to_json(engine, results) + "\n", encoding="utf-8")
+    click.get_current_context().exit(status)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,155 @@
+"""Players that differ in their options and search side by side in one process; for the arena and for regrets.
+
+A search of few visits leaves most of a processor idle: its batches are small, and it waits for each. So many searches
+run at once and share an inference server that merges their leaves. Time then means nothing; visits are the limit.
+"""
+
+import multiprocessing
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from engine.config import SearchOptions
+from engine.go.game import Game
+from engine.go.geometry import PASS
+from engine.inference.server import InferenceServer
+from engine.play.assembly import Parts, judging_tables, load_parts
+from engine.search.root import choose
+from engine.search.search import Search
+from engine.search.tuning import cache_mib
+from weights import find_network
+
+POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Side:
+    """One player: what it is called and what it plays with."""
+
+    name: str
+    weights: str
+    visits: int
+    options: SearchOptions
+
+
+def side_from(text: str, weights: str, visits: int) -> Side:
+    """A side from words such as ``batch=1 move-choice=lcb``: search options, ``visits``, ``weights`` and ``name``.
+
+    Raises:
+        ValueError: a word that is none of them, or a value that is not allowed.
+    """
+    by_key = {item.name.replace("_", "-"): item for item in fields(SearchOptions)}
+    values: dict[str, Any] = {"threads": 1}
+    own = {"name": text or "default", "weights": weights, "visits": str(visits)}
+    for word in text.split():
+        key, _, value = word.partition("=")
+        if key in own:
+            own[key] = value
+        elif key in by_key:
+            values[by_key[key].name] = _parsed(key, value, type(by_key[key].default))
+        else:
+            raise ValueError(f"{word!r}: expected OPTION=VALUE, an option of keima gtp without its dashes")
+    find_network(own["weights"])
+    return Side(own["name"], own["weights"], _parsed("visits", own["visits"], int), SearchOptions(**values))
+
+
+def _parsed(key: str, value: str, kind: type) -> Any:
+    """A value of an option's type."""
+    if kind is bool:
+        if value not in ("true", "false"):
+            raise ValueError(f"{key} is {value!r}, expected true or false")
+        return value == "true"
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise ValueError(f"{key} is {value!r}, expected a number") from error
+
+
+class Networks:
+    """What sides search with: a network and a server for each that differs; use as a context manager."""
+
+    def __init__(self, sides: Sequence[Side]):
+        """Load the networks and start one evaluator for each.
+
+        Raises:
+            ValueError: a network cannot be used; one line.
+        """
+        self._parts: dict[tuple, Parts] = {}
+        self._servers: dict[tuple, InferenceServer] = {}
+        for side in sides:
+            key = self._key(side)
+            if key not in self._parts:
+                self._parts[key] = parts = load_parts(side.options, find_network(side.weights), "auto")
+                self._servers[key] = InferenceServer(parts.networks, cache_mib(side.options), threads=1, shared=True)
+
+    def __enter__(self) -> "Networks":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._servers.values():
+            server.close()
+
+    def search(self, side: Side, seed: int, options: SearchOptions | None = None) -> Search:
+        """A search with an empty tree, with the side's network and, if no others are given, its options."""
+        parts, server = self._parts[self._key(side)], self._servers[self._key(side)]
+        chosen = options or side.options
+        weight = chosen.rollout_weight if server.spec.has_value else 1.0
+        chosen = replace(chosen, seed=seed, rollout_weight=weight)
+        return Search(chosen, server, parts.encoder, parts.patterns, judging_tables(parts))
+
+    def _key(self, side: Side) -> tuple:
+        """Sides of the same key share a cache of evaluations, whose symmetries must not differ, and patterns."""
+        options = side.options
+        uses_patterns = options.rollout_weight > 0.0 or options.placeholder_priors
+        return side.weights, options.random_symmetry, options.uniform_rollouts, uses_patterns
+
+
+def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:
+    """Play so many moves drawn from the raw policy, none of them a pass; the points."""
+    search = networks.search(side, int(rng.integers(1 << 32)), SearchOptions(threads=1))
+    points = []
+    for _ in range(count):
+        search.set_position(game.position)
+        report = search.run(visits=1, avoid=[PASS])
+        if not report.moves:
+            break
+        points.append(choose(report, 1.0, rng))
+        game.play(game.to_move, points[-1])
+    return points
+
+
+def in_threads(task: Callable[[Any], Any], items: Sequence[Any], at_once: int) -> None:
+    """Do a task for every item on so many threads; the first failure ends them all.
+
+    In a child process they also end with the process that started it.
+
+    Raises:
+        Exception: what failed.
+    """
+    waiting: queue.SimpleQueue = queue.SimpleQueue()
+    failures: list[Exception] = []
+    for item in items:
+        waiting.put(item)
+
+    def run() -> None:
+        try:
+            while not failures:
+                task(waiting.get_nowait())
+        except queue.Empty:
+            pass
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(min(at_once, len(items)))]
+    for thread in threads:
+        thread.start()
+    parent = multiprocessing.parent_process()
+    while any(thread.is_alive() for thread in threads) and (parent is None or parent.is_alive()):
+        for thread in threads:
+            thread.join(POLL_S / len(threads))
+    if failures:
+        raise failures[0]

@@ -1,0 +1,149 @@
+"""A finished network on held-out games: all that ``keima evaluate`` tells, as one report.
+
+Threads replay and encode positions ahead of the network, which an inference server runs: one evaluator a core on the
+CPU, merged batches on a GPU. Start at :func:`evaluate_network`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.config import core_count
+from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
+from engine.evaluation.rollout_values import COUNTS, rollout_values
+from engine.features.encoder import ENCODERS
+from engine.go.geometry import BLACK
+from engine.inference.server import InferenceServer
+from engine.nets.network import Network
+from engine.records.games import Games
+from engine.records.labels import Labels
+from engine.rollout.policy import Tables
+from engine.train.metrics import Judged, figures_of, judge_games, label_figures, sample_positions
+
+BATCH = {"cpu": 32, "cuda": 512}
+"""Boards in a call of the network: on a CPU more are no faster, a GPU wants many."""
+WINNERS = {1: "won by Black", -1: "won by White", 0: "without a known winner"}
+
+
+NewBar = Callable[[str, int], Callable[[int], None]]
+"""From the title of something that takes a while, and how many steps it has, to what is called with steps done"""
+
+
+def _no_bar(title: str, total: int) -> Callable[[int], None]:
+    """Shows nothing."""
+    return lambda steps: None
+
+
+class Wanted(NamedTuple):
+    """What an evaluation is to look at."""
+
+    positions: int
+    """a fixed sample spread over all games"""
+    symmetries: int = 1
+    """1, or 8: the ensemble of all as well"""
+    rollouts: int = 0
+    """positions of the sample to roll out"""
+    game: int = 0
+    """number of a game, from 1, to follow the value through; 0 = none"""
+
+
+def evaluate_network(
+    network: Network, games: Games, wanted: Wanted, new_bar: NewBar = _no_bar, tables: Tables | None = None,
+    labels: Labels | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Measure a network on games, and on a teacher's labels if there are any.
+
+    Args:
+        new_bar: told of each thing that takes a while.
+        tables: rollout policy; needed where ``wanted.rollouts`` is more than 0.
+    Returns:
+        figures by name as :func:`engine.train.metrics.figures_of` and :func:`engine.train.metrics.label_figures`
+        give them (with eight symmetries the ensemble's, and those of the network without it as ``plain/top1``),
+        ``positions``, ``symmetries``, ``skipped_games`` (on boards the network does not play), and as far as they
+        apply: ``calibration_error``, ``calibration`` and ``histogram`` of the value, ``by_move``, ``rollouts``,
+        ``game``; see :mod:`engine.evaluation.calibration`, :func:`_beside_rollouts` and :func:`_through_game`.
+    Raises:
+        ValueError: no game fits the network, or there is no game of that number.
+        RuntimeError: the network failed.
+    """
+    spec = network.spec
+    if spec.encoder not in ENCODERS:
+        raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
+    encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
+    _check_game(games, wanted.game, sizes)
+    rows, plies = sample_positions(games, wanted.positions, sizes)
+    batch = BATCH["cpu" if network.device.type == "cpu" else "cuda"]
+    with InferenceServer(network, cache_mib=1, max_batch=batch) as server:
+        threads = core_count() + server.evaluators
+
+        def judged_at(rows: np.ndarray, plies: np.ndarray, title: str) -> list[Judged]:
+            done = new_bar(title, len(rows))
+            return judge_games(server.ask, encoder, games, rows, plies, wanted.symmetries, batch, threads, done)
+
+        judged = judged_at(rows, plies, "positions")
+        skipped = int(((games.size < sizes[0]) | (games.size > sizes[1])).sum())
+        report = {"positions": len(rows), "symmetries": wanted.symmetries, "skipped_games": skipped}
+        report |= _figures(judged)
+        if labels:
+            report |= label_figures(server.ask, encoder, labels, wanted.positions, sizes)
+        if wanted.rollouts and tables:
+            known = np.flatnonzero(~np.isnan(judged[-1].result))[: wanted.rollouts]
+            done = new_bar(f"{COUNTS[-1]:,} rollouts each", len(known))
+            rolled = rollout_values(games, rows[known], plies[known], tables, COUNTS, core_count(), done)
+            report["rollouts"] = _beside_rollouts(Judged(*(array[known] for array in judged[-1])), rolled)
+        if wanted.game and spec.has_value:
+            row = wanted.game - 1
+            moves = np.arange(games.offsets[row + 1] - games.offsets[row])
+            through = judged_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
+            report["game"] = _through_game(games, row, through)
+    return report
+
+
+def _check_game(games: Games, number: int, sizes: tuple[int, int]) -> None:
+    """Refuse a game that is not there, has no moves, or is on a board the network does not play."""
+    if not number:
+        return
+    if number > len(games.size):
+        raise ValueError(f"there is no game {number}: these are {len(games.size):,} games, counted from 1")
+    size = int(games.size[number - 1])
+    if not sizes[0] <= size <= sizes[1]:
+        raise ValueError(f"game {number} is on {size}x{size}, the network plays {sizes[0]} to {sizes[1]}")
+    if games.offsets[number] == games.offsets[number - 1]:
+        raise ValueError(f"game {number} has no moves")
+
+
+def _figures(judged: list[Judged]) -> dict[str, Any]:
+    """What the report says of a sample."""
+    chosen = judged[-1]
+    report: dict[str, Any] = figures_of(chosen)
+    if len(judged) > 1:
+        report |= {f"plain/{name}": value for name, value in figures_of(judged[0]).items()}
+    if "value_mse" in report:
+        report["calibration"] = reliability(chosen)
+        report["calibration_error"] = calibration_error(report["calibration"])
+        report["histogram"] = histogram(chosen)
+        error = chosen.result - chosen.value
+        right = np.where(np.isnan(error), np.nan, np.sign(chosen.value) == chosen.result)
+        report["by_move"] = by_move(chosen.ply, {"value_mse": error**2, "value_accuracy": right})
+    return report
+
+
+def _beside_rollouts(judged: Judged, values: np.ndarray) -> dict[str, Any]:
+    """Mean (z - v)^2 of the network (if it has a value) and of each number of rollouts, on the same positions.
+
+    Returns:
+        ``positions``, ``network``, ``10``, ``100``, ``1000``, and ``by_move`` with the same in each row.
+    """
+    errors = {"network": (judged.result - judged.value) ** 2}
+    errors |= {str(count): (judged.result - values[:, i]) ** 2 for i, count in enumerate(COUNTS)}
+    errors = {name: error for name, error in errors.items() if not np.isnan(error).any()}
+    means = {name: float(error.mean()) for name, error in errors.items()}
+    return {"positions": len(values)} | means | {"by_move": by_move(judged.ply, errors)}
+
+
+def _through_game(games: Games, row: int, judged: Judged) -> dict[str, Any]:
+    """The value through a game: ``number``, ``winner`` in words, ``value_black`` before each of its moves."""
+    black_to_move = (judged.ply % 2 == 0) == (games.first[row] == BLACK)
+    values = np.where(black_to_move, judged.value, -judged.value)
+    return {"number": row + 1, "winner": WINNERS[int(games.result[row])], "value_black": values.tolist()}

@@ -1,0 +1,102 @@
+"""Pictures of figures, as PNG; matplotlib comes with the extra ``train`` and nothing else needs it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.train.drawing import new_figure, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MISSING = "plots need matplotlib: pip install 'keima[train]'"
+
+
+def check_plots(folder: Path) -> None:
+    """Make the folder for plots, before hours go into what they show.
+
+    Raises:
+        ValueError: without matplotlib, or where there can be no such folder; one line.
+    """
+    if new_figure() is None:
+        raise ValueError(MISSING)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder}: cannot be a folder for plots ({error.strerror})") from error
+
+
+def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
+    """Draw a report of :func:`engine.evaluation.evaluation.evaluate_network`, one PNG a subject; returns the files."""
+    written = []
+    for name, needs, draw in (
+        ("calibration", {"calibration"}, _draw_calibration),
+        ("histogram", {"histogram"}, _draw_histogram),
+        ("by-move", {"by_move", "rollouts"}, _draw_by_move),
+        ("game", {"game"}, _draw_game),
+    ):
+        if needs & report.keys():
+            written.append(folder / f"{name}.png")
+            save_figure(draw(report), written[-1])
+    return written
+
+
+def _draw_calibration(report: dict[str, Any]) -> "Figure":
+    """Reliability: how often positions of a predicted win rate were won."""
+    rows, figure = report["calibration"], new_figure()
+    panel, total = figure.axes[0], sum(row["positions"] for row in report["calibration"])
+    panel.bar(
+        [(row["from"] + row["to"]) / 2 for row in rows], [row["positions"] / total for row in rows], 0.09,
+        color="0.85", label="share of positions",
+    )  # fmt: skip
+    panel.plot((0, 1), (0, 1), "k--", linewidth=1, label="perfect")
+    panel.plot([row["predicted"] for row in rows], [row["observed"] for row in rows], "o-", label="network")
+    panel.set(title="calibration of the value", xlabel="predicted win rate", ylabel="observed win rate")
+    panel.set(xlim=(0, 1), ylim=(0, 1))
+    return figure
+
+
+def _draw_histogram(report: dict[str, Any]) -> "Figure":
+    """The value's outputs in positions that were won and lost."""
+    held, figure = report["histogram"], new_figure()
+    for name in ("won", "lost"):
+        figure.axes[0].stairs(held[name], held["edges"], fill=True, alpha=0.5, label=f"the side to move {name}")
+    figure.axes[0].set(title="outputs of the value", xlabel="value for the side to move", ylabel="positions")
+    return figure
+
+
+def _draw_by_move(report: dict[str, Any]) -> "Figure":
+    """Error and accuracy of the value through the game, beside rollouts."""
+    figure, rolled, all_rows = new_figure(1, 2), report.get("rollouts"), report.get("by_move", [])
+    error, accuracy = figure.axes
+    _draw_column(error, all_rows, "value_mse", "network")
+    if rolled:
+        _draw_column(error, rolled["by_move"], "network", f"network, {rolled['positions']:,} of the positions")
+        for name in filter(str.isdigit, rolled):
+            _draw_column(error, rolled["by_move"], name, f"{int(name):,} rollouts, the same positions")
+    _draw_column(accuracy, all_rows, "value_accuracy", "network")
+    error.set(title="error of the value", xlabel="moves played", ylabel="mean of (z - v)², z = ±1", ylim=(0, None))
+    accuracy.set(title="accuracy of the value", xlabel="moves played", ylabel="winner foreseen")
+    return figure
+
+
+def _draw_column(panel: Any, rows: list[dict[str, Any]], name: str, label: str) -> None:
+    """A column of a table by moves as a curve, at the middles of its rows; the last row is open."""
+    known = [row for row in rows if name in row]
+    if known:
+        middles = [row["from"] if row["to"] is None else (row["from"] + row["to"] + 1) / 2 for row in known]
+        panel.plot(middles, [row[name] for row in known], ".-", label=label)
+
+
+def _draw_game(report: dict[str, Any]) -> "Figure":
+    """Black's win rate through one game."""
+    game, figure = report["game"], new_figure()
+    rates = (1 + np.asarray(game["value_black"])) / 2
+    figure.axes[0].plot(np.arange(len(rates)), rates)
+    figure.axes[0].axhline(0.5, color="k", linewidth=0.5)
+    figure.axes[0].set(
+        title=f"game {game['number']}, {game['winner']}", xlabel="moves played", ylabel="Black's win rate"
+    )
+    figure.axes[0].set(ylim=(0, 1))
+    return figure

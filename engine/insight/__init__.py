@@ -1,0 +1,1 @@
+"""What the engine thinks of a position, for people who look at it."""

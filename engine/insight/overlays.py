@@ -1,0 +1,140 @@
+"""What a player thinks of a position, point by point, for pictures and figures that people look at.
+
+Nothing here is played, and nothing here is drawn: the GTP commands turn these arrays into boards and graphics.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.board import KO_COLOR, KO_POINT, SIZE, Board
+from engine.go.geometry import BLACK, PASS, index_of, on_board_points
+from engine.go.ladder import ladder_planes
+from engine.go.ladder_search import new_ladder_scratch
+from engine.go.position import N_MOVES, TO_MOVE, Position, is_legal_move, with_capacity
+from engine.go.scoring import area_owner, without
+from engine.insight.raw_policy import inputs, move_chances
+from engine.play.assembly import shipped_patterns, shipped_tables
+from engine.play.life_and_death import SURE
+from engine.play.player import Player
+from engine.rollout.patterns import all_states
+from engine.rollout.policy import FACTOR_BITS, begin, list_answers, new_weights, no_answers
+from engine.rollout.softmax import consider, new_candidates, weigh
+
+
+class Policy(NamedTuple):
+    """What one look at a position says of the moves of the side to move."""
+
+    chances: np.ndarray
+    """float64[N*N+1] in policy order, the pass last: probabilities; 0 where a move is illegal"""
+    win: float
+    """probability that the side to move wins; nan = nobody judges without a search"""
+
+
+class Estimate(NamedTuple):
+    """The score that play would probably end with, from Black's view, by the rules in force, and its limits."""
+
+    lead_black: float
+    low_black: float
+    """if White got every point that is in doubt"""
+    high_black: float
+    """if Black got them"""
+
+
+def policy(player: Player, color: int, symmetry: int) -> Policy:
+    """The policy of the network that plays, shown the position in one symmetry; without one the pattern tree policy.
+
+    Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
+    """
+    server, position = player.server, player.game.position
+    if server is None or not server.spec.has_policy:
+        return Policy(_tree_policy(position, color), float("nan"))
+    if player.game.to_move != color:
+        position = with_capacity(position, player.game.n_moves)
+        position.meta[TO_MOVE] = color
+    said = server.ask(*inputs(server.spec.encoder, position, symmetry))
+    win = float("nan") if said.value is None else (1.0 + float(said.value[0])) / 2.0
+    return Policy(np.nan_to_num(move_chances(said.policy[0], position, symmetry)), win)
+
+
+def estimate(player: Player) -> Estimate:
+    """Where the game stands: the count of a settled position, else who probably owns what. Takes tenths of a second."""
+    settlement, position = player.settlement(), player.game.position
+    if settlement.is_settled:
+        return Estimate(*(settlement.lead_black,) * 3)
+    ownership = settlement.ownership_black
+    if player.server is not None and player.server.spec.has_score:
+        color = player.game.to_move
+        score_stm = player.look(color, visits=1).score_stm
+        lead = score_stm if color == BLACK else -score_stm
+    else:
+        counted = np.zeros(len(ownership), np.int8)
+        area_owner(without(position, settlement.dead).board, counted)
+        # What is not yet as it was counted; so a stone that dies costs its point twice, as under territory rules.
+        lead = settlement.lead_black + float((ownership - counted).sum())
+    doubtful = ownership[np.abs(ownership) < SURE]
+    return Estimate(lead, lead - float((1 + doubtful).sum()), lead + float((1 - doubtful).sum()))
+
+
+def rollout_chances(position: Position, color: int) -> np.ndarray:
+    """Probabilities of a rollout's next move, float64[N*N+1] in policy order, the pass last."""
+    tables, board = shipped_tables(), position.board
+    size, last = int(board.meta[SIZE]), _last_move(position, 1)
+    weights = new_weights(size)
+    begin(weights, board, tables)
+    drawn = weights.weight[:, color - BLACK].astype(np.int64)
+    count = no_answers(weights)
+    if last != PASS:
+        # As in a search, where the root does not know what its last move captured.
+        count = list_answers(weights, board, tables, last, color, 0)
+    for point in weights.answer[:count]:
+        drawn[point] = (drawn[point] * weights.factor[point]) >> FACTOR_BITS
+    if board.meta[KO_COLOR] == color:
+        drawn[board.meta[KO_POINT]] = 0
+    return _shares(np.append(drawn[on_board_points(size)], 0))
+
+
+def _tree_policy(position: Position, color: int) -> np.ndarray:
+    """Probabilities of the pattern tree policy, float64[N*N+1] in policy order, the pass last."""
+    patterns, board = shipped_patterns(), position.board
+    size = int(board.meta[SIZE])
+    moves = new_candidates(size)
+    all_states(board, moves.cell)
+    moves.last[:] = _last_move(position, 1), _last_move(position, 2), 0
+    count = int(consider(moves, board, patterns.numbers, color))
+    chances = np.zeros(size * size + 1)
+    if count:
+        weigh(moves, count, patterns.theta)
+    for point, chance in zip(moves.point[:count], moves.chance[:count], strict=True):
+        if is_legal_move(position, point, color):
+            chances[index_of(point, size)] = chance
+    return _shares(chances)
+
+
+def _last_move(position: Position, back: int) -> int:
+    """The last move, or one further back; PASS where there is none."""
+    n_moves = int(position.meta[N_MOVES])
+    return int(position.moves[n_moves - back]) if n_moves >= back else PASS
+
+
+def _shares(weights: np.ndarray) -> np.ndarray:
+    """Weights as shares of their sum; where there are none, all belongs to the pass."""
+    if not weights.any():
+        weights = np.append(np.zeros(len(weights) - 1), 1)
+    return weights / weights.sum()
+
+
+def liberties(board: Board) -> np.ndarray:
+    """int16[N*N]: liberties of the chain on every point, 0 on empty ones."""
+    points = on_board_points(int(board.meta[SIZE]))
+    heads = board.head[points]
+    return np.where(heads > 0, board.libs[heads], 0)
+
+
+def ladders(board: Board, color: int) -> tuple[list[int], list[int]]:
+    """The points where a colour's move captures in a ladder, and those where it escapes from one."""
+    size = int(board.meta[SIZE])
+    captures, escapes = np.zeros(size * size, np.uint8), np.zeros(size * size, np.uint8)
+    ladder_planes(board, color, new_ladder_scratch(size), captures, escapes)
+    points = on_board_points(size)
+    return points[captures == 1].tolist(), points[escapes == 1].tolist()

@@ -1,0 +1,1 @@
+"""The kinds of networks that can be built and trained."""

@@ -1,0 +1,99 @@
+"""AlphaGo's policy network and value network, as published: plain convolutions, no normalisation.
+
+Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods, "Neural
+network architecture". Layers carry the paper's numbers. Every convolution sees the board padded with zeros, so all
+layers are as large as the board. Both networks belong to one board size: the policy by its bias for each point, the
+value by its fully connected layer.
+
+Where the paper is silent we decided: the value network counts 15 layers (convolutions 1 to 12, the 1x1 convolution
+13, the fully connected 14, the output), and nothing stands between its layers 13 and 14, since one rectified filter
+that dies would silence the network. Weights start as in He et al., "Delving Deep into Rectifiers", 2015, which keeps
+the signal's size through thirteen plain layers.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.nets.architectures.initial import draw_normal
+from engine.nets.architectures.shape import Shape, board_size, dimension
+from engine.nets.network import RawHeads
+
+HIDDEN_LAYERS = 12
+"""Convolutions with rectifiers, of which the first sees 5x5 points and the others 3x3"""
+
+
+@dataclass(frozen=True)
+class PolicyShape(Shape):
+    """What fixes the parameters of an :class:`AlphaGoPolicy`; the defaults are the match version."""
+
+    planes: int = dimension("input planes", 1, 256, 48)
+    filters: int = dimension("filters of a hidden layer", 1, 1024, 192)
+    size: int = board_size()
+
+
+@dataclass(frozen=True)
+class ValueShape(Shape):
+    """What fixes the parameters of an :class:`AlphaGoValue`; the defaults are the match version."""
+
+    planes: int = dimension("input planes", 1, 256, 49)
+    filters: int = dimension("filters of a hidden layer", 1, 1024, 192)
+    hidden: int = dimension("units of the fully connected layer", 1, 4096, 256)
+    size: int = board_size()
+
+
+def _hidden_layers(planes: int, filters: int) -> nn.ModuleList:
+    """Layers 1 to 12 of either network."""
+    layers = nn.ModuleList(
+        nn.Conv2d(filters, filters, 3, padding=1) if i else nn.Conv2d(planes, filters, 5, padding=2)
+        for i in range(HIDDEN_LAYERS)
+    )
+    for layer in layers:
+        draw_normal(layer.weight)
+        nn.init.zeros_(layer.bias)
+    return layers
+
+
+class AlphaGoPolicy(nn.Module):
+    """13 layers from the planes to one logit a point; there is no output for the pass."""
+
+    def __init__(self, shape: PolicyShape):
+        super().__init__()
+        self.shape = shape
+        self.layers = _hidden_layers(shape.planes, shape.filters)
+        self.last = nn.Conv2d(shape.filters, 1, 1, bias=False)
+        self.point_bias = nn.Parameter(torch.zeros(shape.size**2))
+        draw_normal(self.last.weight, "linear")
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """``policy_logits`` [B, N*N] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""
+        x = planes
+        for layer in self.layers:
+            x = F.relu(layer(x))
+        return RawHeads(policy_logits=self.last(x).flatten(1) + self.point_bias)
+
+
+class AlphaGoValue(nn.Module):
+    """15 layers from the planes, the side to move's colour among them, to one value."""
+
+    def __init__(self, shape: ValueShape):
+        super().__init__()
+        self.shape = shape
+        self.layers = _hidden_layers(shape.planes, shape.filters)
+        self.last = nn.Conv2d(shape.filters, 1, 1)
+        self.hidden = nn.Linear(shape.size**2, shape.hidden)
+        self.out = nn.Linear(shape.hidden, 1)
+        draw_normal(self.last.weight, "linear")
+        draw_normal(self.hidden.weight)
+        for layer in (self.last, self.hidden, self.out):
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """``value_logit`` [B] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""
+        x = planes
+        for layer in self.layers:
+            x = F.relu(layer(x))
+        x = F.relu(self.hidden(self.last(x).flatten(1)))
+        return RawHeads(value_logit=self.out(x)[:, 0])

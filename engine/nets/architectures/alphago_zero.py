@@ -1,0 +1,128 @@
+"""AlphaGo Zero's network: one residual trunk with batch normalisation, a policy head and a value head.
+
+Source: Silver et al., "Mastering the game of Go without human knowledge", 2017, Methods, "Neural network
+architecture"; there 19 or 39 blocks of 256 channels. The fully connected layers of its heads belong to one board
+size. Each residual block starts as the identity (Goyal et al., "Accurate, Large Minibatch SGD", 2017, section 5.1).
+"""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.nets.architectures.initial import draw_normal
+from engine.nets.architectures.shape import Shape, board_size, dimension
+from engine.nets.network import RawHeads
+
+MOMENTUM = 0.1
+"""Share of the batch at hand in the running statistics"""
+EPSILON = 1e-5
+POLICY_FILTERS = 2
+BLACK_TO_MOVE = 16
+"""The plane that is 1 if Black is to move, in AlphaGo Zero's input and in Leela Zero's"""
+
+
+@dataclass(frozen=True)
+class ZeroShape(Shape):
+    """What fixes the parameters of a :class:`ZeroNet`; the defaults are ours, 12 blocks of 128 channels."""
+
+    planes: int = dimension("input planes", 1, 256, 17)
+    blocks: int = dimension("residual blocks of two convolutions", 1, 256, 12)
+    channels: int = dimension("channels of the trunk", 1, 2048, 128)
+    value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 256)
+    size: int = board_size()
+
+
+class ConvNorm(nn.Module):
+    """A convolution without bias, then batch normalisation.
+
+    Unlike torch's own layer it counts no batches, so that all its state is floating point and can be averaged.
+    """
+
+    def __init__(self, inputs: int, outputs: int, kernel: int):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
+        self.scale = nn.Parameter(torch.ones(outputs))
+        self.shift = nn.Parameter(torch.zeros(outputs))
+        self.register_buffer("mean", torch.zeros(outputs))
+        self.register_buffer("variance", torch.ones(outputs))
+        draw_normal(self.conv.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, outputs, N, N] for x[B, inputs, N, N]; normalised by the batch in training, else by what was learnt."""
+        statistics = (self.mean, self.variance)
+        return F.batch_norm(self.conv(x), *statistics, self.scale, self.shift, self.training, MOMENTUM, EPSILON)
+
+    def folded(self) -> nn.Conv2d:
+        """One convolution that computes the same outside training."""
+        weight = self.conv.weight.detach()
+        factor = self.scale.detach() / torch.sqrt(self.variance + EPSILON)
+        conv = nn.Conv2d(weight.shape[1], weight.shape[0], weight.shape[2], padding=self.conv.padding)
+        conv.weight = nn.Parameter(weight * factor[:, None, None, None])
+        conv.bias = nn.Parameter(self.shift.detach() - self.mean * factor)
+        return conv
+
+
+def folded(model: nn.Module) -> nn.Module:
+    """A copy of a network for evaluation, batch normalisation folded into the convolutions."""
+    model = copy.deepcopy(model).eval()
+    for parent in list(model.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, ConvNorm):
+                setattr(parent, name, child.folded())
+    return model
+
+
+class ZeroBlock(nn.Module):
+    """Two convolutions around which the input is carried."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.first = ConvNorm(channels, channels, 3)
+        self.second = ConvNorm(channels, channels, 3)
+        nn.init.zeros_(self.second.scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape out as in."""
+        return F.relu(x + self.second(F.relu(self.first(x))))
+
+
+class ZeroNet(nn.Module):
+    """The parameters and the forward pass."""
+
+    def __init__(self, shape: ZeroShape):
+        super().__init__()
+        self.shape = shape
+        channels, points = shape.channels, shape.size**2
+        self.stem = ConvNorm(shape.planes, channels, 3)
+        self.blocks = nn.ModuleList(ZeroBlock(channels) for _ in range(shape.blocks))
+        self.policy_local = ConvNorm(channels, POLICY_FILTERS, 1)
+        self.policy_out = nn.Linear(POLICY_FILTERS * points, points + 1)
+        self.value_local = ConvNorm(channels, 1, 1)
+        self.value_hidden = nn.Linear(points, shape.value_hidden)
+        self.value_out = nn.Linear(shape.value_hidden, 1)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """``policy_logits`` [B, N*N+1] and ``value_logit`` [B] for planes[B, C, N, N]; ``globals_`` is not read."""
+        x = F.relu(self.stem(planes))
+        for block in self.blocks:
+            x = block(x)
+        policy = self.policy_out(F.relu(self.policy_local(x)).flatten(1))
+        hidden = F.relu(self.value_hidden(F.relu(self.value_local(x)).flatten(1)))
+        return RawHeads(policy, self.value_out(hidden)[:, 0])
+
+
+class ElfNet(ZeroNet):
+    """The same with a value head that speaks for Black, as ELF OpenGo's does; here it is turned to the mover's view."""
+
+    def __init__(self, shape: ZeroShape):
+        if shape.planes <= BLACK_TO_MOVE:
+            raise ValueError(f"planes is {shape.planes}, expected {BLACK_TO_MOVE + 1} or more: one says who is to move")
+        super().__init__(shape)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """As for :class:`ZeroNet`."""
+        policy, value, *_ = super().forward(planes, globals_)
+        return RawHeads(policy, value * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))

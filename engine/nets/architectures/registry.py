@@ -1,0 +1,105 @@
+"""The architectures we know: what a file's header may name, what training may ask for.
+
+Adding one is an entry in ``ARCHITECTURES``: a shape, and a module that is made from it, keeps it as ``shape`` and
+whose ``forward(planes, globals_)`` returns :class:`engine.nets.network.RawHeads`.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from engine.nets.architectures.alphago import AlphaGoPolicy, AlphaGoValue, PolicyShape, ValueShape
+from engine.nets.architectures.alphago_zero import ElfNet, ZeroNet, ZeroShape
+from engine.nets.architectures.resnet import ResNet, ResNetShape
+from engine.nets.architectures.shape import MAX_SIZE, MIN_SIZE, Shape
+from engine.nets.network import NetworkSpec
+
+MAX_PARAMETERS = 1 << 28
+"""1 GiB as float32, several times the largest network anybody plays Go with"""
+ANY_SIZE = (7, 19)
+"""Smallest and largest board of a network whose shape fixes none, unless it was trained for others"""
+
+
+class Architecture(NamedTuple):
+    """One entry of the registry."""
+
+    shape: type[Shape]
+    module: type[nn.Module]
+    encoder: str
+    """the one it is meant for; a shape with other planes goes with another"""
+    heads: tuple[str, ...]
+    """fields of :class:`engine.nets.network.NetOutput` that are not None"""
+
+
+ARCHITECTURES = {
+    "keima-resnet": Architecture(ResNetShape, ResNet, "keima-1", ("policy", "value", "score", "ownership")),
+    "alphago-policy": Architecture(PolicyShape, AlphaGoPolicy, "alphago-48", ("policy",)),
+    "alphago-value": Architecture(ValueShape, AlphaGoValue, "alphago-49", ("value",)),
+    "alphago-zero": Architecture(ZeroShape, ZeroNet, "zero-17", ("policy", "value")),
+    "elf-opengo": Architecture(ZeroShape, ElfNet, "leela-18", ("policy", "value")),
+}
+
+
+def architecture_of(model: nn.Module) -> str:
+    """The name under which a model's class is registered.
+
+    Raises:
+        ValueError: it is not.
+    """
+    for name, architecture in ARCHITECTURES.items():
+        if type(model) is architecture.module:
+            return name
+    raise ValueError(f"{type(model).__name__} is no registered architecture, expected {', '.join(ARCHITECTURES)}")
+
+
+def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> nn.Module:
+    """A network of random weights.
+
+    Args:
+        shape: fields of the architecture's shape; those with a default may be left out.
+        device: where the weights are; ``meta`` = nowhere yet.
+    Raises:
+        ValueError: unknown architecture, or a shape that has wrong fields or needs too much memory, before any is
+            taken; one line.
+    """
+    entry = _entry(architecture)
+    checked = entry.shape.read(shape)
+    with torch.device("meta"):
+        outline = entry.module(checked)
+    count = sum(value.numel() for value in outline.state_dict().values())
+    if count > MAX_PARAMETERS:
+        raise ValueError(f"{count:,} parameters, expected at most {MAX_PARAMETERS:,}")
+    if device == "meta":
+        return outline
+    with torch.device(device):
+        return entry.module(checked)
+
+
+def new_spec(
+    model: nn.Module, name: str, encoder: str | None = None, sizes: tuple[int, int] | None = None
+) -> NetworkSpec:
+    """What a model needs and offers.
+
+    Args:
+        encoder: None = the one the architecture is meant for.
+        sizes: smallest and largest board; None = as the shape says, else ``ANY_SIZE``.
+    Raises:
+        ValueError: sizes that are none, or not the shape's; one line.
+    """
+    entry = _entry(architecture_of(model))
+    fixed = getattr(model.shape, "size", None)
+    low, high = sizes or (ANY_SIZE if fixed is None else (fixed, fixed))
+    if not all(isinstance(size, int) for size in (low, high)) or not MIN_SIZE <= low <= high <= MAX_SIZE:
+        raise ValueError(f"board sizes {low!r} to {high!r}, expected two from {MIN_SIZE} to {MAX_SIZE}")
+    if fixed is not None and (low, high) != (fixed, fixed):
+        raise ValueError(f"board sizes {low} to {high}, expected {fixed} alone, which the shape fixes")
+    has = {f"has_{head}": head in entry.heads for head in ("policy", "value", "score", "ownership")}
+    return NetworkSpec(name, encoder or entry.encoder, low, high, **has)
+
+
+def _entry(architecture: Any) -> Architecture:
+    """The registry's entry, or one line that says which there are."""
+    if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
+        raise ValueError(f"unknown architecture {str(architecture)[:40]!r}, expected {', '.join(ARCHITECTURES)}")
+    return ARCHITECTURES[architecture]

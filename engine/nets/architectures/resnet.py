@@ -1,0 +1,95 @@
+"""Our size-independent residual network: policy with pass, value, score and ownership from one trunk.
+
+Nothing in it depends on the board's size: convolutions are padded with zeros, the plane of ones tells where the board
+is, and the heads see the board through global pooling (:mod:`engine.nets.compute.pooling`), so one network plays 7x7
+to 19x19. There is no batch normalisation: training batches hold one board size each, whose statistics differ. Instead
+each block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.nets.architectures.initial import draw_normal
+from engine.nets.architectures.shape import Shape, dimension
+from engine.nets.compute.pooling import pooled
+from engine.nets.network import RawHeads
+
+SCORE_SCALE = 20.0
+"""Points per unit of the raw score output, so that it starts in a trainable range."""
+
+
+@dataclass(frozen=True)
+class ResNetShape(Shape):
+    """What fixes the parameters of a :class:`ResNet`."""
+
+    planes: int = dimension("input planes", 1, 256)
+    globals: int = dimension("input values that are not about points", 0, 256)
+    blocks: int = dimension("residual blocks of two convolutions", 1, 256, 6)
+    channels: int = dimension("channels of the trunk", 1, 2048, 64)
+    head_channels: int = dimension("channels of each head", 1, 1024, 32)
+    value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
+    pool_every: int = dimension("every how many blocks one gets a global pooling branch", 1, 256, 3)
+
+
+class Block(nn.Module):
+    """Pre-activation residual block; with pooling, part of the first convolution becomes a bias for the whole board."""
+
+    def __init__(self, channels: int, pool_channels: int = 0):
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        self.pool = nn.Conv2d(channels, pool_channels, 3, padding=1) if pool_channels else None
+        self.pool_bias = nn.Linear(3 * pool_channels, channels) if pool_channels else None
+        draw_normal(self.first.weight)
+        nn.init.zeros_(self.second.weight)
+        nn.init.zeros_(self.second.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape out as in."""
+        ready = F.relu(x)
+        inner = self.first(ready)
+        if self.pool is not None:
+            inner = inner + self.pool_bias(pooled(F.relu(self.pool(ready))))[..., None, None]
+        return x + self.second(F.relu(inner))
+
+
+class ResNet(nn.Module):
+    """The parameters and the forward pass."""
+
+    def __init__(self, shape: ResNetShape):
+        super().__init__()
+        self.shape = shape
+        channels, head = shape.channels, shape.head_channels
+        self.stem = nn.Conv2d(shape.planes, channels, 3, padding=1)
+        self.stem_globals = nn.Linear(shape.globals, channels)
+        self.blocks = nn.ModuleList(
+            Block(channels, head if (i + 1) % shape.pool_every == 0 else 0) for i in range(shape.blocks)
+        )
+        self.policy_pool = nn.Conv2d(channels, head, 1)
+        self.policy_local = nn.Conv2d(channels, head, 1)
+        self.policy_bias = nn.Linear(3 * head, head)
+        self.policy_out = nn.Conv2d(head, 1, 1)
+        self.pass_hidden = nn.Linear(3 * head, head)
+        self.pass_out = nn.Linear(head, 1)
+        self.value_local = nn.Conv2d(channels, head, 1)
+        self.value_hidden = nn.Linear(3 * head + shape.globals, shape.value_hidden)
+        self.value_out = nn.Linear(shape.value_hidden, 2)
+        self.ownership_out = nn.Conv2d(head, 1, 1)
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """All four heads for planes[B, C, N, N] and globals_[B, G]."""
+        x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
+        for block in self.blocks:
+            x = block(x)
+        x = F.relu(x)
+        context = pooled(F.relu(self.policy_pool(x)))
+        local = F.relu(self.policy_local(x) + self.policy_bias(context)[..., None, None])
+        passing = self.pass_out(F.relu(self.pass_hidden(context)))
+        policy = torch.cat([self.policy_out(local).flatten(1), passing], dim=1)
+        local = F.relu(self.value_local(x))
+        hidden = F.relu(self.value_hidden(torch.cat([pooled(local), globals_], dim=1)))
+        value = self.value_out(hidden)
+        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0])

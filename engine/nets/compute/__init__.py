@@ -1,0 +1,1 @@
+"""How networks are computed on processors and GPUs."""

@@ -1,0 +1,133 @@
+"""From an architecture to the Network interface: precision, memory layout, tracing, and the quirks of its outputs."""
+
+import threading
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from engine.nets.architectures.alphago_zero import folded
+from engine.nets.compute.packing import with_packed_weights
+from engine.nets.compute.precision import likes_bfloat16, reduced_dtype
+from engine.nets.compute.winograd import MIN_BOARD, with_winograd
+from engine.nets.network import NetOutput, NetworkSpec, RawHeads
+
+PASS_GAP = 10.0
+"""How far below the lowest point's logit a pass lies for a network without a pass output: it is the last choice, and
+chosen where nothing else is legal or a search finds everything else worse."""
+
+
+class TorchNetwork:
+    """A trained model of any architecture behind the Network interface, frozen for one device.
+
+    On CUDA, and on processors with bfloat16 instructions, it runs in 16 bits (about twice as fast; win rates move by
+    less than 0.01); outputs are float32 either way. Batch normalisation is folded away. Other processors compute
+    large boards' convolutions by :mod:`engine.nets.compute.winograd`. For the rest each board size is traced and frozen
+    once, and with one thread of torch, as evaluators have, its weights are packed (:mod:`engine.nets.compute.packing`).
+    """
+
+    def __init__(self, model: nn.Module, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
+                 winograd: bool = True):  # fmt: skip
+        """Take a copy of the model; the model itself stays as it is.
+
+        Args:
+            model: its ``forward`` returns :class:`RawHeads`, its ``shape`` says what it reads; ``likes_float16``, if it
+                has that, which 16 bits become it (:func:`engine.nets.compute.precision.reduced_dtype`).
+            reduced: 16 bits; None = where the device is faster with them.
+            winograd: our own convolutions, where they are faster than torch's.
+        """
+        self.spec = spec
+        self.device = device
+        self.merges = device.type != "cpu"
+        self.shape = model.shape
+        wanted = likes_bfloat16(device) if reduced is None else reduced
+        likes_float16 = getattr(model, "likes_float16", False)
+        self.dtype = reduced_dtype(device, likes_float16) if wanted else torch.float32
+        self._model = _PresentHeads(model).to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
+        has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
+        self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]
+        is_exact = device.type == "cpu" and self.dtype == torch.float32
+        self._winograd = with_winograd(self._model) if is_exact and winograd else None
+        self.is_plain = is_exact and self._winograd is None
+        """whether it computes as :func:`exact_output` does"""
+        self._frozen: dict[tuple[int, bool], nn.Module] = {}
+        self._freezing = threading.Lock()
+
+    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+        """See :meth:`engine.nets.network.Network.evaluate`."""
+        self._check(planes, globals_)
+        with torch.inference_mode():
+            x = planes.to(dtype=self.dtype, memory_format=torch.channels_last)
+            heads = self._for_size(planes.shape[2])(x, globals_.to(self.dtype))
+            return _to_output(RawHeads(**dict(zip(self._heads, heads, strict=True))), planes.shape[2])
+
+    def _check(self, planes: Tensor, globals_: Tensor) -> None:
+        """Refuse what another encoder wrote, and boards of other sizes."""
+        spec, shape, given = self.spec, self.shape, tuple(planes.shape)
+        if len(given) != 4 or given[1] != shape.planes or given[2] != given[3]:
+            raise ValueError(f"{spec.name} takes {shape.planes} planes ({spec.encoder}) as [B, C, N, N], not {given}")
+        if tuple(globals_.shape) != (given[0], shape.globals):
+            raise ValueError(
+                f"{spec.name} takes {shape.globals} global values ({spec.encoder}) for each of {given[0]} positions, "
+                f"not {tuple(globals_.shape)}"
+            )
+        if not spec.min_size <= given[2] <= spec.max_size:
+            raise ValueError(f"{spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {given[2]}")
+
+    def _for_size(self, size: int) -> nn.Module:
+        """The model to call for one board size; where it is traced, that happens at the first call."""
+        if self.device.type != "cpu":
+            return self._model
+        if self._winograd is not None and size >= MIN_BOARD:
+            return self._winograd
+        key = (size, torch.get_num_threads() == 1)
+        if key not in self._frozen:
+            with self._freezing:
+                if key not in self._frozen:
+                    self._frozen[key] = self._traced(size)
+        return self._frozen[key]
+
+    def _traced(self, size: int) -> nn.Module:
+        """The model frozen for one board size and the threads that torch has here."""
+        planes = torch.zeros(2, self.shape.planes, size, size, dtype=self.dtype)
+        globals_ = torch.zeros(2, self.shape.globals, dtype=self.dtype)
+        example = (planes.to(memory_format=torch.channels_last), globals_)
+        with warnings.catch_warnings(), torch.inference_mode():
+            warnings.simplefilter("ignore")
+            model = with_packed_weights(self._model, size)
+            return torch.jit.freeze(torch.jit.trace(model, example, check_trace=False))
+
+
+class _PresentHeads(nn.Module):
+    """A model whose outputs are the heads it has: a trace cannot return None."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = folded(model)
+        self.eval()
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, ...]:
+        return tuple(head for head in self.model(planes, globals_) if head is not None)
+
+
+def exact_output(model: nn.Module, planes: Tensor, globals_: Tensor) -> NetOutput:
+    """What a model computes in float32 on the CPU, the slow way: the yardstick for any other.
+
+    Args:
+        model: on the CPU; ``planes`` and ``globals_`` as for :meth:`TorchNetwork.evaluate`.
+    """
+    with torch.inference_mode():
+        return _to_output(model.eval()(planes, globals_), planes.shape[2])
+
+
+def _to_output(raw: RawHeads, size: int) -> NetOutput:
+    """Raw heads as everyone above sees them."""
+    policy, value, score, ownership = (None if head is None else head.float() for head in raw)
+    if policy is not None and policy.shape[1] == size * size:
+        policy = torch.cat([policy, policy.amin(dim=1, keepdim=True) - PASS_GAP], dim=1)
+    return NetOutput(
+        policy=policy,
+        value=None if value is None else value.tanh(),
+        score=score,
+        ownership=None if ownership is None else ownership.tanh(),
+    )

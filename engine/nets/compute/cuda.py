@@ -1,0 +1,134 @@
+"""A network on an NVIDIA GPU, as one evaluator thread uses it: a stream, pinned memory and CUDA graphs.
+
+Launching a small network's hundred kernels one by one takes the processor longer than the GPU needs to run them. So
+the launches are recorded once for each board size and number of rows, and replayed as one. A graph reads and writes
+fixed memory; a batch is copied into its first rows, and what the others still hold is evaluated for nothing. Numbers
+of rows go up in steps of at most a half (``ROWS``), so that few graphs serve all batches.
+
+Everything a runner does lies on its own stream, in order; two runners overlap. The thread sleeps until its batch is
+done: CUDA's own way of waiting keeps a core busy.
+"""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from engine.nets.network import NetOutput, Network
+from engine.nets.say import say_once
+
+ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+"""Rows that graphs are made for"""
+_CAPTURING = threading.Lock()
+"""One graph is captured at a time; other threads' kernels may run meanwhile (``thread_local``)."""
+
+
+def rows_for(count: int) -> int:
+    """Rows of the smallest graph that holds so many positions; for more than any, the number itself."""
+    return count if count > ROWS[-1] else ROWS[bisect_left(ROWS, count)]
+
+
+def fill(target: Tensor, parts: Sequence[Tensor]) -> None:
+    """Copy parts one after another into the first rows of a tensor; the other rows stay as they are."""
+    start = 0
+    for part in parts:
+        target[start : start + len(part)].copy_(part, non_blocking=True)
+        start += len(part)
+
+
+def first_rows(target: NetOutput, count: int) -> NetOutput:
+    """So many rows of every head there is."""
+    return NetOutput(*(None if head is None else head[:count] for head in target))
+
+
+class _Plan(NamedTuple):
+    """Fixed memory for one board size and number of rows, and the call that turns inputs into outputs."""
+
+    planes: Tensor
+    globals: Tensor
+    call: Callable[[], NetOutput]
+    """replays the graph, or calls the network where graphs do not work; outputs on the GPU"""
+    staged: NetOutput
+    """pinned memory that outputs are copied to"""
+
+
+class CudaRunner:
+    """See :class:`engine.nets.compute.runner.Runner` and the module's text."""
+
+    def __init__(self, network: Network, use_graphs: bool = True):
+        """Make a stream; memory and graphs are made when a batch first needs them.
+
+        Args:
+            network: on a CUDA device.
+            use_graphs: False = call the network kernel by kernel, for comparison.
+        """
+        self._network = network
+        self._use_graphs = use_graphs
+        self._plans: dict[tuple[int, ...], _Plan] = {}
+        # The network's weights were written on another stream.
+        torch.cuda.synchronize(network.device)
+        self._stream = torch.cuda.Stream(network.device)
+        self._done = torch.cuda.Event(blocking=True)
+        # Graphs of one runner never run at once, so they may share their working memory.
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def run(self, planes: Sequence[Tensor], globals_: Sequence[Tensor]) -> NetOutput:
+        """See :meth:`engine.nets.compute.runner.Runner.run`; inputs in pinned memory are copied without a detour."""
+        count = sum(len(part) for part in planes)
+        key = (rows_for(count), *planes[0].shape[1:], globals_[0].shape[1])
+        with torch.inference_mode(), torch.cuda.stream(self._stream):
+            if key not in self._plans:
+                self._plans[key] = self._new_plan(*key)
+            plan = self._plans[key]
+            fill(plan.planes, planes)
+            fill(plan.globals, globals_)
+            output, staged = first_rows(plan.call(), count), first_rows(plan.staged, count)
+            for there, here in zip(output, staged, strict=True):
+                if there is not None:
+                    here.copy_(there, non_blocking=True)
+            self._done.record(self._stream)
+        self._done.synchronize()
+        return staged
+
+    def _new_plan(self, rows: int, channels: int, height: int, width: int, n_globals: int) -> _Plan:
+        """Memory and, if it can be had, a graph. The runner's stream is the current one."""
+        planes = torch.zeros(rows, channels, height, width, device=self._network.device)
+        globals_ = torch.zeros(rows, n_globals, device=self._network.device)
+        call = partial(self._network.evaluate, planes, globals_)
+        # The first call chooses algorithms and takes working memory, neither of which a graph may record.
+        staged = NetOutput(*(None if head is None else _pinned_like(head) for head in call()))
+        if self._use_graphs and rows <= ROWS[-1]:
+            call = self._captured(call)
+        return _Plan(planes, globals_, call, staged)
+
+    def _captured(self, call: Callable[[], NetOutput]) -> Callable[[], NetOutput]:
+        """The call as a graph; the call itself if it cannot be captured, which is said once."""
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with (
+                _CAPTURING,
+                torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"),
+            ):
+                output = call()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._use_graphs = False
+            reason = str(error).strip().splitlines()[0]
+            say_once(f"{self._network.device}: going on without CUDA graphs ({reason})")
+            return call
+
+        def replay() -> NetOutput:
+            graph.replay()
+            return output
+
+        return replay
+
+
+def _pinned_like(head: Tensor) -> Tensor:
+    """Page-locked memory for one head's output."""
+    return torch.empty(head.shape, dtype=head.dtype, pin_memory=True)

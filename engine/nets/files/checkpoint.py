@@ -1,0 +1,74 @@
+"""The network file: safetensors, with a JSON header that says what the tensors are.
+
+The header lies under the key ``keima`` of the safetensors metadata: ``format`` (1), ``architecture`` (a name in
+:mod:`engine.nets.architectures.registry`), ``shape`` (the architecture's parameters), ``encoder``, ``sizes`` (smallest
+and largest board) and ``training`` (a free record: data, steps, accuracy). Nothing in a file is ever executed or
+unpickled, and no memory is taken before the header has been found sound.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from engine.nets.architectures.registry import architecture_of, new_model, new_spec
+from engine.nets.files.header import FORMAT, read_header
+from engine.nets.network import NetworkSpec
+
+
+def save_network(path: Path, model: nn.Module, spec: NetworkSpec, training: dict[str, Any]) -> None:
+    """Write a network of any registered architecture, atomically: a reader sees the old file or the new one.
+
+    Raises:
+        ValueError: the model is of no registered architecture.
+    """
+    header = {
+        "format": FORMAT,
+        "architecture": architecture_of(model),
+        "shape": asdict(model.shape),
+        "encoder": spec.encoder,
+        "sizes": [spec.min_size, spec.max_size],
+        "training": training,
+    }
+    tensors = {name: tensor.detach().float().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    part = path.with_suffix(path.suffix + ".part")
+    save_file(tensors, part, metadata={"keima": json.dumps(header)})
+    part.replace(path)
+
+
+def load_model(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
+    """Read a network file on the CPU.
+
+    Returns:
+        the model, its spec and its training record.
+    Raises:
+        ValueError: damaged, truncated or foreign file; one line naming the file and what was expected.
+    """
+    header = read_header(path)
+    try:
+        model = new_model(header["architecture"], header["shape"], device="meta")
+        low, high = header["sizes"]
+        spec = new_spec(model, path.stem, str(header["encoder"]), (low, high))
+        training = header["training"]
+    except KeyError as error:
+        raise ValueError(f"{path}: its header lacks {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: its header describes no network ({error})") from error
+    try:
+        tensors = load_file(path)
+        outline = model.state_dict()
+        # Copies of what is in the file take the outline's place; to give the outline memory of its own, torch would
+        # import a library for symbolic algebra, half a second of every start.
+        copies = {name: one.to(outline.get(name, one).dtype, copy=True) for name, one in tensors.items()}
+        model.load_state_dict(copies, assign=True)
+    except (SafetensorError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise ValueError(f"{path}: tensors are damaged, truncated or do not fit the header ({reason})") from error
+    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+        raise ValueError(f"{path}: holds weights that are not finite numbers")
+    return model, spec, training

@@ -1,0 +1,56 @@
+"""What a network file holds, in words and numbers, for people and for programs."""
+
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from engine.nets.architectures.registry import ARCHITECTURES
+from engine.nets.compute.speed import forward_flops
+from engine.nets.files.header import recognise
+from engine.nets.files.read import read_network
+
+LARGEST = 19
+"""Board on which work is counted, where the network plays it"""
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Everything a network file tells of itself, and what evaluating it costs.
+
+    Returns:
+        dict that JSON can hold: ``name``, ``file``, ``bytes``, ``format``, ``version``, ``architecture``, ``shape``,
+        ``parameters``, ``board`` and ``multiply_adds`` (a position on that board; convolutions and matrix products),
+        ``encoder``, ``planes``, ``globals``, ``heads``, ``sizes`` and ``training``.
+    Raises:
+        ValueError: as for :func:`engine.nets.files.read.read_network`.
+    """
+    header = recognise(path)
+    model, spec, record = read_network(path)
+    training = dict(record) if isinstance(record, dict) else {"record": record}
+    shape, board = model.shape, min(LARGEST, spec.max_size)
+    return {
+        "name": spec.name,
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "format": header.format,
+        "version": header.version,
+        # Some files are read into a model that has folded a part of its parameters away; their record knows better.
+        "architecture": training.pop("architecture", _architecture(model)),
+        "shape": asdict(shape) if is_dataclass(shape) else {},
+        "parameters": training.pop("parameters", sum(value.numel() for value in model.parameters())),
+        "encoder": spec.encoder,
+        "planes": shape.planes,
+        "globals": shape.globals,
+        "heads": [head for head in ("policy", "value", "score", "ownership") if getattr(spec, f"has_{head}")],
+        "sizes": [spec.min_size, spec.max_size],
+        "board": board,
+        "multiply_adds": forward_flops(model, board) // 2,
+        "training": training,
+    }
+
+
+def _architecture(model: nn.Module) -> str:
+    """Name in the registry, or that of a class that only files of others have."""
+    names = (name for name, entry in ARCHITECTURES.items() if entry.module is type(model))
+    return next(names, type(model).__name__)

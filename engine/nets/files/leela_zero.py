@@ -1,0 +1,310 @@
+"""Leela Zero's network files: text, plain or compressed by gzip, one line an array.
+
+The first line is the version: 1, or 2 where the value speaks for Black (ELF OpenGo's networks). Then come, as floating
+point numbers with spaces between them,
+
+- four lines for each 3x3 convolution of the tower, the first one and two a block: weights [out, in, 3, 3], biases,
+  means and variances of the normalisation behind it, which has neither scale nor shift;
+- the policy head: four lines for a 1x1 convolution to 2 channels, weights [362, 722] and biases to moves, pass last;
+- the value head: four lines for a 1x1 convolution to 1 channel, weights [256, 361] and biases, weights [1, 256] and
+  bias.
+
+The network is AlphaGo Zero's on "leela-18". Leela Zero counts rows from the bottom of the board and we from the top,
+so what belongs to rows is turned over in reading and in writing. A file is read as it streams by, in pieces, and
+nothing is kept that does not fit the network so far: neither a long line nor what a small archive blows up into can
+take more memory than the largest network we play.
+
+Source: Leela Zero's README, "Weights format", and its ``Network.cpp`` (0.17).
+"""
+
+import gzip
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from engine.nets.architectures.alphago_zero import EPSILON, POLICY_FILTERS, ElfNet, ZeroNet
+from engine.nets.architectures.registry import MAX_PARAMETERS, architecture_of, new_model, new_spec
+from engine.nets.files.header import opened
+from engine.nets.network import NetworkSpec
+
+SIZE = 19
+POINTS = SIZE * SIZE
+PLANES = 18
+VALUE_HIDDEN = 256
+MAX_CHANNELS, MAX_BLOCKS = 2048, 256
+ARCHITECTURES = {1: "alphago-zero", 2: "elf-opengo"}
+"""By version"""
+ENCODER = "leela-18"
+PIECE_BYTES = 1 << 20
+PIECE_NUMBERS = 1 << 16
+NUMBER_BYTES = 64
+"""More than anybody writes for a number and the space behind it"""
+PLANES_OF = {"zero-17": 17, ENCODER: PLANES}
+"""Inputs of networks that can be written"""
+FROM_ZERO = (*range(0, 16, 2), *range(1, 16, 2), 16)
+"""Planes of "zero-17" in the order of "leela-18", which has one more"""
+TURNED = np.arange(POINTS).reshape(SIZE, SIZE)[::-1].reshape(-1)
+"""Points of a board turned over, row by row; its own inverse"""
+TURNED_MOVES = np.append(TURNED, POINTS)
+
+
+def load_leela(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
+    """Read a network of Leela Zero's on the CPU.
+
+    Returns:
+        the model, its spec, and a training record, which is empty: such files have none.
+    Raises:
+        ValueError: damaged, truncated or foreign file; one line naming the file, the line and what was expected.
+    """
+    with opened(path) as file:
+        lines = _Lines(path, file)
+        version = lines.version()
+        state, blocks = _read_tower(lines)
+        state |= _read_heads(lines, len(state["stem.mean"]))
+        lines.end()
+    shape = {"planes": PLANES, "blocks": blocks, "channels": len(state["stem.mean"]), "value_hidden": VALUE_HIDDEN}
+    model = new_model(ARCHITECTURES[version], shape, device="meta")
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in state.items()}
+    model.load_state_dict(tensors, assign=True)
+    name = path.name.removesuffix(".gz").removesuffix(".txt")
+    return model, new_spec(model, name, ENCODER), {}
+
+
+def save_leela(path: Path, model: nn.Module, spec: NetworkSpec) -> None:
+    """Write a network of AlphaGo Zero's form as Leela Zero's, atomically; compressed if the name ends in ``.gz``.
+
+    Normalisation's scale goes into the convolution before it, and its shift into the convolution's bias, so numbers
+    read back differ in their last bits where a network has those. Leela Zero plays what it is given under its own
+    rules: area scoring with komi 7.5, positional superko.
+
+    Raises:
+        ValueError: a network that the format cannot hold.
+    """
+    _check_form(model, spec)
+    version = next(version for version, name in ARCHITECTURES.items() if name == architecture_of(model))
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as file, _packed(file) if path.suffix == ".gz" else nullcontext(file) as out:
+            out.write(f"{version}".encode())
+            for array in _lines_of(model):
+                out.write(b"\n")
+                for start in range(0, array.size, PIECE_NUMBERS):
+                    numbers = array.reshape(-1)[start : start + PIECE_NUMBERS].tolist()
+                    # Nine digits tell any two float32 apart.
+                    out.write(("%.9g " * len(numbers) % tuple(numbers)).encode())
+            out.write(b"\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _packed(file: IO[bytes]) -> gzip.GzipFile:
+    """Compresses what it is given into a file, which then depends on nothing else."""
+    return gzip.GzipFile("", "wb", compresslevel=4, fileobj=file, mtime=0)
+
+
+class _Lines:
+    """The lines of a file as arrays, and what is wrong with them."""
+
+    def __init__(self, path: Path, file: IO[bytes]):
+        self._path = path
+        self._file = file
+        self._number = 0
+        self._total = 0
+
+    def error(self, what: str) -> ValueError:
+        """A message about the latest line."""
+        return ValueError(f"{self._path}: line {self._number}: {what}")
+
+    def version(self) -> int:
+        """The first line."""
+        self._number = 1
+        text = self._file.readline(NUMBER_BYTES)
+        if text.strip() not in (b"1", b"2"):
+            raise self.error(f"{_shown(text)}, expected version 1 or 2 of Leela Zero's format")
+        return int(text)
+
+    def take(self, what: str, count: int) -> np.ndarray:
+        """The next line, float32[count]; ``what`` it holds, for messages."""
+        numbers = self.take_up_to(what, count)
+        if len(numbers) < count:
+            raise self.error(f"{len(numbers):,} numbers, expected {count:,}: {what}")
+        return numbers
+
+    def take_up_to(self, what: str, most: int) -> np.ndarray:
+        """The next line, of at least one number."""
+        self._number += 1
+        found, count = [], 0
+        for numbers in self._pieces(most * NUMBER_BYTES):
+            found.append(numbers)
+            count += len(numbers)
+            if count > most:
+                raise self.error(f"more numbers than {most:,}: {what}")
+        if not count:
+            raise self.error(f"no numbers, the file may be truncated; expected {what}")
+        self._total += count
+        if self._total > MAX_PARAMETERS:
+            raise self.error(f"more than {MAX_PARAMETERS:,} parameters so far, expected at most as many")
+        return np.concatenate(found)
+
+    def _pieces(self, most_bytes: int) -> Iterator[np.ndarray]:
+        """The numbers of one line, a piece at a time."""
+        rest, size = b"", 0
+        while piece := self._file.readline(PIECE_BYTES):
+            size += len(piece)
+            is_last = piece.endswith(b"\n")
+            piece = rest + piece
+            # A number may go on in the next piece.
+            cut = len(piece) if is_last else 1 + max(piece.rfind(b" "), piece.rfind(b"\t"))
+            rest = piece[cut:]
+            if size > most_bytes or len(rest) > NUMBER_BYTES:
+                raise self.error(f"{size:,} bytes or more, too many for its numbers")
+            yield self._parsed(piece[:cut])
+            if is_last:
+                return
+        yield self._parsed(rest)
+
+    def _parsed(self, text: bytes) -> np.ndarray:
+        """Finite numbers, float32."""
+        words = text.split()
+        try:
+            with np.errstate(over="ignore"):
+                numbers = np.array(words, np.float32)
+        except ValueError:
+            wrong = next(filter(_is_no_number, words), b"")
+            raise self.error(f"{_shown(wrong)}, expected a number") from None
+        if not np.isfinite(numbers).all():
+            wrong = words[int(np.argmin(np.isfinite(numbers)))]
+            raise self.error(f"{_shown(wrong)}, expected a finite number")
+        return numbers
+
+    def end(self) -> None:
+        """There must be nothing more."""
+        self._number += 1
+        while piece := self._file.readline(PIECE_BYTES):
+            if piece.strip():
+                raise self.error(f"{_shown(piece)}, expected the end of the file, for the network is complete")
+
+
+def _is_no_number(word: bytes) -> bool:
+    """Whether a word is none."""
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False
+
+
+def _shown(word: bytes) -> str:
+    """A word for a message."""
+    return repr(word[:20].decode("ascii", "replace"))
+
+
+def _read_tower(lines: _Lines) -> tuple[dict[str, np.ndarray], int]:
+    """State of the stem, the blocks and the policy head's convolution, whose size says that the tower has ended."""
+    weight = lines.take_up_to("weights of the first convolution", MAX_CHANNELS * PLANES * 9)
+    channels, odd = divmod(len(weight), PLANES * 9)
+    if odd:
+        raise lines.error(f"{len(weight):,} numbers, expected a multiple of {PLANES * 9}: {PLANES} planes, 3x3")
+    state = _read_norm(lines, "stem", weight, (channels, PLANES, 3, 3))
+    inner, outer = channels * channels * 9, POLICY_FILTERS * channels
+    for block in range(MAX_BLOCKS):
+        weight = lines.take_up_to("weights of the next block or of the policy head", inner)
+        if len(weight) == outer:
+            return state | _read_norm(lines, "policy_local", weight, (POLICY_FILTERS, channels, 1, 1)), block
+        if len(weight) != inner:
+            raise lines.error(f"{len(weight):,} numbers, expected {inner:,} (a block) or {outer:,} (the policy head)")
+        state |= _read_norm(lines, f"blocks.{block}.first", weight, (channels, channels, 3, 3))
+        weight = lines.take("weights of a block's second convolution", inner)
+        state |= _read_norm(lines, f"blocks.{block}.second", weight, (channels, channels, 3, 3))
+    raise lines.error(f"more blocks than {MAX_BLOCKS - 1}")
+
+
+def _read_heads(lines: _Lines, channels: int) -> dict[str, np.ndarray]:
+    """State of everything behind the policy head's convolution."""
+    weight = lines.take("weights of the policy on boards of 19x19", (POINTS + 1) * POLICY_FILTERS * POINTS)
+    weight = weight.reshape(POINTS + 1, POLICY_FILTERS, POINTS)[TURNED_MOVES][:, :, TURNED]
+    state = {
+        "policy_out.weight": weight.reshape(POINTS + 1, POLICY_FILTERS * POINTS),
+        "policy_out.bias": lines.take("biases of the policy", POINTS + 1)[TURNED_MOVES],
+    }
+    weight = lines.take("weights of the value head's convolution", channels)
+    state |= _read_norm(lines, "value_local", weight, (1, channels, 1, 1))
+    weight = lines.take("weights of the value head's hidden layer", VALUE_HIDDEN * POINTS)
+    return state | {
+        "value_hidden.weight": weight.reshape(VALUE_HIDDEN, POINTS)[:, TURNED],
+        "value_hidden.bias": lines.take("biases of the value head's hidden layer", VALUE_HIDDEN),
+        "value_out.weight": lines.take("weights of the value", VALUE_HIDDEN).reshape(1, VALUE_HIDDEN),
+        "value_out.bias": lines.take("bias of the value", 1),
+    }
+
+
+def _read_norm(lines: _Lines, name: str, weight: np.ndarray, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """State of a convolution whose weights have been read, and of the normalisation behind it, in the next lines."""
+    outputs = shape[0]
+    bias, mean, variance = (
+        lines.take(f"{what} of a convolution with {outputs} outputs", outputs)
+        for what in ("biases", "means", "variances")
+    )
+    if variance.min() < 0:
+        raise lines.error(f"{variance.min():g}, expected variances, which are not negative")
+    return {
+        f"{name}.conv.weight": weight.reshape(shape)[:, :, ::-1].copy(),
+        f"{name}.scale": np.ones(outputs, np.float32),
+        f"{name}.shift": np.zeros(outputs, np.float32),
+        f"{name}.mean": mean - bias,
+        f"{name}.variance": variance,
+    }
+
+
+def _check_form(model: nn.Module, spec: NetworkSpec) -> None:
+    """Refuse what the format cannot hold."""
+    shape = getattr(model, "shape", None)
+    if type(model) not in (ZeroNet, ElfNet) or spec.encoder not in PLANES_OF:
+        known = " or ".join(PLANES_OF)
+        wrong = f"a {type(model).__name__} on {spec.encoder}, expected one of AlphaGo Zero's form on {known}"
+    elif shape.planes != PLANES_OF[spec.encoder]:
+        wrong = f"reads {shape.planes} planes, expected {PLANES_OF[spec.encoder]}"
+    elif shape.size != SIZE:
+        wrong = f"plays boards of {shape.size}x{shape.size}, expected 19x19"
+    elif shape.value_hidden > VALUE_HIDDEN:
+        wrong = f"its value head has {shape.value_hidden} hidden units, expected at most {VALUE_HIDDEN}"
+    else:
+        return
+    raise ValueError(f"network {spec.name} cannot be written for Leela Zero: {wrong}")
+
+
+def _lines_of(model: ZeroNet) -> Iterator[np.ndarray]:
+    """A model's numbers as the format has them, an array a line; float64, so that they are rounded once."""
+    state = {name: value.detach().double().cpu().numpy() for name, value in model.state_dict().items()}
+    if model.shape.planes < PLANES:
+        weight = state["stem.conv.weight"]
+        state["stem.conv.weight"] = np.pad(weight[:, FROM_ZERO], ((0, 0), (0, 1), (0, 0), (0, 0)))
+    spare = VALUE_HIDDEN - model.shape.value_hidden
+    norms = ["stem", *(f"blocks.{i}.{part}" for i in range(model.shape.blocks) for part in ("first", "second"))]
+    for name in norms:
+        yield from _norm_lines(state, name)
+    yield from _norm_lines(state, "policy_local")
+    weight = state["policy_out.weight"].reshape(POINTS + 1, POLICY_FILTERS, POINTS)
+    yield weight[TURNED_MOVES][:, :, TURNED]
+    yield state["policy_out.bias"][TURNED_MOVES]
+    yield from _norm_lines(state, "value_local")
+    # Units that are always zero make up for those that a network lacks.
+    yield np.pad(state["value_hidden.weight"][:, TURNED], ((0, spare), (0, 0)))
+    yield np.pad(state["value_hidden.bias"], (0, spare))
+    yield np.pad(state["value_out.weight"][0], (0, spare))
+    yield state["value_out.bias"]
+
+
+def _norm_lines(state: dict[str, np.ndarray], name: str) -> Iterator[np.ndarray]:
+    """The four lines of a convolution and its normalisation."""
+    scale, shift, mean, variance = (state[f"{name}.{part}"] for part in ("scale", "shift", "mean", "variance"))
+    yield state[f"{name}.conv.weight"][:, :, ::-1] * scale[:, None, None, None]
+    yield shift * np.sqrt(variance + EPSILON)
+    yield mean * scale
+    yield variance

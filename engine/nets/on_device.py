@@ -1,0 +1,113 @@
+"""From a file to a network ready to evaluate."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.nets.compute.adapter import TorchNetwork, exact_output
+from engine.nets.compute.precision import strays
+from engine.nets.files.read import read_network
+from engine.nets.network import Network, NetworkSpec
+from engine.nets.pair import AlphaGoPair
+from engine.nets.say import say_once
+
+EXPECTED = "auto, cpu, mps, cuda or cuda:N"
+Samples = Callable[[str, int], tuple[np.ndarray, np.ndarray]]
+"""From an encoder's name and a board size to planes and globals of a few positions"""
+
+
+def choose_device(device: str = "auto", threads: int = 0) -> torch.device:
+    """The torch device for ``auto`` (CUDA if there is one, else the CPU) or for a name torch knows.
+
+    Args:
+        threads: CPU threads of torch from now on; 0 = as they are.
+    Raises:
+        ValueError: no such device here.
+    """
+    if threads:
+        torch.set_num_threads(threads)
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"unknown device {device!r}, expected {EXPECTED}") from error
+    try:
+        torch.zeros(1, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"device {device!r} cannot be used here ({reason}), expected {EXPECTED}") from error
+    return chosen
+
+
+def choose_devices(device: str = "auto") -> list[torch.device]:
+    """The devices that play: those named, with commas between several GPUs, or the best there is for ``auto``.
+
+    ``auto`` is the first CUDA device, else Apple's GPU, else the CPU.
+
+    Raises:
+        ValueError: one of them is not here, named twice, or the CPU beside a GPU, which would wait for it.
+    """
+    if device == "auto" and torch.backends.mps.is_available() and not torch.cuda.is_available():
+        device = "mps"
+    chosen = [choose_device(name.strip()) for name in device.split(",")]
+    # Plain "cuda" is the first one.
+    chosen = [torch.device("cuda", 0) if one == torch.device("cuda") else one for one in chosen]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"device {device!r} names one twice, expected each once")
+    if len(chosen) > 1 and any(one.type == "cpu" for one in chosen):
+        raise ValueError(f"device {device!r} has the CPU beside others, expected the CPU alone or several GPUs")
+    return chosen
+
+
+def load_network(
+    path: Path | tuple[Path, Path], device: str | torch.device = "auto", samples: Samples | None = None
+) -> Network:
+    """Read a network file and put it on a device.
+
+    Args:
+        path: a file, or AlphaGo's two: policy network and value network, which then play as one.
+        samples: where given, these positions are evaluated the plain way too. A network that differs too much in 16
+            bits keeps its 32, and a device that computes it wrongly is left; a line on standard error says so.
+    Raises:
+        ValueError: one line that names the file or the device and what was expected.
+    """
+    if isinstance(path, tuple):
+        policy, value = path
+        return AlphaGoPair(load_network(policy, device, samples), load_network(value, device, samples))
+    model, spec, _ = read_network(Path(path))
+    chosen = device if isinstance(device, torch.device) else choose_device(device)
+    return _checked(model, spec, chosen, samples)
+
+
+def _checked(model: nn.Module, spec: NetworkSpec, device: torch.device, samples: Samples | None) -> TorchNetwork:
+    """The network in as few bits as it bears, by the fastest way that computes it rightly."""
+    network = TorchNetwork(model, spec, device)
+    if samples is None or network.is_plain:
+        return network
+    planes, globals_ = (torch.from_numpy(array) for array in samples(spec.encoder, spec.max_size))
+    if network.dtype != torch.float32:
+        wrong = _strays(network, model, planes, globals_)
+        if not wrong:
+            return network
+        say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
+        network = TorchNetwork(model, spec, device, reduced=False)
+    # What goes wrong with all bits goes wrong everywhere: one position tells.
+    wrong = "" if network.is_plain else _strays(network, model, planes[-1:], globals_[-1:])
+    if not wrong:
+        return network
+    if device.type != "cpu":
+        say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
+        return _checked(model, spec, torch.device("cpu"), samples)
+    say_once(f"network {spec.name} runs slowly: our own convolutions compute it wrongly here, {wrong}")
+    return TorchNetwork(model, spec, device, reduced=False, winograd=False)
+
+
+def _strays(network: TorchNetwork, model: nn.Module, planes: Tensor, globals_: Tensor) -> str:
+    """How a network on its device differs from the model computed the plain way; empty where it is close enough."""
+    rough = network.evaluate(planes.to(network.device), globals_.to(network.device))
+    rough = type(rough)(*(None if head is None else head.cpu() for head in rough))
+    return strays(exact_output(model, planes, globals_), rough)

@@ -1,0 +1,144 @@
+"""From options and files to what a search is made of, for those who play and those who measure."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.config import PlayOptions, SearchOptions
+from engine.features.encoder import ENCODERS, Encoder
+from engine.features.samples import sample_inputs
+from engine.inference.server import InferenceServer
+from engine.nets.network import Network, NetworkSpec
+from engine.nets.on_device import choose_devices, load_network
+from engine.nets.say import say_once
+from engine.rollout.model import Patterns, load_both, load_rollout
+from engine.rollout.policy import Tables
+from engine.search.tuning import cache_mib
+from weights import find_patterns
+
+SERVER_OPTIONS = ("evaluators", "memory")
+"""What :func:`new_server` makes threads and a cache of"""
+
+
+class Parts(NamedTuple):
+    """All that a :class:`engine.search.search.Search` needs but for its server."""
+
+    options: SearchOptions
+    """as given, but for what the network forces"""
+    networks: list[Network]
+    """the network on each of its devices; empty = rollouts alone"""
+    reload: Callable | None
+    """puts the network on a device anew"""
+    encoder: Encoder | None
+    patterns: Patterns | None
+
+
+def load_parts(options: SearchOptions, network: Path | tuple[Path, Path] | None, device: str) -> Parts:
+    """Load what the options ask for.
+
+    Args:
+        network: a file, or files of AlphaGo's policy and value network; None = rollouts alone. Where it gives no
+            values, rollouts alone judge; where it has no policy, the tree policy gives the priors.
+    Raises:
+        ValueError: network or device cannot be used; one clear line.
+    """
+    if network is None:
+        return Parts(options, [], None, None, _patterns(options, None))
+    networks = [load_network(network, one, sample_inputs) for one in choose_devices(device)]
+    spec = networks[0].spec
+    if spec.encoder not in ENCODERS:
+        raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
+    options = _forced(options, spec)
+    reload = partial(load_network, network, samples=sample_inputs)
+    return Parts(options, networks, reload, ENCODERS[spec.encoder], _patterns(options, spec))
+
+
+def with_options(parts: Parts, options: SearchOptions) -> Parts:
+    """The same network and its server, for a search with other options.
+
+    Raises:
+        ValueError: one of ``SERVER_OPTIONS`` is another, or the network cannot play so; one line.
+    """
+    for name in SERVER_OPTIONS:
+        if getattr(options, name) != getattr(parts.options, name):
+            raise ValueError(f"{name} cannot change any more, expected {getattr(parts.options, name)}")
+    spec = parts.networks[0].spec if parts.networks else None
+    options = _forced(options, spec)
+    return parts if options == parts.options else parts._replace(options=options, patterns=_patterns(options, spec))
+
+
+def plays_size(parts: Parts, size: int) -> bool:
+    """Whether boards of a size can be searched; without a network all can."""
+    return all(one.spec.min_size <= size <= one.spec.max_size for one in parts.networks)
+
+
+def check_size(parts: Parts, size: int) -> None:
+    """Refuse boards the network does not play.
+
+    Raises:
+        ValueError: "unacceptable size", with the reason.
+    """
+    if not plays_size(parts, size):
+        spec = parts.networks[0].spec
+        raise ValueError(f"unacceptable size: {size}, the network {spec.name} plays {spec.min_size} to {spec.max_size}")
+
+
+def without_network(parts: Parts) -> Parts:
+    """Rollouts alone, with the same options."""
+    return Parts(parts.options, [], None, None, _patterns(parts.options, None))
+
+
+def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
+    """The search options that are meant: a policy that plays alone is asked in all symmetries."""
+    is_alone = play.policy_only and search.root_symmetries == "auto"
+    return replace(search, root_symmetries="8") if is_alone else search
+
+
+def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
+    """What the network leaves of the options: where it gives no values, rollouts alone judge."""
+    return options if spec is None or spec.has_value else replace(options, rollout_weight=1.0)
+
+
+def new_server(parts: Parts) -> InferenceServer | None:
+    """The evaluators that the options ask for; None = there is no network."""
+    if not parts.networks:
+        return None
+    evaluators = parts.options.evaluators or parts.options.threads
+    return InferenceServer(parts.networks, cache_mib(parts.options), evaluators, reload=parts.reload)
+
+
+def shipped_patterns() -> Patterns:
+    """The shipped pattern policies, read once a process."""
+    return load_both(find_patterns("rollout"), find_patterns("tree"))
+
+
+def shipped_tables() -> Tables:
+    """The rollout policy of :func:`shipped_patterns`; where it is read alone that takes half a second."""
+    return load_rollout(find_patterns("rollout"))
+
+
+def judging_tables(parts: Parts) -> Tables | None:
+    """The rollout policy that judges finished games; None where rollouts are to be uniform."""
+    if parts.options.uniform_rollouts:
+        return None
+    return shipped_tables()
+
+
+def warn_of_komi(server: InferenceServer | None, komi: float) -> None:
+    """Say, once, that a network judges by another komi than the game's."""
+    known = ENCODERS[server.spec.encoder].komi if server else None
+    if known not in (None, komi):
+        name = server.spec.name
+        say_once(f"network {name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")
+
+
+def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
+    """The pattern policies, if the search has a use for them; loading them takes half a second."""
+    wanted = spec is None or not spec.has_policy or options.rollout_weight > 0.0 or options.placeholder_priors
+    if spec is not None and not spec.has_policy and options.uniform_rollouts:
+        raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
+    if options.uniform_rollouts or not wanted:
+        return None
+    return shipped_patterns()

@@ -1,0 +1,1 @@
+"""The command `keima` and its subcommands."""

@@ -1,0 +1,5 @@
+"""``python -m gtp.cli``: the command `keima` where it is not installed."""
+
+from gtp.cli.main import main
+
+main()

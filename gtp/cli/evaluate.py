@@ -1,0 +1,135 @@
+"""``keima evaluate``: figures of networks and pattern policies on held-out positions."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from engine.config import core_count
+from engine.evaluation.evaluation import Wanted, evaluate_network
+from engine.evaluation.plots import check_plots, write_plots
+from engine.nets.on_device import load_network
+from engine.play.assembly import shipped_tables
+from engine.records.archive import SHARD_FILE, disk_bytes
+from engine.records.filters import Filters
+from engine.records.games import Games, join, read_games
+from engine.records.gather import gather
+from engine.records.labels import read_labels
+from gtp.cli.data import SMALL_BYTES
+from gtp.cli.evaluate_tables import tables_of
+from gtp.cli.patterns import KINDS, evaluate_command
+from weights import find_network
+
+PATHS = click.Path(exists=True, path_type=Path)
+EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
+WIDTH = 100
+"""Widest table; a narrower terminal has its own way"""
+
+
+class EvaluateGroup(click.Group):
+    """``evaluate rollout DATA``, ``evaluate tree DATA``, and anything else names a network."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = next((word for word in args if not word.startswith("-")), None)
+        if first is not None and first not in self.commands:
+            args = ["network", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=EvaluateGroup, subcommand_metavar="rollout|tree|NETWORK DATA [OPTIONS]")
+def evaluate() -> None:
+    """Measure a network or a pattern policy on held-out positions.
+
+    NETWORK is a name such as default, a file, or a policy and a value network as POLICY+VALUE; its options:
+    keima evaluate default --help
+    """
+
+
+@evaluate.command("network", hidden=True)
+@click.argument("network")
+@click.argument("data", type=PATHS)
+@click.option("--positions", default=50000, show_default=True, type=click.IntRange(1),
+              help="positions to look at, a fixed sample spread over all games")  # fmt: skip
+@click.option("--symmetries", default="1", show_default=True, type=click.Choice(("1", "8")),
+              help="8: also the ensemble of all eight symmetries")  # fmt: skip
+@click.option("--rollouts", default=0, show_default=True, type=click.IntRange(0), metavar="POSITIONS",
+              help="compare the value with 10, 100 and 1,000 rollouts of the rollout policy on so many of them; about "
+              "a quarter of a second each on a core")  # fmt: skip
+@click.option("--game", default=0, type=click.IntRange(0), metavar="K",
+              help="also the value through game K of DATA, counted from 1")  # fmt: skip
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw pictures (PNG) in")
+@click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of tables")
+def evaluate_named(
+    network: str, data: Path, positions: int, symmetries: str, rollouts: int, game: int, plots: Path | None,
+    labels: Path | None, device: str, as_json: bool,
+) -> None:  # fmt: skip
+    """How well NETWORK foresees the moves and the results of the games of DATA.
+
+    DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
+
+    How well its policy plays without search is a matter for keima match and keima gtp --policy-only.
+    """
+    wanted = Wanted(positions, int(symmetries), rollouts, game)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    try:
+        if plots:
+            check_plots(plots)
+        loaded = load_network(find_network(network), device)
+        tables = shipped_tables() if rollouts else None
+        console = Console(stderr=True)
+        given, opinions = _read(data, console), read_labels(labels) if labels else None
+        with Progress(*columns, console=console) as progress:
+
+            def new_bar(title: str, total: int) -> Callable[[int], None]:
+                return partial(progress.advance, progress.add_task(title, total=total))
+
+            report = evaluate_network(loaded, given, wanted, new_bar, tables, opinions)
+        drawn = write_plots(report, plots) if plots else []
+    except (ValueError, RuntimeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(report))
+        return
+    console = Console(highlight=False)
+    console.width = min(console.width, WIDTH)
+    console.print(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions", soft_wrap=True)
+    if report["skipped_games"]:
+        console.print(f"{report['skipped_games']:,} games left out: the network does not play their boards")
+    for heading, table in tables_of(report):
+        console.print(f"\n{heading}", table, sep="\n", soft_wrap=True)
+    for path in drawn:
+        console.print(f"drawn: {path}", soft_wrap=True)
+
+
+def _read(data: Path, console: Console) -> Games:
+    """The games of a shard, or all that can be read of an SGF file, an archive or a folder.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if data.name.casefold().endswith(SHARD_FILE):
+        return read_games(data)
+    workers = 1 if disk_bytes(data) < SMALL_BYTES else core_count()
+    parts: list[Games] = []
+    problems: list[tuple[str, str]] = []
+    with console.status(f"reading {data.name}"):
+        for found in gather([data], EVERY_GAME, 0, workers):
+            parts += [] if found.games is None else [found.games]
+            problems += found.problems
+    told = ": ".join(problems[0]) if problems else "there are none in it"
+    if not parts:
+        raise ValueError(f"{data}: no game could be read; {told}")
+    if problems:
+        text = f"{len(problems):,} files or games could not be read and are left out, the first: {told}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return join(parts)
+
+
+for _kind in KINDS:
+    evaluate.add_command(evaluate_command(_kind))

@@ -1,0 +1,154 @@
+"""``keima train rollout|tree`` and ``keima evaluate rollout|tree``: the pattern policies, from games to figures."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from engine.records.games import Games, read_games, select, shard_files
+from engine.rollout.model import PatternModel, load_patterns, save_patterns
+from engine.rollout.vocabulary import unfold
+from engine.train.pattern_counts import SIZE, Counts, choose_vocabulary, count_games
+from engine.train.pattern_learning import FIRST_SQUARE, RATE, judge, learn
+from weights import find_patterns
+
+PATHS = click.Path(exists=True, path_type=Path)
+KINDS = {
+    "rollout": "the fast policy that plays games to the end",
+    "tree": "the policy whose priors stand in for a network's",
+}
+
+
+def train_command(kind: str) -> click.Command:
+    """``keima train KIND``."""
+
+    @click.command(kind, help=f"Learn {KINDS[kind]} from the games people played; takes some minutes.")
+    @click.option("--games", type=PATHS, multiple=True, required=True, help="shard of games or folder of them")
+    @click.option("--validation", type=PATHS, required=True, help="shard of games to measure the accuracy on")
+    @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="file to write (.npz)")
+    @click.option(
+        "--shards", default=4, show_default=True, type=click.IntRange(0), help="shards to use of those found; 0 = all"
+    )
+    @click.option(
+        "--rate",
+        default=RATE,
+        show_default=True,
+        type=click.FloatRange(0.0, 100.0, min_open=True),
+        help="first learning rate of AdaGrad",
+    )
+    @click.option("--seed", default=1, show_default=True, help="order of the games")
+    def command(games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, seed: int) -> None:
+        try:
+            files = shard_files(games, validation)[: shards or None]
+            if not files:
+                raise ValueError("no shard of games (.npz.xz) was found")
+            if not rate > 0.0:  # Not a number passes every range.
+                raise ValueError(f"the rate is {rate}, expected more than 0")
+            if not out.absolute().parent.is_dir():
+                raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
+            held_out = _read(validation)
+            model = _learn(kind, files, rate, seed)
+            figures = judge(held_out, unfold(model.words), model.theta).as_dict()
+            save_patterns(out, model._replace(record=model.record | {"validation": figures}))
+        except (ValueError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+        _show(figures, as_json=False)
+
+    return command
+
+
+def evaluate_command(kind: str) -> click.Command:
+    """``keima evaluate KIND``."""
+
+    @click.command(kind, help=f"Accuracy of {KINDS[kind]} on the moves people played in the games of DATA (.npz.xz).")
+    @click.argument("data", type=PATHS)
+    @click.option("--patterns", metavar="NAME|PATH", help="pattern policy: a shipped one (the default) or a file")
+    @click.option(
+        "--positions",
+        default=0,
+        show_default=True,
+        type=click.IntRange(0),
+        help="positions to look at, spread; 0 = all",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
+    def command(data: Path, patterns: str | None, positions: int, as_json: bool) -> None:
+        try:
+            model = load_patterns(find_patterns(patterns or kind))
+            if model.kind != kind:
+                raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
+            figures = judge(_read(data), unfold(model.words), model.theta, positions).as_dict()
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+        _show(figures, as_json)
+
+    return command
+
+
+def _read(path: Path) -> Games:
+    """The games of a shard that the patterns are learnt from: 19x19, from the empty board, Black first.
+
+    Raises:
+        ValueError: there are none.
+    """
+    games = read_games(path)
+    plain = games.starts_even() & (games.size == SIZE)
+    if not plain.any():
+        raise ValueError(f"{path}: no game of {SIZE}x{SIZE} that begins on the empty board")
+    return games if plain.all() else select(games, plain)
+
+
+def _learn(kind: str, files: list[Path], rate: float, seed: int) -> PatternModel:
+    """Count, choose the vocabulary, learn from every game once."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        shards, counts = [_read(path) for path in files], Counts()
+        n_games = sum(len(games.size) for games in shards)
+        steps = (None for games in shards for _ in count_games(games, counts))
+        _advance(progress, "counting patterns, games", steps, n_games)
+        words = choose_vocabulary(counts, kind == "tree")
+        if words.is_tree != (kind == "tree"):
+            raise ValueError("no diamond was played often enough in these games to learn a tree policy")
+        del counts
+        numbers = unfold(words)
+        theta, squares = np.zeros(words.starts[-1], np.float32), np.full(words.starts[-1], FIRST_SQUARE)
+        rates = rate * (1.0 - np.arange(n_games) / n_games)
+        order = np.random.default_rng(seed)
+        _advance(progress, "learning, games", _learn_shards(shards, order, numbers, theta, squares, rates), n_games)
+    record = {
+        "games": [path.name for path in files],
+        "positions": sum(len(games.moves) for games in shards),
+        "rate": rate,
+        "patterns": {name: len(patterns) for name, patterns in words._asdict().items()},
+    }
+    return PatternModel(words, theta, record)
+
+
+def _learn_shards(shards: list[Games], random: np.random.Generator, numbers, theta, squares, rates) -> Iterable[None]:
+    """Learn from the games of all shards, each shard's in random order."""
+    done = 0
+    for games in shards:
+        count = len(games.size)
+        yield from learn(games, random.permutation(count), numbers, theta, squares, rates[done : done + count])
+        done += count
+
+
+def _advance(progress: Progress, title: str, steps: Iterable[None], total: int) -> None:
+    """Run an iterable to its end under a bar; the console is told every hundred steps."""
+    task = progress.add_task(title, total=total)
+    for n, _ in enumerate(steps):
+        if n % 100 == 99:
+            progress.update(task, completed=n + 1)
+    progress.update(task, completed=total)
+
+
+def _show(figures: dict[str, float | int], as_json: bool) -> None:
+    """Print figures."""
+    if as_json:
+        click.echo(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        click.echo(f"{name:24} {value:.4f}" if isinstance(value, float) else f"{name:24} {value}")

@@ -1,0 +1,94 @@
+"""``keima gtp``: options and settings to a player, and the conversation with a GTP client."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
+from engine.go.rules import rules_named, twice_komi
+from gtp import startup
+from gtp.cli.options import network_of, options_from, options_of, settings_option
+from gtp.cli.settings import SECTIONS, render, with_whole_paths
+from gtp.commands import COMMANDS
+from gtp.host import Host
+from gtp.log import LoggedOutput, LoggedReader
+from gtp.session import Output, Session
+from gtp.startup import Settings, greet, load_player
+
+
+@click.command(context_settings={"show_default": True})
+@settings_option(*SECTIONS)
+@click.option("--print-config", is_flag=True, help="print a complete settings file with the values in force, and end")
+@options_of(SetupOptions)
+@options_of(PlayOptions)
+@options_of(SearchOptions)
+@options_of(SessionOptions)
+@click.pass_context
+def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: Any) -> None:
+    """Play: speak GTP on standard input and output.
+
+    A move takes as long as the client's clock allows; without a clock --seconds, or as many as --visits need.
+    """
+    if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
+        values["seconds"] = 0.0
+    try:
+        rules_named(values["rules"])
+        twice_komi(values["komi"])
+        setup, play, search, _ = (options_from(kind, values) for kind in SECTIONS)
+        network = network_of(ctx, config, setup.weights)
+        if print_config:
+            text = render(with_whole_paths(values, Path.cwd()))
+            # As bytes, since TOML is UTF-8 whatever the terminal speaks.
+            click.echo(text.encode(), nl=False)
+            return
+        log_file = with_whole_paths(values, Path.cwd())["log_file"]
+        output = LoggedOutput(Path(log_file)) if log_file else Output()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    if sys.stdin is not None and sys.stdin.isatty():
+        greet()
+    if ctx.default_map:
+        print(f"settings from {config}", file=sys.stderr)
+    startup.bar = _bar
+    status = converse(Settings(setup, play, search, network), output)
+    if isinstance(output, LoggedOutput):
+        output.note_end(status)
+    # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
+    os._exit(status)
+
+
+def _bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
+    """Rich is imported only where there is something to show."""
+    from gtp.cli.progress import compile_bar
+
+    compile_bar(counts, finished)
+
+
+def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
+    """Whether an option was given on the command line, or in the same place as another one."""
+    source = ctx.get_parameter_source(name)
+    return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
+
+
+def converse(settings: Settings, output: Output) -> int:
+    """Speak GTP while the player is being loaded, and then with it; returns the exit status."""
+    host = Host(COMMANDS)
+    reader = LoggedReader(output.log) if isinstance(output, LoggedOutput) else None
+    session = Session(COMMANDS, host, output, reader)
+
+    def load() -> None:
+        try:
+            host.provide(load_player(settings, host.begin))
+        except Exception as error:
+            # What is wrong with a setting says so itself; anything else is a fault of ours or of the machine.
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            session.fail(kind + " ".join(str(error).split()))
+
+    threading.Thread(target=load, name="load", daemon=True).start()
+    return session.run()

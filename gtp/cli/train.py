@@ -1,0 +1,292 @@
+"""``keima train``: from files on disk to a trained network.
+
+One command a kind of network; they differ in the architecture, in what is known of its training by default and in
+the figure that early stopping watches (``KINDS_OF_NETWORK``). The pattern policies' subcommands are in
+:mod:`gtp.cli.patterns`, ``keima evaluate`` in :mod:`gtp.cli.evaluate`.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import nn
+
+from engine.config import TrainOptions, core_count, range_text
+from engine.features.encoder import ENCODERS
+from engine.jit import cache_root
+from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
+from engine.nets.files.checkpoint import load_model
+from engine.nets.network import NetworkSpec
+from engine.nets.on_device import choose_device, load_network
+from engine.records.games import Games, read_games, shard_files
+from engine.records.labels import read_labels
+from engine.records.settled import Settled, settled_games
+from engine.train.dataset import Mixture
+from engine.train.grow import grown
+from engine.train.metrics import game_figures, in_training, label_figures, sample_positions
+from engine.train.ranks import join_ranks
+from engine.train.teacher import Teacher
+from engine.train.trainer import Goal, Trainer
+from gtp.cli.patterns import KINDS, train_command
+from weights import find, find_network
+
+VALIDATION_POSITIONS = 4000
+LABEL_POSITIONS = 600
+LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight")
+PATHS = click.Path(exists=True, path_type=Path)
+
+
+class NetworkKind(NamedTuple):
+    """What ``keima train`` knows of one kind of network."""
+
+    help: str
+    architectures: tuple[str, ...]
+    """the first is the default"""
+    goal: Goal
+    defaults: dict[str, object]
+    """options whose default differs from that of TrainOptions"""
+    hidden: tuple[str, ...]
+    """options that say nothing here"""
+    uses_labels: bool
+
+
+KINDS_OF_NETWORK = {
+    "policy": NetworkKind(
+        "Train AlphaGo's policy network (48 planes, 13 layers) to play the moves people played.",
+        ("alphago-policy",),
+        Goal("top1", 1),
+        {},
+        (*LABEL_OPTIONS, "value_weight", "result_weight", "value_loss"),
+        uses_labels=False,
+    ),
+    "value": NetworkKind(
+        "Train AlphaGo's value network (49 planes, 15 layers) to foresee the results of games.",
+        ("alphago-value",),
+        Goal("value_mse", -1),
+        {"value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
+        LABEL_OPTIONS,
+        uses_labels=False,
+    ),
+    "dual": NetworkKind(
+        "Train a network with policy and value: our own for all board sizes, or AlphaGo Zero's.\n\nGames teach the "
+        "policy people's moves, the value their results, and where the last board could be counted, score and "
+        "ownership. Labels, and a teacher that judges positions of the games as training goes on, teach all of these.",
+        ("keima-resnet", "alphago-zero"),
+        Goal("top1", 1),
+        {},
+        (),
+        uses_labels=True,
+    ),
+}
+
+
+def _train_options(kind: NetworkKind) -> Callable[[Callable], Callable]:
+    """A decorator that adds the shape of the network and every field of TrainOptions that matters for this kind."""
+
+    def decorate(command: Callable) -> Callable:
+        for item in reversed(fields(TrainOptions)):
+            default, choices = kind.defaults.get(item.name, item.default), item.metadata["choices"]
+            text = item.metadata["help"] if choices else f"{item.metadata['help']} ({range_text(item)})"
+            command = click.option(
+                "--" + item.name.replace("_", "-"), item.name, default=default, show_default=True, help=text,
+                type=click.Choice(choices) if choices else type(item.default), hidden=item.name in kind.hidden,
+            )(command)  # fmt: skip
+        texts: dict[str, str] = {}
+        for architecture in kind.architectures:
+            for item in fields(ARCHITECTURES[architecture].shape):
+                if item.name not in ("planes", "globals"):
+                    text = texts.get(item.name, f"new network: {item.metadata['help']}")
+                    texts[item.name] = f"{text}; {architecture}: {item.default}"
+        for name, text in reversed(texts.items()):
+            command = click.option("--" + name.replace("_", "-"), name, type=int, help=text)(command)
+        return command
+
+    return decorate
+
+
+def _network_command(name: str, kind: NetworkKind) -> click.Command:
+    """The command ``keima train NAME``."""
+
+    @click.command(name, help=kind.help)
+    @click.option("--games", type=PATHS, multiple=True, help="shard of games (.npz.xz) or folder of them")
+    @click.option("--labels", type=PATHS, multiple=True, hidden=not kind.uses_labels,
+                  help="shard of labels (.npz.xz) or folder of them")  # fmt: skip
+    @click.option("--validation", type=PATHS, required=True, help="shard of games to measure on; never trained on")
+    @click.option("--label-validation", type=PATHS, hidden=not kind.uses_labels,
+                  help="shard of labels to measure on; never trained on")  # fmt: skip
+    @click.option("--teacher", hidden=not kind.uses_labels, help="network (name or file) that judges game positions")
+    @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
+    @click.option(
+        "--start", help="network (name or file) to start from instead of random weights; keima-resnet may be smaller"
+    )
+    @click.option("--network", "architecture", type=click.Choice(kind.architectures), default=kind.architectures[0],
+                  show_default=True, hidden=len(kind.architectures) == 1, help="architecture")  # fmt: skip
+    @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+    @click.option("--threads", default=0, show_default=True, help="CPU threads of torch; 0 = torch's choice")
+    @_train_options(kind)
+    def command(**given) -> None:
+        values = {item.name: given.pop(item.name) for item in fields(TrainOptions)}
+        try:
+            _train(kind, TrainOptions(**values), **given)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+
+    return command
+
+
+def _train(
+    kind: NetworkKind, options: TrainOptions, games, labels, validation, label_validation, teacher, out, start,
+    architecture, device, threads, **shape,
+) -> None:  # fmt: skip
+    """One run with its options read.
+
+    Raises:
+        ValueError: a file, the device or the folder's earlier state cannot be used.
+    """
+    with contextlib.ExitStack() as stack:
+        torch.manual_seed(options.seed)
+        ranks, chosen = join_ranks(choose_device(device, threads))
+        stack.callback(ranks.leave)
+        console = Console(stderr=True, quiet=not ranks.is_first)
+        model = _new_network(architecture, shape, start)
+        spec = new_spec(model, out.name)
+        encoder = ENCODERS[spec.encoder]
+        game_files, label_files = shard_files(games, validation), shard_files(labels, label_validation)
+        console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
+        game_shards = [read_games(path) for path in game_files]
+        settled = _settle(game_shards, console) if spec.has_ownership else ()
+        record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
+        record |= {"validation": validation.name, "processes": ranks.count}
+        if start:
+            record["start"] = _identity(find(start)) | {"training": load_model(find(start))[2]}
+        tutor = None
+        if teacher:
+            found = find_network(teacher)
+            record["teacher"] = [_identity(path) for path in (found if isinstance(found, tuple) else (found,))]
+            tutor = Teacher(load_network(found, str(chosen)), _own_cores())
+            stack.callback(tutor.close)
+        data = Mixture(
+            encoder, game_shards, [read_labels(path) for path in label_files], options, settled, tutor,
+            (spec.min_size, spec.max_size), ranks.rank, ranks.count,
+        )  # fmt: skip
+        validate = _validation(spec, validation, label_validation, game_shards, chosen)
+        trainer = Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks)
+        with Bar(console, options.steps) as bar:
+            trainer.run(bar)
+
+
+class Bar:
+    """A run on the terminal: a bar, and lines above it."""
+
+    def __init__(self, console: Console, steps: int):
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._console = console
+        self._progress = Progress(*columns, console=console)
+        self._task = self._progress.add_task("training", total=steps)
+
+    def __enter__(self) -> "Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def at_step(self, step: int, losses: str) -> None:
+        """See :class:`engine.train.trainer.Observer`."""
+        self._progress.update(self._task, completed=step, description=losses)
+
+    def say(self, line: str) -> None:
+        """See :class:`engine.train.trainer.Observer`."""
+        self._console.print(line)
+
+
+def _new_network(architecture: str, shape: dict[str, int | None], start: str | None) -> nn.Module:
+    """A network of random weights, or one that begins as the file ``start``; the shape's None are left open."""
+    shape = {name: value for name, value in shape.items() if value is not None}
+    encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
+    known = {item.name for item in fields(ARCHITECTURES[architecture].shape)}
+    inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
+    if start is None:
+        return new_model(architecture, inputs | shape)
+    model, spec, _ = load_model(find(start))
+    if type(model) is not ARCHITECTURES[architecture].module or spec.encoder != encoder.name:
+        raise ValueError(f"{start}: another architecture than {architecture} on {encoder.name}")
+    wanted = type(model.shape)(**(asdict(model.shape) | shape))
+    return model if wanted == model.shape else grown(model, wanted)
+
+
+def _identity(path: Path) -> dict[str, str]:
+    """What a network's file shall say of another."""
+    return {"name": path.stem, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def _own_cores() -> int:
+    """Processors for this process, where several train on one machine."""
+    return max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def _settle(shards: Iterable[Games], console: Console) -> list[Settled]:
+    """Who owned what at the end of the scored games; the first run computes it, later ones read it."""
+    with Progress(console=console) as progress:
+        task = progress.add_task("settling scored games", total=sum((shard.margin >= 0).sum() for shard in shards))
+        found = []
+        for shard in shards:
+            found.append(
+                settled_games(shard, cache_root() / "settled", _own_cores(), lambda n: progress.advance(task, n))
+            )
+        progress.update(task, completed=progress.tasks[0].total)
+    games = sum(len(shard.size) for shard in shards)
+    console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")
+    return found
+
+
+def _validation(spec: NetworkSpec, games: Path, labels: Path | None, seen: list[Games], device: torch.device):
+    """What measures a network in training: held-out games and labels, and games it has seen, to know the difference.
+
+    Raises:
+        ValueError: a file cannot be read, or there is nothing to measure a value network on.
+    """
+    held_games, held_labels = read_games(games), read_labels(labels) if labels else None
+    encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
+    try:
+        rows, _ = sample_positions(held_games, VALIDATION_POSITIONS, sizes)
+    except ValueError as error:
+        raise ValueError(f"{games}: {error}") from error
+    if not spec.has_policy and not held_games.result[rows].any():
+        raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
+    seen = [shard for shard in seen if ((shard.size >= sizes[0]) & (shard.size <= sizes[1])).any()][:1]
+
+    def validate(network: nn.Module) -> dict[str, float]:
+        evaluate = in_training(network, device)
+        figures = game_figures(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
+        for shard in seen:
+            trained = game_figures(evaluate, encoder, shard, VALIDATION_POSITIONS // 2, sizes)
+            figures |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
+        if held_labels:
+            figures |= label_figures(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
+        return figures
+
+    return validate
+
+
+@click.group()
+def train() -> None:
+    """Train networks on game records and teacher's labels.
+
+    On several GPUs, machines or cores: torchrun --nproc-per-node GPUS --no-python -- keima train ...; each process
+    takes --batch positions a step.
+    """
+
+
+for _name, _kind in KINDS_OF_NETWORK.items():
+    train.add_command(_network_command(_name, _kind))
+for _patterns in KINDS:
+    train.add_command(train_command(_patterns))

@@ -1,0 +1,211 @@
+"""``keima weights``: what network files hold, whether they compute the same everywhere, where they are, conversion.
+
+Torch is imported by the subcommands that need it; finding networks does not.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from engine.nets.files.header import Header, recognise
+from gtp.startup import calm_openmp
+from weights import FOLDER, entries, find
+from weights.places import PROGRAM_DEPTH, Place, candidates, places
+
+WIDTH = 100
+"""Widest table; a narrower terminal has its own way"""
+SHOWN = 240
+"""Characters of one line of a training record"""
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
+NETWORK = click.argument("network", metavar="NETWORK")
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """What went wrong, as a command says it."""
+    try:
+        yield
+    except (ValueError, RuntimeError, OSError) as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
+
+
+@click.group("weights")
+def weights_group() -> None:
+    """Show, check, find and convert network files.
+
+    NETWORK is a shipped name such as default, or a file: Keima's, KataGo's or Leela Zero's, whatever it is called.
+    """
+
+
+@weights_group.command("show")
+@NETWORK
+@AS_JSON
+def show(network: str, as_json: bool) -> None:
+    """What NETWORK is, what it costs, and what it learned from."""
+    calm_openmp()
+    from engine.features.encoder import ENCODERS
+    from engine.nets.files.describe import describe
+
+    with one_line_errors():
+        found = describe(find(network))
+    encoder = ENCODERS.get(found["encoder"])
+    found["rules"] = encoder.rules if encoder else "unknown"
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    low, high = found["sizes"]
+    shape = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found["shape"].items())
+    board = f"{found['board']}x{found['board']}"
+    rows = {
+        "network": found["name"],
+        "file": found["file"],
+        "format": f"{found['format']}, version {found['version']}, {_size(found['bytes'])}",
+        "architecture": found["architecture"] + (f": {shape}" if shape else ""),
+        "parameters": f"{found['parameters']:,}",
+        "work": f"{found['multiply_adds'] / 1e6:,.1f} million multiply-adds a position on {board}",
+        "input": f"{found['encoder']}: {found['planes']} planes, {found['globals']} global values",
+        "output": ", ".join(found["heads"]),
+        "boards": f"{low}x{low}" + (f" to {high}x{high}" if low < high else " alone"),
+        "rules": found["rules"],
+    }
+    rows |= {f"training: {name}": _in_short(value) for name, value in found["training"].items()}
+    table = Table(box=None, show_header=False, pad_edge=False, collapse_padding=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    _print(table)
+
+
+@weights_group.command("verify")
+@NETWORK
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, mps, cuda or cuda:N; with commas")
+@AS_JSON
+@click.pass_context
+def verify_command(ctx: click.Context, network: str, device: str, as_json: bool) -> None:
+    """Compute NETWORK in every way this machine can, and compare.
+
+    On sample positions each device, in 32 and in 16 bits, is held against plain float32 on the CPU, which is always
+    looked at too. Exit status 1 if one is too far off.
+    """
+    calm_openmp()
+    from engine.features.samples import sample_inputs
+    from engine.nets.compute.verify import board_sizes, symmetry_spread, verify
+    from engine.nets.files.read import read_network
+    from engine.nets.on_device import choose_device, choose_devices
+
+    with one_line_errors():
+        model, spec, _ = read_network(find(network))
+        devices = list(dict.fromkeys([choose_device("cpu"), *choose_devices(device)]))
+        with Console(stderr=True).status(f"evaluating {spec.name}"):
+            checks = list(verify(model, spec, devices, sample_inputs))
+            spread = symmetry_spread(model, spec, sample_inputs)
+    if as_json:
+        ways = [check._asdict() | {"is_close": check.is_close} for check in checks]
+        click.echo(json.dumps({"name": spec.name, "ways": ways, "symmetry_spread": spread}))
+    else:
+        boards = " and ".join(f"{size}x{size}" for size in board_sizes(spec))
+        table = _table("device", "numbers", *checks[0].errors, "", right=range(2, 2 + len(checks[0].errors)))
+        for check in checks:
+            cells = (f"{error:.2g}" for error in check.errors.values())
+            verdict = ("sound" if check.is_close else "TOO FAR OFF") + (", plays so" if check.plays else "")
+            table.add_row(check.device, check.dtype, *cells, verdict)
+        _print(f"{spec.name} on {boards}: largest differences from plain float32 on the CPU\n", table)
+        for head, value in spread.items():
+            shown = f"{value:.1%}" if head == "win rate" else f"{value:.2f} points"
+            _print(f"The eight views of one position differ in {head} by {shown} (standard deviation).")
+    ctx.exit(0 if all(check.is_close for check in checks) else 1)
+
+
+@weights_group.command("find")
+@click.argument("folders", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@AS_JSON
+def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
+    """List the networks on this machine.
+
+    In FOLDERS and all below them; without any, the shipped ones and where people keep them: this folder, folders of
+    KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the like, and Downloads. Only the
+    beginning of each file is read.
+    """
+    with one_line_errors():
+        chosen = [Place(folder, PROGRAM_DEPTH) for folder in folders] or places()
+        shipped = {FOLDER / entry.file: name for name, entry in entries().items()}
+        found = list(_recognised(candidates(chosen)))
+    if as_json:
+        keys = ("file", "bytes", *Header._fields)
+        rows = (dict(zip(keys, (str(path), path.stat().st_size, *header), strict=True)) for path, header in found)
+        click.echo(json.dumps(list(rows)))
+        return
+    if not found:
+        _print("No networks in " + ", ".join(str(place.folder) for place in chosen))
+        return
+    table = _table("format", "network", "size", "for --weights", right=(2,))
+    table.columns[-1].no_wrap = True
+    for path, header in found:
+        size = _size(path.stat().st_size)
+        table.add_row(f"{header.format} {header.version}", header.network, size, shipped.get(path, str(path)))
+    # A path is for copying: better a line too long than one that is folded.
+    _print(table, width=WIDTH + max(len(str(path)) for path, _ in found))
+
+
+@weights_group.command("convert")
+@NETWORK
+@click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
+def convert_command(network: str, target: Path) -> None:
+    """Write NETWORK as FILE in the other format of the two that can hold it.
+
+    A network of AlphaGo Zero's form for 19x19 (keima train dual --network alphago-zero) becomes one that Leela Zero
+    plays, if FILE ends in .txt or, compressed, in .gz. A network of Leela Zero's becomes one of ours, if FILE ends in
+    .safetensors.
+    """
+    calm_openmp()
+    from engine.nets.files.read import convert
+
+    with one_line_errors():
+        convert(find(network), target)
+        _print(f"written: {target} ({_size(target.stat().st_size)})")
+
+
+def _recognised(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:
+    """Those files that begin as a network does."""
+    for path in paths:
+        with suppress(ValueError):
+            yield path, recognise(path)
+
+
+def _size(count: int) -> str:
+    """Bytes for people."""
+    return f"{count / 2**20:,.1f} MiB"
+
+
+def _in_short(value: Any) -> str:
+    """A value of a training record in one line."""
+    if isinstance(value, dict):
+        text = ", ".join(f"{name} {_in_short(item)}" for name, item in value.items())
+    elif isinstance(value, list) and len(value) > 2:
+        text = f"{value[0]} ... {value[-1]} ({len(value)})"
+    else:
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+
+
+def _table(*columns: str, right: Iterable[int]) -> Table:
+    """An empty table; ``right`` are the columns of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
+    return table
+
+
+def _print(*items: Any, width: int = 0) -> None:
+    """To standard output, no wider than people read, unless a width is given."""
+    console = Console(highlight=False, markup=False)
+    console.width = width or min(console.width, WIDTH)
+    console.print(*items, sep="\n", soft_wrap=True)

@@ -1,0 +1,111 @@
+"""What pictures show: policies that are probabilities of legal moves, ladders, liberties, estimates of the score."""
+
+import numpy as np
+import pytest
+
+from engine.config import PlayOptions, SearchOptions
+from engine.go.diagram import parse
+from engine.go.game import Game
+from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
+from engine.insight.overlays import estimate, ladders, liberties, policy, rollout_chances
+from engine.insight.raw_policy import raw_evaluation
+from engine.nets.raw import RawNetwork
+from engine.play.life_and_death import SURE
+from engine.play.player import Player
+from weights import find_network
+
+KO = ["b", "D5", "w", "E5", "b", "C4", "w", "F4", "b", "D3", "w", "E3", "b", "E4", "w", "D4"]
+"""White has just taken a ko: Black may not play E4."""
+
+
+@pytest.fixture(scope="module")
+def player():
+    player = Player(SearchOptions(threads=1), PlayOptions(visits=20), size=9)
+    yield player
+    player.close()
+
+
+def played(player: Player, words: list[str]) -> Game:
+    """The player's game after some moves on the empty board."""
+    player.new_game(9)
+    for color, vertex in zip(words[::2], words[1::2], strict=True):
+        player.play(BLACK if color == "b" else WHITE, from_vertex(vertex, 9))
+    return player.game
+
+
+@pytest.mark.parametrize("color", [BLACK, WHITE])
+def test_policies_are_probabilities_of_legal_moves(player, color):
+    game = played(player, KO)
+    legal = [game.is_legal(color, point) for point in on_board_points(9).tolist()]
+    for chances in (policy(player, color, 0).chances, rollout_chances(game.position, color)):
+        assert chances.shape == (82,)
+        assert chances.min() >= 0 and chances.sum() == pytest.approx(1)
+        assert not chances[:-1][np.logical_not(legal)].any()
+        ko = index_of(from_vertex("E4", 9), 9)
+        assert (chances[ko] == 0) == (color == BLACK)
+
+
+def test_without_a_network_nobody_knows_a_win_rate(player):
+    played(player, [])
+    assert np.isnan(policy(player, BLACK, 0).win)
+
+
+def test_the_network_that_plays_is_asked_and_not_read_again(monkeypatch):
+    path = find_network("default")
+    player = Player(SearchOptions(threads=1), PlayOptions(visits=4), path, size=9)
+    monkeypatch.setattr("engine.insight.raw_policy.RawNetwork", None)
+    game, exact = played(player, KO), RawNetwork(path)
+    for symmetry in (0, 3):
+        found, said = policy(player, BLACK, symmetry), raw_evaluation(exact, game.position, symmetry, 0.0)
+        # What plays may compute in 16 bits.
+        np.testing.assert_allclose(found.chances, np.nan_to_num(said.policy), atol=0.02)
+        assert found.win == pytest.approx(said.said.loss, abs=0.02), "what raw_evaluation says is White's"
+    ko = index_of(from_vertex("E4", 9), 9)
+    assert policy(player, BLACK, 0).chances[ko] == 0 < policy(player, WHITE, 0).chances[ko]
+    player.close()
+
+
+def test_where_nothing_sensible_is_left_a_rollout_passes():
+    game = Game(2)
+    for vertex in ("A1", "A2", "B1"):
+        game.play(BLACK, from_vertex(vertex, 2))
+    assert rollout_chances(game.position, BLACK).tolist() == [0, 0, 0, 0, 1]
+
+
+def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):
+    game = played(player, KO)
+    before = game.moves()
+    found = estimate(player)
+    assert found.low_black <= found.lead_black <= found.high_black
+    in_doubt = np.count_nonzero(np.abs(player.settlement().ownership_black) < SURE)
+    assert found.high_black - found.low_black == pytest.approx(2 * in_doubt)
+    assert player.game.moves() == before
+
+
+def test_stones_count_for_whoever_owns_them(player):
+    """Black's half of the board and White's are closed; only the last dame is open, so the count is nearly known."""
+    played(player, [])
+    for row in range(1, 10):
+        player.play(BLACK, from_vertex(f"D{row}", 9))
+        if row > 1:
+            player.play(WHITE, from_vertex(f"F{row}", 9))
+    # Black 4 columns, White 4, the middle is dame.
+    assert estimate(player).lead_black == pytest.approx(-7.5, abs=9)
+
+
+def test_ladders_and_liberties_of_a_diagram():
+    board = parse("""
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . X O . . . . .
+        . . X O X . . . .
+        . . . X . . . . .
+    """).board
+    assert ladders(board, BLACK) == ([from_vertex("D4", 9)], [])
+    counts = liberties(board).reshape(9, 9)
+    assert counts[6].tolist() == [0, 0, 4, 2, 0, 0, 0, 0, 0]
+    assert counts[8].tolist() == [0, 0, 0, 2, 0, 0, 0, 0, 0]

@@ -1,0 +1,199 @@
+"""When a position counts as finished: ownership, dead stones and open points, by rollouts of both kinds."""
+
+import numpy as np
+import pytest
+
+from engine.go import diagram
+from engine.go.game import Game
+from engine.go.geometry import BLACK, WHITE, on_board_points, to_vertex
+from engine.play.assembly import shipped_tables
+from engine.play.life_and_death import chains_with, fill, points_that_capture, settle
+
+CLOSED = """
+    . X . X O . .
+    . X X X O O .
+    X X . X O . O
+    . . X X O O .
+    X X . X O . O
+    . X X X O O .
+    . X . X O . .
+"""
+DAME = CLOSED.replace("O . O\n    . . X X O O .", "O . O\n    . . X . O O .")
+DEAD = CLOSED.replace("    . X X X O O .\n    X X .", "    O X X X O O .\n    X X .")
+BREACH = """
+    . X . X O . .
+    . X X X O O .
+    X X . X O . O
+    . . . . . . .
+    X X . X O . O
+    . X X X O O .
+    . X . X O . .
+"""
+ATARI = """
+    . X . X O . .
+    . X X X O O .
+    X X . X O . O
+    . . X . O O .
+    X X X O X . O
+    . X X X O O .
+    . X . X O . .
+"""
+
+
+SEKI = """
+    X . X . X O O . O
+    . X . X X X O O .
+    X . X X . X O O O
+    X X X . X X O . O
+    O O X X O X X O O
+    . O O O O X . X O
+    O O . O X X X X O
+    X X X O X . X O O
+    . X X O X . X X O
+"""
+"""From a game against GNU Go 3.8: in the lower left each side has one eye, and nobody wants to play at C3"""
+
+
+FALSE_EYE = """
+    . X . X X O . O .
+    X X X X X O O O O
+    . X . X X O . O .
+    X X X X X O O O O
+    . X X . X O . O .
+    X X X X X O O O O
+    X X X X X O O O .
+    O O O X X O . O O
+    . O . O X O O . O
+"""
+"""White's corner has an eye at A1, but the one at C1 is false: D1 is in atari."""
+
+CORNER = """
+    . X . X O . . . .
+    X X X X O O . O .
+    . X X O O . . . .
+    X X X O . . O . .
+    . O O O O O O . .
+    O O . O . . . O .
+    X X O O . O . . .
+    O X X X O . . O .
+    O O . X O . . . .
+"""
+"""Lower left: Black holds four points bent in the corner, three of them filled; whatever he does it is one eye."""
+
+GROUP_INSIDE = """
+    . X . X O . . . .
+    . X X X O . X X .
+    X X . X O . . . .
+    . X X X O O O O O
+    X X . X O . . . O
+    . X X X O O O O O
+    X . X . X X X X O
+    . X X X X . X O O
+    . . X . . X X O .
+"""
+"""Upper right: two black stones in White's area"""
+
+
+IN_ATARI_INSIDE = """
+    . O O O . . . . .
+    O O . O . O . . .
+    O X O O O . O O O
+    X X X X O O O . O
+    . X . X X O X O .
+    O X X . X X X O O
+    O O O O X X . X X
+    O X X O O X X . .
+    . X X O O O . X .
+"""
+"""Black's four stones in the corner are in atari, but they fill White's only eye: White is dead all the same"""
+
+
+def settled(text, komi=6.5, tables=None):
+    board = diagram.parse(text).board
+    size = int(board.meta[0])
+    game = Game(size, komi=komi)
+    points = on_board_points(size).tolist()
+    stones = [[point for point in points if board.color[point] == color] for color in (BLACK, WHITE)]
+    game.setup_stones(*stones, BLACK)
+    return settle(game.position, tables=tables), game
+
+
+@pytest.mark.parametrize(
+    ("text", "n_open", "dead", "lead_black"),
+    [(CLOSED, 0, [], 0.5), (DAME, 1, [], -0.5), (DEAD, 0, ["A6"], 0.5)],
+)
+@pytest.mark.parametrize("policy", ["uniform", "learnt"])
+def test_finished_positions(text, n_open, dead, lead_black, policy):
+    found, game = settled(text, tables=shipped_tables() if policy == "learnt" else None)
+    assert found.n_open == n_open
+    assert [to_vertex(point, 7) for point in found.dead] == dead
+    assert found.lead_black == lead_black
+    assert found.lead(WHITE) == -lead_black
+    assert found.is_settled == (n_open == 0)
+    assert 0.5 < fill(game.position.board) < 0.8
+
+
+def test_dead_stones_count_as_long_as_they_stand():
+    found, _ = settled(DEAD)
+    assert found.strict_lead(BLACK) < found.lead(BLACK)
+
+
+def test_a_border_that_is_not_closed_is_open():
+    found, _ = settled(BREACH)
+    assert found.n_open >= 7
+
+
+def test_a_stone_left_in_atari_is_open():
+    found, _ = settled(ATARI)
+    assert found.n_open > 0
+
+
+def test_the_network_is_heard():
+    """An opinion against the rollouts leaves no point sure that is not proven."""
+    _, game = settled(BREACH)
+    against = np.full(49, -1.0, np.float32)
+    assert settle(game.position, against).ownership_black.sum() < settle(game.position).ownership_black.sum()
+
+
+@pytest.mark.parametrize(("komi", "color", "value"), [(0.5, BLACK, 1.0), (0.5, WHITE, -1.0), (20.5, BLACK, -1.0)])
+def test_the_value_of_ending(komi, color, value):
+    found, _ = settled(CLOSED, komi)
+    assert found.value_of_ending(color) == value
+    assert found.surely_won(color) == (value > 0)
+
+
+def test_what_is_open_lessens_the_value_of_ending():
+    found, _ = settled(BREACH, komi=0.5)
+    assert found.value_of_ending(BLACK) < 0.5
+    assert not found.surely_won(BLACK)
+
+
+def test_points_that_capture():
+    found, game = settled(DEAD)
+    assert [to_vertex(point, 7) for point in points_that_capture(game.position.board, found.dead, BLACK)] == ["A7"]
+    assert points_that_capture(game.position.board, found.dead, WHITE) == []
+
+
+@pytest.mark.parametrize("policy", ["uniform", "learnt"])
+def test_stones_in_seki_are_alive(policy):
+    """Rollouts play into a seki and give its stones to either side, which is no reason to take them off."""
+    found, game = settled(SEKI, komi=7.5, tables=shipped_tables() if policy == "learnt" else None)
+    assert found.dead == []
+    assert found.lead_black == 6.5
+    in_seki = {to_vertex(point, 9) for chain in chains_with("seki", game.position, found.dead) for point in chain}
+    assert {"A5", "B5", "A4", "A2", "B2"} & in_seki
+
+
+@pytest.mark.parametrize(
+    ("text", "dead"),
+    [
+        (FALSE_EYE, "A2 B2 C2 B1 D1"),
+        (CORNER, "A3 B3 B2 C2 D2 D1"),
+        (GROUP_INSIDE, "G8 H8"),
+        (IN_ATARI_INSIDE, "A4 A3 B3 C3 D3 A2 D2 E2 D1 E1 F1"),
+    ],
+    ids=["a false eye", "four bent in the corner", "a chain without eyes", "no seki while stones are in atari"],
+)
+def test_groups_without_two_eyes_are_dead(text, dead):
+    found, _ = settled(text, tables=shipped_tables())
+    assert {to_vertex(point, 9) for point in found.dead} == set(dead.split())

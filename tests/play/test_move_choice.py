@@ -1,0 +1,162 @@
+"""Passing and playing on: what is chosen at the end of a game, and before it. Rollouts alone."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from engine.config import PlayOptions
+from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
+from engine.go.scoring import final_score_black
+from engine.play.analysis import Bar, bars_by_depth
+from engine.play.move_choice import Choice
+from engine.play.player import RESIGN
+from tests.playing import DEAD_STONES, SEKI_IN_A_CORNER, TWO_EYES, WALLS, position, scatter
+
+
+@pytest.mark.parametrize("rules", ["chinese", "tromp-taylor", "japanese"])
+@pytest.mark.parametrize("color", [BLACK, WHITE])
+def test_a_game_ends(make_player, rules, color):
+    """Whatever the rules and whoever begins, both pass within twice the board."""
+    player = make_player(PlayOptions(visits=16, seconds=0.0, resign_below=-1.0), rules=rules, size=5)
+    while not player.game.is_over and player.game.n_moves < 50:
+        assert player.genmove(color) != RESIGN
+        color = other(color)
+    assert player.game.is_over
+
+
+@pytest.mark.parametrize(("rules", "lead"), [("chinese", "B+8.5"), ("japanese", "B+4.5"), ("aga", "B+8.5")])
+@pytest.mark.parametrize("opponent_passed", [False, True])
+def test_where_dead_stones_are_agreed_upon_a_settled_game_is_passed(make_player, rules, lead, opponent_passed):
+    player = position(make_player(rules=rules, komi=6.5), DEAD_STONES, WHITE if opponent_passed else BLACK)
+    if opponent_passed:
+        player.play(WHITE, PASS)
+    assert player.genmove(BLACK) == PASS
+    assert player.final_score() == lead
+
+
+@pytest.mark.parametrize("to_move", [BLACK, WHITE])
+def test_under_strict_rules_dead_stones_are_captured_before_passing(make_player, to_move):
+    player = position(make_player(rules="tromp-taylor", komi=6.5), DEAD_STONES, to_move)
+    assert final_score_black(player.game.position) < 0
+    color = to_move
+    while not player.game.is_over and player.game.n_moves < 60:
+        if color == WHITE:
+            player.play(WHITE, PASS)
+        else:
+            player.genmove(BLACK)
+        color = other(color)
+    assert player.game.is_over
+    assert final_score_black(player.game.position) > 0
+
+
+IN_ATARI = """
+    X X O O O X . . .
+    X O O O X X X . .
+    X X O O O O X . .
+    X . X O O X . X .
+    X X X X O X X . .
+    . X O O O X O X .
+    X X O O . O O X X
+    X O . O . . O O X
+    O O O . O . O . O
+"""
+"""From a game against GNU Go 3.8: White to move after Black's pass, two and a half points ahead, J1 in atari."""
+
+
+def test_a_chain_left_in_atari_is_protected_before_the_game_ends(make_player):
+    player = position(make_player(PlayOptions(visits=4000, seconds=0.0)), IN_ATARI, BLACK)
+    player.play(BLACK, PASS)
+    assert to_vertex(player.genmove(WHITE), 9) == "H1"
+
+
+def test_a_lost_game_is_ended_too(make_player):
+    player = position(make_player(rules="tromp-taylor", komi=40.5), DEAD_STONES, WHITE)
+    player.play(WHITE, PASS)
+    assert player.genmove(BLACK) == PASS
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_lost_and_settled_game_is_passed_by_the_shallowest_search(make_player, seed):
+    """With a handful of rollouts behind it, the search's hope is chance."""
+    player = position(make_player(PlayOptions(visits=2 + seed, seconds=0.0), seed=seed), WALLS, BLACK)
+    assert player.genmove(BLACK) == PASS
+
+
+@pytest.mark.parametrize(("komi", "passes"), [(81.0, 1), (7.0, 2 * 81 + 1)])
+def test_an_open_game_is_ended_where_it_is_hopeless_or_endless(make_player, komi, passes):
+    """Under friendly pass rules the side that is behind may play on after a pass, but not for ever."""
+    player = position(make_player(PlayOptions(visits=400, seconds=0.0, resign_below=-1.0), komi=komi), IN_ATARI, WHITE)
+    color = WHITE
+    for _ in range(passes):
+        player.play(color, PASS)
+        color = other(color)
+    assert color == BLACK
+    assert player.genmove(BLACK) == PASS
+
+
+def test_the_side_that_is_behind_keeps_an_open_game_going(make_player):
+    player = make_player(PlayOptions(visits=400, seconds=0.0, resign_below=-1.0))
+    scatter(player, 31, BLACK)
+    player.play(WHITE, PASS)
+    assert player.genmove(BLACK) != PASS
+
+
+@pytest.mark.parametrize("rules", ["chinese", "japanese"])
+def test_an_early_pass_is_no_reason_to_pass(make_player, rules):
+    """Counted as it stands, the board would be all Black's."""
+    player = make_player(rules=rules)
+    player.play(BLACK, from_vertex("E5", 9))
+    player.play(WHITE, PASS)
+    assert player.genmove(BLACK) > 0
+
+
+def test_nobody_passes_in_the_opening(make_player):
+    player = make_player(PlayOptions(visits=1, seconds=0.0), size=7)
+    for n in range(12):
+        assert player.genmove(BLACK if n % 2 == 0 else WHITE) > 0
+
+
+@pytest.mark.parametrize("color", [BLACK, WHITE])
+@pytest.mark.parametrize("komi", [-50.0, 50.0])
+def test_own_eyes_stay(make_player, color, komi):
+    player = position(make_player(rules="tromp-taylor", komi=komi, size=5), TWO_EYES, color)
+    assert player.genmove(color) == PASS
+
+
+def test_a_finished_game_can_be_resumed(make_player):
+    player = make_player(rules="tromp-taylor")
+    for color, vertex in ((BLACK, "E5"), (WHITE, "pass"), (BLACK, "pass")):
+        player.play(color, from_vertex(vertex, 9))
+    assert player.game.is_over
+    assert player.genmove(WHITE) > 0
+    player.undo()
+    player.undo()
+    assert player.game.n_moves == 2
+
+
+def test_a_game_that_is_surely_won_is_ended_after_the_opponents_pass(make_player):
+    """However the seki in the corner is judged; where dead stones are agreed upon nobody plays on for nothing."""
+    player = position(make_player(komi=60.5), SEKI_IN_A_CORNER, BLACK)
+    player.play(BLACK, PASS)
+    assert player.genmove(WHITE) == PASS
+    assert player.report is None
+
+
+def test_who_bars_passing_gets_a_move_even_at_the_end(make_player):
+    player = position(make_player(), WALLS, WHITE)
+    player.play(WHITE, PASS)
+    assert player.genmove(BLACK, update=False) == PASS
+    barred = bars_by_depth([Bar(BLACK, [from_vertex("A1", 9)], 1, inverted=True)], 9, BLACK)
+    assert player.genmove(BLACK, update=False, barred=barred) == from_vertex("A1", 9)
+
+
+def test_without_time_to_judge_a_full_board_passing_is_a_move_like_others(make_player):
+    """Under territory rules each other move would cost a point, under any a move into one's own eye may cost more."""
+    player, avoided = position(make_player(), WALLS, WHITE), []
+
+    def run(allowed, avoid):
+        avoided.append(avoid)
+        return SimpleNamespace(moves=[])
+
+    Choice(player.game, player.game.position, player._search, player._parts, run, is_rushed=True).search()
+    assert avoided == [[]]

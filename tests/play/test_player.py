@@ -1,0 +1,314 @@
+"""The player without a front end: budgets, sizes, resignation, records. Rollouts alone unless a test needs more."""
+
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+import engine.play.assembly
+import engine.play.move_choice
+import engine.search.worker
+from engine.config import PlayOptions
+from engine.features.encoder import KEIMA
+from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
+from engine.insight.raw_policy import evaluation_for
+from engine.nets.fakes import HashNetwork
+from engine.nets.network import NetworkSpec
+from engine.play.clock import absolute, fischer
+from engine.play.life_and_death import settle
+from engine.play.player import RESIGN
+from tests.playing import DEAD_STONES, WALLS, position, scatter
+
+
+def test_visits_are_the_budget_that_was_asked_for(make_player):
+    player = make_player(PlayOptions(visits=40, seconds=0.0))
+    player.genmove(BLACK)
+    assert 1 < player.report.visits <= 40
+
+
+def test_seconds_are(make_player):
+    player = make_player(PlayOptions(seconds=0.3))
+    player.warm_up()
+    player.genmove(BLACK)
+    assert player.report.seconds < 0.6
+
+
+@pytest.mark.parametrize(
+    "kernel", ["select", "prepare_for_network", "take_results", "rank_moves", "complete", "release"]
+)
+def test_every_kernel_of_the_search_is_used_before_play(make_player, monkeypatch, tiny_network, kernel):
+    """One that is not is compiled while somebody waits: the first stop of an analysis took 0.4 s."""
+    used, compiled = [], getattr(engine.search.worker, kernel)
+    monkeypatch.setattr(engine.search.worker, kernel, lambda *args: used.append(kernel) or compiled(*args))
+    make_player(network=tiny_network).warm_up()
+    assert used
+
+
+def test_the_clock_overrules_seconds_and_is_charged(make_player):
+    player = make_player(PlayOptions(seconds=60.0))
+    player.warm_up()
+    player.clock.configure(absolute(4.0))
+    begin = time.perf_counter()
+    player.genmove(BLACK)
+    taken = time.perf_counter() - begin
+    assert taken < 1.0
+    assert player.clock.budget(BLACK, 1, 81).soft_s < player.clock.budget(WHITE, 1, 81).soft_s
+
+
+def test_on_an_almost_empty_clock_a_move_is_answered_at_once(make_player, monkeypatch):
+    player = position(make_player(), WALLS, BLACK)
+    player.clock.configure(absolute(600.0))
+    player.clock.set_left(BLACK, 0.01, 0)
+    judged = []
+    monkeypatch.setattr(engine.play.move_choice, "settle", lambda *arguments: judged.append(1) or settle(*arguments))
+    assert player.genmove(BLACK) > 0
+    assert (player.report.visits, judged) == (1, [])
+    # Only after a pass there is no moving on without a judgement.
+    player.play(WHITE, PASS)
+    player.clock.set_left(BLACK, 0.01, 0)
+    player.genmove(BLACK)
+    assert judged
+
+
+@pytest.mark.parametrize("extend_unstable", [True, False])
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_what_the_clock_allows_reaches_the_search(make_player, monkeypatch, extend_unstable, early_stop):
+    player = make_player(PlayOptions(extend_unstable=extend_unstable, early_stop=early_stop))
+    player.clock.configure(fischer(60.0, 1.0))
+    given, run = {}, player._search.run
+    monkeypatch.setattr(
+        player._search, "run", lambda visits, *limits, **rest: given.update(limits=limits, **rest) or run(visits=9)
+    )
+    budget = player.clock.budget(BLACK, 0, 81)
+    player.genmove(BLACK)
+    assert given["limits"][0] == pytest.approx(budget.soft_s, abs=0.2)
+    assert given["limits"][1] == pytest.approx(budget.hard_s if extend_unstable else budget.soft_s, abs=0.2)
+    assert given["stop_when_decided"] is early_stop
+
+
+def test_policy_alone_looks_at_one_position(make_player, tiny_network):
+    player = make_player(PlayOptions(policy_only=True), network=tiny_network)
+    for color in (BLACK, WHITE):
+        assert player.genmove(color) > 0
+        assert player.report.visits == 1
+
+
+def test_policy_alone_is_the_mean_over_all_symmetries(make_player, tiny_network):
+    """On the empty board it is symmetric, which the network is not."""
+    player = make_player(PlayOptions(policy_only=True), network=tiny_network)
+    player.genmove(BLACK)
+    priors = {move.point: move.prior for move in player.report.moves}
+    corners = [priors[from_vertex(vertex, 9)] for vertex in ("C3", "G3", "C7", "G7")]
+    assert corners == pytest.approx([corners[0]] * 4, rel=2e-3)
+
+
+def test_an_interruption_ends_a_search_and_lasts_until_resumed(make_player):
+    player = make_player(PlayOptions(seconds=600.0))
+    player.warm_up()
+    timer = threading.Timer(0.2, player.interrupt)
+    timer.start()
+    begin = time.perf_counter()
+    assert player.genmove(BLACK) > 0
+    assert player.genmove(WHITE) > 0
+    assert time.perf_counter() - begin < 3.0
+    player.resume()
+    timer.join()
+
+
+def test_sizes_are_those_of_the_network(make_player, tiny_network):
+    player = make_player(network=tiny_network)
+    for size in (6, 10, 26):
+        with pytest.raises(ValueError, match=f"unacceptable size: {size}, the network tiny plays 7 to 9"):
+            player.new_game(size)
+    player.new_game(7)
+    assert player.genmove(BLACK) > 0
+    with pytest.raises(ValueError, match="unacceptable size: 19"):
+        make_player(network=tiny_network, size=19)
+    with pytest.raises(ValueError, match="unacceptable size"):
+        player.load_sgf(b"(;GM[1]SZ[19];B[dd])")
+    assert (player.game.size, player.game.n_moves) == (7, 1)
+
+
+def test_where_any_size_is_wanted_the_network_stands_aside(make_player, tiny_network):
+    """On boards it does not play rollouts do; back on its own it plays again, with the options set meanwhile."""
+    player = make_player(PlayOptions(visits=8), network=tiny_network, size=5, any_size=True)
+    assert player.server is None
+    assert player.genmove(BLACK) > 0
+    with pytest.raises(ValueError, match="tiny plays boards of 7 to 9, not 5"):
+        evaluation_for(player, BLACK, 0, 0.0)
+    player.configure(player.options, replace(player.search_options, c_puct=2.0))
+    player.new_game(9)
+    assert player.server.spec.name == "tiny"
+    assert player.genmove(BLACK) > 0
+    player.load_sgf(b"(;GM[1]SZ[13];B[dd])")
+    assert player.server is None
+    assert player.genmove(WHITE) > 0
+    with pytest.raises(ValueError, match="unacceptable size: 26, expected 2 to 25"):
+        player.new_game(26)
+    assert (player.game.size, player.game.n_moves) == (13, 2)
+
+
+@pytest.mark.parametrize(
+    ("handicap", "as_moves", "n_moves", "gives_up"),
+    [(0, 0, 33, False), (0, 0, 34, True), (2, 0, 67, False), (2, 0, 68, True), (0, 2, 67, False), (0, 2, 68, True)],
+)
+def test_a_lost_game_is_given_up_but_not_in_the_opening(make_player, handicap, as_moves, n_moves, gives_up):
+    """White waits the longer the more stones it has given; some clients send these as moves."""
+    player = make_player(PlayOptions(visits=200, seconds=0.0, resign_count=1), size=13, komi=-400.0)
+    if handicap:
+        player.game.fixed_handicap(handicap)
+    for point in on_board_points(13).tolist()[:as_moves]:
+        player.play(BLACK, point)
+    scatter(player, n_moves, WHITE if handicap or as_moves else BLACK)
+    assert player.game.n_moves == n_moves
+    assert (player.genmove(WHITE) == RESIGN) == gives_up
+
+
+def test_resigning_takes_as_many_moves_in_a_row_as_asked_for(make_player):
+    player = make_player(PlayOptions(visits=200, seconds=0.0, resign_count=4), komi=-100.0)
+    scatter(player, 20, BLACK)
+    for _ in range(3):
+        assert player.genmove(WHITE) != RESIGN
+    assert player.genmove(WHITE, update=False) != RESIGN
+    assert player.genmove(WHITE) == RESIGN
+    never = make_player(PlayOptions(visits=4, seconds=0.0, resign_below=-1.0), komi=-100.0)
+    scatter(never, 20, BLACK)
+    assert all(never.genmove(WHITE) != RESIGN for _ in range(5))
+
+
+def test_a_game_replayed_before_each_move_is_given_up_too(make_player):
+    """As gtp2ogs does where several games share an engine; another game's hopeless moves do not count."""
+    player = make_player(PlayOptions(visits=200, seconds=0.0, resign_count=3), komi=-100.0)
+    scatter(player, 20, BLACK)
+    moves = player.game.moves()
+
+    def asked(moves):
+        player.new_game(9)
+        for color, point in moves:
+            player.play(color, point)
+        move = player.genmove(WHITE)
+        moves += [(WHITE, move), (BLACK, PASS)]
+        return move
+
+    assert RESIGN not in (asked(moves), asked(moves))
+    free = [point for point in on_board_points(9).tolist() if point not in {used for _, used in moves}]
+    assert asked([(BLACK, free[0]), *moves[1:]]) != RESIGN
+    assert asked(moves) != RESIGN
+    assert asked(moves) != RESIGN
+    assert asked(moves) == RESIGN
+
+
+def test_games_differ_unless_a_seed_is_chosen(make_player):
+    def game(seed):
+        player = make_player(PlayOptions(visits=30, seconds=0.0, temperature=1.0), seed=seed)
+        return [player.genmove(BLACK if n % 2 == 0 else WHITE) for n in range(6)]
+
+    assert len({tuple(game(0)) for _ in range(4)}) > 1
+    assert game(5) == game(5)
+
+
+def test_a_board_of_another_size_is_warm_before_the_clock_runs(make_player, tiny_network, monkeypatch):
+    player = make_player(PlayOptions(visits=2), network=tiny_network)
+    sizes = []
+    monkeypatch.setattr(player.server, "warm_up", lambda size, *_: sizes.append(size))
+    for size in (8, 9, 8, 7):
+        player.new_game(size)
+    assert sizes == [8, 7]
+
+
+def test_one_seed_and_thread_repeat_a_game(make_player):
+    games = []
+    for _ in range(2):
+        player = make_player(PlayOptions(visits=30, seconds=0.0, temperature=1.0))
+        games.append([player.genmove(BLACK if n % 2 == 0 else WHITE) for n in range(6)])
+    assert games[0] == games[1]
+
+
+def test_the_policy_alone_is_not_told_what_an_analysis_found(make_player, tiny_network):
+    player = make_player(PlayOptions(policy_only=True), network=tiny_network)
+    chosen = player.genmove(BLACK, update=False)
+    player.configure(PlayOptions(visits=300, seconds=0.0), player.search_options)
+    player.genmove(BLACK, update=False)
+    player.configure(PlayOptions(policy_only=True), player.search_options)
+    player.look(BLACK, 300)
+    assert player.genmove(BLACK, update=False) == chosen
+    assert player.report.visits == 1
+
+
+def test_status_of_stones(make_player):
+    player = position(make_player(), DEAD_STONES, BLACK)
+    dead = [[to_vertex(point, 9) for point in chain] for chain in player.final_status("dead")]
+    assert sorted(dead) == [["B2"], ["B8"]]
+    alive = sum(len(chain) for chain in player.final_status("alive"))
+    assert alive + 2 == DEAD_STONES.count("X") + DEAD_STONES.count("O")
+    assert player.final_status("seki") == []
+    with pytest.raises(ValueError, match="syntax error: 'asleep' is no status"):
+        player.final_status("asleep")
+
+
+def test_a_record_brings_komi_and_rules_only_if_it_names_them(make_player):
+    player = make_player(komi=5.5, rules="japanese")
+    player.load_sgf(b"(;GM[1]SZ[9];B[ee];W[cc])")
+    assert (player.game.komi, player.game.rules.name, player.game.n_moves) == (5.5, "japanese", 2)
+    player.load_sgf(b"(;GM[1]SZ[9]KM[0.5]RU[Chinese];B[ee];W[cc])", n_moves=1)
+    assert (player.game.komi, player.game.rules.name, player.game.n_moves) == (0.5, "chinese", 1)
+    with pytest.raises(ValueError, match="SGF"):
+        player.load_sgf(b"junk")
+    assert player.game.n_moves == 1
+
+
+def test_warming_up_leaves_a_new_game(make_player):
+    player = make_player(komi=-100.0)
+    player.warm_up()
+    assert (player.game.n_moves, player.report, player.game.komi) == (0, None, -100.0)
+
+
+class Lacking(HashNetwork):
+    """A network without some heads."""
+
+    def __init__(self, **heads):
+        super().__init__(KEIMA.name)
+        self.spec = replace(self.spec, name="lacking", **heads)
+
+    def evaluate(self, planes, globals_):
+        output = super().evaluate(planes, globals_)
+        return output._replace(
+            policy=output.policy if self.spec.has_policy else None, value=output.value if self.spec.has_value else None
+        )
+
+
+def test_without_values_rollouts_judge(make_player, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking(has_value=False))
+    player = position(make_player(network=tmp_path, rules="tromp-taylor", komi=6.5), DEAD_STONES, BLACK)
+    player.genmove(BLACK)
+    assert player.report.evaluations > 0
+    assert player.report.value_stm > 0.5
+
+
+def test_one_lost_rollout_is_no_reason_to_resign(make_player, monkeypatch, tmp_path):
+    """Without search and without values a move rests on a single rollout, which is won or lost."""
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking(has_value=False))
+    player = make_player(PlayOptions(policy_only=True, resign_count=1), network=tmp_path)
+    for n in range(60):
+        assert player.genmove(BLACK if n % 2 == 0 else WHITE) != RESIGN
+
+
+def test_a_network_without_a_policy_is_refused_where_patterns_may_not_stand_in(make_player, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking(has_policy=False))
+    with pytest.raises(ValueError, match="network lacking has no policy: it cannot play without learnt"):
+        make_player(network=tmp_path, uniform_rollouts=True)
+
+
+def test_networks_that_cannot_play_are_refused(make_player, monkeypatch, tmp_path):
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: HashNetwork("runes"))
+    with pytest.raises(ValueError, match="network hash wants the encoder 'runes', known are keima-1"):
+        make_player(network=tmp_path)
+
+
+def test_a_network_of_one_komi_says_that_it_is_played_at_another(capsys):
+    for encoder, komi, told in (("leela-18", 7.5, 0), ("leela-18", 0.5, 1), ("leela-18", 0.5, 0), ("zero-17", 6.5, 0)):
+        server = SimpleNamespace(spec=NetworkSpec("net", encoder, 19, 19))
+        engine.play.assembly.warn_of_komi(server, komi)
+        assert capsys.readouterr().err.count("knows komi 7.5 alone: at 0.5") == told

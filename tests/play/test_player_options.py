@@ -1,0 +1,88 @@
+"""Options that change while a player plays: which do, when they count, and what stays."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.config import PlayOptions, SearchOptions
+from engine.go.geometry import BLACK, WHITE
+from engine.play.player import RESIGN, Player
+
+SEARCH = SearchOptions(threads=1, memory=64, seed=5)
+PLAY = PlayOptions(visits=20, seconds=0.0, early_stop=False)
+
+
+@pytest.fixture
+def player():
+    made = Player(SEARCH, PLAY, size=7)
+    yield made
+    made.close()
+
+
+def test_limits_count_from_the_next_move_on_and_the_tree_stays(player):
+    player.genmove(BLACK, update=False)
+    assert player.report.visits == 20
+    player.configure(replace(PLAY, visits=30), SEARCH)
+    player.genmove(BLACK, update=False)
+    assert (player.report.visits, player.report.playouts_this_run) == (30, 10)
+
+
+def test_options_of_the_search_begin_a_new_tree(player):
+    player.genmove(BLACK, update=False)
+    player.configure(PLAY, replace(SEARCH, c_puct=2.0, transpositions=True, threads=2))
+    assert player.search_options.c_puct == 2.0
+    player.genmove(BLACK, update=False)
+    assert player.report.playouts_this_run >= 20
+
+
+def test_what_the_server_was_made_with_stays(player):
+    for wrong in (replace(SEARCH, memory=128), replace(SEARCH, evaluators=3)):
+        with pytest.raises(ValueError, match="cannot change any more"):
+            player.configure(replace(PLAY, visits=7), wrong)
+    assert (player.options, player.search_options) == (PLAY, SEARCH)
+
+
+@pytest.mark.parametrize("symmetries", ["auto", "1"])
+def test_a_policy_alone_knows_nothing_of_searches_before(player, symmetries):
+    player.configure(PLAY, replace(SEARCH, root_symmetries=symmetries))
+    player.genmove(BLACK, update=False)
+    player.configure(replace(PLAY, policy_only=True), player.search_options)
+    player.genmove(BLACK)
+    assert player.report.visits == 1
+    player.configure(PLAY, player.search_options)
+    player.genmove(WHITE)
+    assert player.report.visits == 20
+
+
+def test_resigning_and_lag_follow(player):
+    for _ in range(6):
+        player.genmove(BLACK)
+        player.genmove(WHITE)
+    player.configure(replace(PLAY, resign_below=1.0, resign_count=1, lag=1.5), SEARCH)
+    assert player.clock.lag_s == 1.5
+    assert player.genmove(BLACK) == RESIGN
+
+
+def test_hopeless_moves_are_still_counted_when_other_options_change(player):
+    player.configure(replace(PLAY, resign_below=1.0, resign_count=2), SEARCH)
+    for _ in range(8):
+        player.play(BLACK, player.genmove(BLACK, update=False))
+        player.play(WHITE, player.genmove(WHITE, update=False))
+    assert player.genmove(BLACK) != RESIGN
+    player.configure(replace(player.options, visits=25), SEARCH)
+    assert player.genmove(BLACK) == RESIGN
+
+
+def test_an_opening_varies_as_soon_as_a_temperature_is_set(player):
+    player.configure(replace(PLAY, temperature=2.0), SEARCH)
+    assert len({player.genmove(BLACK, update=False) for _ in range(12)}) > 1
+    player.configure(PLAY, SEARCH)
+    assert len({player.genmove(BLACK, update=False) for _ in range(3)}) == 1
+
+
+def test_changing_options_ends_pondering(player):
+    player.configure(replace(PLAY, ponder=True, ponder_visits=10**6), SEARCH)
+    player.genmove(BLACK)
+    assert player.ponder.is_running
+    player.configure(replace(player.options, ponder=False), SEARCH)
+    assert not player.ponder.is_running
