@@ -9,6 +9,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class Networks:
         chosen = options or side.options
         weight = chosen.rollout_weight if server.spec.has_value else 1.0
         chosen = replace(chosen, seed=seed, rollout_weight=weight)
-        return Search(chosen, server, parts.encoder, parts.patterns, judging_tables(parts))
+        return Search(chosen, server, parts.encoder, parts.patterns, partial(judging_tables, parts))
 
     def _key(self, side: Side) -> tuple:
         """Sides of the same key share a cache of evaluations, whose symmetries must not differ, and patterns."""
