@@ -41,6 +41,7 @@ def _game(encoder: str) -> None:
         game.is_legal(color, int(point_at(row, 3, SIZE)))
         game.play(color, int(point_at(row, 3, SIZE)))
     game.undo()
+    game.setup_stones([int(point_at(4, 4, SIZE))], [], WHITE)
     legal_moves(game.position, game.position.meta[TO_MOVE], np.zeros(SIZE * SIZE + 1, np.uint8))
     play_move(game.position, int(point_at(6, 6, SIZE)), game.position.meta[TO_MOVE])
 

@@ -13,6 +13,9 @@ from engine.go.rules import Rules, rules_named
 from engine.go.sgf import read_sgf, write_sgf
 from engine.play.clock import Clock
 
+RESIGN = -1
+"""What a player may answer instead of a point: it gives the game up."""
+
 
 class GameKeeper:
     """A game with its clock. Threads: one caller."""

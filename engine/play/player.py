@@ -33,7 +33,7 @@ from engine.play.assembly import (
     without_network,
 )
 from engine.play.clock import Budget, limits
-from engine.play.keeper import GameKeeper
+from engine.play.keeper import RESIGN, GameKeeper
 from engine.play.life_and_death import Settlement, chains_with
 from engine.play.move_choice import Choice, judged, trusted
 from engine.play.pondering import Ponder
@@ -42,8 +42,6 @@ from engine.search.report import Report, Watcher
 from engine.search.root import choose
 from engine.search.search import Search
 
-RESIGN = -1
-"""What :meth:`Player.genmove` returns instead of a point when it gives the game up."""
 WARM_UP_VISITS = 8
 RUSHED_S = 0.15
 """With less on the clock than this for a move, nothing is judged that can wait: it would take half of it."""

@@ -1,1 +1,46 @@
-"""The command `keima` and its subcommands."""
+"""The command ``keima``: a group whose subcommands are imported only when they are called.
+
+Importing torch takes seconds, and a GTP client wants to know who we are at once; so nothing here imports more than
+click.
+"""
+
+import importlib
+
+import click
+
+from engine import __version__
+
+SUBCOMMANDS = {
+    "gtp": ("gtp.cli.play:gtp", "Play: speak GTP on standard input and output."),
+    "doctor": ("gtp.cli.doctor:doctor", "Check that everything works here, and say what to fix."),
+    "match": ("bench.match.command:command", "Let two GTP engines play a match."),
+    "benchmark": ("bench.speed.benchmark:command", "Find the fastest settings for this machine."),
+    "weights": ("gtp.cli.weights:weights_group", "Show, check, find and convert network files."),
+    "train": ("gtp.cli.train:train", "Train networks on game records and teacher's labels."),
+    "data": ("gtp.cli.data:data", "Make training data from game records, and look at it."),
+    "evaluate": ("gtp.cli.evaluate:evaluate", "Measure networks on held-out positions."),
+}
+"""Name -> where the command is defined, and its line of help"""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its subcommands by name and imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module, _, name = SUBCOMMANDS[cmd_name][0].partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in SUBCOMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="Keima")
+def main() -> None:
+    """Keima, a Go engine."""

@@ -1,5 +1,5 @@
 """``python -m gtp.cli``: the command `keima` where it is not installed."""
 
-from gtp.cli.main import main
+from gtp.cli import main
 
 main()

@@ -98,7 +98,7 @@ def _analyze(host: Host, asked: _Asked, reply: Reply, line: Line) -> None:
 
 def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -> str:
     """Report until a move has been chosen; the last word on the search comes in any case."""
-    from engine.play.player import RESIGN
+    from engine.play.keeper import RESIGN
 
     reply.begin()
     player = host.player

@@ -23,7 +23,7 @@ def play(host: Host, color: str, vertex: str) -> None:
 @COMMANDS.command("genmove")
 def genmove(host: Host, color: str) -> str:
     """Choose and play a move for a player, whoever's turn it is: a vertex, pass or resign."""
-    from engine.play.player import RESIGN
+    from engine.play.keeper import RESIGN
 
     side = arguments.color(color)
     with live.graphics(host.player, side) as watcher:

@@ -64,6 +64,11 @@ class Engine:
         self.send(command + "\n")
         return self.reply()
 
+    def ready(self, size: int = 9) -> None:
+        """Begin a game on a board of this size and wait until the player has been loaded."""
+        assert self.ask(f"boardsize {size}") == "="
+        assert self.ask("clear_cache") == "="
+
     def end(self) -> tuple[int, str, str]:
         """Close the input and wait for the end: exit status, the rest of the output, standard error."""
         self.process.stdin.close()

@@ -4,14 +4,11 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.gtp.process import ANSWER_S, ROOT, Engine, start
-from tests.gtp.test_complaints import set_up
-from tests.playing import DEAD_STONES
 
 PROGRAM = Path(sys.executable).parent / ("keima.exe" if sys.platform == "win32" else "keima")
 installed = pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not installed")
@@ -67,7 +64,7 @@ def test_a_broken_library_is_one_readable_line(tmp_path):
     folder.mkdir()
     (folder / "__init__.py").write_text("raise OSError('libtorch: cannot open')\n")
     process = start(PYTHONPATH=str(tmp_path))
-    output, errors = process.communicate(b"name\n7 boardsize 9\n", ANSWER_S)
+    output, errors = process.communicate(b"name\n7 genmove b\n", ANSWER_S)
     assert re.fullmatch(r"= Keima\n\n\?7 [^\n]*OSError: libtorch: cannot open[^\n]*\n\n", output.decode())
     assert process.returncode == 1
     assert errors.decode() == "keima: OSError: libtorch: cannot open\n"
@@ -95,20 +92,3 @@ def test_with_a_network_standard_output_holds_replies_only():
         status, output, errors = engine.end()
     assert re.fullmatch(r"(info [^\n]*\n)*\n=4 Keima\n\n", output)
     assert (status, "data loaded from" in errors) == (0, True)
-
-
-def test_no_move_waits_for_what_the_start_could_have_loaded():
-    """The first moves took long, or lost on time, while kernels were still being built: which ones, Numba tells."""
-    with Engine("--weights", "default", "--visits", "16", NUMBA_DEBUG_CACHE="1") as engine:
-
-        def loaded():
-            time.sleep(0.2)  # Standard error is read by another thread.
-            return [line for line in engine.errors if b"data loaded" in line or b"data saved" in line]
-
-        assert engine.ask("boardsize 9") == "="
-        for rules in ("chinese", "japanese", "tromp-taylor"):
-            set_up(engine.ask, DEAD_STONES, f"kata-set-rules {rules}")
-            before = loaded()
-            for command in ("genmove b", "play w pass", "genmove b", "genmove w", "kgs-genmove_cleanup b"):
-                assert engine.ask(command).startswith("=")
-            assert loaded()[len(before) :] == []

@@ -26,7 +26,7 @@ SEARCHING = 0.6
 def searching():
     """An engine in the middle of a search of ten minutes, which keeps a log."""
     with Engine("--seconds", "600") as engine:
-        assert engine.ask("boardsize 9") == "="
+        engine.ready()
         engine.send("genmove b\n")
         time.sleep(SEARCHING)
         yield engine
@@ -132,7 +132,7 @@ def test_a_torn_kernel_cache_is_mended(tmp_path):
 def test_a_client_may_interrupt_by_signal():
     """As GoGui does with engines that tell it their process; without that the same signal ends us."""
     with Engine("--seconds", "600") as engine:
-        assert engine.ask("boardsize 9") == "="
+        engine.ready()
         assert engine.ask("gogui-sigint") == f"= {engine.process.pid}"
         for _ in range(2):
             engine.send("genmove b\n")

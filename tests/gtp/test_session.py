@@ -68,7 +68,7 @@ def test_pipelined_commands_are_answered_in_order_while_loading():
 
 def test_a_search_is_interrupted_and_still_answered():
     with Engine("--seconds", "600") as engine:
-        assert engine.ask("boardsize 9") == "="
+        engine.ready()
         engine.send("genmove b\n")
         time.sleep(0.3)
         begin = time.perf_counter()
@@ -84,7 +84,7 @@ def test_a_search_is_interrupted_and_still_answered():
 
 def test_an_interruption_of_nothing_is_forgotten():
     with Engine("--visits", "300") as engine:
-        engine.ask("boardsize 9")
+        engine.ready()
         engine.send("# interrupt\n")
         assert engine.ask("genmove b").startswith("= ")
 
@@ -93,7 +93,7 @@ def test_an_interruption_of_nothing_is_forgotten():
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_a_signal_ends_a_search_at_once(number):
     with Engine("--seconds", "600") as engine:
-        engine.ask("boardsize 9")
+        engine.ready()
         engine.send("genmove b\n")
         time.sleep(0.3)
         begin = time.perf_counter()
@@ -107,7 +107,7 @@ def test_a_signal_ends_a_search_at_once(number):
 @pytest.mark.skipif(sys.platform == "win32", reason="a broken pipe cannot be seen before the next reply")
 def test_a_vanished_client_ends_the_process():
     with Engine("--seconds", "600") as engine:
-        engine.ask("boardsize 9")
+        engine.ready()
         engine.send("genmove b\n")
         engine.process.stdin.close()
         engine.process.stdout.close()

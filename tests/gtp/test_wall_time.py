@@ -47,7 +47,7 @@ def test_a_move_is_answered_in_the_time_that_is_left(network, clock, left, least
 def test_a_move_comes_though_nobody_has_set_a_time():
     """Users whose clients send no time settings waited for ever."""
     with Engine("--weights", "default") as engine:
-        assert engine.ask("boardsize 9") == "="
+        engine.ready()
         unlimited = ("kata-set-param visits 0", "kata-set-param seconds 0", "time_settings 0 0 0")
         for commands in ((), unlimited):
             assert seconds_of_move(engine.ask, *commands) < 2 * DEFAULT_S
@@ -58,7 +58,7 @@ def test_a_move_comes_though_nobody_has_set_a_time():
 def test_a_search_uses_more_than_one_core():
     """Users found one core of many busy. Measured against one thread, since others may hold part of the machine."""
     with Engine("--seconds", "2", "--no-early-stop") as engine:
-        assert engine.ask("boardsize 9") == "="
+        engine.ready()
 
         def cores_used(threads):
             assert engine.ask(f"kata-set-param threads {threads}") == "="

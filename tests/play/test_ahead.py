@@ -31,6 +31,7 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
 from gtp.startup import Settings, load_player
+from tests.playing import DEAD_STONES, position
 from weights import find_network
 
 settings = Settings(SetupOptions(size=9), PlayOptions(visits=20, seconds=0.0, resign_below=-1.0), SearchOptions(seed=1),
@@ -39,11 +40,17 @@ player = load_player(settings)
 for _ in range(30):
     player.genmove(BLACK)
     player.genmove(WHITE)
-player.final_score()
-player.final_status("seki")
-player.set_rules(rules_named("japanese"))
-player.play(BLACK, PASS)
-player.genmove(WHITE)
+for rules in ("chinese", "japanese", "tromp-taylor"):
+    position(player, DEAD_STONES, BLACK)
+    player.set_rules(rules_named(rules))
+    player.final_score()
+    player.final_status("seki")
+    player.genmove(BLACK)
+    player.play(WHITE, PASS)
+    player.genmove(BLACK)
+    player.genmove(WHITE)
+    player.genmove(BLACK, cleanup=True)
+    player.undo()
 print(sorted(compiled() - before))
 player.close()
 """

@@ -6,7 +6,8 @@ import pytest
 
 from engine.config import PlayOptions
 from engine.go.geometry import BLACK, PASS, WHITE, to_vertex
-from engine.play.player import RESIGN, Player
+from engine.play.keeper import RESIGN
+from engine.play.player import Player
 from tests.playing import DEAD_STONES, FEW, SEARCH, SEKI_IN_A_CORNER, WALLS, position
 
 

@@ -8,8 +8,8 @@ from engine.config import PlayOptions
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
 from engine.go.scoring import final_score_black
 from engine.play.analysis import Bar, bars_by_depth
+from engine.play.keeper import RESIGN
 from engine.play.move_choice import Choice
-from engine.play.player import RESIGN
 from tests.playing import DEAD_STONES, SEKI_IN_A_CORNER, TWO_EYES, WALLS, position, scatter
 
 

@@ -17,8 +17,8 @@ from engine.insight.raw_policy import evaluation_for
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.play.clock import absolute, fischer
+from engine.play.keeper import RESIGN
 from engine.play.life_and_death import settle
-from engine.play.player import RESIGN
 from tests.playing import DEAD_STONES, WALLS, position, scatter
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, WHITE
-from engine.play.player import RESIGN, Player
+from engine.play.keeper import RESIGN
+from engine.play.player import Player
 
 SEARCH = SearchOptions(threads=1, memory=64, seed=5)
 PLAY = PlayOptions(visits=20, seconds=0.0, early_stop=False)

@@ -7,7 +7,8 @@ import pytest
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
 from engine.play.clock import absolute
-from engine.play.player import RESIGN, Player
+from engine.play.keeper import RESIGN
+from engine.play.player import Player
 
 PONDERING = PlayOptions(seconds=0.05, ponder=True)
 

@@ -17,7 +17,7 @@ from engine.nets.network import NetOutput
 from engine.play.assembly import shipped_tables
 from engine.records.games import Games, join, write_games
 from engine.train.metrics import Judged
-from gtp.cli.main import main
+from gtp.cli import main
 from tests.train.made import made_games
 from weights import DEFAULT
 

@@ -19,7 +19,7 @@ from engine.rollout.softmax import consider, new_candidates
 from engine.rollout.vocabulary import unfold
 from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, judge, learn
-from gtp.cli.main import main
+from gtp.cli import main
 from gtp.cli.patterns import _read
 from tests.go.twin import after, chain_and_liberties
 from weights import find_patterns
