@@ -183,9 +183,9 @@ class _Shared(CPUDispatcher):
 class _Body(_Shared):
     """What other kernels call: the machine code without what unpacks Python objects, which is half of the work.
 
-    Numba compiles a function anew for each combination of its arguments' types, and a constant is a type of its own:
-    ``play(board, PASS, color)`` would not be the ``play`` of a point read from an array of int16. Here signed integers,
-    bytes and constants arrive as int64 (or bool), so each function is compiled once.
+    Numba compiles a function anew for each combination of its arguments' types: the ``play`` of a point from an array
+    of int16 would not be that of one from an array of int32. Here signed integers and bytes arrive as int64. Constants
+    stay types of their own, or uniform rollouts would take a third longer, whose loops know them.
     """
 
     _kind = "body."
@@ -211,8 +211,7 @@ NARROW = (types.int8, types.int16, types.int32, types.uint8)
 
 def _widened(of: types.Type) -> types.Type:
     """The type that an argument has in a body."""
-    plain = types.unliteral(of)
-    return types.int64 if plain in NARROW else plain
+    return types.int64 if of in NARROW else of
 
 
 def _kernel(**more: bool) -> Callable[[Callable], _Kernel]:
