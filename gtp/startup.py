@@ -117,18 +117,19 @@ def _load_endings(encoder: str, helpers: "list[Popen]") -> None:
 
 
 @contextlib.contextmanager
-def compile_progress(encoder: str = "") -> Iterator[None]:
+def compile_progress(encoder: str = "", pieces: tuple[str, ...] = ()) -> Iterator[None]:
     """Show on standard error what has been compiled while the block runs; nothing if nothing has to be.
 
     Args:
         encoder: kernels are being compiled ahead for networks with this one; empty = this process compiles what it
             meets.
+        pieces: of :data:`engine.play.ahead.PIECES`, those that count; none = what the first move waits for.
     """
     from numba.core import event
 
     seen, finished = event.RecordingListener(), threading.Event()
     with event.install_listener("numba:compile", seen):
-        watcher = threading.Thread(target=_watch, args=(seen, encoder, finished), name="progress", daemon=True)
+        watcher = threading.Thread(target=_watch, args=(seen, encoder, pieces, finished), name="progress", daemon=True)
         watcher.start()
         try:
             yield
@@ -137,21 +138,22 @@ def compile_progress(encoder: str = "") -> Iterator[None]:
             watcher.join()
 
 
-def _watch(seen: "RecordingListener", encoder: str, finished: threading.Event) -> None:
+def _watch(seen: "RecordingListener", encoder: str, pieces: tuple[str, ...], finished: threading.Event) -> None:
     """Wait for the first kernel that is not on disk, then show progress to the end."""
     while not (encoder or seen.buffer):
         if finished.wait(LOOK_S):
             return
     show = bar if bar is not None and sys.stderr.isatty() else _show_lines
-    show(partial(_counts, seen, encoder), finished)
+    show(partial(_counts, seen, encoder, pieces), finished)
 
 
-def _counts(seen: "RecordingListener", encoder: str) -> tuple[int, int]:
+def _counts(seen: "RecordingListener", encoder: str, pieces: tuple[str, ...]) -> tuple[int, int]:
     """How much has been compiled, and of how much: pieces compiled ahead, or kernels of the modules loaded by now."""
     if encoder:
         from engine.play import ahead
 
-        return len(ahead.FIRST) - len(ahead.missing(encoder, ahead.FIRST)), len(ahead.FIRST)
+        pieces = pieces or ahead.FIRST
+        return len(pieces) - len(ahead.missing(encoder, pieces)), len(pieces)
     from numba.core.dispatcher import Dispatcher
 
     done = sum(found.is_end for _, found in list(seen.buffer))

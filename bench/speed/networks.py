@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import click
-import torch
 import numpy as np
+import torch
 
 from bench.speed.figures import Work
 from engine.config import core_count

@@ -10,6 +10,7 @@ import json
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -22,9 +23,10 @@ from rich.table import Table
 
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.nets.files.header import expected_input
 from gtp import startup
 from gtp.cli.options import network_of, options_from, options_of, settings_option
-from gtp.cli.progress import compile_bar
+from gtp.cli.progress import compile_ahead, compile_bar
 from gtp.cli.settings import read_settings
 from gtp.startup import Settings, calm_openmp, load_player
 from weights import FOLDER, entries
@@ -67,6 +69,7 @@ def doctor(ctx: click.Context, config: Path | None, weights: str, device: str, s
     """
     startup.bar = compile_bar
     calm_openmp()
+    network = None
     checks: list[Check] = [_versions, _devices, _kernels, partial(_settings_file, config)]
     try:
         network = network_of(ctx, config, weights)
@@ -78,8 +81,10 @@ def doctor(ctx: click.Context, config: Path | None, weights: str, device: str, s
         for file in files:
             checks += [partial(_file, file), partial(_self_test, file, device)]
         checks.append(partial(_search, Settings(setup, _play(), _search_options(config), network)))
+    # First, and by itself: it shows a bar.
+    found = list(_guarded(partial(_compiled, network))) if network else []
     with Console(stderr=True).status("looking"):
-        found = [finding for check in checks for finding in _guarded(check)]
+        found += [finding for check in checks for finding in _guarded(check)]
     if as_json:
         click.echo(json.dumps([finding._asdict() for finding in found]))
     else:
@@ -136,9 +141,15 @@ def _kernels() -> Iterator[Finding]:
     elif not FOLDER.is_relative_to(cache_root()):
         yield Finding("kernel cache", NOTE, f"{FOLDER}, which may be cleared at any time", fix)
     else:
-        is_complete = (FOLDER / "complete").exists()
-        text = f"{FOLDER}, writable" + ("" if is_complete else "; the first start will compile, a minute or two")
-        yield Finding("kernel cache", WELL, text)
+        yield Finding("kernel cache", WELL, f"{FOLDER}, writable")
+
+
+def _compiled(network: Path | tuple[Path, Path]) -> Iterator[Finding]:
+    begin, expected = time.perf_counter(), expected_input(network)
+    if expected is not None:
+        compile_ahead(expected.encoder)
+        seconds = time.perf_counter() - begin
+        yield Finding("kernels", WELL, f"compiled in {seconds:.0f} s" if seconds >= 1.0 else "compiled")
 
 
 def _settings_file(path: Path | None) -> Iterator[Finding]:

@@ -10,8 +10,8 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
+from tests.play.test_life_and_death import SEKI
 from tests.playing import DEAD_STONES
-from tests.test_settle import SEKI
 
 VERTEX = re.compile("= [A-HJ][1-9]")
 COLORS = {BLACK: "b", WHITE: "w"}
