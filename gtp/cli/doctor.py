@@ -33,7 +33,7 @@ from weights import FOLDER, entries
 
 WELL, NOTE, WRONG = "well", "note", "WRONG"
 OLDEST_PYTHON = (3, 11)
-PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich")
+PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich", "filelock")
 INSTALL = "install again: pip install -c constraints.txt . in a virtual environment"
 SEARCH_S = 2.0
 SLOW = 20.0
