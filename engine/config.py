@@ -59,6 +59,16 @@ def core_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+REMOVED = {"mercy": "rollouts are played to their end"}
+"""Options that were, and what is instead"""
+
+
+def removed(name: str) -> str:
+    """What to tell people who still name an option of earlier versions; empty where it never was one."""
+    key = name.replace("-", "_")
+    return f"{name} is no option any more: {REMOVED[key]}" if key in REMOVED else ""
+
+
 @dataclass(frozen=True)
 class SetupOptions:
     """Which network plays, where it runs, and on which board by which rules."""
@@ -140,9 +150,6 @@ class SearchOptions:
     uniform_rollouts: bool = option(False, "no learnt patterns: random rollouts and, without a network, equal priors")
     placeholder_priors: bool = option(False, "open leaves with the tree policy's priors while the network thinks")
     reply_chance: float = option(0.0, "how often a rollout looks for a remembered reply first", low=0.0, high=1.0)
-    mercy: float = option(
-        0.0, "lead in captures that ends a rollout, as a share of the board; 0 = none", low=0.0, high=1.0
-    )
     virtual_visits: int = option(1, "visits pretended on an edge for each playout under way", low=0, high=100)
     virtual_loss: float = option(
         -1.0,

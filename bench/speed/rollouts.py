@@ -140,7 +140,7 @@ def measure(size: int, patterns: Patterns, seconds: float, repeats: int) -> None
 )
 @measured(5.0)
 def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
-    """Speeds of rollouts, from the empty board and without mercy, and of the board: one JSON line a figure."""
+    """Speeds of rollouts, from the empty board, and of the board: one JSON line a figure."""
     patterns = shipped_patterns()
     for size in sizes:
         measure(size, patterns, seconds, repeats)

@@ -23,7 +23,6 @@ from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_sa
 from engine.rollout.patterns import OUTSIDE, all_states, for_mover, is_rescue, square_code, swap_colors
 from engine.rollout.random import next_unit
 from engine.rollout.replies import recall
-from engine.rollout.run import stones_lost_black
 from engine.rollout.vocabulary import FIRST_CELL, HashTable, find
 
 BLOCK_BITS = 4
@@ -354,9 +353,7 @@ def draw(weights, board, color, count, state):
 
 
 @kernel
-def play_out_by_policy(
-    board, weights, tables, replies, reply_chance, color, last, captured, state, move_limit, mercy=0
-):
+def play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, move_limit):
     """Play moves of the policy on the board until both players have passed in turn.
 
     Args:
@@ -367,12 +364,12 @@ def play_out_by_policy(
         color: who moves first.
         last: the move before, PASS if there is none.
         captured: stones it captured, if they are the last of ``board.empty``; else 0.
-        state, move_limit, mercy: as for :func:`engine.rollout.run.play_out`.
+        state, move_limit: as for :func:`engine.rollout.run.play_out`.
     Returns:
         int: moves played, passes included.
     """
     begin(weights, board, tables)
-    passes, lost_before = 0, stones_lost_black(board)
+    passes = 0
     for move in range(move_limit):
         reply = PASS
         if last != PASS and reply_chance > 0.0 and next_unit(state) < reply_chance:
@@ -394,7 +391,5 @@ def play_out_by_policy(
         else:
             passes = 0
             follow(weights, board, tables, last, color, captured)
-            if captured > 0 and mercy > 0 and abs(stones_lost_black(board) - lost_before) > mercy:
-                return move + 1
         color = 3 - color
     return move_limit

@@ -7,8 +7,6 @@ none. Start at :func:`play_out`.
 import numpy as np
 
 from engine.go.board import (
-    CAPTURED_BLACK,
-    CAPTURED_WHITE,
     KO_COLOR,
     KO_POINT,
     N_EMPTY,
@@ -73,14 +71,8 @@ def random_move(board, color, state):
     return PASS
 
 
-@inlined_kernel
-def stones_lost_black(board):
-    """Black stones lost so far less White's."""
-    return board.meta[CAPTURED_BLACK] - board.meta[CAPTURED_WHITE]
-
-
 @kernel
-def play_out(board, color, state, move_limit, mercy=0):
+def play_out(board, color, state, move_limit):
     """Play random moves on the board until both players have passed in turn.
 
     Args:
@@ -88,18 +80,15 @@ def play_out(board, color, state, move_limit, mercy=0):
         color: who moves first.
         state: uint64[4], the caller's random state.
         move_limit: moves, passes included, after which the game is broken off; cycles make endless games possible.
-        mercy: the game is broken off, too, when one side has lost more than so many stones more; 0 = never.
     Returns:
         int: moves played, passes included.
     """
-    passes, lost_before = 0, stones_lost_black(board)
+    passes = 0
     for move in range(move_limit):
         point = random_move(board, color, state)
-        captured = play(board, point, color)
+        play(board, point, color)
         passes = passes + 1 if point == PASS else 0
         if passes == 2:
-            return move + 1
-        if captured > 0 and mercy > 0 and abs(stones_lost_black(board) - lost_before) > mercy:
             return move + 1
         color = 3 - color
     return move_limit

@@ -258,9 +258,7 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
 
 
 @kernel
-def roll_out_by_policy(
-    root, position, batch, count, state, gives_score, mercy, weights, tables, replies, reply_chance, cell
-):
+def roll_out_by_policy(root, position, batch, count, state, gives_score, weights, tables, replies, reply_chance, cell):
     """Play every new leaf of a batch out by the rollout policy; see :func:`roll_out`.
 
     On the way to the leaf, moves that the tree's policy thinks the most probable are remembered as replies.
@@ -284,19 +282,18 @@ def roll_out_by_policy(
         last = np.int64(position.moves[played - 1]) if played > 0 else PASS
         lead = begin_rollout(position)
         limit = 3 * board.meta[SIZE] * board.meta[SIZE]
-        play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, limit, mercy)
+        play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, limit)
         _enter_rollout(position, batch, i, color, lead, gives_score)
 
 
 @kernel
-def roll_out(root, position, batch, count, state, gives_score, mercy):
+def roll_out(root, position, batch, count, state, gives_score):
     """Play every new leaf of a batch out once by uniformly random moves; writes ``rollout`` and perhaps ``score``.
 
     Args:
         root, position: as for :func:`prepare`.
         state: uint64[4], the worker's random state.
         gives_score: write ``score``; otherwise it is left to the network.
-        mercy: as for :func:`engine.rollout.run.play_out`.
     """
     for i in range(count):
         if batch.kind[i] not in (NEW, ROLLED):
@@ -304,7 +301,7 @@ def roll_out(root, position, batch, count, state, gives_score, mercy):
         replay(root, position, batch, i)
         board, color = position.board, position.meta[TO_MOVE]
         lead = begin_rollout(position)
-        play_out(board, color, state, 3 * board.meta[SIZE] * board.meta[SIZE], mercy)
+        play_out(board, color, state, 3 * board.meta[SIZE] * board.meta[SIZE])
         _enter_rollout(position, batch, i, color, lead, gives_score)
 
 

@@ -91,7 +91,6 @@ class Search:
             async_values=options.async_values and placeholders and mixes,
             adapts=options.adaptive_expansion and mixes,
             reply_chance=options.reply_chance,
-            mercy=options.mercy,
             n_workers=worker_count(options, server),
             root=new_position(size, 1),
             allowed=np.ones((1, cell_count(size)), np.uint8),

@@ -95,7 +95,6 @@ class Shared:
     adapts: bool
     """``tuning.expand_after`` follows the network's load; guarded by ``changed``"""
     reply_chance: float
-    mercy: float
     n_workers: int
     root: Position
     allowed: np.ndarray
@@ -189,7 +188,6 @@ class Worker:
         self._flights = tuple(self._idle)
         self._position = new_position(self._size, MAX_DEPTH)
         self._turned = turn_table(self._size)
-        self._mercy = round(shared.mercy * self._size**2)
         self._candidates = new_candidates(self._size)
         self._weights = new_weights(self._size)
         self.restart()
@@ -300,7 +298,7 @@ class Worker:
         """Step 5."""
         shared, patterns = self._shared, self._shared.patterns
         leaves = (shared.root, self._position, flight.batch, flight.count)
-        game = (self._random, not shared.network_scores, self._mercy)
+        game = (self._random, not shared.network_scores)
         if patterns is None:
             roll_out(*leaves, *game)
         else:

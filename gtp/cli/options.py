@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from engine.config import help_text
+from engine.config import REMOVED, help_text, removed
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings
 from weights import NO_NETWORK, find_network
 
@@ -38,9 +38,23 @@ def options_of(kind: type, *names: str) -> Decorator:
                 metavar=item.metadata["unit"] or ("N" if isinstance(item.default, int) else "X"),
                 help=help_text(item),
             )(function)
-        return function
+        return _with_removed(function) if not names else function
 
     return decorate
+
+
+def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that says what is instead of options that earlier versions had."""
+
+    def refuse(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(removed(parameter.opts[0].lstrip("-")), context)
+
+    for name in REMOVED:
+        if all(f"--{name}" not in made.opts for made in getattr(function, "__click_params__", ())):
+            option = click.option(f"--{name.replace('_', '-')}", hidden=True, expose_value=False, callback=refuse)
+            function = option(function)
+    return function
 
 
 def settings_option(*kinds: type) -> Decorator:

@@ -23,7 +23,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, help_text, range_text
+from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, help_text, range_text, removed
 from engine.go.rules import rules_named, twice_komi
 from weights import anchored
 
@@ -104,6 +104,10 @@ def read_settings(path: Path) -> dict[str, Any]:
     by_key = {key_of(item.name): item for item in options()}
     values = {}
     for key, value in _parse(path, _text_of(path)).items():
+        if gone := removed(key):
+            # A complete file of an earlier version names every option: that must not keep the engine from starting.
+            print(f"{path}: {gone}", file=sys.stderr)
+            continue
         if key not in by_key:
             import difflib  # Not at every start.
 

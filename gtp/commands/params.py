@@ -12,7 +12,7 @@ from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from engine.config import PlayOptions, SearchOptions
+from engine.config import PlayOptions, SearchOptions, removed
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry, number, switch
 from gtp.startup import compile_progress
@@ -122,6 +122,8 @@ def _named(name: str) -> Field:
             return item
     if ours in FIXED:
         raise CommandError(f"{name} is no parameter: {FIXED[ours]}")
+    if gone := removed(name):
+        raise CommandError(gone)
     raise CommandError(f"unknown parameter {name!r}, expected one that kata-list-params lists")
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from engine.config import PlayOptions, SearchOptions, option
 from gtp.cli.options import options_of
@@ -31,3 +32,9 @@ def test_switches_that_are_on_can_be_switched_off(words, on, off):
     command = click.Command("x", callback=lambda **_: None)
     command = options_of(Switches)(command)
     assert command.make_context("x", words).params == {"on": on, "off": off}
+
+
+def test_an_option_of_earlier_versions_is_answered_by_what_is_instead():
+    answer = CliRunner().invoke(gtp, ["--mercy", "0.3"])
+    assert answer.exit_code == 2
+    assert "mercy is no option any more: rollouts are played to their end" in answer.output

@@ -24,6 +24,7 @@ FAILS = {
     "kata-set-param memory 64": "? memory cannot change while the engine runs: restart keima gtp with --memory",
     "kata-set-param weights x": "? weights is no parameter: restart keima gtp with --weights",
     "kata-get-param rules": "? rules is no parameter: use kata-set-rules",
+    "kata-set-param mercy 0.3": "? mercy is no option any more: rollouts are played to their end",
     "kata-get-param": "? syntax error: expected kata-get-param NAME",
     "kata-get-param antiMirror": "? unknown parameter 'antiMirror', expected one that kata-list-params lists",
 }

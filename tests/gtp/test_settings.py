@@ -339,3 +339,10 @@ def test_a_value_in_a_form_we_do_not_edit_is_left_to_its_owner(file):
 def test_edited_text_says_what_was_wanted_and_what_it_said_before(values):
     text = edited(OWN, {name: str(value) for name, value in values.items()})
     assert tomllib.loads(text) == tomllib.loads(OWN) | values
+
+
+def test_a_key_of_earlier_versions_is_told_and_left_out(tmp_path, capsys):
+    path = tmp_path / "keima.toml"
+    path.write_text("mercy = 0.0\nvisits = 7\n")
+    assert read_settings(path) == {"visits": 7}
+    assert capsys.readouterr().err == f"{path}: mercy is no option any more: rollouts are played to their end\n"

@@ -8,18 +8,13 @@ import pytest
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.board import is_eye, new_board, play
-from engine.go.diagram import parse
-from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
+from engine.go.geometry import BLACK, PASS, on_board_points
 from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.play.assembly import shipped_patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
-from engine.rollout.policy import new_weights, play_out_by_policy
-from engine.rollout.random import seed_state
-from engine.rollout.replies import new_replies
-from engine.rollout.run import play_out, stones_lost_black
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.search.pools import EXPANDED, NONE
 from engine.search.search import OWNERSHIP_ROLLOUTS, Search
@@ -71,7 +66,7 @@ def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
 def test_nothing_stays_in_flight(patterns, threads, weight):
     with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=2) as server:
         for network in (server, None):
-            options = SearchOptions(threads=threads, rollout_weight=weight, reply_chance=0.5, mercy=0.3)
+            options = SearchOptions(threads=threads, rollout_weight=weight, reply_chance=0.5)
             search = Search(options, network, KEIMA if network else None, patterns)
             search.set_position(random_game(9, 12, seed=3).position)
             for visits in (1, 10, 300):
@@ -158,39 +153,6 @@ def test_exploration_suits_the_noise_of_values_unless_it_is_given(patterns):
         for network, given, used in ((server, 0.0, C_PUCT_NETWORK), (None, 0.0, C_PUCT_ROLLOUTS), (server, 3.0, 3.0)):
             search = Search(SearchOptions(c_puct=given), network, KEIMA if network else None)
             assert search._shared.tuning.c_puct == used
-
-
-CAPTURE_RACE = """
-    . O O O O O O .
-    O X X X X X X O
-    O X X X X X X O
-    O X X X X X X O
-    O X X X X X . O
-    O O O O O O O O
-    . O . . . . . .
-    . . . . . . . .
-"""
-"""White to move takes twenty-three stones"""
-
-
-@pytest.mark.parametrize("by_policy", [False, True])
-def test_mercy_ends_a_rollout_and_none_does_not(patterns, by_policy):
-    start = parse(CAPTURE_RACE).board
-    lengths = {}
-    for mercy in (0, 20):
-        lengths[mercy] = []
-        for seed in range(40):
-            board, state = parse(CAPTURE_RACE).board, seed_state(seed, 0)
-            if by_policy:
-                memory = (new_weights(8), patterns.tables, new_replies(), 0.0)
-                moves = play_out_by_policy(board, *memory, WHITE, PASS, 0, state, 500, mercy)
-            else:
-                moves = play_out(board, WHITE, state, 500, mercy)
-            lengths[mercy].append(moves)
-            if mercy and abs(stones_lost_black(board)) > mercy:
-                assert moves < 200
-    assert np.mean(lengths[20]) < np.mean(lengths[0])
-    assert (start.color == parse(CAPTURE_RACE).board.color).all()
 
 
 def test_a_finished_board_is_no_trouble(patterns):
