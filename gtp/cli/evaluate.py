@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -84,9 +85,12 @@ def evaluate_named(
         tables = shipped_tables() if rollouts else None
         console = Console(stderr=True)
         given, opinions = _read(data, console), read_labels(labels) if labels else None
-        with Progress(*columns, console=console) as progress:
+        progress = Progress(*columns, console=console)
+        with ExitStack() as shown:
 
             def new_bar(title: str, total: int) -> Callable[[int], None]:
+                if not progress.live.is_started:
+                    shown.enter_context(progress)
                 return partial(progress.advance, progress.add_task(title, total=total))
 
             report = evaluate_network(loaded, given, wanted, new_bar, tables, opinions)
