@@ -2,16 +2,17 @@
 
 :meth:`Worker.run` repeats these steps, on several batches in turn so that neither it nor the evaluators wait:
 
-1. lock; select K leaves, adding virtual loss; unlock
-2. replay each path on the worker's own position; settle finished games by the rules
-3. probe the cache
-4. encode the misses straight into the slots of a request; submit it
-5. roll out from these leaves, if rollouts count; open them with placeholder priors; or start the next batch
-6. wait for the oldest batch; bring its results home, rank the moves
-7. lock; expand, back up, take virtual loss off; unlock
+1. :meth:`Worker._select`: lock; select K leaves, marking their paths as in flight; unlock
+2. :meth:`Worker._open`: replay each path on the worker's own position, count finished games, list moves, probe the
+   cache, encode the misses straight into the slots of a request; submit it
+3. :meth:`Worker._settle`: under territory rules, find out which stones are dead in finished games
+4. :meth:`Worker._roll_out`: roll out from these leaves, if rollouts count
+5. :meth:`Worker._place`: open them with placeholder priors, if the network is not waited for; now the next batch starts
+6. :meth:`Worker._collect`: wait for the oldest batch; bring its results home, rank the moves
+7. :meth:`Worker._back_up`: lock; expand, back up, unmark the paths; unlock
 
-Steps 2 to 4 are one kernel call for the whole batch, and so is each of the others: Python never touches a leaf.
-Batches end in the order they began, so one worker alone grows the same tree every time.
+Each step is one kernel call for the whole batch: Python never touches a leaf. Batches end in the order they began, so
+one worker alone grows the same tree every time.
 """
 
 import enum
@@ -237,9 +238,19 @@ class Worker:
 
     def _start(self) -> _Outcome:
         """Steps 1 to 5 for one batch."""
-        shared = self._shared
         flight = self._idle[0]
-        batch = flight.batch
+        outcome = self._select(flight)
+        if outcome is _Outcome.STARTED:
+            self._flying.append(self._idle.popleft())
+            self._open(flight)
+            self._settle(flight)
+            self._roll_out(flight)
+            self._place(flight)
+        return outcome
+
+    def _select(self, flight: _Flight) -> _Outcome:
+        """Step 1: leaves for a batch, as many as limits and room allow."""
+        shared = self._shared
         with shared.changed:
             wanted = self._batch_size()
             if wanted == 0:
@@ -251,7 +262,7 @@ class Worker:
             has_room = reserve(shared.tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes)
             evenly = shared.halving is not None
             allowed = shared.halving.allowed if evenly else shared.allowed
-            count = select(shared.tree, batch, wanted, shared.tuning, allowed, evenly)
+            count = select(shared.tree, flight.batch, wanted, shared.tuning, allowed, evenly)
             # With room left, a refused row only means that these leaves took more than usual: try again.
             refused = has_room and meta[FULL] == 1
             if has_room:
@@ -259,18 +270,10 @@ class Worker:
             if count == 0:
                 return _Outcome.COLLIDED if refused or meta[IN_FLIGHT] > 0 else _Outcome.STOPPED
         flight.count = count
-        self._flying.append(self._idle.popleft())
-        self._prepare(flight)
-        if (batch.kind[:count] == UNSETTLED).any():
-            settle_territory(shared.root, self._position, batch, count, shared.owner_tables(), shared.seed)
-        if shared.uses_rollouts:
-            self._roll_out(flight)
-        if shared.placeholders or (shared.server is not None and not shared.server.spec.has_policy):
-            self._ask_patterns(flight)
         return _Outcome.STARTED
 
-    def _prepare(self, flight: _Flight) -> None:
-        """Steps 2 to 4."""
+    def _open(self, flight: _Flight) -> None:
+        """Step 2: what the leaves are, and a request for what the cache does not know."""
         shared, server, patterns = self._shared, self._shared.server, self._shared.patterns
         leaves = (shared.root, self._position, flight.batch, flight.count)
         if server is not None:
@@ -294,9 +297,17 @@ class Worker:
         else:
             prepare(*leaves)
 
+    def _settle(self, flight: _Flight) -> None:
+        """Step 3: results of finished games whose dead stones have to be found."""
+        shared, batch, count = self._shared, flight.batch, flight.count
+        if (batch.kind[:count] == UNSETTLED).any():
+            settle_territory(shared.root, self._position, batch, count, shared.owner_tables(), shared.seed)
+
     def _roll_out(self, flight: _Flight) -> None:
-        """Step 5."""
+        """Step 4: a rollout from each leaf, if rollouts count."""
         shared, patterns = self._shared, self._shared.patterns
+        if not shared.uses_rollouts:
+            return
         leaves = (shared.root, self._position, flight.batch, flight.count)
         game = (self._random, not shared.network_scores)
         if patterns is None:
@@ -305,9 +316,12 @@ class Worker:
             policy = (self._weights, patterns.tables, self._replies, shared.reply_chance)
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
-    def _ask_patterns(self, flight: _Flight) -> None:
-        """Step 5 too: the tree policy's priors, as placeholders that playouts may pass or for good."""
+    def _place(self, flight: _Flight) -> None:
+        """Step 5: the tree policy's priors, as placeholders that playouts may pass, or for good without a policy."""
         shared, batch, count = self._shared, flight.batch, flight.count
+        has_no_policy = shared.server is not None and not shared.server.spec.has_policy
+        if not (shared.placeholders or has_no_policy):
+            return
         asked = batch.request_row[:count] >= 0
         if not asked.any():
             return
@@ -360,15 +374,22 @@ class Worker:
 
     def _finish(self) -> None:
         """Steps 6 and 7 for the oldest batch."""
-        shared, server = self._shared, self._shared.server
         flight = self._flying[0]
+        if self._collect(flight):
+            self._back_up(flight)
+            self._idle.append(self._flying.popleft())
+        else:
+            self._release(self._flying.popleft())
+
+    def _collect(self, flight: _Flight) -> bool:
+        """Step 6: values and priors of a batch; False if its request was cancelled."""
+        shared, server = self._shared, self._shared.server
         batch, count, request = flight.batch, flight.count, flight.request
         if server is not None:
             if request.count > 0:
                 server.wait(request)
                 if request.cancelled:
-                    self._release(self._flying.popleft())
-                    return
+                    return False
             outputs = (request.policy, request.value, request.score)
             gives = (server.spec.has_policy, shared.network_scores)
             take_results(batch, count, self._turned, *outputs, *gives, server.cache)
@@ -377,10 +398,14 @@ class Worker:
             shuffle_moves(batch, count, self._random)
         else:
             rank_moves(batch, count, shared.policy_temperature)
+        return True
+
+    def _back_up(self, flight: _Flight) -> None:
+        """Step 7: what the batch has learnt, into the tree."""
+        shared, adds = self._shared, (self._shared.server is not None, self._shared.uses_rollouts)
         with shared.changed:
-            complete(shared.tree, batch, count, shared.tuning.rollout_weight, server is not None, shared.uses_rollouts)
+            complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
             shared.changed.notify_all()
-        self._idle.append(self._flying.popleft())
 
     def _release(self, flight: _Flight) -> None:
         """Give a batch up without results."""
