@@ -1,1 +1,1 @@
-"""Whether it stands what nobody should send."""
+"""Robustness: invalid input, sent to the real process."""

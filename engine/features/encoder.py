@@ -3,8 +3,8 @@
 An encoder turns a :class:`engine.go.position.Position` into planes and global values for the side to move. It
 writes into the caller's arrays, in the caller's thread.
 
-Kernels cannot take functions as arguments and stay cached on disk. So an encoder is told by the type of its working
-memory: a kernel that calls :func:`encode` or :func:`key` is compiled for the scratch it is given, and for no other
+Kernels cannot take functions as arguments and stay cached on disk. So the type of the working memory selects the
+encoder: a kernel that calls :func:`encode` or :func:`key` is compiled for the scratch it is given, and for no other
 encoder. A new encoder is a class for its scratch, two kernels and a call of :func:`register`
 (docs/examples/encoder.py shows one).
 """
@@ -20,7 +20,7 @@ from engine.jit import KERNEL_OPTIONS, kernel
 
 
 class Encoder(NamedTuple):
-    """What a network, and whoever feeds it, must know of its input."""
+    """What a network reads: its name in files, shapes, and what its planes know of the rules."""
 
     name: str
     planes: int

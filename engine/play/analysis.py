@@ -1,4 +1,4 @@
-"""Analysis: a search that nobody's clock ends, and what it may be told to leave out.
+"""Analysis: a search without a time limit, and the moves it is told to leave out.
 
 An analysis is a search like any other, so its tree is there for the move or the analysis that comes next. It ends with
 an interruption; a tree that has reached the limit of memory is only reported on from then on.

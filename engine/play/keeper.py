@@ -84,7 +84,7 @@ class GameKeeper:
         return write_sgf(self.game)
 
     def play(self, color: int, point: int) -> None:
-        """Play a move for a colour, whoever's turn it is.
+        """Play a move for a colour, in or out of turn.
 
         Raises:
             ValueError: "illegal move": the point is occupied.

@@ -1,4 +1,4 @@
-"""Which moves a search may choose: at the root, and as deep below it as somebody wants."""
+"""Which moves a search may choose, at the root and down to a given depth."""
 
 from collections.abc import Collection
 

@@ -1,1 +1,1 @@
-"""Network files: ours, Leela Zero's, and how any of them is told and read."""
+"""Network files: ours and Leela Zero's, recognised by their contents, read, written and converted."""
