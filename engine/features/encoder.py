@@ -5,8 +5,7 @@ writes into the caller's arrays, in the caller's thread.
 
 Kernels cannot take functions as arguments and stay cached on disk. So the type of the working memory selects the
 encoder: a kernel that calls :func:`encode` or :func:`key` is compiled for the scratch it is given, and for no other
-encoder. A new encoder is a class for its scratch, two kernels and a call of :func:`register`
-(docs/examples/encoder.py shows one).
+encoder. A new encoder is a class for its scratch, two kernels and a call of :func:`register`.
 """
 
 from collections.abc import Callable
