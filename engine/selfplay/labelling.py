@@ -3,6 +3,7 @@
     OUT/labels.json                what is being made, of what, and the shards so far
     OUT/labels-00000.npz.xz, ...   shards (:mod:`engine.records.labels`)
     OUT/journal-19.bin, ...        judged positions that are in no shard yet (:mod:`engine.selfplay.journal`)
+    OUT/games/                     shards made of other sources of games, if there were any
 
 Every position is on disk as soon as it is judged, and a game is a function of its number, so a run that was stopped in
 any way goes on where it was. Several threads each judge a batch of one board size and one source at a time, always of
@@ -28,6 +29,7 @@ from engine.selfplay.variety import Shares, Variety
 from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"
+GAMES, PARTIAL_GAMES = "games", "games.partial"
 FORMAT = "keima labels"
 SOURCES = ("recorded", "self-played")
 
@@ -42,7 +44,7 @@ class LabelOptions:
     """board sizes of positions of self-played games"""
     variety: Variety
     every: int = 12
-    """of a recorded game, every so many positions one"""
+    """take one position in this many of a recorded game"""
     moves: int = 12
     """most probable moves kept of a position"""
     positions_per_shard: int = 80000
@@ -98,7 +100,7 @@ class Labelling:
         self._is_cutting = False
         self._exhausted: set[Kind] = set()
         self._unfinished: dict[int, list[tuple[int, list[int]]]] = {}
-        """self-played games by size that nobody goes on with: number and moves"""
+        """self-played games by size that are on no table: number and moves"""
         self._live: set[tuple[int, int]] = set()
         """size and number of the self-played games on tables"""
         self._error: BaseException | None = None
@@ -121,8 +123,13 @@ class Labelling:
         """Positions judged so far."""
         return sum(self.counts.values())
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the games given hold no more positions, and nothing else is asked for."""
+        return len(self._exhausted) == len(self._shares)
+
     def run(self, positions: int, at_once: int, threads: int, report: Callable[[], None], every_s: float = 1.0) -> None:
-        """Judge until there are so many positions in all.
+        """Judge until the folder holds this number of positions.
 
         Args:
             positions: in the whole folder; then all that is judged goes into shards.
@@ -147,7 +154,7 @@ class Labelling:
                 worker.join()
         if self._error is not None:
             raise self._error
-        if self.positions >= positions or len(self._exhausted) == len(self._shares):
+        if self.positions >= positions or self.is_exhausted:
             self._cut(everything=True)
         report()
 
@@ -317,6 +324,18 @@ def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
         raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")
 
 
+def check_out(out: Path) -> None:
+    """Refuse a place where no labels can be made: a file, or a folder of something else.
+
+    Raises:
+        ValueError: one line.
+    """
+    known = {GAMES, PARTIAL_GAMES}
+    is_free = not out.exists() or (out.is_dir() and all(item.name in known for item in out.iterdir()))
+    if not (is_free or (out / MANIFEST).exists()):
+        raise ValueError(f"{out}: already there, expected a new or empty folder, or one of labels")
+
+
 def _opened(out: Path, options: dict[str, Any], network: dict[str, str]) -> dict[str, Any]:
     """The manifest of the folder, a new one if there is none.
 
@@ -326,8 +345,7 @@ def _opened(out: Path, options: dict[str, Any], network: dict[str, str]) -> dict
     asked = {"format": FORMAT, "network": network, "options": options}
     path = out / MANIFEST
     if not path.exists():
-        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of labels")
+        check_out(out)
         out.mkdir(parents=True, exist_ok=True)
         _write(out, manifest := asked | {"positions": {}, "next": {}, "shards": []})
         return manifest

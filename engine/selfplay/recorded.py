@@ -36,7 +36,7 @@ class RecordedGames:
         """Name the files; they are read when they are needed.
 
         Args:
-            every: of each game, every so many positions one is taken, from a random one on.
+            every: one position in this many of a game is taken, beginning at a random one.
         """
         self._files, self._seed, self._every = list(files), seed, every
         self._held: OrderedDict[int, Games] = OrderedDict()
@@ -76,7 +76,7 @@ class RecordedGames:
         return np.arange(first, length + 1, self._every)
 
     def _place(self, size: int, number: int) -> tuple[int, int]:
-        """File and place in its order; the file after the last one if there are not so many games."""
+        """File and place in its order; the file after the last one if there are fewer games."""
         starts = self._starts.setdefault(size, [0])
         while starts[-1] <= number and len(starts) <= len(self._files):
             starts.append(starts[-1] + len(self._order(size, len(starts) - 1)))

@@ -12,16 +12,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engine.config import core_count
 from engine.nets.on_device import choose_device, load_network
-from engine.records.archive import SHARD_FILE
+from engine.records.archive import SHARD_FILE, disk_bytes
 from engine.records.filters import Filters
 from engine.records.games import join, shard_files, write_games
 from engine.records.gather import gather
-from engine.selfplay.labelling import MANIFEST, Labelling, LabelOptions
+from engine.records.sameness import OPENING
+from engine.selfplay.labelling import GAMES, PARTIAL_GAMES, Labelling, LabelOptions, check_out
 from engine.selfplay.variety import Variety, parse_share, read_komi, read_rules, read_temperature
 from engine.train.teacher import Teacher
 from weights import find_network
 
-INTERRUPTED = 130
+SMALL_BYTES = 4 << 20
+"""Less than this is read before worker processes would have started."""
 PATHS = click.Path(exists=True, path_type=Path)
 AT_ONCE = {"cpu": 8, "gpu": 256}
 """Positions a batch: a processor is no faster with more"""
@@ -64,7 +66,7 @@ class Share(click.ParamType):
     "--temperature", multiple=True, type=Share(read_temperature), default=("1",), metavar="T=SHARE",
     help="of the policy in self-played games",
 )  # fmt: skip
-@click.option("--every", default=12, type=click.IntRange(1), help="of a recorded game, every so many positions one")
+@click.option("--every", default=12, type=click.IntRange(1), help="take one position in this many of a recorded game")
 @click.option("--moves", default=12, type=click.IntRange(1, 64), help="most probable moves kept of a position")
 @click.option("--positions-per-shard", default=80000, type=click.IntRange(1))
 @click.option("--seed", default=1, type=click.IntRange(0))
@@ -134,25 +136,26 @@ def _run(labelling: Labelling, positions: int, at_once: int, threads: int, conso
     for kind, count in labelling.counts.items():
         console.print(f"{count:,} positions of {kind}", highlight=False)
     if labelling.positions < positions:
-        console.print("the same command goes on from here", highlight=False)
+        text = "the games hold no more" if labelling.is_exhausted else "the same command goes on from here"
+        console.print(text, highlight=False)
 
 
 def _game_shards(sources: tuple[Path, ...], out: Path, console: Console) -> list[Path]:
     """Shards of games as they are; other sources are packed into the folder ``games`` of the output first."""
     if all(path.name.endswith(SHARD_FILE) or (path.is_dir() and _holds_shards(path)) for path in sources):
         return shard_files(sources, None)
-    folder = out / "games"
+    folder = out / GAMES
     if folder.is_dir():
         return shard_files([folder], None)
-    if out.exists() and not (out / MANIFEST).exists() and any(out.iterdir()):
-        raise ValueError(f"{out}: already there, expected a new or empty folder, or one of labels")
-    partial = out / "games.partial"
+    check_out(out)
+    partial = out / PARTIAL_GAMES
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     waiting, count, parts = [], 0, 0
     filters = Filters(sizes=(), results="any")
     with console.status("reading games"):
-        for found in gather(sources, filters, 40, 1):
+        workers = 1 if sum(map(disk_bytes, sources)) < SMALL_BYTES else core_count()
+        for found in gather(sources, filters, OPENING, workers):
             if found.games is not None:
                 waiting.append(found.games)
                 count += len(found.games.size)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
@@ -17,6 +18,7 @@ from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.variety import Komi, Variety
 from engine.train.batches import label_rules
 from engine.train.teacher import Teacher
+from gtp.cli import main
 from tests.train.made import made_games
 
 RULES = ((RULE_SETS["chinese"], 1.0), (RULE_SETS["japanese"], 1.0))
@@ -181,9 +183,11 @@ def test_what_cannot_be_labelled_is_refused(teacher, shard, tmp_path, change, me
 def test_an_error_of_a_thread_ends_the_run(teacher, shard, tmp_path, monkeypatch):
     labelling = Labelling(teacher, SHARES, [shard], NETWORK, tmp_path / "out")
     monkeypatch.setattr(teacher, "judge", lambda *_: (_ for _ in ()).throw(RuntimeError("no more")))
+    before = threading.active_count()
     with pytest.raises(RuntimeError, match="no more"):
         labelling.run(100, 4, 2, lambda: None, 0.01)
-    assert threading.active_count() < 20
+    assert threading.active_count() == before
+    labelling.close()
 
 
 def test_recorded_games_come_once_each_in_an_order_of_their_own(shard, tmp_path):
@@ -205,3 +209,17 @@ def test_recorded_games_come_once_each_in_an_order_of_their_own(shard, tmp_path)
     assert stream.take(13, 0, 5) is None
     first, again = RecordedGames(files, 1, 7).take(9, 3, 9), stream.take(9, 3, 9)
     assert first.plies.tolist() == again.plies.tolist() and first.rows.tolist() == again.rows.tolist()
+
+
+def test_the_command_labels_sgf_files_and_goes_on(tiny_network, tmp_path):
+    for number, moves in enumerate(("B[ee];W[cc];B[gg];W[cg];B[gc];W[ec]", "B[dd];W[ff];B[df];W[fd];B[ec];W[eg]")):
+        (tmp_path / f"{number}.sgf").write_text(f"(;GM[1]FF[4]SZ[9]KM[7]RE[B+R];{moves})")
+    words = ["data", "label", str(tmp_path / "0.sgf"), str(tmp_path / "1.sgf"), "--network", str(tiny_network)]
+    words += ["--out", str(tmp_path / "out"), "--recorded", "9=1", "--every", "2", "--device", "cpu"]
+    for positions in (3, 8):
+        answer = CliRunner().invoke(main, [*words, "--positions", str(positions)])
+        assert answer.exit_code == 0, answer.output
+    assert "the games hold no more" not in answer.output
+    answer = CliRunner().invoke(main, [*words, "--positions", "100"])
+    assert "the games hold no more" in answer.output
+    assert {key[:3] for key in all_labels(tmp_path / "out")} == {(RECORDED, 9, 0), (RECORDED, 9, 1)}
