@@ -216,7 +216,7 @@ def test_the_command_labels_sgf_files_and_goes_on(tiny_network, tmp_path):
         (tmp_path / f"{number}.sgf").write_text(f"(;GM[1]FF[4]SZ[9]KM[7]RE[B+R];{moves})")
     words = ["data", "label", str(tmp_path / "0.sgf"), str(tmp_path / "1.sgf"), "--network", str(tiny_network)]
     words += ["--out", str(tmp_path / "out"), "--recorded", "9=1", "--every", "2", "--device", "cpu"]
-    for positions in (3, 8):
+    for positions in (3, 5):
         answer = CliRunner().invoke(main, [*words, "--positions", str(positions)])
         assert answer.exit_code == 0, answer.output
     assert "the games hold no more" not in answer.output
