@@ -23,10 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from engine import __version__
-from engine.records.filters import Filters
-from engine.records.games import VERSION, Games, join, read_games, select, write_games
-from engine.records.gather import Gathered, gather
-from engine.records.sameness import (
+from engine.records.duplicates import (
     BEGINNING,
     OPENING,
     OPENING_KEY,
@@ -36,6 +33,9 @@ from engine.records.sameness import (
     first_of_each,
     split_of,
 )
+from engine.records.filters import Filters
+from engine.records.games import VERSION, Games, join, read_games, select, write_games
+from engine.records.gather import Gathered, gather
 
 MANIFEST = "manifest.json"
 FORMAT = "keima games"

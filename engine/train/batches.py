@@ -10,10 +10,10 @@ from engine.go.geometry import BLACK, point_of
 from engine.go.position import TO_MOVE, is_legal_move, new_position
 from engine.go.rules import KOMI_X2, RULE_FIELDS
 from engine.jit import kernel
+from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules, komi_of, recorded, replay
-from engine.records.settled import Settled
 
 REPLAY_MOVES = 1024
 """Longest game replayed at first; boards grow with longer ones."""
@@ -143,13 +143,13 @@ class BatchBuilder:
 
     def from_games(
         self, games: Games, rows: np.ndarray, plies: np.ndarray, territory: np.ndarray, turns: np.ndarray,
-        settled: Settled | None = None, result_weight: float = 1.0,
+        owners: FinalOwners | None = None, result_weight: float = 1.0,
     ) -> Batch:  # fmt: skip
         """Positions before the recorded move ``plies[i]`` of game ``rows[i]``: that move, the result, who owned what.
 
         Args:
             territory: bool[B]: shown as counted by territory.
-            settled: last boards of these games where they could be scored; None = nothing is known of areas.
+            owners: last boards of these games where they could be scored; None = nothing is known of areas.
             result_weight: ``value_weight`` of a game whose result is known.
         """
         size, count = int(games.size[rows[0]]), len(rows)
@@ -164,11 +164,11 @@ class BatchBuilder:
         decided = (result != 0) | (games.margin[rows] == 0)
         score, area_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)
         ownership = np.zeros((count, size, size), np.float32)
-        if settled is not None:
-            known, owned = settled.row[rows] >= 0, settled.ownership_black[settled.row[rows]]
+        if owners is not None:
+            known, owned = owners.row[rows] >= 0, owners.ownership_black[owners.row[rows]]
             # By area the same board may give another lead, and now and then another winner.
             by_area = owned.sum(axis=1, dtype=np.float32) - komi_of(games, rows)
-            lead = np.where(games.territory[rows] & ~territory, by_area, settled.lead_black[rows])
+            lead = np.where(games.territory[rows] & ~territory, by_area, owners.lead_black[rows])
             result = np.where(known, np.sign(lead), result)
             area_weight[known] = 1.0
             score[known] = (sign * lead)[known]

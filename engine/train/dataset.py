@@ -16,10 +16,10 @@ import numpy as np
 from engine.config import TrainOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
-from engine.records.settled import Settled
 from engine.train.batches import Batch, BatchBuilder
 from engine.train.teacher import Teacher
 
@@ -36,7 +36,7 @@ class Mixture:
 
     def __init__(
         self, encoder: Encoder, games: Sequence[Games], labels: Sequence[Labels], options: TrainOptions,
-        settled: Sequence[Settled] = (), teacher: Teacher | None = None,
+        owners: Sequence[FinalOwners] = (), teacher: Teacher | None = None,
         sizes: tuple[int, int] = (MIN_SIZE, MAX_SIZE), rank: int = 0, ranks: int = 1,
     ):  # fmt: skip
         """Make a source of batches.
@@ -46,14 +46,14 @@ class Mixture:
             labels: shards of labels; may be empty.
             options: ``batch`` positions of a 19x19 batch (smaller boards get more, up to twice as many),
                 ``label_share`` of the steps drawn from labels, ``positions_per_game``, ``result_weight``, ``seed``.
-            settled: what is known of the shards' last boards, one each, or nothing.
+            owners: what is known of the shards' last boards, one each, or nothing.
             teacher: judges the positions of a share ``teacher_share`` of the steps on games.
             sizes: smallest and largest board the network plays; others are left out.
         Raises:
             ValueError: no data.
         """
         self.encoder, self.games, self.labels, self.options = encoder, list(games), list(labels), options
-        self.settled = list(settled) or [None] * len(self.games)
+        self.owners = list(owners) or [None] * len(self.games)
         self.teacher, self.rank, self.ranks = teacher, rank, ranks
         self._game_sizes = _BySize([np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games], sizes)
         self._label_sizes = _BySize([shard.games.size[shard.game] for shard in self.labels], sizes)
@@ -78,7 +78,7 @@ class Mixture:
         # not learn to play like people under one scoring only.
         territory = games.territory[rows] & (rng.random(len(rows)) < 0.5)
         batch = self._builder.from_games(
-            games, rows[part], plies[part], territory[part], turns[part], self.settled[shard],
+            games, rows[part], plies[part], territory[part], turns[part], self.owners[shard],
             self.options.result_weight,
         )  # fmt: skip
         if self.teacher and self.teacher.plays(size) and rng.random() < self.options.teacher_share:

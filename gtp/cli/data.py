@@ -13,11 +13,11 @@ from rich.table import Column, Table
 
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.archive import disk_bytes
+from engine.records.duplicates import OPENING, SPLITS
 from engine.records.filters import RESULTS, Filters
 from engine.records.games import MAX_MOVES, read_games
 from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
-from engine.records.sameness import OPENING, SPLITS
 from engine.records.sgf_values import date_of, rank_of
 from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
 from gtp.cli.label import label_command

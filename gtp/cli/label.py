@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from engine.config import core_count
 from engine.nets.on_device import choose_device, load_network
 from engine.records.archive import SHARD_FILE, disk_bytes
+from engine.records.duplicates import OPENING
 from engine.records.filters import Filters
 from engine.records.games import join, shard_files, write_games
 from engine.records.gather import gather
-from engine.records.sameness import OPENING
 from engine.selfplay.labelling import GAMES, PARTIAL_GAMES, Labelling, LabelOptions, check_out
 from engine.selfplay.variety import Variety, parse_share, read_komi, read_rules, read_temperature
 from engine.train.teacher import Teacher

@@ -26,9 +26,9 @@ from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spe
 from engine.nets.files.checkpoint import load_model
 from engine.nets.network import NetworkSpec
 from engine.nets.on_device import choose_device, load_network
+from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
-from engine.records.settled import Settled, settled_games
 from engine.train.dataset import Mixture
 from engine.train.grow import grown
 from engine.train.metrics import game_figures, in_training, label_figures, sample_positions
@@ -162,7 +162,7 @@ def _train(
         game_files, label_files = shard_files(games, validation), shard_files(labels, label_validation)
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
         game_shards = [read_games(path) for path in game_files]
-        settled = _settle(game_shards, console) if spec.has_ownership else ()
+        owners = _final_owners(game_shards, console) if spec.has_ownership else ()
         record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
         record |= {"validation": validation.name, "processes": ranks.count}
         if start:
@@ -174,7 +174,7 @@ def _train(
             tutor = Teacher(load_network(found, str(chosen)), _own_cores())
             stack.callback(tutor.close)
         data = Mixture(
-            encoder, game_shards, [read_labels(path) for path in label_files], options, settled, tutor,
+            encoder, game_shards, [read_labels(path) for path in label_files], options, owners, tutor,
             (spec.min_size, spec.max_size), ranks.rank, ranks.count,
         )  # fmt: skip
         validate = _validation(spec, validation, label_validation, game_shards, chosen)
@@ -233,14 +233,14 @@ def _own_cores() -> int:
     return max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def _settle(shards: Iterable[Games], console: Console) -> list[Settled]:
+def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
     """Who owned what at the end of the scored games; the first run computes it, later ones read it."""
     with Progress(console=console) as progress:
         task = progress.add_task("settling scored games", total=sum((shard.margin >= 0).sum() for shard in shards))
         found = []
         for shard in shards:
             found.append(
-                settled_games(shard, cache_root() / "settled", _own_cores(), lambda n: progress.advance(task, n))
+                saved_final_owners(shard, cache_root() / "settled", _own_cores(), lambda n: progress.advance(task, n))
             )
         progress.update(task, completed=progress.tasks[0].total)
     games = sum(len(shard.size) for shard in shards)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from engine.records.duplicates import fingerprints, first_of_each, split_of
 from engine.records.filters import Filters
 from engine.records.games import join, read_games, write_games
 from engine.records.gather import gather
-from engine.records.sameness import fingerprints, first_of_each, split_of
 from gtp.cli import main
 from tests.records.test_data_values import games_of
 

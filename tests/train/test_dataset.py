@@ -9,10 +9,10 @@ from engine.features.encoder import KEIMA
 from engine.features.symmetry import turn
 from engine.go.geometry import WHITE
 from engine.nets.fakes import HashNetwork
+from engine.records.final_owners import FinalOwners
 from engine.records.games import Games, read_games
 from engine.records.labels import read_labels
 from engine.records.replay import komi_of
-from engine.records.settled import Settled
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Mixture, sample_games
 from engine.train.teacher import Teacher
@@ -21,7 +21,7 @@ from tests.train.made import made_games, made_labels
 
 def mixture(games=(), labels=(), **values):
     """A mixture of small batches."""
-    settings = {name: values.pop(name) for name in ("settled", "teacher", "sizes", "rank", "ranks") if name in values}
+    settings = {name: values.pop(name) for name in ("owners", "teacher", "sizes", "rank", "ranks") if name in values}
     return Mixture(KEIMA, games, labels, TrainOptions(**({"batch": 8, "seed": 4} | values)), **settings)
 
 
@@ -65,7 +65,7 @@ def test_stones_set_up_are_on_the_board_and_white_may_begin():
     assert batch.value.tolist() == [-1, 1], "White to move, then Black"
 
 
-def test_settled_games_teach_score_and_ownership_turned_and_from_the_movers_view():
+def test_final_owners_teach_score_and_ownership_turned_and_from_the_movers_view():
     games = made_games()
     ownership = np.zeros((2, 81), np.int8)
     ownership[0, 0], ownership[0, 80] = 1, -1
@@ -74,7 +74,7 @@ def test_settled_games_teach_score_and_ownership_turned_and_from_the_movers_view
     lead = np.where(np.arange(40) == 3, np.float32(4.5), np.float32(0))
     rows, plies, turns = np.array([3, 3, 4]), np.array([0, 1, 0]), np.array([0, 1, 0])
     batch = BatchBuilder(KEIMA).from_games(
-        games, rows, plies, np.zeros(3, bool), turns, Settled(row, lead, ownership)
+        games, rows, plies, np.zeros(3, bool), turns, FinalOwners(row, lead, ownership)
     )  # fmt: skip
     assert batch.area_weight.tolist() == [1, 1, 0]
     assert batch.score.tolist() == [4.5, -4.5, 0]
@@ -200,9 +200,9 @@ def test_a_territory_game_shown_by_area_has_the_areas_lead_and_winner():
     ownership[0, :7] = 1
     row = np.full(40, -1)
     row[0] = 0
-    settled = Settled(row, np.where(row == 0, np.float32(-0.5), np.float32(0)), ownership)
+    owners = FinalOwners(row, np.where(row == 0, np.float32(-0.5), np.float32(0)), ownership)
     rows, plies, turns = np.array([0, 0]), np.array([0, 1]), np.array([0, 0])
-    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, np.array([True, False]), turns, settled)
+    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, np.array([True, False]), turns, owners)
     assert batch.score.tolist() == [-0.5, -0.5], "Black to move by territory; White to move by area"
     assert batch.value.tolist() == [-1, -1]
 

@@ -1,8 +1,8 @@
-"""Who owned what at the end of scored games: targets for ownership and score that no teacher has to give.
+"""Final owners of the points of scored games: training targets for ownership and score that need no teacher.
 
-Records leave dead stones on the board. Rollouts guess which are dead; a guess counts only if it gives the recorded
-margin to the point, so what is learnt from is right, and the other games simply have no such target. Several
-certainties are tried, because a chain in doubt is dead in one game and in seki in the next.
+Records leave dead stones on the board. Rollouts estimate which are dead; an estimate is used only if it gives the
+recorded margin exactly, so the targets are right, and the other games have no such target. Several thresholds are
+tried, because a doubtful chain is dead in one game and in seki in the next.
 """
 
 import contextlib
@@ -27,41 +27,51 @@ from engine.rollout.random import seed_state
 
 ROLLOUTS = 32
 CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
-"""How surely a chain must be the opponent's to be dead, in the order tried."""
+"""Mean ownership from which on the opponent's side counts a chain as dead, in the order tried."""
 MARGIN_ERROR = 0.01
 CHUNK = 256
-"""Games a thread settles at a time."""
+"""Games a thread takes at a time"""
 VERSION = 2
 """Part of the name of saved results: raise it when they would come out differently."""
 KEY_ARRAYS = (
     "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory"
 )  # fmt: skip
-"""What of the games the result depends on."""
+"""Arrays of the games that the result depends on"""
 
 
-class Settled(NamedTuple):
-    """The last boards of G games, where they could be scored."""
+class FinalOwners(NamedTuple):
+    """The last boards of G games, R of which agree with the recorded margin."""
 
     row: np.ndarray
-    """int64[G]: row of ``ownership_black``, -1 = not known"""
+    """int64[G]: row of ``ownership_black``; -1 = unknown"""
     lead_black: np.ndarray
-    """float32[G]: points, komi counted; 0 = not known"""
+    """float32[G]: points, komi counted; 0 = unknown"""
     ownership_black: np.ndarray
-    """int8[R + 1, N*N] by policy order, N the largest board: 1 = Black's, -1 = White's, 0 = nobody's; the last row is
-    zero, so that row -1 is nobody's"""
+    """int8[R + 1, N*N] in policy order, N the largest board: 1 = Black's, -1 = White's, 0 = neutral; the last row is
+    zero, so that row -1 is neutral everywhere"""
 
 
 @kernel
-def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, state, known, owned):
-    """Replay each game and look for dead stones that give its margin (Black's); writes ``known`` and ``owned``."""
+def _find_in_rows(fresh, position, cleared, work, record, rules, rows, margins, state, known, owned):
+    """Replay games of one board size and look for dead stones that give the recorded margin.
+
+    Args:
+        fresh, position, cleared: an empty position, only read, and two that are overwritten.
+        work: ownership float32[N*N], and float64 and uint8 of the board's cells; overwritten.
+        record: :class:`engine.records.replay.Recorded`.
+        rules: int64[B, RULE_FIELDS].
+        rows: int64[B]: the games.
+        margins: float64[B]: points, for Black.
+        state: uint64[4]: random numbers.
+        known: uint8[B], overwritten: whether an estimate gives the margin.
+        owned: int8[B, N*N], overwritten where known: 1 = Black's, -1 = White's, 0 = neutral.
+    """
     ownership, against, dead = work
     board = position.board
     for b in range(len(rows)):
         known[b] = 0
-        if (
-            replay(position, fresh, record, rows[b], record.offsets[rows[b] + 1] - record.offsets[rows[b]], rules[b])
-            >= 0
-        ):
+        length = record.offsets[rows[b] + 1] - record.offsets[rows[b]]
+        if replay(position, fresh, record, rows[b], length, rules[b]) >= 0:
             continue
         average_ownership(board, cleared.board, ROLLOUTS, state, ownership)
         for certainty in CERTAINTIES:
@@ -75,11 +85,11 @@ def _settle_rows(fresh, position, cleared, work, record, rules, rows, margins, s
                 break
 
 
-def settle_games(games: Games, threads: int = 1, on_progress: Callable[[int], None] | None = None) -> Settled:
-    """Settle the scored games of a shard: a millisecond each, the same result however many threads.
+def find_final_owners(games: Games, threads: int = 1, on_progress: Callable[[int], None] | None = None) -> FinalOwners:
+    """Final owners of the scored games of a shard: a millisecond a game, the same result for any number of threads.
 
     Args:
-        on_progress: called with the number of games done since the last call.
+        on_progress: called in one of the threads with the number of games done since the last call.
     """
     rows = np.flatnonzero(~np.isnan(games.margin) & ((games.result != 0) | (games.margin == 0)))
     largest = int(games.size.max(initial=0)) ** 2
@@ -89,7 +99,7 @@ def settle_games(games: Games, threads: int = 1, on_progress: Callable[[int], No
     def work(part: np.ndarray) -> None:
         for size in np.unique(games.size[rows[part]]):
             chosen = part[games.size[rows[part]] == size]
-            _settle_chunk(games, rows[chosen], int(size), chosen, known, owned)
+            _find_in_chunk(games, rows[chosen], int(size), chosen, known, owned)
         if on_progress:
             on_progress(len(part))
 
@@ -101,36 +111,37 @@ def settle_games(games: Games, threads: int = 1, on_progress: Callable[[int], No
     row[rows[found]] = np.arange(len(found))
     lead = np.zeros(len(games.size), np.float32)
     lead[rows[found]] = (games.margin * games.result)[rows[found]]
-    return Settled(row, lead, np.concatenate([owned[found], owned[-1:]]))
+    return FinalOwners(row, lead, np.concatenate([owned[found], owned[-1:]]))
 
 
-def _settle_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray, known, owned) -> None:
-    """Settle games of one board size; ``places`` are their rows of ``known`` and ``owned``."""
+def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray, known, owned) -> None:
+    """Games of one board size; ``places`` (int64[B]) are their rows of ``known`` and ``owned``."""
     longest = int(np.diff(games.offsets)[rows].max())
     fresh, position, cleared = (new_position(size, longest + 1) for _ in range(3))
     cells = len(fresh.board.color)
     memory = (np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8))
     rules = game_rules(games, rows, games.territory[rows])
     margins = (games.margin * games.result)[rows].astype(np.float64)
-    settled, area = np.zeros(len(rows), np.uint8), np.zeros((len(rows), size * size), np.int8)
-    _settle_rows(
-        fresh, position, cleared, memory, recorded(games), rules, rows, margins, seed_state(0, int(rows[0])), settled,
-        area,
-    )  # fmt: skip
-    known[places] = settled
+    found, area = np.zeros(len(rows), np.uint8), np.zeros((len(rows), size * size), np.int8)
+    state = seed_state(0, int(rows[0]))
+    _find_in_rows(fresh, position, cleared, memory, recorded(games), rules, rows, margins, state, found, area)
+    known[places] = found
     owned[places, : size * size] = area
 
 
-def settled_games(games: Games, folder: Path, threads: int = 1, on_progress=None) -> Settled:
-    """:func:`settle_games`, remembered in a folder: a second run on the same games reads it back."""
+def saved_final_owners(games: Games, folder: Path, threads: int = 1, on_progress=None) -> FinalOwners:
+    """:func:`find_final_owners`, saved in a folder: a second run on the same games reads the file.
+
+    Processes may share the folder. A saved file that cannot be read is made again.
+    """
     digest = hashlib.sha256(repr((VERSION, ROLLOUTS, CERTAINTIES)).encode())
     for name in KEY_ARRAYS:
         digest.update(np.ascontiguousarray(getattr(games, name)).tobytes())
     path = folder / f"settled-{digest.hexdigest()[:16]}.npz"
     if path.exists():
         with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(path) as saved:
-            return Settled(**{name: saved[name] for name in Settled._fields})
-    found = settle_games(games, threads, on_progress)
+            return FinalOwners(**{name: saved[name] for name in FinalOwners._fields})
+    found = find_final_owners(games, threads, on_progress)
     folder.mkdir(parents=True, exist_ok=True)
     # Processes that train together may all come here at once.
     part = path.with_suffix(f".{os.getpid()}.part.npz")

@@ -5,8 +5,8 @@ import pytest
 
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, WHITE, index_of
+from engine.records.final_owners import find_final_owners, saved_final_owners
 from engine.records.games import Games, read_games
-from engine.records.settled import settle_games, settled_games
 
 FINISHED = """
     . X . X X O . O .
@@ -40,45 +40,45 @@ def game_of(diagram: str, margin: float, result: int, territory: bool = False, c
 
 
 def test_dead_stones_are_found_where_they_give_the_margin():
-    settled = settle_games(game_of(FINISHED, margin=2.5, result=1))
-    assert settled.row.tolist() == [0]
-    assert settled.lead_black.tolist() == [2.5]
-    owner = settled.ownership_black[0].reshape(9, 9)
+    owners = find_final_owners(game_of(FINISHED, margin=2.5, result=1))
+    assert owners.row.tolist() == [0]
+    assert owners.lead_black.tolist() == [2.5]
+    owner = owners.ownership_black[0].reshape(9, 9)
     assert owner[2, 2] == 1, "the dead stone's point is Black's"
     assert owner.sum() == 45 - 36
 
 
 @pytest.mark.parametrize(("margin", "result"), [(1.5, 1), (2.5, -1), (np.nan, 1)])
 def test_a_margin_that_no_reading_gives_is_not_learnt_from(margin, result):
-    settled = settle_games(game_of(FINISHED, margin, result))
-    assert settled.row.tolist() == [-1]
-    assert settled.lead_black.tolist() == [0]
-    assert not settled.ownership_black[-1].any()
+    owners = find_final_owners(game_of(FINISHED, margin, result))
+    assert owners.row.tolist() == [-1]
+    assert owners.lead_black.tolist() == [0]
+    assert not owners.ownership_black[-1].any()
 
 
 def test_threads_change_nothing():
     games = game_of(FINISHED, margin=2.5, result=1, copies=600)
     games.margin[::3] = 4.5
-    alone, together = (settle_games(games, threads) for threads in (1, 3))
+    alone, together = (find_final_owners(games, threads) for threads in (1, 3))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
     assert (alone.row < 0).sum() == 200
 
 
-def test_what_was_settled_is_read_back(tmp_path):
+def test_what_was_found_is_read_back(tmp_path):
     games, done = game_of(FINISHED, margin=2.5, result=1), []
-    first = settled_games(games, tmp_path, on_progress=done.append)
-    again = settled_games(games, tmp_path, on_progress=done.append)
+    first = saved_final_owners(games, tmp_path, on_progress=done.append)
+    again = saved_final_owners(games, tmp_path, on_progress=done.append)
     assert done == [1], "the second time nothing is computed"
     for one, other in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, other)
-    settled_games(game_of(FINISHED, margin=1.5, result=1), tmp_path)
+    saved_final_owners(game_of(FINISHED, margin=1.5, result=1), tmp_path)
     assert len(list(tmp_path.iterdir())) == 2, "other games, another file"
 
 
 @pytest.mark.shared
-def test_most_real_scored_games_can_be_settled(shared_path):
+def test_final_owners_of_most_real_scored_games_are_found(shared_path):
     games = read_games(shared_path / "data" / "validation.npz.xz")
     rows = np.flatnonzero(games.margin >= 0)[:300]
     few = games._replace(margin=np.where(np.isin(np.arange(len(games.size)), rows), games.margin, np.nan))
-    assert (settle_games(few).row >= 0).sum() > 200
+    assert (find_final_owners(few).row >= 0).sum() > 200
