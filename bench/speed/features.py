@@ -11,7 +11,7 @@ from bench.speed.figures import Work, measured, print_figure, sample
 from bench.speed.positions import POSITIONS, MiddleGame, middle_games, shipped_patterns
 from engine.features.encoder import ENCODERS, Encoder, encode
 from engine.features.symmetry import SYMMETRIES
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.jit import kernel
 
@@ -26,7 +26,7 @@ def _encode(position, scratch, planes, globals_, count):
 
 def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
     """Encode all positions."""
-    size = int(games[0].position.board.meta[SIZE])
+    size = int(games[0].position.board.meta[META_SIZE])
     scratch = encoder.new_scratch(size)
     planes, globals_ = np.zeros((encoder.planes, size, size), np.float32), np.zeros(encoder.globals, np.float32)
     return lambda count: sum(_encode(position, scratch, planes, globals_, count) for position, _ in games)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import click
 
 from engine.go.geometry import PASS
-from engine.go.position import TO_MOVE, Position, new_position, play_move
+from engine.go.position import META_TO_MOVE, Position, new_position, play_move
 from engine.jit import kernel
 from engine.play import assembly as loading
 from engine.rollout.model import Patterns
@@ -37,7 +37,7 @@ def _play_on(position, weights, tables, last, state, count):
     board = position.board
     begin(weights, board, tables)
     for _ in range(count):
-        color = position.meta[TO_MOVE]
+        color = position.meta[META_TO_MOVE]
         answers = no_answers(weights)
         if last[0] != PASS:
             answers = list_answers(weights, board, tables, last[0], color, last[2])

@@ -8,9 +8,9 @@ import numpy as np
 
 from bench.speed.figures import Work, measured, print_figure, sample
 from bench.speed.positions import POSITIONS, SEED, MiddleGame, middle_games, shipped_patterns
-from engine.go.board import SIZE, copy_board, new_board
+from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS
-from engine.go.position import TO_MOVE, legal_moves
+from engine.go.position import META_TO_MOVE, legal_moves
 from engine.jit import kernel
 from engine.rollout.model import Patterns
 from engine.rollout.patterns import all_states
@@ -27,7 +27,7 @@ THREADS = 2
 @kernel
 def _uniform_rollouts(start, board, state, count, lead):
     """Random games from a position to their scores; returns moves played, adds Black's leads to ``lead``."""
-    moves, limit = 0, 3 * start.meta[SIZE] * start.meta[SIZE]
+    moves, limit = 0, 3 * start.meta[META_SIZE] * start.meta[META_SIZE]
     for _ in range(count):
         copy_board(board, start)
         moves += play_out(board, BLACK, state, limit)
@@ -38,7 +38,7 @@ def _uniform_rollouts(start, board, state, count, lead):
 @kernel
 def _policy_rollouts(start, board, weights, tables, replies, state, count, lead):
     """The same by the rollout policy."""
-    moves, limit = 0, 3 * start.meta[SIZE] * start.meta[SIZE]
+    moves, limit = 0, 3 * start.meta[META_SIZE] * start.meta[META_SIZE]
     for _ in range(count):
         copy_board(board, start)
         moves += play_out_by_policy(board, weights, tables, replies, 0.0, BLACK, PASS, 0, state, limit)
@@ -62,7 +62,7 @@ def _legal_moves(position, out, count):
     """Mark the legal moves of a position again and again; returns how many there are, all told."""
     legal = 0
     for _ in range(count):
-        legal += legal_moves(position, position.meta[TO_MOVE], out)
+        legal += legal_moves(position, position.meta[META_TO_MOVE], out)
     return legal
 
 
@@ -72,7 +72,7 @@ def _tree_policy(position, moves, numbers, theta, count):
     considered = 0
     for _ in range(count):
         all_states(position.board, moves.cell)
-        here = consider(moves, position.board, numbers, position.meta[TO_MOVE])
+        here = consider(moves, position.board, numbers, position.meta[META_TO_MOVE])
         if here > 0:
             weigh(moves, here, theta)
         considered += here
@@ -99,7 +99,7 @@ def copy_work(games: list[MiddleGame]) -> Work:
 
 def legal_work(games: list[MiddleGame]) -> Work:
     """Legal moves of all positions; steps are moves."""
-    out = np.zeros(int(games[0].position.board.meta[SIZE]) ** 2 + 1, np.uint8)
+    out = np.zeros(int(games[0].position.board.meta[META_SIZE]) ** 2 + 1, np.uint8)
     return lambda count: sum(_legal_moves(position, out, count) for position, _ in games)
 
 

@@ -17,7 +17,7 @@ from bench.speed.networks import NETWORKS, shape_of
 from bench.speed.positions import middle_games, shipped_patterns
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
-from engine.go.position import N_MOVES
+from engine.go.position import META_N_MOVES
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.on_device import choose_device
 from engine.records.games import Games
@@ -32,7 +32,7 @@ def made_games() -> Games:
     """Games to the middle game, played by the rollout policy."""
     moves = []
     for position, _ in middle_games(SIZE, shipped_patterns().tables):
-        played = position.moves[: int(position.meta[N_MOVES])].astype(np.int64)
+        played = position.moves[: int(position.meta[META_N_MOVES])].astype(np.int64)
         row, column = np.divmod(played, SIZE + 1)
         moves.append(np.where(played == 0, SIZE * SIZE, (row - 1) * SIZE + column - 1).astype(np.uint16))
     count = len(moves)

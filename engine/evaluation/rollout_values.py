@@ -9,9 +9,9 @@ from threading import local
 
 import numpy as np
 
-from engine.go.board import SIZE, copy_board
+from engine.go.board import META_SIZE, copy_board
 from engine.go.geometry import BLACK, PASS, point_of
-from engine.go.position import N_MOVES, TO_MOVE, copy_position, new_position, play_move
+from engine.go.position import META_N_MOVES, META_TO_MOVE, copy_position, new_position, play_move
 from engine.jit import kernel
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
@@ -37,12 +37,12 @@ def _roll_out(boards, weights, tables, replies, record, game, ply, rules, state,
     """
     fresh, start, position = boards
     replay(start, fresh, record, game, max(ply - 1, 0), rules)
-    size, captured = start.board.meta[SIZE], 0
+    size, captured = start.board.meta[META_SIZE], 0
     if ply > 0:
         # The rollout's first move looks at what the last one captured.
         move = point_of(np.int64(record.moves[record.offsets[game] + ply - 1]), size)
-        captured = play_move(start, move, start.meta[TO_MOVE])
-    color, played = start.meta[TO_MOVE], start.meta[N_MOVES]
+        captured = play_move(start, move, start.meta[META_TO_MOVE])
+    color, played = start.meta[META_TO_MOVE], start.meta[META_N_MOVES]
     last = np.int64(start.moves[played - 1]) if played > 0 else PASS
     copy_position(position, start)
     lead_before = begin_rollout(start)

@@ -27,11 +27,11 @@ import numpy as np
 from engine.features.key_parts import legality_key, mix, recent_moves_key
 from engine.features.symmetry import steps, turn
 from engine.features.tactics import after_move, new_marks
-from engine.go.board import SIZE, is_eye
+from engine.go.board import META_SIZE, is_eye
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_at
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
-from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
+from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
 from engine.jit import kernel
 
 MOST = 8
@@ -73,8 +73,8 @@ def new_scratch(size: int) -> AlphaGoScratch:
 @kernel
 def _number_moves(position, symmetry, scratch):
     """Write the numbers of all points but for *turns since*, which is 8 for every stone."""
-    board, color = position.board, position.meta[TO_MOVE]
-    size, numbers = board.meta[SIZE], scratch.numbers
+    board, color = position.board, position.meta[META_TO_MOVE]
+    size, numbers = board.meta[META_SIZE], scratch.numbers
     corner, down, right = steps(size, symmetry)
     index = 0
     for row in range(size):
@@ -104,7 +104,7 @@ def _number_moves(position, symmetry, scratch):
 @kernel
 def _number_turns(position, symmetry, ages):
     """Write how long ago the stones of the last seven turns were played; older ones have their number already."""
-    size, n = position.board.meta[SIZE], position.meta[N_MOVES]
+    size, n = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     # Oldest first: where two were played on one point, the later one stands there.
     for age in range(min(MOST - 1, n), 0, -1):
         point = np.int64(position.moves[n - age])
@@ -132,8 +132,8 @@ def encode(position, symmetry, scratch, planes, globals_):
         planes: float32[POLICY_PLANES or VALUE_PLANES, N, N], overwritten.
         globals_: float32[0].
     """
-    board, color = position.board, position.meta[TO_MOVE]
-    area = board.meta[SIZE] * board.meta[SIZE]
+    board, color = position.board, position.meta[META_TO_MOVE]
+    area = board.meta[META_SIZE] * board.meta[META_SIZE]
     flat = planes.reshape(len(planes), area)
     every = scratch.numbers.reshape(FEATURES * area)
     for i in range(FEATURES * area):

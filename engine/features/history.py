@@ -17,9 +17,9 @@ import numpy as np
 
 from engine.features.key_parts import mix
 from engine.features.symmetry import steps
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at
-from engine.go.position import N_MOVES, PAST_BOARDS, TO_MOVE
+from engine.go.position import META_N_MOVES, META_TO_MOVE, PAST_BOARDS
 from engine.jit import kernel
 
 BLACK_TO_MOVE = 2 * PAST_BOARDS
@@ -57,8 +57,8 @@ def board_planes(position, age, symmetry, own, opponent):
         age: 0 to 7; boards from before the first move are empty.
         own, opponent: float32[N*N], overwritten.
     """
-    size, color = position.board.meta[SIZE], position.meta[TO_MOVE]
-    n = position.meta[N_MOVES]
+    size, color = position.board.meta[META_SIZE], position.meta[META_TO_MOVE]
+    n = position.meta[META_N_MOVES]
     if age > n:
         for i in range(size * size):
             own[i] = 0.0
@@ -88,7 +88,7 @@ def encode(position, symmetry, scratch, planes, globals_):
     flat = planes.reshape(PLANES, planes.shape[1] * planes.shape[2])
     for age in range(PAST_BOARDS):
         board_planes(position, age, symmetry, flat[2 * age], flat[2 * age + 1])
-    flat[BLACK_TO_MOVE].fill(position.meta[TO_MOVE] == BLACK)
+    flat[BLACK_TO_MOVE].fill(position.meta[META_TO_MOVE] == BLACK)
 
 
 @kernel
@@ -104,15 +104,15 @@ def encode_leela(position, symmetry, scratch, planes, globals_):
     flat = planes.reshape(LEELA_PLANES, planes.shape[1] * planes.shape[2])
     for age in range(PAST_BOARDS):
         board_planes(position, age, symmetry, flat[age], flat[PAST_BOARDS + age])
-    flat[BLACK_TO_MOVE].fill(position.meta[TO_MOVE] == BLACK)
-    flat[BLACK_TO_MOVE + 1].fill(position.meta[TO_MOVE] != BLACK)
+    flat[BLACK_TO_MOVE].fill(position.meta[META_TO_MOVE] == BLACK)
+    flat[BLACK_TO_MOVE + 1].fill(position.meta[META_TO_MOVE] != BLACK)
 
 
 @kernel
 def key(position):
     """uint64 that covers all that these encoders read: the last eight boards and the side to move."""
-    n = position.meta[N_MOVES]
-    word = ZOBRIST[EMPTY, position.meta[TO_MOVE]]
+    n = position.meta[META_N_MOVES]
+    word = ZOBRIST[EMPTY, position.meta[META_TO_MOVE]]
     for age in range(min(PAST_BOARDS, n + 1)):
         word = mix(word ^ position.hashes[n - age])
     return word

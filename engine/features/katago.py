@@ -37,23 +37,23 @@ from engine.features.katago_history import course
 from engine.features.katago_ladders import mark_caught
 from engine.features.key_parts import legality_key, mix, recent_moves_key
 from engine.features.symmetry import steps, turn
-from engine.go.board import KO_COLOR, KO_POINT, SIZE, copy_board, is_legal
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, copy_board, is_legal
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.go.life import STACK, LifeScratch, new_life_scratch
-from engine.go.position import BUTTON_TAKER, N_MOVES, TO_MOVE, repeats
+from engine.go.position import META_BUTTON_TAKER, META_N_MOVES, META_TO_MOVE, repeats
 from engine.go.rewind import past_board
 from engine.go.rules import (
-    BUTTON,
-    KO,
     KO_POSITIONAL,
     KO_SIMPLE,
+    RULE_BUTTON,
     RULE_FIELDS,
-    SCORING,
+    RULE_KO,
+    RULE_SCORING,
+    RULE_SUICIDE,
+    RULE_TAX,
     SCORING_AREA,
     SCORING_TERRITORY,
-    SUICIDE,
-    TAX,
     TAX_ALL,
     TAX_NONE,
 )
@@ -121,34 +121,34 @@ def new_suicide_scratch(size: int) -> KatagoSuicideScratch:
 @kernel
 def _white_komi(position):
     """White's compensation as if area were counted, the button included."""
-    taker = position.meta[BUTTON_TAKER]
+    taker = position.meta[META_BUTTON_TAKER]
     return white_komi(position) + (0.5 * (taker == WHITE) - 0.5 * (taker == BLACK))
 
 
 @kernel
 def _write_globals(position, shown, ends, globals_):
     """Write the global values; ``shown`` and ``ends`` are those of :func:`engine.features.katago_history.course`."""
-    rules, area = position.rules, position.board.meta[SIZE] * position.board.meta[SIZE]
+    rules, area = position.rules, position.board.meta[META_SIZE] * position.board.meta[META_SIZE]
     for i in range(GLOBALS):
         globals_[i] = 0.0
-    n = position.meta[N_MOVES]
+    n = position.meta[META_N_MOVES]
     for age in range(shown):
         globals_[PASSED + age] = position.moves[n - 1 - age] == PASS
     most = np.float64(area + KOMI_MARGIN)
     komi = max(-most, min(most, _white_komi(position)))
-    if position.meta[TO_MOVE] != WHITE:
+    if position.meta[META_TO_MOVE] != WHITE:
         komi = -komi
     globals_[KOMI] = komi / KOMI_SCALE
-    if rules[KO] != KO_SIMPLE:
+    if rules[RULE_KO] != KO_SIMPLE:
         globals_[SUPERKO] = 1.0
-        globals_[SUPERKO_KIND] = 0.5 if rules[KO] == KO_POSITIONAL else -0.5
-    globals_[SUICIDE_LEGAL] = rules[SUICIDE]
-    globals_[TERRITORY] = rules[SCORING] == SCORING_TERRITORY
-    globals_[SEKI_TAX] = rules[TAX] != TAX_NONE
-    globals_[GROUP_TAX] = rules[TAX] == TAX_ALL
+        globals_[SUPERKO_KIND] = 0.5 if rules[RULE_KO] == KO_POSITIONAL else -0.5
+    globals_[SUICIDE_LEGAL] = rules[RULE_SUICIDE]
+    globals_[TERRITORY] = rules[RULE_SCORING] == SCORING_TERRITORY
+    globals_[SEKI_TAX] = rules[RULE_TAX] != TAX_NONE
+    globals_[GROUP_TAX] = rules[RULE_TAX] == TAX_ALL
     globals_[PASS_ENDS] = ends
-    globals_[BUTTON_OPEN] = rules[BUTTON] == 1 and position.meta[BUTTON_TAKER] == 0
-    if rules[SCORING] == SCORING_AREA:
+    globals_[BUTTON_OPEN] = rules[RULE_BUTTON] == 1 and position.meta[META_BUTTON_TAKER] == 0
+    if rules[RULE_SCORING] == SCORING_AREA:
         # Draws are possible where the komi is even on an even board, odd on an odd one: the wave rises through 0 there.
         quarter = (np.int64(2.0 * komi) - 2 * (area & 1)) & 3
         globals_[WAVE] = 0.5 if quarter == 1 else (-0.5 if quarter == 3 else 0.0)
@@ -157,8 +157,8 @@ def _write_globals(position, shown, ends, globals_):
 @kernel
 def _read_ladders(position, shown, scratch, ladder):
     """Read the ladders of the current board, which is on the ladder board, and of those before that show."""
-    marks, size = scratch.marks, position.board.meta[SIZE]
-    mark_caught(ladder, position.meta[TO_MOVE], marks[0], marks[BOARDS])
+    marks, size = scratch.marks, position.board.meta[META_SIZE]
+    mark_caught(ladder, position.meta[META_TO_MOVE], marks[0], marks[BOARDS])
     for age in range(1, BOARDS):
         if age <= shown:
             past_board(position, age, ladder.board, scratch.life.words[STACK])
@@ -171,10 +171,10 @@ def _read_ladders(position, shown, scratch, ladder):
 @kernel
 def _write_points(position, symmetry, scratch, flat):
     """Write what every point shows but for the last moves."""
-    board, color = position.board, position.meta[TO_MOVE]
-    size, suicide = board.meta[SIZE], position.rules[SUICIDE] == 1
+    board, color = position.board, position.meta[META_TO_MOVE]
+    size, suicide = board.meta[META_SIZE], position.rules[RULE_SUICIDE] == 1
     own_area = 1 if color == BLACK else -1
-    ko = board.meta[KO_POINT] if board.meta[KO_COLOR] == color else PASS
+    ko = board.meta[META_KO_POINT] if board.meta[META_KO_COLOR] == color else PASS
     corner, down, right = steps(size, symmetry)
     index = 0
     for row in range(size):
@@ -211,7 +211,7 @@ def encode(position, symmetry, scratch, planes, globals_):
         planes: float32[PLANES, N, N], overwritten.
         globals_: float32[GLOBALS], overwritten.
     """
-    _encode(position, symmetry, scratch, position.rules[SUICIDE] == 1, planes, globals_)
+    _encode(position, symmetry, scratch, position.rules[RULE_SUICIDE] == 1, planes, globals_)
 
 
 @kernel
@@ -228,19 +228,19 @@ def encode_suicide(position, symmetry, scratch, planes, globals_):
 def _encode(position, symmetry, scratch, suicide_areas, planes, globals_):
     """:func:`encode` with areas as if suicide was legal or not."""
     ladder = scratch.ladder
-    board, size = ladder.board, position.board.meta[SIZE]
+    board, size = ladder.board, position.board.meta[META_SIZE]
     flat = planes.reshape(PLANES, size * size)
     for plane in range(PLANES):
         for i in range(size * size):
             flat[plane, i] = 0.0
     shown, ends = course(position)
     copy_board(board, position.board)
-    if board.meta[KO_COLOR] != position.meta[TO_MOVE]:
-        board.meta[KO_POINT] = PASS
+    if board.meta[META_KO_COLOR] != position.meta[META_TO_MOVE]:
+        board.meta[META_KO_POINT] = PASS
     mark_areas(board, position.rules, suicide_areas, scratch.life, scratch.owner)
     _read_ladders(position, shown, scratch, ladder)
     _write_points(position, symmetry, scratch, flat)
-    n = position.meta[N_MOVES]
+    n = position.meta[META_N_MOVES]
     for age in range(shown):
         point = position.moves[n - 1 - age]
         if point != PASS:
@@ -254,7 +254,7 @@ def key(position):
 
     The last moves, the boards between them and the one before those tell every ko that was taken meanwhile.
     """
-    rules, n = position.rules, position.meta[N_MOVES]
+    rules, n = position.rules, position.meta[META_N_MOVES]
     shown, ends = course(position)
     word = mix(legality_key(position) ^ np.uint64(2 * shown + ends))
     word = mix(word ^ recent_moves_key(position, shown))
@@ -265,4 +265,4 @@ def key(position):
     for i in range(RULE_FIELDS):
         word = mix(word ^ np.uint64(rules[i]))
     word = mix(word ^ np.uint64(np.int64(2.0 * _white_komi(position))))
-    return mix(word ^ np.uint64(position.meta[BUTTON_TAKER]))
+    return mix(word ^ np.uint64(position.meta[META_BUTTON_TAKER]))

@@ -16,10 +16,10 @@ Source: KataGo, ``fillRowV7``, ``Board::calculateArea`` and ``Board::calculateIn
 
 import numpy as np
 
-from engine.go.board import SIZE, STRIDE
+from engine.go.board import META_SIZE, META_STRIDE
 from engine.go.geometry import BLACK, BORDER, EMPTY, WHITE, index_of, point_of
 from engine.go.life import HOLDS, INNER, REGION, REGION_LIVES, STACK, find_life
-from engine.go.rules import SCORING, SCORING_TERRITORY, TAX, TAX_NONE
+from engine.go.rules import RULE_SCORING, RULE_TAX, SCORING_TERRITORY, TAX_NONE
 from engine.go.scoring import area_owner
 from engine.jit import kernel
 
@@ -35,22 +35,22 @@ def mark_areas(board, rules, suicide, scratch, owner):
         scratch: :class:`engine.go.life.LifeScratch` of this board size, the caller's own.
         owner: int8[N*N] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = nobody's.
     """
-    size = board.meta[SIZE]
-    if rules[SCORING] == SCORING_TERRITORY:
+    size = board.meta[META_SIZE]
+    if rules[RULE_SCORING] == SCORING_TERRITORY:
         for i in range(size * size):
             owner[i] = 0
         return
     area_owner(board, owner)
     for color in (BLACK, WHITE):
         _claim_dead(board, color, suicide, scratch, owner)
-    if rules[TAX] != TAX_NONE:
+    if rules[RULE_TAX] != TAX_NONE:
         _give_up_dependent(board, scratch, owner)
 
 
 @kernel
 def _claim_dead(board, color, suicide, scratch, owner):
     """Give a colour the regions with opponent's stones in which no two eyes fit."""
-    size, flags = board.meta[SIZE], scratch.flags
+    size, flags = board.meta[META_SIZE], scratch.flags
     find_life(board, color, suicide, scratch)
     for index in range(size * size):
         region = scratch.words[REGION, point_of(index, size)]
@@ -64,7 +64,7 @@ def _give_up_dependent(board, scratch, owner):
 
     Owners of points given up are doubled while others are looked for.
     """
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     for index in range(size * size):
         if abs(owner[index]) == 1 and _is_dependent(board, index, owner):
             _double(board, index, scratch.words[STACK], owner)
@@ -77,7 +77,7 @@ def _give_up_dependent(board, scratch, owner):
 @kernel
 def _is_dependent(board, index, owner):
     """Whether a point that is owned is the owner's stone in atari, or touches a dame."""
-    size, stride, cells = board.meta[SIZE], board.meta[STRIDE], board.color
+    size, stride, cells = board.meta[META_SIZE], board.meta[META_STRIDE], board.color
     point = point_of(index, size)
     if cells[point] == (BLACK if owner[index] > 0 else WHITE) and board.libs[board.head[point]] == 1:
         return True
@@ -90,7 +90,7 @@ def _is_dependent(board, index, owner):
 @kernel
 def _double(board, index, stack, owner):
     """Double the owner of a point and of all that hangs together with it."""
-    size, stride = board.meta[SIZE], board.meta[STRIDE]
+    size, stride = board.meta[META_SIZE], board.meta[META_STRIDE]
     mine = owner[index]
     owner[index] = 2 * mine
     stack[0] = point_of(index, size)

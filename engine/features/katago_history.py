@@ -14,8 +14,8 @@ Source: KataGo, ``fillRowV7`` and ``BoardHistory``.
 """
 
 from engine.go.geometry import PASS
-from engine.go.position import N_MOVES, SEEN_FROM, TO_MOVE
-from engine.go.rules import FRIENDLY_PASS, KO, KO_SIMPLE, SCORING, SCORING_AREA
+from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
+from engine.go.rules import KO_SIMPLE, RULE_FRIENDLY_PASS, RULE_KO, RULE_SCORING, SCORING_AREA
 from engine.jit import kernel
 
 MOST_SHOWN = 5
@@ -31,13 +31,13 @@ def course(position):
         tuple of int and bool: moves shown, 0 to MOST_SHOWN, and whether a pass would end the game as far as the
         network is to know.
     """
-    rules, n = position.rules, position.meta[N_MOVES]
+    rules, n = position.rules, position.meta[META_N_MOVES]
     first = _record_start(position)
-    counts_from = max(first, position.meta[SEEN_FROM])
+    counts_from = max(first, position.meta[META_SEEN_FROM])
     passes = _passes(position, counts_from, n)
     again = _passed_here_before(position, counts_from, n)
     ends = passes >= 1 or again
-    if passes == 1 and not again and rules[FRIENDLY_PASS] == 1 and rules[SCORING] == SCORING_AREA:
+    if passes == 1 and not again and rules[RULE_FRIENDLY_PASS] == 1 and rules[RULE_SCORING] == SCORING_AREA:
         return 0, False
     shown = MOST_SHOWN
     for back in range(MOST_SHOWN - 1):
@@ -50,7 +50,7 @@ def course(position):
 @kernel
 def _record_start(position):
     """The first move of the record; the number of moves if the side to move made the last one."""
-    n, color = position.meta[N_MOVES], position.meta[TO_MOVE]
+    n, color = position.meta[META_N_MOVES], position.meta[META_TO_MOVE]
     first = n
     while first > 0 and position.colors[first - 1] != color:
         first -= 1
@@ -70,7 +70,7 @@ def _passes(position, counts_from, n):
 @kernel
 def _passed_here_before(position, counts_from, n):
     """Under simple ko: whether the side to move after n moves has passed in that position before."""
-    if position.rules[KO] != KO_SIMPLE:
+    if position.rules[RULE_KO] != KO_SIMPLE:
         return False
     for before in range(n - 2, counts_from - 1, -2):
         if position.moves[before] == PASS and position.hashes[before] == position.hashes[n]:
@@ -85,7 +85,7 @@ def _is_over(position, counts_from, n):
         return _passes(position, counts_from, n) >= 2 or (
             n > counts_from and _passed_here_before(position, counts_from, n - 1)
         )
-    if position.rules[KO] != KO_SIMPLE:
+    if position.rules[RULE_KO] != KO_SIMPLE:
         return False
     times, before = 1, n
     while before - 2 >= counts_from and position.moves[before - 1] != PASS and position.moves[before - 2] != PASS:

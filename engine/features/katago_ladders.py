@@ -13,7 +13,7 @@ Source: KataGo, ``iterLadders`` and ``Board::searchIsLadderCaptured``.
 
 import numpy as np
 
-from engine.go.board import KO_POINT, SIZE, STRIDE
+from engine.go.board import META_KO_POINT, META_SIZE, META_STRIDE
 from engine.go.geometry import PASS, index_of
 from engine.go.ladder_search import CAPTURED, ROOT, copy_words, push_ataris, room, search_ladder
 from engine.jit import kernel
@@ -37,7 +37,7 @@ def mark_caught(scratch, color, caught, working):
         working: uint8[N*N], overwritten: 1 where an atari by that side works on a chain of two liberties.
     """
     board, candidates = scratch.board, scratch.candidates
-    cells, size = board.color, board.meta[SIZE]
+    cells, size = board.color, board.meta[META_SIZE]
     for i in range(size * size):
         caught[i] = 0
         working[i] = 0
@@ -63,13 +63,13 @@ def mark_caught(scratch, color, caught, working):
 def _list_reads(board, pending, candidates):
     """Write pairs of a chain and a first move into ``candidates``; returns how many numbers that makes."""
     cells, head, libs = board.color, board.head, board.libs
-    stride, count = board.meta[STRIDE], 0
+    stride, count = board.meta[META_STRIDE], 0
     for chain in range(stride + 1, len(cells) - stride - 1):
         if head[chain] != chain or libs[chain] > 2:
             continue
         end = 0
         if libs[chain] == 2:
-            end = push_ataris(board, chain, board.meta[KO_POINT], pending, 0)
+            end = push_ataris(board, chain, board.meta[META_KO_POINT], pending, 0)
         elif room(board, np.int64(board.lib_sum[chain]), PASS, cells[chain]) < 3:
             pending[0] = PASS
             end = 1
@@ -83,7 +83,7 @@ def _list_reads(board, pending, candidates):
 @kernel
 def _mark(board, chain, marks):
     """Mark the stones of a chain."""
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     stone = np.int64(chain)
     while True:
         marks[index_of(stone, size)] = 1

@@ -12,19 +12,27 @@ import numpy as np
 from engine.features.key_parts import legality_key, mix, recent_moves_key
 from engine.features.symmetry import turn
 from engine.features.tactics import after_move, new_marks
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT, SIZE, is_eye, is_legal
+from engine.go.board import (
+    META_CAPTURED_BLACK,
+    META_CAPTURED_WHITE,
+    META_KO_COLOR,
+    META_KO_POINT,
+    META_SIZE,
+    is_eye,
+    is_legal,
+)
 from engine.go.geometry import EMPTY, PASS, WHITE, index_of, point_of
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
-from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, repeats
+from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, repeats
 from engine.go.rules import (
-    KO,
     KO_SIMPLE,
     RULE_FIELDS,
-    SCORING,
+    RULE_KO,
+    RULE_SCORING,
+    RULE_SUICIDE,
+    RULE_TAX,
     SCORING_TERRITORY,
-    SUICIDE,
-    TAX,
     TAX_ALL,
     TAX_SEKI,
 )
@@ -87,14 +95,14 @@ def encode(position, symmetry, scratch, planes, globals_):
         globals_: float32[GLOBALS], overwritten.
     """
     board, rules = position.board, position.rules
-    size = board.meta[SIZE]
-    color = position.meta[TO_MOVE]
+    size = board.meta[META_SIZE]
+    color = position.meta[META_TO_MOVE]
     flat = planes.reshape(PLANES, size * size)
     for plane in range(PLANES):
         for i in range(size * size):
             flat[plane, i] = 0.0
     ladder_planes(board, color, scratch.ladder, scratch.capture, scratch.escape)
-    suicide = rules[SUICIDE] == 1
+    suicide = rules[RULE_SUICIDE] == 1
     for index in range(size * size):
         point = point_of(index, size)
         at = turn(index, size, symmetry)
@@ -107,7 +115,7 @@ def encode(position, symmetry, scratch, planes, globals_):
                 flat[LIBERTIES + liberties - 1, at] = 1.0
             continue
         if not is_legal(board, point, color, suicide) or repeats(position, point, color):
-            if (point == board.meta[KO_POINT] and color == board.meta[KO_COLOR]) or is_legal(
+            if (point == board.meta[META_KO_POINT] and color == board.meta[META_KO_COLOR]) or is_legal(
                 board, point, color, suicide
             ):
                 flat[FORBIDDEN, at] = 1.0
@@ -125,7 +133,7 @@ def encode(position, symmetry, scratch, planes, globals_):
             flat[LADDER_CAPTURE, at] = 1.0
         if scratch.escape[index]:
             flat[LADDER_ESCAPE, at] = 1.0
-    n = position.meta[N_MOVES]
+    n = position.meta[META_N_MOVES]
     for age in range(min(RECENT_MOVES, n)):
         point = position.moves[n - 1 - age]
         if point != PASS:
@@ -134,11 +142,11 @@ def encode(position, symmetry, scratch, planes, globals_):
     globals_[KOMI] = (komi if color == WHITE else -komi) / KOMI_SCALE
     globals_[LAST_PASSED] = n > 0 and position.moves[n - 1] == PASS
     globals_[PASSED_BEFORE] = n > 1 and position.moves[n - 2] == PASS
-    globals_[TERRITORY] = rules[SCORING] == SCORING_TERRITORY
-    globals_[SEKI_TAX] = rules[TAX] == TAX_SEKI
-    globals_[GROUP_TAX] = rules[TAX] == TAX_ALL
+    globals_[TERRITORY] = rules[RULE_SCORING] == SCORING_TERRITORY
+    globals_[SEKI_TAX] = rules[RULE_TAX] == TAX_SEKI
+    globals_[GROUP_TAX] = rules[RULE_TAX] == TAX_ALL
     globals_[SUICIDE_LEGAL] = suicide
-    globals_[SUPERKO] = rules[KO] != KO_SIMPLE
+    globals_[SUPERKO] = rules[RULE_KO] != KO_SIMPLE
 
 
 @kernel
@@ -148,7 +156,7 @@ def key(position):
     word = mix(legality_key(position) ^ recent_moves_key(position, RECENT_MOVES))
     for i in range(RULE_FIELDS):
         word = mix(word ^ np.uint64(rules[i]))
-    word = mix(word ^ np.uint64(position.meta[HANDICAP]))
-    if rules[SCORING] == SCORING_TERRITORY:
-        word = mix(word ^ np.uint64(board.meta[CAPTURED_BLACK] * 4096 + board.meta[CAPTURED_WHITE]))
+    word = mix(word ^ np.uint64(position.meta[META_HANDICAP]))
+    if rules[RULE_SCORING] == SCORING_TERRITORY:
+        word = mix(word ^ np.uint64(board.meta[META_CAPTURED_BLACK] * 4096 + board.meta[META_CAPTURED_WHITE]))
     return word

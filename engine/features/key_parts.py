@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, KO_COLOR, KO_POINT
+from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import EMPTY, ZOBRIST
-from engine.go.position import N_MOVES, SEEN_FROM, TO_MOVE
-from engine.go.rules import KO, KO_SIMPLE, SUICIDE
+from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
+from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
 from engine.jit import kernel
 
 
@@ -26,14 +26,14 @@ def legality_key(position):
     :func:`engine.go.position.repeats`.
     """
     board, meta, rules = position.board, position.meta, position.rules
-    word = mix(board.hash[0] ^ ZOBRIST[EMPTY, meta[TO_MOVE]])
-    word = mix(word ^ np.uint64(rules[KO] * 2 + rules[SUICIDE]))
-    if board.meta[KO_POINT] != 0:
-        word = mix(word ^ np.uint64(board.meta[KO_POINT] * 4 + board.meta[KO_COLOR]))
-    taken = board.meta[CAPTURED_BLACK] + board.meta[CAPTURED_WHITE]
-    if rules[KO] != KO_SIMPLE and (taken > 0 or rules[SUICIDE] == 1):
+    word = mix(board.hash[0] ^ ZOBRIST[EMPTY, meta[META_TO_MOVE]])
+    word = mix(word ^ np.uint64(rules[RULE_KO] * 2 + rules[RULE_SUICIDE]))
+    if board.meta[META_KO_POINT] != 0:
+        word = mix(word ^ np.uint64(board.meta[META_KO_POINT] * 4 + board.meta[META_KO_COLOR]))
+    taken = board.meta[META_CAPTURED_BLACK] + board.meta[META_CAPTURED_WHITE]
+    if rules[RULE_KO] != KO_SIMPLE and (taken > 0 or rules[RULE_SUICIDE] == 1):
         seen = np.uint64(0)
-        for n in range(meta[SEEN_FROM], meta[N_MOVES] + 1):
+        for n in range(meta[META_SEEN_FROM], meta[META_N_MOVES] + 1):
             seen += mix(position.hashes[n])
         word = mix(word ^ seen)
     return word
@@ -42,7 +42,7 @@ def legality_key(position):
 @kernel
 def recent_moves_key(position, count):
     """uint64 that covers the last ``count`` moves, passes included, and how many of them there are."""
-    n = position.meta[N_MOVES]
+    n = position.meta[META_N_MOVES]
     word = np.uint64(0)
     for age in range(min(count, n)):
         word = mix(word ^ np.uint64(position.moves[n - 1 - age] + 1))

@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.features.encoder import ENCODERS, encode
 from engine.go.geometry import on_board_points
-from engine.go.position import TO_MOVE, legal_moves, new_position, play_move
+from engine.go.position import META_TO_MOVE, legal_moves, new_position, play_move
 
 STONES = (0.0, 0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 """Moves played, as shares of the board's points"""
@@ -31,9 +31,9 @@ def sample_inputs(encoder: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     played = 0
     for row, share in enumerate(STONES):
         while played < round(share * size * size):
-            legal_moves(position, position.meta[TO_MOVE], legal)
+            legal_moves(position, position.meta[META_TO_MOVE], legal)
             here = np.flatnonzero(legal[:-1])
-            play_move(position, int(points[rng.choice(here)]) if len(here) else 0, position.meta[TO_MOVE])
+            play_move(position, int(points[rng.choice(here)]) if len(here) else 0, position.meta[META_TO_MOVE])
             played += 1
         encode(position, 0, scratch, planes[row], globals_[row])
     return planes, globals_

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.go.board import STRIDE
+from engine.go.board import META_STRIDE
 from engine.go.geometry import EMPTY, cell_count
 from engine.jit import inlined_kernel, kernel
 
@@ -50,7 +50,7 @@ def after_move(board, point, color, most, scratch):
     Args:
         scratch: has ``marks``, int64[L], and ``stamp``, int64[1], from :func:`new_marks`.
     """
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     cells, head, libs, marks = board.color, board.head, board.libs, scratch.marks
     seen = scratch.stamp[0] + 1
     walked = seen + 1

@@ -13,7 +13,8 @@ import numpy as np
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, ZOBRIST, cell_count, on_board_points
 from engine.jit import inlined_kernel, kernel
 
-SIZE, STRIDE, KO_POINT, KO_COLOR, N_EMPTY, CAPTURED_BLACK, CAPTURED_WHITE = range(7)
+META_SIZE, META_STRIDE, META_KO_POINT, META_KO_COLOR, META_N_EMPTY, META_CAPTURED_BLACK, META_CAPTURED_WHITE = range(7)
+"""Indices into ``Board.meta``"""
 META_FIELDS = 8
 
 
@@ -25,7 +26,8 @@ class Board(NamedTuple):
     hash: np.ndarray
     """uint64[1]: XOR of the Zobrist words of the stones"""
     meta: np.ndarray
-    """int64[8]: SIZE, STRIDE, KO_POINT (0 = none), KO_COLOR (who may not play it), N_EMPTY, stones lost per colour"""
+    """int64[8], by ``META_...``: size; stride of a row; the point that simple ko forbids (0 = none) and the colour that
+    may not play it; number of empty points; stones of Black and of White captured so far"""
     lib_sum: np.ndarray
     """int32[L]: sum of the points of a chain's distinct liberties"""
     head: np.ndarray
@@ -37,7 +39,7 @@ class Board(NamedTuple):
     libs: np.ndarray
     """int16[L]: distinct liberties of the chain"""
     empty: np.ndarray
-    """int16[size*size]: the empty points in no particular order, first N_EMPTY valid"""
+    """int16[size*size]: the empty points in no particular order, the first META_N_EMPTY are valid"""
     slot: np.ndarray
     """int16[L]: index of an empty point in ``empty``"""
     color: np.ndarray
@@ -67,18 +69,18 @@ def new_board(size: int) -> Board:
         views.append(memory[start:stop].view(kind))
         start = stop
     board = Board(buffer, *views)
-    board.meta[SIZE] = size
+    board.meta[META_SIZE] = size
     clear(board)
     return board
 
 
 def clear(board: Board) -> None:
     """Take every stone off; the size stays."""
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     board.buffer[:] = 0
-    board.meta[SIZE] = size
-    board.meta[STRIDE] = size + 1
-    board.meta[N_EMPTY] = size * size
+    board.meta[META_SIZE] = size
+    board.meta[META_STRIDE] = size + 1
+    board.meta[META_N_EMPTY] = size * size
     points = on_board_points(size)
     board.color[:] = BORDER
     board.color[points] = EMPTY
@@ -98,17 +100,17 @@ def copy_board(target, source):
 def _fill_point(board, point, color):
     """Take the point off the empty list and put a lone stone there, liberties counted."""
     meta = board.meta
-    last = board.empty[meta[N_EMPTY] - 1]
+    last = board.empty[meta[META_N_EMPTY] - 1]
     hole = board.slot[point]
     board.empty[hole] = last
     board.slot[last] = hole
-    meta[N_EMPTY] -= 1
+    meta[META_N_EMPTY] -= 1
     board.color[point] = color
     board.hash[0] ^= ZOBRIST[color, point]
     board.head[point] = point
     board.next[point] = point
     board.stones[point] = 1
-    stride = meta[STRIDE]
+    stride = meta[META_STRIDE]
     count, total = 0, 0
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         if board.color[neighbour] == EMPTY:
@@ -121,7 +123,7 @@ def _fill_point(board, point, color):
 @kernel
 def _change_liberty(board, point, color, change):
     """Add (change +1) or take (-1) the liberty ``point`` for each distinct adjacent chain of the given colour."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     first, second, third = 0, 0, 0
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         if board.color[neighbour] == color:
@@ -141,7 +143,7 @@ def _merge(board, first, second):
     if board.stones[keep] < board.stones[give]:
         keep, give = give, keep
     color, head = board.color, board.head
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     libs, total = board.libs[keep], board.lib_sum[keep]
     stone = give
     while True:
@@ -179,15 +181,15 @@ def _remove_chain(board, chain):
         color[stone] = EMPTY
         board.head[stone] = 0
         board.hash[0] ^= ZOBRIST[mine, stone]
-        board.empty[meta[N_EMPTY]] = stone
-        board.slot[stone] = meta[N_EMPTY]
-        meta[N_EMPTY] += 1
+        board.empty[meta[META_N_EMPTY]] = stone
+        board.slot[stone] = meta[META_N_EMPTY]
+        meta[META_N_EMPTY] += 1
         _change_liberty(board, stone, enemy, 1)
         count += 1
         stone = following
         if stone == chain:
             break
-    meta[CAPTURED_BLACK + mine - BLACK] += count
+    meta[META_CAPTURED_BLACK + mine - BLACK] += count
     return count
 
 
@@ -204,11 +206,11 @@ def play(board, point, color):
         int: opponent's stones captured.
     """
     meta = board.meta
-    meta[KO_POINT] = 0
+    meta[META_KO_POINT] = 0
     if point == PASS:
         return 0
     enemy = 3 - color
-    stride = meta[STRIDE]
+    stride = meta[META_STRIDE]
     _fill_point(board, point, color)
     _change_liberty(board, point, BLACK, -1)
     _change_liberty(board, point, WHITE, -1)
@@ -226,15 +228,15 @@ def play(board, point, color):
     if board.libs[chain] == 0:
         _remove_chain(board, chain)
     elif captured == 1 and board.stones[chain] == 1 and board.libs[chain] == 1:
-        meta[KO_POINT] = taken
-        meta[KO_COLOR] = enemy
+        meta[META_KO_POINT] = taken
+        meta[META_KO_COLOR] = enemy
     return captured
 
 
 @inlined_kernel
 def is_suicide(board, point, color):
     """Stones that playing here would take off the player's own board: 0 if the move is no suicide."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         there = board.color[neighbour]
         if there == EMPTY:
@@ -262,7 +264,7 @@ def is_legal(board, point, color, multi_stone_suicide):
     """
     if board.color[point] != EMPTY:
         return False
-    if point == board.meta[KO_POINT] and color == board.meta[KO_COLOR]:
+    if point == board.meta[META_KO_POINT] and color == board.meta[META_KO_COLOR]:
         return False
     lost = is_suicide(board, point, color)
     return lost == 0 or (multi_stone_suicide and lost > 1)
@@ -274,7 +276,7 @@ def is_eye(board, point, color):
 
     False means: the opponent holds two diagonals, or one at the edge or in the corner.
     """
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     cells = board.color
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         if cells[neighbour] != color and cells[neighbour] != BORDER:
@@ -296,7 +298,7 @@ def hash_after(board, point, color):
     if point == PASS:
         return result
     enemy = 3 - color
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     result ^= ZOBRIST[color, point]
     first, second, third = 0, 0, 0
     captures = False

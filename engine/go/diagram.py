@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, SIZE, Board, new_board, play
+from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_SIZE, Board, new_board, play
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, point_at, to_vertex
 
 BLACK_SIGNS = "X#"
@@ -56,7 +56,7 @@ def render(board: Board, last_move: int = PASS) -> str:
     Args:
         last_move: a point to put in parentheses; PASS for none.
     """
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     header = "   " + " ".join(COLUMNS[:size])
     lines = [header]
     for row in range(size):
@@ -71,7 +71,8 @@ def render(board: Board, last_move: int = PASS) -> str:
                 text += " "
         lines.append(f"{text}{size - row}")
     lines.append(header)
-    lines.append(f"Black (X) has captured {board.meta[CAPTURED_WHITE]}, White (O) {board.meta[CAPTURED_BLACK]}")
+    black, white = board.meta[META_CAPTURED_WHITE], board.meta[META_CAPTURED_BLACK]
+    lines.append(f"Black (X) has captured {black}, White (O) {white}")
     return "\n".join(lines)
 
 

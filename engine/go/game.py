@@ -10,13 +10,13 @@ Messages of ``ValueError`` begin with the words GTP has for the failure.
 
 from collections.abc import Iterable
 
-from engine.go.board import CAPTURED_BLACK, N_EMPTY, SIZE, play
+from engine.go.board import META_CAPTURED_BLACK, META_N_EMPTY, META_SIZE, play
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other, point_at
 from engine.go.position import (
-    HANDICAP,
-    N_MOVES,
-    PASSES,
-    TO_MOVE,
+    META_HANDICAP,
+    META_N_MOVES,
+    META_PASSES,
+    META_TO_MOVE,
     Position,
     apply_rules,
     begin,
@@ -25,7 +25,7 @@ from engine.go.position import (
     play_move,
     with_capacity,
 )
-from engine.go.rules import KOMI_X2, RULE_SETS, Rules, twice_komi
+from engine.go.rules import RULE_KOMI_X2, RULE_SETS, Rules, twice_komi
 from engine.jit import kernel
 
 DEFAULT_RULES = "chinese"
@@ -42,7 +42,7 @@ class Game:
 
     @property
     def size(self) -> int:
-        return int(self.position.board.meta[SIZE])
+        return int(self.position.board.meta[META_SIZE])
 
     @property
     def rules(self) -> Rules:
@@ -56,22 +56,22 @@ class Game:
     @property
     def handicap(self) -> int:
         """Handicap stones, 0 in an even game; see :func:`engine.go.position.play_move`."""
-        return int(self.position.meta[HANDICAP])
+        return int(self.position.meta[META_HANDICAP])
 
     @property
     def to_move(self) -> int:
         """The opponent of whoever moved last."""
-        return int(self.position.meta[TO_MOVE])
+        return int(self.position.meta[META_TO_MOVE])
 
     @property
     def n_moves(self) -> int:
         """Moves played, passes included, handicap stones not."""
-        return int(self.position.meta[N_MOVES])
+        return int(self.position.meta[META_N_MOVES])
 
     @property
     def is_over(self) -> bool:
         """Whether the last two moves were passes (one that took the button does not count)."""
-        return int(self.position.meta[PASSES]) >= 2
+        return int(self.position.meta[META_PASSES]) >= 2
 
     def moves(self) -> list[tuple[int, int]]:
         """Colour and point of every move, oldest first."""
@@ -86,11 +86,11 @@ class Game:
     @property
     def start_to_move(self) -> int:
         """Whose turn it was before the first move."""
-        return int(self._first.meta[TO_MOVE])
+        return int(self._first.meta[META_TO_MOVE])
 
     def captures(self, color: int) -> int:
         """Stones that the colour has taken (or been given by suicide)."""
-        return int(self.position.board.meta[CAPTURED_BLACK + other(color) - BLACK])
+        return int(self.position.board.meta[META_CAPTURED_BLACK + other(color) - BLACK])
 
     def new(self, size: int) -> None:
         """An empty board; rules and komi stay.
@@ -109,8 +109,8 @@ class Game:
             ValueError: not in half points.
         """
         self._half_points = twice_komi(komi)
-        self._first.rules[KOMI_X2] = self._half_points
-        self.position.rules[KOMI_X2] = self._half_points
+        self._first.rules[RULE_KOMI_X2] = self._half_points
+        self.position.rules[RULE_KOMI_X2] = self._half_points
 
     def set_rules(self, rules: Rules) -> None:
         """Put the game under other rules, as if it had been played under them from its start."""
@@ -204,7 +204,7 @@ class Game:
 
     def _place_handicap(self, points: list[int]) -> None:
         """Begin anew with these stones of Black's."""
-        if self.n_moves or self.position.board.meta[N_EMPTY] < self.size**2:
+        if self.n_moves or self.position.board.meta[META_N_EMPTY] < self.size**2:
             raise ValueError("board not empty")
         position = new_position(self.size)
         for point in points:

@@ -22,7 +22,7 @@ Start at :func:`ladder_planes`, then :func:`_read`; the search itself is in :mod
 
 import numpy as np
 
-from engine.go.board import SIZE, STRIDE, copy_board, is_legal
+from engine.go.board import META_SIZE, META_STRIDE, copy_board, is_legal
 from engine.go.geometry import BORDER, EMPTY, PASS, index_of
 from engine.go.ladder_search import CAPTURED, ESCAPED, NODES_LEFT, push_answers, push_ataris, room, search_ladder
 from engine.jit import inlined_kernel, kernel
@@ -58,7 +58,7 @@ def _read(board, scratch, point, prey, color):
 def is_ladder_capture(board, scratch, point, color):
     """Whether a move of the colour on an empty point starts a working ladder; see the head of this file."""
     scratch.budget[NODES_LEFT] = POSITION_NODES
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     for prey in (point - stride, point - 1, point + 1, point + stride):
         is_prey = board.color[prey] == 3 - color and board.libs[board.head[prey]] == 2
         if is_prey and _read(board, scratch, point, prey, color):
@@ -71,7 +71,7 @@ def is_ladder_escape(board, scratch, point, color):
     """Whether a move of the colour on an empty point saves an own chain in atari; see the head of this file."""
     scratch.budget[NODES_LEFT] = POSITION_NODES
     cells, head, libs = board.color, board.head, board.libs
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     for beside in (point - stride, point - 1, point + 1, point + stride):
         if cells[beside] == EMPTY or cells[beside] == BORDER or libs[head[beside]] != 1:
             continue
@@ -106,7 +106,7 @@ def ladder_planes(board, color, scratch, capture_out, escape_out):
         escape_out: uint8[N*N], overwritten: 1 where a move is a ladder escape.
     """
     cells, head, libs = board.color, board.head, board.libs
-    size, stride = board.meta[SIZE], board.meta[STRIDE]
+    size, stride = board.meta[META_SIZE], board.meta[META_STRIDE]
     for i in range(size * size):
         capture_out[i] = 0
         escape_out[i] = 0

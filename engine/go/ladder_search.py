@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import KO_POINT, STRIDE, Board, is_suicide, new_board, play
+from engine.go.board import META_KO_POINT, META_STRIDE, Board, is_suicide, new_board, play
 from engine.go.geometry import BORDER, EMPTY, PASS
 from engine.jit import kernel
 
@@ -79,7 +79,7 @@ def new_ladder_scratch(size: int) -> LadderScratch:
 @kernel
 def _first_liberty(board, chain):
     """Any one liberty of a chain that has some."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     stone = np.int64(chain)
     while True:
         for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
@@ -95,7 +95,7 @@ def room(board, point, taken, color):
     Args:
         taken: a point, or PASS where the hunter does not move before.
     """
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     found = 0
     for beside in (point - stride, point - 1, point + 1, point + stride):
         there = board.color[beside]
@@ -113,7 +113,7 @@ def push_answers(board, prey, pending, start):
     The extension comes last, where it is taken first. A full list ends at ``PENDING``.
     """
     cells, head = board.color, board.head
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     color = cells[prey]
     chain = head[prey]
     end = start
@@ -181,7 +181,7 @@ def copy_words(target, source):
 @kernel
 def _is_ko_to_take(board, point, hunter):
     """Whether a hunter's move on an empty point takes a ko: all around is the runner's, and one lone stone in atari."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     lone = PASS
     for beside in (point - stride, point - 1, point + 1, point + stride):
         there = board.color[beside]
@@ -220,7 +220,7 @@ def _dies_by_two_kos(board, prey, scratch):
     spare = scratch.saved[TRIED]
     if _connects_to(board, one, runner, spare) > 2 or _connects_to(board, two, runner, spare) > 2:
         return False
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     stone = np.int64(chain)
     while True:
         for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
@@ -262,21 +262,21 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
         # 1
         play(now, np.int64(pending[top]), 3 - runner if hunts else runner)
         if katagos is not None and left == nodes:
-            now.meta[KO_POINT] = PASS
+            now.meta[META_KO_POINT] = PASS
         hunts = not hunts
         left -= 1
         # 2
         verdict = UNFINISHED
         end = top
         liberties = now.libs[now.head[prey]]
-        if not hunts and now.meta[KO_POINT] != 0:
+        if not hunts and now.meta[META_KO_POINT] != 0:
             verdict = ESCAPED
         elif not hunts and now.color[prey] != runner:
             verdict = CAPTURED
         elif hunts and liberties > 2:
             verdict = ESCAPED
         elif hunts and liberties == 2:
-            end = push_ataris(now, prey, PASS if katagos is None else now.meta[KO_POINT], pending, top)
+            end = push_ataris(now, prey, PASS if katagos is None else now.meta[META_KO_POINT], pending, top)
             if end == top:
                 verdict = ESCAPED
             elif katagos is not None and _dies_by_two_kos(now, prey, scratch):

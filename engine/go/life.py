@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import SIZE, STRIDE, Board
+from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BORDER, EMPTY, cell_count, point_of
 from engine.jit import kernel
 
@@ -56,7 +56,7 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
             vital to one of them, in which the opponent can make no eye.
         suicide: whether suicide of several stones is legal.
     """
-    mark_pass_alive(board, color, suicide, new_life_scratch(int(board.meta[SIZE])), out)
+    mark_pass_alive(board, color, suicide, new_life_scratch(int(board.meta[META_SIZE])), out)
 
 
 @kernel
@@ -73,7 +73,7 @@ def find_life(board, color, suicide, scratch):
 @kernel
 def mark_pass_alive(board, color, suicide, scratch, out):
     """:func:`pass_alive` for kernels."""
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     pairs = find_life(board, color, suicide, scratch)
     chain_lives, region_lives = scratch.flags[CHAIN_LIVES], scratch.flags[REGION_LIVES]
     proves, pair_region = scratch.flags[PROVES], scratch.pairs[PAIR_REGION]
@@ -93,7 +93,7 @@ def mark_pass_alive(board, color, suicide, scratch, out):
 @kernel
 def _find_pairs(board, color, suicide, scratch):
     """Number the regions and list which chain touches which; returns the number of pairs."""
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     region = scratch.words[REGION]
     for cell in range(len(region)):
         region[cell] = 0
@@ -112,7 +112,7 @@ def _find_pairs(board, color, suicide, scratch):
 @kernel
 def _walk_region(board, color, suicide, scratch, start, region, pairs):
     """Flood one region from a point and append its pairs; returns the new number of pairs."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     cells, head = board.color, board.head
     of, stack, touched, shared = (
         scratch.words[REGION],

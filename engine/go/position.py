@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.board import (
-    CAPTURED_BLACK,
-    CAPTURED_WHITE,
-    SIZE,
+    META_CAPTURED_BLACK,
+    META_CAPTURED_WHITE,
+    META_SIZE,
     Board,
     copy_board,
     hash_after,
@@ -22,23 +22,23 @@ from engine.go.board import (
 )
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, ZOBRIST, cell_count, point_of
 from engine.go.rules import (
-    BUTTON,
-    FRIENDLY_PASS,
-    HANDICAP_BONUS,
-    KO,
     KO_SIMPLE,
     KO_SITUATIONAL,
-    KOMI_X2,
+    RULE_BUTTON,
     RULE_FIELDS,
-    SCORING,
-    SUICIDE,
-    TAX,
+    RULE_FRIENDLY_PASS,
+    RULE_HANDICAP_BONUS,
+    RULE_KO,
+    RULE_KOMI_X2,
+    RULE_SCORING,
+    RULE_SUICIDE,
+    RULE_TAX,
     Rules,
     twice_komi,
 )
 from engine.jit import inlined_kernel, kernel
 
-N_MOVES, TO_MOVE, PASSES, HANDICAP, SEEN_FROM, BUTTON_TAKER, N_ALONE = range(7)
+META_N_MOVES, META_TO_MOVE, META_PASSES, META_HANDICAP, META_SEEN_FROM, META_BUTTON_TAKER, META_N_ALONE = range(7)
 """Indices into ``Position.meta``."""
 META_FIELDS = 8
 PAST_BOARDS = 8
@@ -50,11 +50,11 @@ class Position(NamedTuple):
 
     board: Board
     rules: np.ndarray
-    """int64[8]: the flags of :mod:`engine.go.rules`; KOMI_X2 is twice the komi (White's points)"""
+    """int64[8], by ``RULE_...`` of :mod:`engine.go.rules`: the flags, and twice the komi (White's points)"""
     meta: np.ndarray
-    """int64[8]: N_MOVES, TO_MOVE, PASSES (consecutive, latest), HANDICAP (stones, see :func:`play_move`), SEEN_FROM
-    (first hash that counts), BUTTON_TAKER (who has taken the button, 0 = nobody), N_ALONE (Black's stones as long as
-    White has placed none, then -1)"""
+    """int64[8], by ``META_...``: number of moves; colour to move; consecutive passes, latest; handicap stones (see
+    :func:`play_move`); index of the first hash that counts; who has taken the button (0 = neither side); Black's stones
+    as long as White has placed none, then -1"""
     past: np.ndarray
     """uint8[8, L]: stones after move n in row n % 8, the current position included"""
     moves: np.ndarray
@@ -92,7 +92,7 @@ def new_position(size: int, capacity: int = 0) -> Position:
 
 def with_capacity(position: Position, capacity: int) -> Position:
     """A copy of the position with room for ``capacity`` moves (at least those it holds)."""
-    copy = new_position(int(position.board.meta[SIZE]), max(capacity, int(position.meta[N_MOVES]) + 1))
+    copy = new_position(int(position.board.meta[META_SIZE]), max(capacity, int(position.meta[META_N_MOVES]) + 1))
     copy_position(copy, position)
     return copy
 
@@ -104,18 +104,18 @@ def begin(position, to_move):
     If they are several and all Black's they are handicap stones.
     """
     meta = position.meta
-    meta[N_MOVES] = 0
-    meta[TO_MOVE] = to_move
-    meta[PASSES] = 0
-    meta[SEEN_FROM] = 0
-    meta[BUTTON_TAKER] = 0
-    meta[N_ALONE] = 0
+    meta[META_N_MOVES] = 0
+    meta[META_TO_MOVE] = to_move
+    meta[META_PASSES] = 0
+    meta[META_SEEN_FROM] = 0
+    meta[META_BUTTON_TAKER] = 0
+    meta[META_N_ALONE] = 0
     for color in position.board.color:
         if color == WHITE:
-            meta[N_ALONE] = -1
+            meta[META_N_ALONE] = -1
             break
-        meta[N_ALONE] += color == BLACK
-    meta[HANDICAP] = meta[N_ALONE] if meta[N_ALONE] > 1 else 0
+        meta[META_N_ALONE] += color == BLACK
+    meta[META_HANDICAP] = meta[META_N_ALONE] if meta[META_N_ALONE] > 1 else 0
     position.seen[:] = 0
     for row in range(PAST_BOARDS):
         _copy(position.past[row], position.board.color, len(position.board.color))
@@ -140,7 +140,7 @@ def superko_key(board_hash, to_move, ko_rule):
 @kernel
 def _remember(position, n):
     """Enter the current board as the one after n moves."""
-    key = superko_key(position.board.hash[0], position.meta[TO_MOVE], position.rules[KO])
+    key = superko_key(position.board.hash[0], position.meta[META_TO_MOVE], position.rules[RULE_KO])
     position.hashes[n] = key
     bit = key & np.uint64(4095)
     position.seen[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
@@ -155,7 +155,7 @@ def copy_position(target, source):
     _copy(target.meta, source.meta, META_FIELDS)
     _copy(target.past.reshape(-1), source.past.reshape(-1), source.past.size)
     _copy(target.seen, source.seen, FILTER_WORDS)
-    n = source.meta[N_MOVES]
+    n = source.meta[META_N_MOVES]
     _copy(target.moves, source.moves, n)
     _copy(target.colors, source.colors, n)
     _copy(target.hashes, source.hashes, n + 1)
@@ -176,20 +176,20 @@ def play_move(position, point, color):
     """
     meta = position.meta
     captured = play(position.board, point, color)
-    n = meta[N_MOVES]
+    n = meta[META_N_MOVES]
     position.moves[n] = point
     position.colors[n] = color
-    meta[N_MOVES] = n + 1
-    meta[TO_MOVE] = 3 - color
-    meta[PASSES] = meta[PASSES] + 1 if point == PASS else 0
-    if point == PASS and position.rules[BUTTON] == 1 and meta[BUTTON_TAKER] == 0:
-        meta[BUTTON_TAKER] = color
-        meta[PASSES] = 0
-        meta[SEEN_FROM] = n + 1
-    if point != PASS and meta[N_ALONE] >= 0:
-        meta[N_ALONE] = meta[N_ALONE] + 1 if color == BLACK else -1
-        if meta[N_ALONE] > 1:
-            meta[HANDICAP] = meta[N_ALONE]
+    meta[META_N_MOVES] = n + 1
+    meta[META_TO_MOVE] = 3 - color
+    meta[META_PASSES] = meta[META_PASSES] + 1 if point == PASS else 0
+    if point == PASS and position.rules[RULE_BUTTON] == 1 and meta[META_BUTTON_TAKER] == 0:
+        meta[META_BUTTON_TAKER] = color
+        meta[META_PASSES] = 0
+        meta[META_SEEN_FROM] = n + 1
+    if point != PASS and meta[META_N_ALONE] >= 0:
+        meta[META_N_ALONE] = meta[META_N_ALONE] + 1 if color == BLACK else -1
+        if meta[META_N_ALONE] > 1:
+            meta[META_HANDICAP] = meta[META_N_ALONE]
     _remember(position, n + 1)
     return captured
 
@@ -201,18 +201,18 @@ def repeats(position, point, color):
     As long as no stone has been taken off no position can recur, since every move added one; a capture leaves the
     stone just played, so only a suicide can be the first repetition.
     """
-    rule = position.rules[KO]
+    rule = position.rules[RULE_KO]
     board = position.board
     if rule == KO_SIMPLE or point == PASS:
         return False
-    none_taken = board.meta[CAPTURED_BLACK] + board.meta[CAPTURED_WHITE] == 0
-    if none_taken and (position.rules[SUICIDE] == 0 or is_suicide(board, point, color) == 0):
+    none_taken = board.meta[META_CAPTURED_BLACK] + board.meta[META_CAPTURED_WHITE] == 0
+    if none_taken and (position.rules[RULE_SUICIDE] == 0 or is_suicide(board, point, color) == 0):
         return False
     key = superko_key(hash_after(board, point, color), 3 - color, rule)
     bit = key & np.uint64(4095)
     if (position.seen[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1) == 0:
         return False
-    for n in range(position.meta[SEEN_FROM], position.meta[N_MOVES] + 1):  # noqa: SIM110 - kernels have no generators
+    for n in range(position.meta[META_SEEN_FROM], position.meta[META_N_MOVES] + 1):  # noqa: SIM110 - kernels have no generators
         if position.hashes[n] == key:
             return True
     return False
@@ -223,7 +223,7 @@ def is_legal_move(position, point, color):
     """Whether a move (a pass always) is legal under the rules in force, superko included."""
     if point == PASS:
         return True
-    if not is_legal(position.board, point, color, position.rules[SUICIDE] == 1):
+    if not is_legal(position.board, point, color, position.rules[RULE_SUICIDE] == 1):
         return False
     return not repeats(position, point, color)
 
@@ -237,7 +237,7 @@ def legal_moves(position, color, out):
     Returns:
         int: how many are legal, the pass included.
     """
-    size = position.board.meta[SIZE]
+    size = position.board.meta[META_SIZE]
     count = 1
     for index in range(size * size):
         out[index] = is_legal_move(position, point_of(index, size), color)
@@ -254,16 +254,16 @@ def apply_rules(position: Position, rules: Rules, komi: float) -> None:
             which the keys of the history depend on (``Game.set_rules`` replays them).
     """
     flags, half_points = position.rules, twice_komi(komi)
-    played = bool(position.meta[N_MOVES])
-    if played and (flags[KO] != rules.ko or flags[BUTTON] != rules.button):
+    played = bool(position.meta[META_N_MOVES])
+    if played and (flags[RULE_KO] != rules.ko or flags[RULE_BUTTON] != rules.button):
         raise ValueError("the ko rule and the button can only change before the first move")
-    flags[KO] = rules.ko
-    flags[SCORING] = rules.scoring
-    flags[TAX] = rules.tax
-    flags[SUICIDE] = rules.suicide
-    flags[BUTTON] = rules.button
-    flags[HANDICAP_BONUS] = rules.handicap_bonus
-    flags[FRIENDLY_PASS] = rules.friendly_pass
-    flags[KOMI_X2] = half_points
+    flags[RULE_KO] = rules.ko
+    flags[RULE_SCORING] = rules.scoring
+    flags[RULE_TAX] = rules.tax
+    flags[RULE_SUICIDE] = rules.suicide
+    flags[RULE_BUTTON] = rules.button
+    flags[RULE_HANDICAP_BONUS] = rules.handicap_bonus
+    flags[RULE_FRIENDLY_PASS] = rules.friendly_pass
+    flags[RULE_KOMI_X2] = half_points
     if not played:
-        begin(position, position.meta[TO_MOVE])
+        begin(position, position.meta[META_TO_MOVE])

@@ -7,9 +7,9 @@ on 19x19.
 
 import numpy as np
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, STRIDE
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, ZOBRIST
-from engine.go.position import N_MOVES, PAST_BOARDS
+from engine.go.position import META_N_MOVES, PAST_BOARDS
 from engine.jit import kernel
 
 
@@ -22,12 +22,12 @@ def past_board(position, age, board, changed):
         board: a copy of the position's board, or what this wrote into it for a smaller age.
         changed: int16[L], overwritten: working memory.
     """
-    n = position.meta[N_MOVES] - age
+    n = position.meta[META_N_MOVES] - age
     _set_stones(board, position.past[n % PAST_BOARDS], changed)
     if n > 0:
         point = np.int64(position.moves[n - 1])
-        board.meta[KO_POINT] = _ko_taken(board, position.past[(n - 1) % PAST_BOARDS], point)
-        board.meta[KO_COLOR] = 3 - position.colors[n - 1]
+        board.meta[META_KO_POINT] = _ko_taken(board, position.past[(n - 1) % PAST_BOARDS], point)
+        board.meta[META_KO_COLOR] = 3 - position.colors[n - 1]
 
 
 @kernel
@@ -44,7 +44,7 @@ def _ko_taken(board, before, point):
     taken, enemy = np.int64(board.lib_sum[chain]), 3 - board.color[point]
     if before[taken] != enemy:
         return PASS
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     for beside in (taken - stride, taken - 1, taken + 1, taken + stride):
         if before[beside] == enemy:
             return PASS
@@ -62,7 +62,7 @@ def _set_stones(board, stones, changed):
         changed: int16[L], overwritten: working memory.
     """
     cells, head = board.color, board.head
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     count = 0
     for point in range(stride + 1, len(cells) - stride - 1):
         if cells[point] != stones[point]:
@@ -80,7 +80,7 @@ def _set_stones(board, stones, changed):
         for touched in (point, point - stride, point - 1, point + 1, point + stride):
             if head[touched] == 0 and (cells[touched] == BLACK or cells[touched] == WHITE):
                 _build_chain(board, touched)
-    board.meta[KO_POINT] = 0
+    board.meta[META_KO_POINT] = 0
 
 
 @kernel
@@ -97,17 +97,17 @@ def _recolor(board, point, stones):
     """Change what stands on a point of no chain: hash and the list of empty points follow."""
     meta, cells = board.meta, board.color
     if cells[point] == EMPTY:
-        last, hole = board.empty[meta[N_EMPTY] - 1], board.slot[point]
+        last, hole = board.empty[meta[META_N_EMPTY] - 1], board.slot[point]
         board.empty[hole] = last
         board.slot[last] = hole
-        meta[N_EMPTY] -= 1
+        meta[META_N_EMPTY] -= 1
     else:
         board.hash[0] ^= ZOBRIST[cells[point], point]
     cells[point] = stones[point]
     if cells[point] == EMPTY:
-        board.empty[meta[N_EMPTY]] = point
-        board.slot[point] = meta[N_EMPTY]
-        meta[N_EMPTY] += 1
+        board.empty[meta[META_N_EMPTY]] = point
+        board.slot[point] = meta[META_N_EMPTY]
+        meta[META_N_EMPTY] += 1
     else:
         board.hash[0] ^= ZOBRIST[cells[point], point]
 
@@ -120,7 +120,7 @@ def _build_chain(board, start):
     2. Walk it once more: a liberty is new unless it touches a stone walked before, which is one named already.
     """
     cells, head = board.color, board.head
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     color = cells[start]
     # 1
     last = stone = start

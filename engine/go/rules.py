@@ -21,7 +21,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-KO, SCORING, TAX, SUICIDE, BUTTON, HANDICAP_BONUS, FRIENDLY_PASS, KOMI_X2 = range(8)
+RULE_KO, RULE_SCORING, RULE_TAX, RULE_SUICIDE, RULE_BUTTON, RULE_HANDICAP_BONUS, RULE_FRIENDLY_PASS, RULE_KOMI_X2 = (
+    range(8)
+)
 """Indices into ``Position.rules``."""
 RULE_FIELDS = 8
 KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = range(3)

@@ -28,18 +28,27 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE, N_EMPTY, SIZE, STRIDE, Board, clear, play
+from engine.go.board import (
+    META_CAPTURED_BLACK,
+    META_CAPTURED_WHITE,
+    META_N_EMPTY,
+    META_SIZE,
+    META_STRIDE,
+    Board,
+    clear,
+    play,
+)
 from engine.go.geometry import BLACK, BORDER, EMPTY, WHITE, on_board_points, point_of, to_vertex
-from engine.go.position import BUTTON_TAKER, HANDICAP, N_MOVES, Position, with_capacity
+from engine.go.position import META_BUTTON_TAKER, META_HANDICAP, META_N_MOVES, Position, with_capacity
 from engine.go.rules import (
     BONUS_N,
     BONUS_N_MINUS_ONE,
-    HANDICAP_BONUS,
-    KOMI_X2,
-    SCORING,
+    RULE_HANDICAP_BONUS,
+    RULE_KOMI_X2,
+    RULE_SCORING,
+    RULE_TAX,
     SCORING_AREA,
     SCORING_TERRITORY,
-    TAX,
     TAX_ALL,
     TAX_NONE,
 )
@@ -61,7 +70,7 @@ def area_owner(board, owner):
         owner: int8[size * size] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = dame.
     """
     find_regions(board)
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
         holder = board.color[point]
@@ -77,17 +86,17 @@ def final_score_black(position):
     Returns:
         float64: points, positive if Black is ahead, after komi, handicap bonus, tax and button.
     """
-    return score_black(position, position.rules[TAX])
+    return score_black(position, position.rules[RULE_TAX])
 
 
 @kernel
 def score_black(position, tax):
     """:func:`final_score_black` under another tax."""
     rules, meta, board = position.rules, position.meta, position.board
-    lead = _board_score_black(board, rules[SCORING], tax) - rules[KOMI_X2] / 2.0 - _handicap_bonus(position)
-    if meta[BUTTON_TAKER] == BLACK:
+    lead = _board_score_black(board, rules[RULE_SCORING], tax) - rules[RULE_KOMI_X2] / 2.0 - _handicap_bonus(position)
+    if meta[META_BUTTON_TAKER] == BLACK:
         lead += 0.5
-    elif meta[BUTTON_TAKER] == WHITE:
+    elif meta[META_BUTTON_TAKER] == WHITE:
         lead -= 0.5
     return lead
 
@@ -95,7 +104,7 @@ def score_black(position, tax):
 @kernel
 def _handicap_bonus(position):
     """int64: points that White gets for handicap stones."""
-    stones, bonus = position.meta[HANDICAP], position.rules[HANDICAP_BONUS]
+    stones, bonus = position.meta[META_HANDICAP], position.rules[RULE_HANDICAP_BONUS]
     return stones if bonus == BONUS_N else max(0, stones - 1) if bonus == BONUS_N_MINUS_ONE else 0
 
 
@@ -109,9 +118,9 @@ def white_komi(position):
         float64: points, a multiple of a half; the button is not counted.
     """
     rules, board = position.rules, position.board
-    komi = rules[KOMI_X2] * 0.5 + _handicap_bonus(position)
-    if rules[SCORING] == SCORING_TERRITORY:
-        komi += board.meta[CAPTURED_BLACK] - board.meta[CAPTURED_WHITE]
+    komi = rules[RULE_KOMI_X2] * 0.5 + _handicap_bonus(position)
+    if rules[RULE_SCORING] == SCORING_TERRITORY:
+        komi += board.meta[META_CAPTURED_BLACK] - board.meta[META_CAPTURED_WHITE]
         for cell in board.color:
             komi += (cell == BLACK) - np.int64(cell == WHITE)
     return komi
@@ -125,7 +134,7 @@ def _board_score_black(board, scoring, tax):
     if tax != TAX_NONE:
         join_groups(board)
     lead = 0
-    for i in range(meta[N_EMPTY]):
+    for i in range(meta[META_N_EMPTY]):
         root = root_of(board, board.empty[i])
         state = board.lib_sum[root]
         if tax == TAX_NONE or not in_seki(state):
@@ -133,10 +142,10 @@ def _board_score_black(board, scoring, tax):
             if tax == TAX_ALL and root == board.empty[i]:
                 lead -= 2 * owner_sign(state & TOUCHES)
     if scoring == SCORING_AREA:
-        for index in range(meta[SIZE] * meta[SIZE]):
-            lead += owner_sign(board.color[point_of(index, meta[SIZE])])
+        for index in range(meta[META_SIZE] * meta[META_SIZE]):
+            lead += owner_sign(board.color[point_of(index, meta[META_SIZE])])
     else:
-        lead += meta[CAPTURED_WHITE] - meta[CAPTURED_BLACK]
+        lead += meta[META_CAPTURED_WHITE] - meta[META_CAPTURED_BLACK]
     return lead
 
 
@@ -159,9 +168,9 @@ def in_seki(state):
 @kernel
 def find_regions(board):
     """Write every empty region as a circular list in ``next``, its root in ``libs``, its state in ``lib_sum[root]``."""
-    for i in range(board.meta[N_EMPTY]):
+    for i in range(board.meta[META_N_EMPTY]):
         board.libs[board.empty[i]] = 0
-    for i in range(board.meta[N_EMPTY]):
+    for i in range(board.meta[META_N_EMPTY]):
         if board.libs[board.empty[i]] == 0:
             _walk_region(board, board.empty[i])
 
@@ -169,7 +178,7 @@ def find_regions(board):
 @kernel
 def _walk_region(board, root):
     """Flood the region of ``root``; its list is its own queue, new points are appended behind the last."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     board.libs[root] = root
     board.next[root] = root
     last, point = root, root
@@ -223,7 +232,7 @@ def root_of(board, point):
 @kernel
 def join_groups(board):
     """Give the regions of each group one root, which sums their eyes and knows whether the group touches a dame."""
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
         if board.color[point] != EMPTY and board.head[point] == point:
@@ -233,7 +242,7 @@ def join_groups(board):
 @kernel
 def _join_around(board, chain):
     """Join the regions that a chain touches and its colour owns."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     mine = board.color[chain]
     group, dame = 0, False
     stone = chain
@@ -269,9 +278,9 @@ def without(position: Position, dead: Iterable[int]) -> Position:
     is_dead = np.zeros(len(board.color), np.uint8)
     for point in dead:
         if board.color[point] not in (BLACK, WHITE):
-            raise ValueError(f"no stone at {to_vertex(int(point), int(board.meta[SIZE]))} to be dead")
+            raise ValueError(f"no stone at {to_vertex(int(point), int(board.meta[META_SIZE]))} to be dead")
         is_dead[board.head[point]] = 1
-    cleared = with_capacity(position, int(position.meta[N_MOVES]))
+    cleared = with_capacity(position, int(position.meta[META_N_MOVES]))
     clear(cleared.board)
     take_off(cleared.board, board, is_dead[board.head])
     return cleared
@@ -284,8 +293,8 @@ def take_off(target, source, dead):
     Args:
         dead: uint8[L] by point: 1 = a dead stone; 0 on empty points.
     """
-    size = source.meta[SIZE]
-    black, white = source.meta[CAPTURED_BLACK], source.meta[CAPTURED_WHITE]
+    size = source.meta[META_SIZE]
+    black, white = source.meta[META_CAPTURED_BLACK], source.meta[META_CAPTURED_WHITE]
     for index in range(size * size):
         point = point_of(index, size)
         if dead[point] == 0:
@@ -295,8 +304,8 @@ def take_off(target, source, dead):
             black += 1
         else:
             white += 1
-    target.meta[CAPTURED_BLACK] = black
-    target.meta[CAPTURED_WHITE] = white
+    target.meta[META_CAPTURED_BLACK] = black
+    target.meta[META_CAPTURED_WHITE] = white
 
 
 def dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> list[int]:
@@ -308,7 +317,7 @@ def dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> 
     Returns:
         list[int]: points in policy order.
     """
-    cells, points = len(board.color), on_board_points(int(board.meta[SIZE]))
+    cells, points = len(board.color), on_board_points(int(board.meta[META_SIZE]))
     dead = np.zeros(cells, np.uint8)
     mark_dead(board, ownership_black, certainty, np.zeros(cells), dead)
     return points[dead[points] != 0].tolist()
@@ -325,7 +334,7 @@ def mark_dead(board, ownership_black, certainty, against, dead):
         against: float64[L], overwritten.
         dead: uint8[L] by point, overwritten on the board: 1 = a dead stone.
     """
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
         dead[point] = 0

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from engine.go.board import SIZE, STRIDE, Board, copy_board, is_legal, new_board, play
+from engine.go.board import META_SIZE, META_STRIDE, Board, copy_board, is_legal, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, point_of
 from engine.go.position import Position
-from engine.go.rules import TAX, TAX_NONE, TAX_SEKI
+from engine.go.rules import RULE_TAX, TAX_NONE, TAX_SEKI
 from engine.go.scoring import (
     DAME,
     EYE,
@@ -38,7 +38,7 @@ def score_of_agreed(position: Position) -> float:
     Args:
         position: the dead stones taken off; its stones stay as they are.
     """
-    size = int(position.board.meta[SIZE])
+    size = int(position.board.meta[META_SIZE])
     return float(_score_of_agreed(position, new_board(size), new_board(size), np.zeros(size * size, np.uint8)))
 
 
@@ -49,9 +49,9 @@ def _score_of_agreed(position, filled, trial, marks):
     Args:
         filled, trial, marks: as for :func:`_mark_seki`; no point is marked yet.
     """
-    if position.rules[TAX] != TAX_SEKI:
+    if position.rules[RULE_TAX] != TAX_SEKI:
         return final_score_black(position)
-    board, size = position.board, position.board.meta[SIZE]
+    board, size = position.board, position.board.meta[META_SIZE]
     _mark_seki(board, filled, trial, marks)
     lead = score_black(position, TAX_NONE)
     for index in range(size * size):
@@ -73,7 +73,7 @@ def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:
         ValueError: a point holds no stone.
     """
     cleared = without(position, dead)
-    points = on_board_points(int(cleared.board.meta[SIZE]))
+    points = on_board_points(int(cleared.board.meta[META_SIZE]))
     return points[(seki_points(cleared.board) != 0) & (cleared.board.color[points] != EMPTY)].tolist()
 
 
@@ -85,7 +85,7 @@ def seki_points(board: Board) -> np.ndarray:
     Returns:
         uint8[N*N]: 1 = in seki, in policy order.
     """
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     marks = np.zeros(size * size, np.uint8)
     _mark_seki(board, new_board(size), new_board(size), marks)
     return marks
@@ -113,7 +113,7 @@ def _mark_seki_of(board, filled, trial, color, marks):
         pass
     find_regions(filled)
     join_groups(filled)
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
         if filled.color[point] == color:
@@ -128,7 +128,7 @@ def _has_seki(board, color):
     """Whether a colour has groups in seki as the board stands."""
     find_regions(board)
     join_groups(board)
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     for index in range(size * size):
         point = point_of(index, size)
         if board.color[point] == color and board.head[point] == point and _chain_in_seki(board, point):
@@ -143,7 +143,7 @@ def _fill_dame(board, trial, color):
     Returns:
         bool: whether any was filled.
     """
-    size, found = board.meta[SIZE], False
+    size, found = board.meta[META_SIZE], False
     find_regions(board)
     for index in range(size * size):
         point = point_of(index, size)
@@ -174,7 +174,7 @@ def _stifled(board, chain):
 @kernel
 def _group_state(board, chain):
     """``lib_sum`` at the root of the chain's group; 0 for a chain that touches dame alone."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     stone = chain
     while True:
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):

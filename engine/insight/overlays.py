@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import KO_COLOR, KO_POINT, SIZE, Board
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board
 from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
-from engine.go.position import N_MOVES, TO_MOVE, Position, is_legal_move, with_capacity
+from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, is_legal_move, with_capacity
 from engine.go.scoring import area_owner, without
 from engine.insight.raw_policy import inputs, move_chances
 from engine.play.assembly import shipped_patterns, shipped_tables
@@ -51,7 +51,7 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
         return Policy(_tree_policy(position, color), float("nan"))
     if player.game.to_move != color:
         position = with_capacity(position, player.game.n_moves)
-        position.meta[TO_MOVE] = color
+        position.meta[META_TO_MOVE] = color
     said = server.ask(*inputs(server.spec.encoder, position, symmetry))
     win = float("nan") if said.value is None else (1.0 + float(said.value[0])) / 2.0
     return Policy(np.nan_to_num(move_chances(said.policy[0], position, symmetry)), win)
@@ -79,7 +79,7 @@ def estimate(player: Player) -> Estimate:
 def rollout_chances(position: Position, color: int) -> np.ndarray:
     """Probabilities of a rollout's next move, float64[N*N+1] in policy order, the pass last."""
     tables, board = shipped_tables(), position.board
-    size, last = int(board.meta[SIZE]), _last_move(position, 1)
+    size, last = int(board.meta[META_SIZE]), _last_move(position, 1)
     weights = new_weights(size)
     begin(weights, board, tables)
     drawn = weights.weight[:, color - BLACK].astype(np.int64)
@@ -89,15 +89,15 @@ def rollout_chances(position: Position, color: int) -> np.ndarray:
         count = list_answers(weights, board, tables, last, color, 0)
     for point in weights.answer[:count]:
         drawn[point] = (drawn[point] * weights.factor[point]) >> FACTOR_BITS
-    if board.meta[KO_COLOR] == color:
-        drawn[board.meta[KO_POINT]] = 0
+    if board.meta[META_KO_COLOR] == color:
+        drawn[board.meta[META_KO_POINT]] = 0
     return _shares(np.append(drawn[on_board_points(size)], 0))
 
 
 def _tree_policy(position: Position, color: int) -> np.ndarray:
     """Probabilities of the pattern tree policy, float64[N*N+1] in policy order, the pass last."""
     patterns, board = shipped_patterns(), position.board
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     moves = new_candidates(size)
     all_states(board, moves.cell)
     moves.last[:] = _last_move(position, 1), _last_move(position, 2), 0
@@ -113,7 +113,7 @@ def _tree_policy(position: Position, color: int) -> np.ndarray:
 
 def _last_move(position: Position, back: int) -> int:
     """The last move, or one further back; PASS where there is none."""
-    n_moves = int(position.meta[N_MOVES])
+    n_moves = int(position.meta[META_N_MOVES])
     return int(position.moves[n_moves - back]) if n_moves >= back else PASS
 
 
@@ -126,14 +126,14 @@ def _shares(weights: np.ndarray) -> np.ndarray:
 
 def liberties(board: Board) -> np.ndarray:
     """int16[N*N]: liberties of the chain on every point, 0 on empty ones."""
-    points = on_board_points(int(board.meta[SIZE]))
+    points = on_board_points(int(board.meta[META_SIZE]))
     heads = board.head[points]
     return np.where(heads > 0, board.libs[heads], 0)
 
 
 def ladders(board: Board, color: int) -> tuple[list[int], list[int]]:
     """The points where a colour's move captures in a ladder, and those where it escapes from one."""
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     captures, escapes = np.zeros(size * size, np.uint8), np.zeros(size * size, np.uint8)
     ladder_planes(board, color, new_ladder_scratch(size), captures, escapes)
     points = on_board_points(size)

@@ -8,9 +8,9 @@ import numpy as np
 
 from engine.features.encoder import ENCODERS, encode
 from engine.features.symmetry import turn_table
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.geometry import WHITE
-from engine.go.position import TO_MOVE, Position, legal_moves
+from engine.go.position import META_TO_MOVE, Position, legal_moves
 from engine.nets.raw import RawNetwork, RawOutput
 from engine.play.player import Player
 
@@ -34,12 +34,12 @@ def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optim
     Raises:
         ValueError: it does not play boards of this size; one line.
     """
-    size = int(position.board.meta[SIZE])
+    size = int(position.board.meta[META_SIZE])
     said = network.ask(*inputs(network.spec.encoder, position, symmetry), optimism)
     policy, ownership = np.full(size * size + 1, np.nan), np.full(size * size, np.nan)
     if said.policy is not None:
         policy = move_chances(said.policy, position, symmetry)
-    white = position.meta[TO_MOVE] == WHITE
+    white = position.meta[META_TO_MOVE] == WHITE
     if said.ownership is not None:
         turned = turn_table(size)[symmetry][:-1]
         ownership = said.ownership.astype(np.float64).reshape(-1)[turned] * (1.0 if white else -1.0)
@@ -67,7 +67,7 @@ def _network(path: Path | tuple[Path, Path]) -> RawNetwork:
 
 def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
     """One position as a network sees it in one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
-    size, encoder = int(position.board.meta[SIZE]), ENCODERS[encoder_name]
+    size, encoder = int(position.board.meta[META_SIZE]), ENCODERS[encoder_name]
     planes = np.zeros((1, encoder.planes, size, size), np.float32)
     globals_ = np.zeros((1, encoder.globals), np.float32)
     encode(position, symmetry, encoder.new_scratch(size), planes[0], globals_[0])
@@ -83,8 +83,8 @@ def move_chances(logits: np.ndarray, position: Position, symmetry: int) -> np.nd
         float64[N*N+1] in policy order; nan = illegal.
     """
     legal, found = np.zeros(len(logits), np.uint8), np.full(len(logits), np.nan)
-    legal_moves(position, position.meta[TO_MOVE], legal)
-    home = logits.astype(np.float64)[turn_table(int(position.board.meta[SIZE]))[symmetry]][legal == 1]
+    legal_moves(position, position.meta[META_TO_MOVE], legal)
+    home = logits.astype(np.float64)[turn_table(int(position.board.meta[META_SIZE]))[symmetry]][legal == 1]
     weights = np.exp(home - home.max())
     found[legal == 1] = weights / weights.sum()
     return found

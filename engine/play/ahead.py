@@ -34,7 +34,7 @@ def _game(encoder: str) -> None:
     """Positions: moves, legality, undo."""
     from engine.go.game import Game
     from engine.go.geometry import BLACK, WHITE, point_at
-    from engine.go.position import TO_MOVE, legal_moves, play_move
+    from engine.go.position import META_TO_MOVE, legal_moves, play_move
 
     game = Game(SIZE)
     for color, row in ((BLACK, 2), (WHITE, 4), (BLACK, 6)):
@@ -42,8 +42,8 @@ def _game(encoder: str) -> None:
         game.play(color, int(point_at(row, 3, SIZE)))
     game.undo()
     game.setup_stones([int(point_at(4, 4, SIZE))], [], WHITE)
-    legal_moves(game.position, game.position.meta[TO_MOVE], np.zeros(SIZE * SIZE + 1, np.uint8))
-    play_move(game.position, int(point_at(6, 6, SIZE)), game.position.meta[TO_MOVE])
+    legal_moves(game.position, game.position.meta[META_TO_MOVE], np.zeros(SIZE * SIZE + 1, np.uint8))
+    play_move(game.position, int(point_at(6, 6, SIZE)), game.position.meta[META_TO_MOVE])
 
 
 def _encoder(encoder: str) -> None:

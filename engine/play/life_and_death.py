@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import N_EMPTY, SIZE, STRIDE, Board
+from engine.go.board import META_N_EMPTY, META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
 from engine.go.position import Position
-from engine.go.rules import SUICIDE
+from engine.go.rules import RULE_SUICIDE
 from engine.go.scoring import area_owner, dead_points, final_score_black, without
 from engine.go.seki import score_of_agreed, seki_stones
 from engine.rollout.ownership import rollout_ownership
@@ -89,7 +89,7 @@ def settle(position: Position, network_ownership: np.ndarray | None = None, tabl
     ownership = rollout_ownership(board, tables, ROLLOUTS, SEED)
     if network_ownership is not None:
         ownership = (1 - share) * ownership + share * network_ownership
-    _apply_proofs(board, ownership, position.rules[SUICIDE] == 1)
+    _apply_proofs(board, ownership, position.rules[RULE_SUICIDE] == 1)
     dead = _dead_points(position, ownership, certainty)
     cleared = without(position, dead)
     counted = np.zeros(len(ownership), np.int8)
@@ -115,7 +115,7 @@ def _dead_points(position: Position, ownership_black: np.ndarray, certainty: flo
 
 def _resting(board: Board, points: set[int]) -> set[int]:
     """Those of the points whose chains neither are in atari nor touch a chain that is: a seki is nobody's turn."""
-    stride = int(board.meta[STRIDE])
+    stride = int(board.meta[META_STRIDE])
     in_atari = (board.head > 0) & (board.libs[board.head] == 1)
     steps = (0, -stride, -1, 1, stride)
     restless = {int(board.head[point]) for point in points if any(in_atari[point + step] for step in steps)}
@@ -124,7 +124,7 @@ def _resting(board: Board, points: set[int]) -> set[int]:
 
 def _in_atari(board: Board) -> np.ndarray:
     """bool[N*N]: chains in atari, and the liberty that is left to them: whoever moves first decides them."""
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     points = on_board_points(size)
     heads = board.head[points]
     threatened = (heads > 0) & (board.libs[heads] == 1)
@@ -142,7 +142,7 @@ def _apply_proofs(board: Board, ownership_black: np.ndarray, suicide: bool) -> N
 
 def points_that_capture(board: Board, dead: list[int], color: int) -> list[int]:
     """Empty points beside dead stones of the opponent's, where capturing them goes on."""
-    stride, enemy = int(board.meta[STRIDE]), other(color)
+    stride, enemy = int(board.meta[META_STRIDE]), other(color)
     beside = {
         point + step
         for point in dead
@@ -155,7 +155,7 @@ def points_that_capture(board: Board, dead: list[int], color: int) -> list[int]:
 
 def fill(board: Board) -> float:
     """Share of the board's points that hold stones."""
-    return 1.0 - int(board.meta[N_EMPTY]) / int(board.meta[SIZE]) ** 2
+    return 1.0 - int(board.meta[META_N_EMPTY]) / int(board.meta[META_SIZE]) ** 2
 
 
 def chains_with(status: str, position: Position, dead: list[int]) -> list[list[int]]:
@@ -169,7 +169,7 @@ def chains_with(status: str, position: Position, dead: list[int]) -> list[list[i
     board = position.board
     marked = {"dead": set(dead), "seki": set(seki_stones(position, dead))}
     chains: dict[int, list[int]] = {}
-    for point in on_board_points(int(board.meta[SIZE])).tolist():
+    for point in on_board_points(int(board.meta[META_SIZE])).tolist():
         found = next((name for name, points in marked.items() if point in points), "alive")
         if board.color[point] != EMPTY and found == status:
             chains.setdefault(int(board.head[point]), []).append(point)

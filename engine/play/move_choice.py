@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from engine.go.game import Game
 from engine.go.geometry import PASS, other
-from engine.go.position import PASSES, TO_MOVE, Position, play_move, with_capacity
+from engine.go.position import META_PASSES, META_TO_MOVE, Position, play_move, with_capacity
 from engine.play.assembly import Parts, judging_tables
 from engine.play.life_and_death import Settlement, settle
 from engine.play.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
@@ -77,8 +77,8 @@ class Choice:
             is_rushed: there is no time for a judgement that can wait.
         """
         self._game, self._position, self._search, self._parts, self._run = game, position, search, parts, run
-        self._color = int(position.meta[TO_MOVE])
-        is_endgame = position.meta[PASSES] > 0 or (is_full(position) and not is_rushed)
+        self._color = int(position.meta[META_TO_MOVE])
+        is_endgame = position.meta[META_PASSES] > 0 or (is_full(position) and not is_rushed)
         self._settlement = judged(position, search, parts) if cleanup or is_endgame else None
         self._targets = self._captures(cleanup)
         self._may_pass = may_pass and self._targets is None
@@ -99,7 +99,7 @@ class Choice:
             report = self._run(None, [])
         else:
             report = self._run(None, [PASS])
-            may_end = self._may_pass and position.meta[PASSES] > 0 and is_full(position)
+            may_end = self._may_pass and position.meta[META_PASSES] > 0 and is_full(position)
             if may_end and self._ending_is_better(report):
                 return report, True
         return report, not report.moves or (self._may_pass and is_lost(position, settlement, report))

@@ -11,8 +11,8 @@ A pass is the one move that a referee, not the search, gives its meaning to:
 """
 
 from engine.go.game import Game
-from engine.go.position import PASSES, TO_MOVE, Position
-from engine.go.rules import FRIENDLY_PASS, SCORING, SCORING_AREA
+from engine.go.position import META_PASSES, META_TO_MOVE, Position
+from engine.go.rules import RULE_FRIENDLY_PASS, RULE_SCORING, SCORING_AREA
 from engine.play.life_and_death import Settlement, fill, points_that_capture
 from engine.search.report import Report
 
@@ -31,28 +31,28 @@ def is_full(position: Position) -> bool:
 
 def is_finished(position: Position, settlement: Settlement) -> bool:
     """Whether the side to move may pass without a search."""
-    color = int(position.meta[TO_MOVE])
+    color = int(position.meta[META_TO_MOVE])
     if must_capture(position, settlement):
         return False
     if settlement.is_settled and settlement.lead(color) >= 0:
         return True
-    return not _is_strict(position) and position.meta[PASSES] > 0 and settlement.surely_won(color)
+    return not _is_strict(position) and position.meta[META_PASSES] > 0 and settlement.surely_won(color)
 
 
 def must_capture(position: Position, settlement: Settlement) -> bool:
     """Whether the opponent's dead stones stand between the side to move and its win."""
-    color = int(position.meta[TO_MOVE])
+    color = int(position.meta[META_TO_MOVE])
     return _is_strict(position) and settlement.lead(color) > 0 >= settlement.strict_lead(color)
 
 
 def _is_strict(position: Position) -> bool:
     """Whether stones on the board count as alive, the dead ones too, once both have passed."""
-    return is_area(position) and not position.rules[FRIENDLY_PASS]
+    return is_area(position) and not position.rules[RULE_FRIENDLY_PASS]
 
 
 def is_area(position: Position) -> bool:
     """Whether stones on the board count, so that a move in one's own area costs nothing."""
-    return position.rules[SCORING] == SCORING_AREA
+    return position.rules[RULE_SCORING] == SCORING_AREA
 
 
 def knows_passing(position: Position) -> bool:
@@ -61,10 +61,10 @@ def knows_passing(position: Position) -> bool:
     It does while a pass does not end the game, and under strict area rules, where its count is the referee's. Under
     territory rules it asks rollouts for the dead stones, which is good enough once the board has filled.
     """
-    if position.meta[PASSES] == 0:
+    if position.meta[META_PASSES] == 0:
         return True
     if is_area(position):
-        return not position.rules[FRIENDLY_PASS]
+        return not position.rules[RULE_FRIENDLY_PASS]
     return is_full(position)
 
 
@@ -72,7 +72,7 @@ def is_lost(position: Position, settlement: Settlement | None, report: Report) -
     """Whether a settled game is lost and the search sees no way to unsettle it."""
     if settlement is None or not settlement.is_settled or not is_full(position):
         return False
-    if settlement.lead(int(position.meta[TO_MOVE])) >= 0:
+    if settlement.lead(int(position.meta[META_TO_MOVE])) >= 0:
         return False
     value = (report.visits * report.value_stm - SETTLED_VISITS) / (report.visits + SETTLED_VISITS)
     return value < LOST

@@ -17,7 +17,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES
 from engine.go.geometry import BLACK, PASS, WHITE
-from engine.go.position import PASSES, TO_MOVE, Position, with_capacity
+from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer
 from engine.play.analysis import analyze
@@ -231,7 +231,7 @@ class Player(GameKeeper):
         position = self.game.position
         if self.game.to_move != color:
             position = with_capacity(position, self.game.n_moves)
-            position.meta[TO_MOVE] = color
+            position.meta[META_TO_MOVE] = color
         return position
 
     def _run(
@@ -243,7 +243,7 @@ class Player(GameKeeper):
             visits = max(1, int(visits * share))
         seconds, hard_seconds = seconds * share, hard_seconds * share
         # After a pass the position is judged twice more when the search has ended.
-        used = (time.perf_counter() - started_s) * (3 if self.game.position.meta[PASSES] > 0 else 1)
+        used = (time.perf_counter() - started_s) * (3 if self.game.position.meta[META_PASSES] > 0 else 1)
         if self._interrupted.is_set() or (seconds and hard_seconds - used < AT_ONCE_S):
             visits, seconds, hard_seconds = 1, 0.0, 0.0
         elif seconds:

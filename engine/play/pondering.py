@@ -6,7 +6,7 @@ search keeps the subtree behind it (:meth:`engine.search.search.Search.set_posit
 
 import threading
 
-from engine.go.position import N_MOVES, Position, with_capacity
+from engine.go.position import META_N_MOVES, Position, with_capacity
 from engine.search.search import Search
 
 STOP_AGAIN_S = 0.002
@@ -36,7 +36,7 @@ class Ponder:
         """
         self.stop()
         self._stopping.clear()
-        copied = with_capacity(position, int(position.meta[N_MOVES]))
+        copied = with_capacity(position, int(position.meta[META_N_MOVES]))
         self._thread = threading.Thread(target=self._run, args=(copied, visits, seconds), name="ponder", daemon=True)
         self._thread.start()
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.rules import BONUS_N, FRIENDLY_PASS, HANDICAP_BONUS, RULE_FIELDS
+from engine.go.rules import BONUS_N, RULE_FIELDS, RULE_FRIENDLY_PASS, RULE_HANDICAP_BONUS
 from engine.records.games import Games, check_games, offsets_of, read_arrays, write_arrays
 
 RECORDED, SELF_PLAYED = range(2)
@@ -42,7 +42,7 @@ LABEL_ARRAYS = {
 }  # fmt: skip
 
 CHINESE_FLAGS = np.zeros(FLAGS, np.uint8)
-CHINESE_FLAGS[[HANDICAP_BONUS, FRIENDLY_PASS]] = BONUS_N, 1
+CHINESE_FLAGS[[RULE_HANDICAP_BONUS, RULE_FRIENDLY_PASS]] = BONUS_N, 1
 
 
 class Labels(NamedTuple):

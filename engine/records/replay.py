@@ -4,19 +4,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import SIZE, play
+from engine.go.board import META_SIZE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, point_of, to_sgf
-from engine.go.position import TO_MOVE, begin, copy_position, is_legal_move, new_position, play_move
+from engine.go.position import META_TO_MOVE, begin, copy_position, is_legal_move, new_position, play_move
 from engine.go.rules import (
-    KO,
     KO_SIMPLE,
-    KOMI_X2,
     RULE_FIELDS,
-    SCORING,
+    RULE_KO,
+    RULE_KOMI_X2,
+    RULE_SCORING,
+    RULE_SUICIDE,
+    RULE_TAX,
     SCORING_AREA,
     SCORING_TERRITORY,
-    SUICIDE,
-    TAX,
     TAX_NONE,
     TAX_SEKI,
 )
@@ -37,7 +37,7 @@ def set_up(position, stones, first):
     Returns:
         bool: False if two stones are on one point or a chain has no liberty; the position is of no use then.
     """
-    size = position.board.meta[SIZE]
+    size = position.board.meta[META_SIZE]
     for i in range(len(stones)):
         point, color = point_of(np.int64(stones[i]) >> 1, size), BLACK + (np.int64(stones[i]) & 1)
         if position.board.color[point] != EMPTY:
@@ -83,12 +83,12 @@ def replay(position, fresh, record, game, ply, rules):
     stones = record.setup[record.setup_offsets[game] : record.setup_offsets[game + 1]]
     if len(stones) > 0 or record.first[game] != BLACK:
         set_up(position, stones, record.first[game])
-    start, size = record.offsets[game], position.board.meta[SIZE]
+    start, size = record.offsets[game], position.board.meta[META_SIZE]
     for i in range(start, start + ply):
         point = point_of(np.int64(record.moves[i]), size)
         if point != PASS and position.board.color[point] != EMPTY:
             return i - start
-        play_move(position, point, position.meta[TO_MOVE])
+        play_move(position, point, position.meta[META_TO_MOVE])
     return -1
 
 
@@ -106,22 +106,22 @@ def game_rules(games: Games, rows: np.ndarray, territory: np.ndarray) -> np.ndar
         territory: bool[B]: counted by territory, else by area.
     """
     rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
-    rules[:, KOMI_X2] = np.rint(2 * komi_of(games, rows))
-    rules[:, SCORING] = np.where(territory, SCORING_TERRITORY, SCORING_AREA)
-    rules[:, TAX] = np.where(territory, TAX_SEKI, TAX_NONE)
-    rules[:, KO] = KO_SIMPLE
+    rules[:, RULE_KOMI_X2] = np.rint(2 * komi_of(games, rows))
+    rules[:, RULE_SCORING] = np.where(territory, SCORING_TERRITORY, SCORING_AREA)
+    rules[:, RULE_TAX] = np.where(territory, TAX_SEKI, TAX_NONE)
+    rules[:, RULE_KO] = KO_SIMPLE
     return rules
 
 
 @kernel
 def first_illegal(position, moves):
     """Play moves (uint16, policy indices) until one is illegal; returns its index, or -1."""
-    size = position.board.meta[SIZE]
+    size = position.board.meta[META_SIZE]
     for n in range(len(moves)):
         point = point_of(np.int64(moves[n]), size)
-        if not is_legal_move(position, point, position.meta[TO_MOVE]):
+        if not is_legal_move(position, point, position.meta[META_TO_MOVE]):
             return n
-        play_move(position, point, position.meta[TO_MOVE])
+        play_move(position, point, position.meta[META_TO_MOVE])
     return -1
 
 
@@ -146,7 +146,7 @@ class Replayer:
             self._boards[size] = new_position(size, MAX_MOVES), new_position(size, MAX_MOVES)
         fresh, position = self._boards[size]
         copy_position(position, fresh)
-        position.rules[SUICIDE] = 1
+        position.rules[RULE_SUICIDE] = 1
         if not set_up(position, stones, first):
             raise ValueError("the stones set up are no position")
         wrong = first_illegal(position, moves)

@@ -5,7 +5,7 @@ The paper leaves open what exactly the nakade and the save-atari feature look at
 
 import numpy as np
 
-from engine.go.board import N_EMPTY, STRIDE
+from engine.go.board import META_N_EMPTY, META_STRIDE
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.patterns import diamond_code, for_mover
 
@@ -24,7 +24,7 @@ def context_of(cell, board, point, color):
         point: the last move, no pass.
         color: the side to move.
     """
-    code = for_mover(diamond_code(cell, point, board.meta[STRIDE]), color)
+    code = for_mover(diamond_code(cell, point, board.meta[META_STRIDE]), color)
     return code | (np.int64(min(board.libs[board.head[point]], 3)) << 36)
 
 
@@ -51,7 +51,7 @@ def nakade_pattern(board, point, captured):
     Args:
         board: after the capture, so that the captured points are the last of ``board.empty``.
     """
-    stride, stop = board.meta[STRIDE], board.meta[N_EMPTY]
+    stride, stop = board.meta[META_STRIDE], board.meta[META_N_EMPTY]
     row, column = point // stride, point % stride
     result = 0
     for i in range(stop - captured, stop):
@@ -73,7 +73,7 @@ def list_savers(board, last, color, points):
     Returns:
         int: points listed, each once.
     """
-    stride, colors, head, libs = board.meta[STRIDE], board.color, board.head, board.libs
+    stride, colors, head, libs = board.meta[META_STRIDE], board.color, board.head, board.libs
     count = 0
     for beside in (last - stride, last - 1, last + 1, last + stride):
         if colors[beside] != color or libs[head[beside]] != 1:

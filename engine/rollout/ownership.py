@@ -5,7 +5,7 @@ The policy reads fights and semeais better than random moves do.
 
 import numpy as np
 
-from engine.go.board import SIZE, Board, copy_board, new_board
+from engine.go.board import META_SIZE, Board, copy_board, new_board
 from engine.go.geometry import BLACK, PASS, WHITE, point_of
 from engine.jit import kernel
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
@@ -26,7 +26,7 @@ def rollout_ownership(board: Board, tables: Tables | None, count: int, seed: int
     Returns:
         float32[N*N], policy order: 1 = always Black's, -1 = always White's.
     """
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     ownership = np.zeros(size * size, np.float32)
     state, scratch = seed_state(seed, 0), new_board(size)
     if tables is None:
@@ -47,7 +47,7 @@ def average_ownership(source, scratch, count, state, out):
         state: uint64[4], the caller's random state.
         out: float32[N*N], overwritten.
     """
-    area = source.meta[SIZE] * source.meta[SIZE]
+    area = source.meta[META_SIZE] * source.meta[META_SIZE]
     for i in range(area):
         out[i] = 0.0
     for game in range(count):
@@ -61,7 +61,7 @@ def average_ownership(source, scratch, count, state, out):
 @kernel
 def _average_by_policy(source, scratch, weights, tables, replies, count, state, out):
     """:func:`average_ownership` by the policy that ``tables`` hold."""
-    area = source.meta[SIZE] * source.meta[SIZE]
+    area = source.meta[META_SIZE] * source.meta[META_SIZE]
     for i in range(area):
         out[i] = 0.0
     for game in range(count):
@@ -82,6 +82,6 @@ def _beginner(game, count):
 @kernel
 def _add_owners(board, out):
     """Add every point's owner after a game to ``out``."""
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     for i in range(size * size):
         out[i] += owner_at_end(board, point_of(i, size))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, STRIDE, play
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, cell_count
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern
@@ -113,8 +113,8 @@ def begin(weights, board, tables):
         weights.weight[point, 1] = 0
         weights.stamp[point] = 0
         weights.answer_stamp[point] = 0
-    for i in range(board.meta[N_EMPTY]):
-        _look_up(weights, tables, np.int64(board.empty[i]), board.meta[STRIDE])
+    for i in range(board.meta[META_N_EMPTY]):
+        _look_up(weights, tables, np.int64(board.empty[i]), board.meta[META_STRIDE])
 
 
 @inlined_kernel
@@ -183,7 +183,7 @@ def changed_points(weights, board, point, color, captured):
     Returns:
         int: points listed in ``weights.dirty``.
     """
-    stride, cell, colors = board.meta[STRIDE], weights.cell, board.color
+    stride, cell, colors = board.meta[META_STRIDE], weights.cell, board.color
     weights.clock[0] += 1
     count = 0
     own = _class_of(board, point, color)
@@ -191,7 +191,7 @@ def changed_points(weights, board, point, color, captured):
     for near in (point - stride, point - 1, point + 1, point + stride):
         if colors[near] == color:
             merged |= cell[near] != own
-    for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+    for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
         # First all captured stones become empty, so that each of them is listed for its neighbours' sake.
         cell[board.empty[i]] = EMPTY
     if merged:
@@ -203,7 +203,7 @@ def changed_points(weights, board, point, color, captured):
             state = _class_of(board, near, 3 - color)
             if cell[near] != state:
                 count = _set_chain(weights, board, near, state, stride, count)
-    for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+    for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
         freed = np.int64(board.empty[i])
         count = _set_state(weights, freed, EMPTY, stride, count)
         for near in (freed - stride, freed - 1, freed + 1, freed + stride):
@@ -219,7 +219,7 @@ def follow(weights, board, tables, point, color, captured):
     """Bring the weights up to date after a move; arguments as for :func:`changed_points`."""
     count = changed_points(weights, board, point, color, captured)
     _set_weight(weights, point, 0, 0)
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     for i in range(count):
         _look_up(weights, tables, np.int64(weights.dirty[i]), stride)
 
@@ -263,7 +263,7 @@ def list_answers(weights, board, tables, last, color, captured):
     Returns:
         int: points in ``weights.answer``.
     """
-    cell, stride = weights.cell, board.meta[STRIDE]
+    cell, stride = weights.cell, board.meta[META_STRIDE]
     row, count = find(tables.contexts.keys, context_of(cell, board, last, color)), 0
     factors = tables.contexts.values[row]
     for i, step in enumerate((-stride - 1, -stride, -stride + 1, -1, 1, stride - 1, stride, stride + 1)):
@@ -286,7 +286,7 @@ def _list_nakade(weights, board, tables, captured, count):
     """Add the points of the last capture, if it was small."""
     if captured > MOST_NAKADE:
         return count
-    stop = board.meta[N_EMPTY]
+    stop = board.meta[META_N_EMPTY]
     for i in range(stop - captured, stop):
         point = np.int64(board.empty[i])
         count = _add_answer(weights, count, point, np.int64(tables.nakade[nakade_pattern(board, point, captured)]))
@@ -296,8 +296,8 @@ def _list_nakade(weights, board, tables, captured, count):
 @inlined_kernel
 def _exclude_ko(weights, board, color, count):
     """Weigh a point forbidden by ko as 0, as an answer; returns the number of answers."""
-    ko = board.meta[KO_POINT]
-    if ko == 0 or board.meta[KO_COLOR] != color:
+    ko = board.meta[META_KO_POINT]
+    if ko == 0 or board.meta[META_KO_COLOR] != color:
         return count
     if weights.answer_stamp[ko] != weights.clock[1]:
         weights.answer_stamp[ko] = weights.clock[1]

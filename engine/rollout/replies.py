@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import KO_COLOR, KO_POINT, STRIDE
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_STRIDE
 from engine.go.geometry import BLACK, EMPTY, PASS
 from engine.jit import inlined_kernel
 from engine.rollout.patterns import square_code
@@ -60,7 +60,7 @@ def remember(replies, board, cell, last, color, move):
     """
     if last == PASS or move == PASS:
         return
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     key = _key(cell, stride, last, color)
     slot = _slot(key)
     replies.key[slot] = key
@@ -71,7 +71,7 @@ def remember(replies, board, cell, last, color, move):
 @inlined_kernel
 def recall(replies, board, cell, last, color):
     """The answer known to the last move, PASS if there is none, or none that is still what it was."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     key = _key(cell, stride, last, color)
     slot = _slot(key)
     if replies.key[slot] != key:
@@ -79,6 +79,6 @@ def recall(replies, board, cell, last, color):
     move = np.int64(replies.move[slot])
     if cell[move] != EMPTY or square_code(cell, move, stride) != replies.code[slot]:
         return PASS
-    if move == board.meta[KO_POINT] and color == board.meta[KO_COLOR]:
+    if move == board.meta[META_KO_POINT] and color == board.meta[META_KO_COLOR]:
         return PASS
     return move

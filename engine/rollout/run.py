@@ -7,11 +7,11 @@ none. Start at :func:`play_out`.
 import numpy as np
 
 from engine.go.board import (
-    KO_COLOR,
-    KO_POINT,
-    N_EMPTY,
-    SIZE,
-    STRIDE,
+    META_KO_COLOR,
+    META_KO_POINT,
+    META_N_EMPTY,
+    META_SIZE,
+    META_STRIDE,
     play,
 )
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, point_at
@@ -26,10 +26,10 @@ def is_sensible(board, point, color):
     Random games ask this twice a move and can hardly be foreseen, so the neighbours are counted without branches, four
     bits a colour.
     """
-    cells, stride = board.color, board.meta[STRIDE]
+    cells, stride = board.color, board.meta[META_STRIDE]
     up, left, right, down = point - stride, point - 1, point + 1, point + stride
     at_up, at_left, at_right, at_down = cells[up], cells[left], cells[right], cells[down]
-    if point == board.meta[KO_POINT] and color == board.meta[KO_COLOR]:
+    if point == board.meta[META_KO_POINT] and color == board.meta[META_KO_COLOR]:
         return False
     around = (1 << 4 * at_up) + (1 << 4 * at_left) + (1 << 4 * at_right) + (1 << 4 * at_down)
     if around & 15:
@@ -58,7 +58,7 @@ def random_move(board, color, state):
     over the rest. This only permutes ``board.empty``, whose order means nothing.
     """
     empty, slot = board.empty, board.slot
-    untried = board.meta[N_EMPTY]
+    untried = board.meta[META_N_EMPTY]
     while untried > 0:
         drawn = next_below(state, untried)
         point = np.int64(empty[drawn])
@@ -104,7 +104,7 @@ def owner_at_end(board, point):
     """
     if board.color[point] != EMPTY:
         return 1 if board.color[point] == BLACK else -1
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     seen = 0
     for near in (point - stride, point - 1, point + 1, point + stride):
         there = board.color[near]
@@ -118,7 +118,7 @@ def owner_at_end(board, point):
 @kernel
 def area_lead_black(board):
     """Black's area minus White's after :func:`play_out`."""
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     lead = 0
     for row in range(size):
         for column in range(size):

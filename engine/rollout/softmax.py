@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, STRIDE
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE
 from engine.go.geometry import EMPTY, PASS, cell_count
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern, step_to
@@ -86,7 +86,7 @@ def is_self_atari(board, point, color):
 
     Of a capture only the points beside the new stone count as liberties.
     """
-    stride, colors, head, libs = board.meta[STRIDE], board.color, board.head, board.libs
+    stride, colors, head, libs = board.meta[META_STRIDE], board.color, board.head, board.libs
     first = 0
     for near in (point - stride, point - 1, point + 1, point + stride):
         there = colors[near]
@@ -123,14 +123,14 @@ def consider(moves, board, numbers, color):
         numbers: :class:`engine.rollout.vocabulary.Numbers`.
     """
     cell = moves.cell
-    stride, last = board.meta[STRIDE], moves.last[0]
+    stride, last = board.meta[META_STRIDE], moves.last[0]
     count = 0
-    for i in range(board.meta[N_EMPTY]):
+    for i in range(board.meta[META_N_EMPTY]):
         point = np.int64(board.empty[i])
         moves.place[point] = -1
         code = for_mover(square_code(cell, point, stride), color)
         square = numbers.square[code]
-        if square == 0 or (point == board.meta[KO_POINT] and color == board.meta[KO_COLOR]):
+        if square == 0 or (point == board.meta[META_KO_POINT] and color == board.meta[META_KO_COLOR]):
             continue
         moves.point[count] = point
         moves.place[point] = count
@@ -148,13 +148,13 @@ def consider(moves, board, numbers, color):
 @inlined_kernel
 def _consider_for_tree(moves, board, numbers, i, point, color):
     """Add the features that only the tree policy has."""
-    code = for_mover(diamond_code(moves.cell, point, board.meta[STRIDE]), color)
+    code = for_mover(diamond_code(moves.cell, point, board.meta[META_STRIDE]), color)
     _add(moves, i, numbers.diamonds.values[find(numbers.diamonds.keys, code), DIAMOND_PLACE])
     if is_self_atari(board, point, color):
         _add(moves, i, numbers.single + SELF_ATARI)
     for back in range(2):
         if moves.last[back] != PASS:
-            distance = min(manhattan(point, moves.last[back], board.meta[STRIDE]), DISTANCES - 1)
+            distance = min(manhattan(point, moves.last[back], board.meta[META_STRIDE]), DISTANCES - 1)
             _add(moves, i, numbers.single + LAST_DISTANCE + back * DISTANCES + distance)
 
 
@@ -162,7 +162,7 @@ def _consider_for_tree(moves, board, numbers, i, point, color):
 def _consider_answers(moves, board, numbers, color):
     """Add the features that the last move gives."""
     cell, last, captured = moves.cell, moves.last[0], moves.last[2]
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     answers = numbers.contexts.values[find(numbers.contexts.keys, context_of(cell, board, last, color))]
     for i in range(N_CELLS):
         step = step_to(i, stride)
@@ -178,7 +178,7 @@ def _consider_answers(moves, board, numbers, color):
             _add(moves, place, numbers.single + RESPONSE)
             _add(moves, place, answers[FIRST_CELL + i])
     if 0 < captured <= MOST_NAKADE:
-        for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+        for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
             point = np.int64(board.empty[i])
             if moves.place[point] >= 0:
                 _add(moves, moves.place[point], numbers.nakade[nakade_pattern(board, point, captured)])

@@ -15,10 +15,18 @@ import math
 import numpy as np
 
 from engine.features import encoder as encoders
-from engine.go.board import SIZE, STRIDE, is_eye
+from engine.go.board import META_SIZE, META_STRIDE, is_eye
 from engine.go.geometry import BLACK, PASS, index_of
-from engine.go.position import N_MOVES, PASSES, TO_MOVE, Position, copy_position, is_legal_move, play_move
-from engine.go.rules import SCORING, SCORING_TERRITORY
+from engine.go.position import (
+    META_N_MOVES,
+    META_PASSES,
+    META_TO_MOVE,
+    Position,
+    copy_position,
+    is_legal_move,
+    play_move,
+)
+from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, white_komi, without
 from engine.go.seki import score_of_agreed
 from engine.inference.cache import insert, probe
@@ -47,7 +55,7 @@ UNCONSIDERED = -9.0
 def replay(root, position, batch, i):
     """Make ``position`` the one at leaf i; returns the stones that the last move captured, 0 at the root."""
     copy_position(position, root)
-    color, captured = root.meta[TO_MOVE], 0
+    color, captured = root.meta[META_TO_MOVE], 0
     for d in range(batch.depth[i]):
         captured = play_move(position, batch.move[i, d], color)
         color = 3 - color
@@ -57,7 +65,7 @@ def replay(root, position, batch, i):
 @kernel
 def _saves_chain(board, point, color):
     """Whether a chain of the colour beside the point is in atari."""
-    stride = board.meta[STRIDE]
+    stride = board.meta[META_STRIDE]
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         if board.color[neighbour] == color and board.libs[board.head[neighbour]] == 1:
             return True
@@ -71,8 +79,8 @@ def list_moves(position, listed):
     Args:
         listed: uint16[N*N + 1]: overwritten with their policy indices, in order.
     """
-    board, color = position.board, position.meta[TO_MOVE]
-    size = board.meta[SIZE]
+    board, color = position.board, position.meta[META_TO_MOVE]
+    size = board.meta[META_SIZE]
     count, index = 0, 0
     for row in range(1, size + 1):
         for point in range(row * (size + 1) + 1, row * (size + 1) + 1 + size):
@@ -99,12 +107,12 @@ def _open_leaf(root, position, batch, i):
     """Replay leaf i and list its moves; False where that is not needed. A finished game is settled instead."""
     batch.captured[i] = replay(root, position, batch, i)
     batch.position[i] = position_key(position)
-    if batch.depth[i] > 0 and position.meta[PASSES] >= 2:
-        if position.rules[SCORING] == SCORING_TERRITORY:
+    if batch.depth[i] > 0 and position.meta[META_PASSES] >= 2:
+        if position.rules[RULE_SCORING] == SCORING_TERRITORY:
             batch.kind[i] = UNSETTLED
         else:
             lead = final_score_black(position)
-            finish_leaf(batch, i, lead if position.meta[TO_MOVE] == BLACK else -lead)
+            finish_leaf(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)
         return False
     if batch.kind[i] == ROLLED:
         return False
@@ -153,12 +161,12 @@ def prepare_by_patterns(root, position, batch, count, moves, numbers, theta):
 @kernel
 def _think_by_patterns(position, batch, i, moves, numbers, theta):
     """Write the tree policy's logits for leaf i, whose position this is."""
-    size, played = position.board.meta[SIZE], position.meta[N_MOVES]
+    size, played = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     all_states(position.board, moves.cell)
     moves.last[0] = position.moves[played - 1] if played > 0 else PASS
     moves.last[1] = position.moves[played - 2] if played > 1 else PASS
     moves.last[2] = batch.captured[i]
-    considered = consider(moves, position.board, numbers, position.meta[TO_MOVE])
+    considered = consider(moves, position.board, numbers, position.meta[META_TO_MOVE])
     for index in range(size * size + 1):
         batch.logits[i, index] = UNCONSIDERED
     if considered > 0:
@@ -186,7 +194,7 @@ def placeholder_priors(root, position, batch, count, moves, numbers, theta):
 @kernel
 def cache_key(position, scratch):
     """uint64: the key of a position in the result cache; ``scratch`` says which encoder's."""
-    return encoders.key(position, scratch) + np.uint64(position.board.meta[SIZE]) * np.uint64(0xD1B54A32D192ED03)
+    return encoders.key(position, scratch) + np.uint64(position.board.meta[META_SIZE]) * np.uint64(0xD1B54A32D192ED03)
 
 
 @kernel
@@ -205,7 +213,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, turn
     Returns:
         int: slots filled.
     """
-    size = root.board.meta[SIZE]
+    size = root.board.meta[META_SIZE]
     filled = 0
     for i in range(count):
         batch.request_row[i] = -1
@@ -232,7 +240,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, turn
 @kernel
 def begin_rollout(position):
     """What the lead of a rollout from a position starts from; see :func:`end_rollout`."""
-    return -white_komi(position) if position.rules[SCORING] == SCORING_TERRITORY else 0.0
+    return -white_komi(position) if position.rules[RULE_SCORING] == SCORING_TERRITORY else 0.0
 
 
 @kernel
@@ -242,7 +250,7 @@ def end_rollout(position, lead):
     Under territory scoring the area of the played-out board is counted, less what area gains over territory up to
     the start of the rollout; from there on both sides play alike.
     """
-    territory = position.rules[SCORING] == SCORING_TERRITORY
+    territory = position.rules[RULE_SCORING] == SCORING_TERRITORY
     return lead + (area_lead_black(position.board) if territory else final_score_black(position))
 
 
@@ -273,15 +281,15 @@ def roll_out_by_policy(root, position, batch, count, state, gives_score, weights
         copy_position(position, root)
         board, captured = position.board, 0
         for d in range(batch.depth[i]):
-            color, move, played = position.meta[TO_MOVE], np.int64(batch.move[i, d]), position.meta[N_MOVES]
+            color, move, played = position.meta[META_TO_MOVE], np.int64(batch.move[i, d]), position.meta[META_N_MOVES]
             if reply_chance > 0.0 and batch.slot[i, d] == 0 and played > 0:
                 all_states(board, cell)
                 remember(replies, board, cell, np.int64(position.moves[played - 1]), color, move)
             captured = play_move(position, move, color)
-        color, played = position.meta[TO_MOVE], position.meta[N_MOVES]
+        color, played = position.meta[META_TO_MOVE], position.meta[META_N_MOVES]
         last = np.int64(position.moves[played - 1]) if played > 0 else PASS
         lead = begin_rollout(position)
-        limit = 3 * board.meta[SIZE] * board.meta[SIZE]
+        limit = 3 * board.meta[META_SIZE] * board.meta[META_SIZE]
         play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, limit)
         _enter_rollout(position, batch, i, color, lead, gives_score)
 
@@ -299,9 +307,9 @@ def roll_out(root, position, batch, count, state, gives_score):
         if batch.kind[i] not in (NEW, ROLLED):
             continue
         replay(root, position, batch, i)
-        board, color = position.board, position.meta[TO_MOVE]
+        board, color = position.board, position.meta[META_TO_MOVE]
         lead = begin_rollout(position)
-        play_out(board, color, state, 3 * board.meta[SIZE] * board.meta[SIZE])
+        play_out(board, color, state, 3 * board.meta[META_SIZE] * board.meta[META_SIZE])
         _enter_rollout(position, batch, i, color, lead, gives_score)
 
 
@@ -370,4 +378,4 @@ def settle_territory(
         ownership = rollout_ownership(position.board, tables, rollouts, seed)
         dead = dead_points(position.board, ownership, SETTLING_CERTAINTY)
         lead = score_of_agreed(without(position, dead))
-        finish_leaf(batch, i, lead if position.meta[TO_MOVE] == BLACK else -lead)
+        finish_leaf(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)

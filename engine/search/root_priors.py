@@ -8,7 +8,7 @@ import numpy as np
 from engine.features import encoder as encoders
 from engine.features.encoder import Encoder
 from engine.features.symmetry import SYMMETRIES, turn_table
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request
@@ -61,7 +61,7 @@ def ask_all_symmetries(
     Raises:
         RuntimeError: the network failed.
     """
-    size = int(position.board.meta[SIZE])
+    size = int(position.board.meta[META_SIZE])
     scratch = encoder.new_scratch(size)
     # One request each: all evaluators share the work, and a slow network can be stopped half-way.
     asked = {s: server.new_request(size, 1, encoder.planes, encoder.globals) for s in range(SYMMETRIES)}

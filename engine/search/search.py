@@ -15,9 +15,9 @@ import numpy as np
 
 from engine.config import SearchOptions
 from engine.features.encoder import Encoder
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, PASS, cell_count, other
-from engine.go.position import HANDICAP, N_MOVES, TO_MOVE, Position, new_position, with_capacity
+from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, Position, new_position, with_capacity
 from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
@@ -106,7 +106,7 @@ class Search:
 
     def _make_workers(self) -> None:
         """Working memory for the root's board size."""
-        size = int(self._shared.root.board.meta[SIZE])
+        size = int(self._shared.root.board.meta[META_SIZE])
         self._shared.allowed = np.ones((1, cell_count(size)), np.uint8)
         self._never_barred = np.ones(cell_count(size), np.uint8)
         """uint8[L] by point: root moves that every search of this tree was free to choose"""
@@ -124,7 +124,7 @@ class Search:
             RuntimeError: a search is running.
         """
         shared = self._shared
-        size = int(position.board.meta[SIZE])
+        size = int(position.board.meta[META_SIZE])
         if shared.server is not None:
             spec = shared.server.spec
             if not spec.min_size <= size <= spec.max_size:
@@ -136,8 +136,8 @@ class Search:
             # What was barred below the old root would be so at other depths of the new one.
             fits = moves is not None and (not moves or (len(shared.allowed) == 1 and not self._options.gumbel))
             kept = fits and self._descend(moves)
-            resized = size != int(shared.root.board.meta[SIZE])
-            shared.root = with_capacity(position, int(position.meta[N_MOVES]))
+            resized = size != int(shared.root.board.meta[META_SIZE])
+            shared.root = with_capacity(position, int(position.meta[META_N_MOVES]))
             if resized:
                 shared.tree = new_tree(size, self._options.transpositions)
                 self._make_workers()
@@ -380,7 +380,7 @@ class Search:
         shared = self._shared
         tree, tuning = shared.tree, shared.tuning
         has_scores = shared.uses_rollouts or shared.network_scores
-        table, fewest = new_root_table(int(shared.root.board.meta[SIZE])), max(1, fewest_moves)
+        table, fewest = new_root_table(int(shared.root.board.meta[META_SIZE])), max(1, fewest_moves)
         with shared.changed:
             visits = int(tree.meta[ROOT_VISITS])
             race = shared.halving.order() if shared.halving else None
@@ -416,7 +416,7 @@ class Search:
         if server is None or not server.spec.has_ownership:
             return rollout_ownership(root.board, shared.owner_tables(), OWNERSHIP_ROLLOUTS, shared.seed)
         ownership = average_ownership(ask_all_symmetries(server, shared.encoder, root, hurried))
-        return ownership if root.meta[TO_MOVE] == BLACK else -ownership
+        return ownership if root.meta[META_TO_MOVE] == BLACK else -ownership
 
     def close(self) -> None:
         """End a run in progress and wait for it. The server is not touched."""
@@ -430,18 +430,18 @@ def _moves_since(old: Position, new: Position) -> list[int] | None:
 
     Moves must alternate, since the tree knows no others.
     """
-    n, m = int(old.meta[N_MOVES]), int(new.meta[N_MOVES])
+    n, m = int(old.meta[META_N_MOVES]), int(new.meta[META_N_MOVES])
     if m < n or len(old.board.buffer) != len(new.board.buffer):
         return None
     same = (
         np.array_equal(old.rules, new.rules)
-        and old.meta[HANDICAP] == new.meta[HANDICAP]
+        and old.meta[META_HANDICAP] == new.meta[META_HANDICAP]
         and np.array_equal(old.hashes[: n + 1], new.hashes[: n + 1])
         and np.array_equal(old.moves[:n], new.moves[:n])
         and np.array_equal(old.colors[:n], new.colors[:n])
     )
-    first = int(old.meta[TO_MOVE])
+    first = int(old.meta[META_TO_MOVE])
     colors = np.where(np.arange(m - n + 1) % 2 == 0, first, other(first))
-    if not same or colors[-1] != new.meta[TO_MOVE] or not np.array_equal(colors[:-1], new.colors[n:m]):
+    if not same or colors[-1] != new.meta[META_TO_MOVE] or not np.array_equal(colors[:-1], new.colors[n:m]):
         return None
     return [int(move) for move in new.moves[n:m]]

@@ -13,9 +13,9 @@ whoever led there (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move 
 import numpy as np
 
 from engine.features.key_parts import mix
-from engine.go.board import KO_COLOR, KO_POINT
+from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import EMPTY, ZOBRIST
-from engine.go.position import N_MOVES, PASSES, TO_MOVE
+from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE
 from engine.jit import kernel
 from engine.search.pools import NONE
 
@@ -23,9 +23,9 @@ from engine.search.pools import NONE
 @kernel
 def position_key(position):
     """uint64, never 0: positions with the same key share a node."""
-    board, to_move = position.board, position.meta[TO_MOVE]
-    ko = board.meta[KO_POINT] if board.meta[KO_COLOR] == to_move else 0
-    word = np.uint64((position.meta[N_MOVES] << 24) ^ (ko << 4) ^ position.meta[PASSES])
+    board, to_move = position.board, position.meta[META_TO_MOVE]
+    ko = board.meta[META_KO_POINT] if board.meta[META_KO_COLOR] == to_move else 0
+    word = np.uint64((position.meta[META_N_MOVES] << 24) ^ (ko << 4) ^ position.meta[META_PASSES])
     return mix(board.hash[0] ^ ZOBRIST[EMPTY, to_move] ^ mix(word)) | np.uint64(1)
 
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from engine.features.encoder import Encoder
 from engine.features.symmetry import turn_table
-from engine.go.board import SIZE
-from engine.go.position import N_MOVES, Position, new_position
+from engine.go.board import META_SIZE
+from engine.go.position import META_N_MOVES, Position, new_position
 from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.rollout.model import Patterns
@@ -154,7 +154,7 @@ class _Flight:
     """A batch and, with a network, the request that its misses travel in."""
 
     def __init__(self, shared: Shared):
-        size = int(shared.root.board.meta[SIZE])
+        size = int(shared.root.board.meta[META_SIZE])
         self.batch = new_batch(size, shared.batch)
         self.count = 0
         self.request = None
@@ -181,7 +181,7 @@ class Worker:
 
     def __init__(self, shared: Shared, index: int):
         self._shared = shared
-        self._size = int(shared.root.board.meta[SIZE])
+        self._size = int(shared.root.board.meta[META_SIZE])
         self._index = index
         self._scratch = shared.encoder.new_scratch(self._size) if shared.encoder else None
         self._idle = deque(_Flight(shared) for _ in range(_flights(shared)))
@@ -204,7 +204,7 @@ class Worker:
 
     def make_room(self) -> None:
         """See to it that the worker's position can hold the root's game and a path."""
-        moves = int(self._shared.root.meta[N_MOVES]) + MAX_DEPTH + 1
+        moves = int(self._shared.root.meta[META_N_MOVES]) + MAX_DEPTH + 1
         if len(self._position.moves) < moves:
             self._position = new_position(self._size, moves + MAX_DEPTH)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.go.rules import KOMI_X2
+from engine.go.rules import RULE_KOMI_X2
 from engine.records.games import Games, offsets_of, read_arrays
 from engine.records.labels import NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
 
@@ -139,7 +139,7 @@ def to_shard(
     flags = np.stack(rules)
     games = Games(
         size=np.array(sizes, np.int64),
-        komi=(flags[:, KOMI_X2] / 2).astype(np.float32),
+        komi=(flags[:, RULE_KOMI_X2] / 2).astype(np.float32),
         offsets=offsets_of(np.array([len(of_game) for of_game in moves])),
         moves=np.concatenate(moves).astype(np.uint16),
         result=np.zeros(len(sizes), np.int8),
@@ -160,6 +160,6 @@ def to_shard(
         lead_black=joined("lead").astype(np.float32),
         ownership_black=np.concatenate([rows["ownership"].reshape(-1) for rows in chosen.values()]),
         own_offsets=offsets_of(games.size[game] ** 2),
-        flags=flags[:, :KOMI_X2].astype(np.uint8),
+        flags=flags[:, :RULE_KOMI_X2].astype(np.uint8),
     )
     return labels, np.array(sources), np.array(numbers)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from engine.go.rules import KOMI_X2, RULE_FIELDS, SCORING_TERRITORY, Rules, rules_from, twice_komi
+from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2, SCORING_TERRITORY, Rules, rules_from, twice_komi
 
 T = TypeVar("T")
 Shares = tuple[tuple[T, float], ...]
@@ -54,8 +54,8 @@ class Variety:
         rules = _drawn(self.rules, rng)
         komi = _drawn(self.komi, rng).draw(rng, size, rules)
         flags = np.zeros(RULE_FIELDS, np.int64)
-        flags[:KOMI_X2] = flags_of(rules)
-        flags[KOMI_X2] = twice_komi(komi)
+        flags[:RULE_KOMI_X2] = flags_of(rules)
+        flags[RULE_KOMI_X2] = twice_komi(komi)
         return flags, _drawn(self.temperature, rng)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from engine.features.encoder import Encoder, encode
 from engine.features.symmetry import turn
 from engine.go.geometry import BLACK, point_of
-from engine.go.position import TO_MOVE, is_legal_move, new_position
-from engine.go.rules import KOMI_X2, RULE_FIELDS
+from engine.go.position import META_TO_MOVE, is_legal_move, new_position
+from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2
 from engine.jit import kernel
 from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
@@ -56,7 +56,7 @@ def _encode_rows(fresh, position, scratch, record, rows, plies, rules, turns, pl
         if replay(position, fresh, record, rows[b], plies[b], rules[b]) >= 0:
             return b
         encode(position, turns[b], scratch, planes[b], globals_[b])
-        colors[b] = position.meta[TO_MOVE]
+        colors[b] = position.meta[META_TO_MOVE]
         if len(legal) > 0:
             size = planes.shape[2]
             for i in range(size * size):
@@ -97,8 +97,8 @@ def _turn_ownership(ownership, signs, turns, size, out):
 def label_rules(labels: Labels, rows: np.ndarray) -> np.ndarray:
     """int64[B, RULE_FIELDS]: the rules and komi under which labels were made."""
     rules = np.zeros((len(rows), RULE_FIELDS), np.int64)
-    rules[:, :KOMI_X2] = labels.flags[labels.game[rows]]
-    rules[:, KOMI_X2] = np.rint(2 * komi_of(labels.games, labels.game[rows]))
+    rules[:, :RULE_KOMI_X2] = labels.flags[labels.game[rows]]
+    rules[:, RULE_KOMI_X2] = np.rint(2 * komi_of(labels.games, labels.game[rows]))
     return rules
 
 

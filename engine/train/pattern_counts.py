@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import N_EMPTY, STRIDE, Board, clear, new_board, play
+from engine.go.board import META_N_EMPTY, META_STRIDE, Board, clear, new_board, play
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.jit import kernel
 from engine.records.games import Games
@@ -89,12 +89,12 @@ class Counts:
 @kernel
 def _count_game(replay, moves, seen, nakade, answers, diamonds, used):
     """Add one game to counts; ``used`` int64[2] says how many answers and diamonds are listed."""
-    board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[STRIDE]
+    board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]
     for ply in range(len(moves)):
         point, color = point_of(np.int64(moves[ply]), SIZE), BLACK + ply % 2
         if point == PASS:
             return
-        for i in range(board.meta[N_EMPTY]):
+        for i in range(board.meta[META_N_EMPTY]):
             seen[for_mover(square_code(cell, np.int64(board.empty[i]), stride), color)] += 1
         diamonds[used[1]] = for_mover(diamond_code(cell, point, stride), color)
         used[1] += 1
@@ -105,7 +105,7 @@ def _count_game(replay, moves, seen, nakade, answers, diamonds, used):
                     answers[used[0]] = (context_of(cell, board, last, color) << CELL_BITS) | i
                     used[0] += 1
         if 0 < captured <= MOST_NAKADE:
-            for i in range(board.meta[N_EMPTY] - captured, board.meta[N_EMPTY]):
+            for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
                 if board.empty[i] == point:
                     nakade[nakade_pattern(board, point, captured)] += 1
         advance(replay, point, color)

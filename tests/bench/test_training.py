@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from bench.speed.training import command, made_games
 from engine.go.geometry import point_of
-from engine.go.position import TO_MOVE, is_legal_move, new_position, play_move
+from engine.go.position import META_TO_MOVE, is_legal_move, new_position, play_move
 
 
 def test_games_made_for_the_bench_are_legal():
@@ -16,8 +16,8 @@ def test_games_made_for_the_bench_are_legal():
         position = new_position(19)
         for move in games.moves[games.offsets[g] : games.offsets[g + 1]]:
             point = int(point_of(np.int64(move), 19))
-            assert is_legal_move(position, point, position.meta[TO_MOVE])
-            play_move(position, point, position.meta[TO_MOVE])
+            assert is_legal_move(position, point, position.meta[META_TO_MOVE])
+            play_move(position, point, position.meta[META_TO_MOVE])
 
 
 def test_every_figure_is_one_json_line():

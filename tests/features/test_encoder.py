@@ -17,7 +17,7 @@ from engine.features.encoder import (
     key,
 )
 from engine.features.symmetry import SYMMETRIES, steps, turn_table
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, WHITE
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL
 from tests.features.twin import Game, encoded, random_game
@@ -119,5 +119,5 @@ def test_what_shows_in_the_planes_has_a_key_of_its_own(name):
     one, other, encoders = PAIRS[name]
     for encoder in (ENCODERS[word] for word in encoders):
         assert not np.array_equal(encoded(encoder, one()), encoded(encoder, other())), encoder.name
-        scratch = encoder.new_scratch(int(one().board.meta[SIZE]))
+        scratch = encoder.new_scratch(int(one().board.meta[META_SIZE]))
         assert key(one(), scratch) != key(other(), scratch), encoder.name

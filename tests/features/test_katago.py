@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from engine.features.encoder import KATAGO, KATAGO_SUICIDE, encode, key
 from engine.features.katago_ladders import mark_caught
-from engine.go.board import KO_POINT, SIZE, play
+from engine.go.board import META_KO_POINT, META_SIZE, play
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points, point_at
 from engine.go.ladder_search import new_ladder_scratch
-from engine.go.position import TO_MOVE, legal_moves
+from engine.go.position import META_TO_MOVE, legal_moves
 from engine.go.rules import RULE_SETS, Rules, rules_named
 from tests.features.katago_twin import KatagoGame, Ladders, UnreadError, katago_input
 
@@ -31,7 +31,7 @@ TERRITORY = Rules("territory", scoring=1, tax=1)
 
 def encoded(position, symmetry=0, encoder=KATAGO):
     """Planes and globals, in arrays that held something else before."""
-    size = int(position.board.meta[SIZE])
+    size = int(position.board.meta[META_SIZE])
     planes, globals_ = np.full((22, size, size), 7, np.float32), np.full(19, 7, np.float32)
     encode(position, symmetry, encoder.new_scratch(size), planes, globals_)
     return planes, globals_
@@ -136,7 +136,7 @@ def test_equal_keys_mean_equal_input(seed, rules):
 def from_diagram(text, rules=AREA, to_move=BLACK):
     """A game that begins from a diagram."""
     board, _ = parse(text)
-    game = Game(int(board.meta[SIZE]), rules, 0.0)
+    game = Game(int(board.meta[META_SIZE]), rules, 0.0)
     game.setup_stones(
         *([p for p in on_board_points(game.size) if board.color[p] == c] for c in (BLACK, WHITE)), to_move
     )
@@ -164,7 +164,7 @@ def test_ladders_equal_plain_recursion(size, seed):
     board = scratch.board
     for point in rng.permutation(on_board_points(size))[: rng.integers(size, size * size * 3 // 4)]:
         play(board, int(point), int(rng.integers(1, 3)))
-    board.meta[KO_POINT] = PASS
+    board.meta[META_KO_POINT] = PASS
     stones = {(r, c): int(board.color[point_at(r, c, size)]) for r in range(size) for c in range(size)}
     stones = {cell: color for cell, color in stones.items() if color != EMPTY}
     try:
@@ -311,7 +311,7 @@ def test_out_of_turn_no_ko_and_no_move_shows():
     """, to_move=WHITE)  # fmt: skip
     game.play(WHITE, point_at(1, 1, 5))
     assert cells(encoded(game.position)[0][FORBIDDEN]) == [(1, 2)]
-    game.position.meta[TO_MOVE] = WHITE
+    game.position.meta[META_TO_MOVE] = WHITE
     planes, _ = encoded(game.position)
     assert not planes[FORBIDDEN].any() and not planes[RECENT : RECENT + 5].any()
 

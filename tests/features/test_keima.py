@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 from engine.features import keima
 from engine.features.encoder import KEIMA, encode, key
 from engine.features.symmetry import INVERSE, SYMMETRIES, turn, turn_table
-from engine.go.board import KO_COLOR, KO_POINT
+from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, index_of, on_board_points
 from engine.go.ladder import is_ladder_capture, is_ladder_escape
-from engine.go.position import N_MOVES, TO_MOVE, is_legal_move, legal_moves, new_position, play_move
-from engine.go.rules import KO, KO_POSITIONAL, KO_SIMPLE, KOMI_X2, SCORING, SCORING_TERRITORY, SUICIDE
+from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move, legal_moves, new_position, play_move
+from engine.go.rules import (
+    KO_POSITIONAL,
+    KO_SIMPLE,
+    RULE_KO,
+    RULE_KOMI_X2,
+    RULE_SCORING,
+    RULE_SUICIDE,
+    SCORING_TERRITORY,
+)
 
 
 def encoded(position, symmetry=0):
@@ -28,13 +36,13 @@ def random_position(size, moves, seed, ko_rule=KO_SIMPLE, suicide=0, passes=0.02
     """A position after random legal moves."""
     rng = np.random.default_rng(seed)
     position = new_position(size, capacity)
-    position.rules[KO] = ko_rule
-    position.rules[SUICIDE] = suicide
-    position.rules[KOMI_X2] = int(rng.integers(-15, 16))
+    position.rules[RULE_KO] = ko_rule
+    position.rules[RULE_SUICIDE] = suicide
+    position.rules[RULE_KOMI_X2] = int(rng.integers(-15, 16))
     out = np.zeros(size * size + 1, np.uint8)
     points = on_board_points(size)
     for _ in range(moves):
-        color = int(position.meta[TO_MOVE])
+        color = int(position.meta[META_TO_MOVE])
         legal_moves(position, color, out)
         choices = points[out[:-1] == 1]
         point = PASS if len(choices) == 0 or rng.random() < passes else int(rng.choice(choices))
@@ -92,7 +100,7 @@ class Stones:
 def twin(position):
     """The planes, one definition after the other."""
     size = int(position.board.meta[0])
-    color = int(position.meta[TO_MOVE])
+    color = int(position.meta[META_TO_MOVE])
     stones = Stones(position)
     planes = np.zeros((KEIMA.planes, size * size), np.float32)
     planes[keima.ON_BOARD] = 1
@@ -118,7 +126,7 @@ def twin(position):
         else:
             captured, _, liberties = stones.after(point, color)
             planes[keima.FORBIDDEN, at] = captured > 0 or liberties > 0
-    count = int(position.meta[N_MOVES])
+    count = int(position.meta[META_N_MOVES])
     for age, point in enumerate(position.moves[:count][::-1][: keima.RECENT_MOVES].tolist()):
         if point != PASS:
             planes[keima.RECENT + age, index_of(point, size)] = 1
@@ -162,8 +170,8 @@ def test_symmetries_are_the_eight_of_the_square_and_have_inverses():
 def test_ko_point_is_forbidden_and_recent_moves_are_in_order():
     position = new_position(5)
     for vertex in ("B3", "C3", "C4", "D4", "C2", "D2", "A1", "E3", "D3"):
-        play_move(position, from_vertex(vertex, 5), int(position.meta[TO_MOVE]))
-    assert (position.board.meta[KO_POINT], position.board.meta[KO_COLOR]) == (from_vertex("C3", 5), WHITE)
+        play_move(position, from_vertex(vertex, 5), int(position.meta[META_TO_MOVE]))
+    assert (position.board.meta[META_KO_POINT], position.board.meta[META_KO_COLOR]) == (from_vertex("C3", 5), WHITE)
     planes, _ = encoded(position)
     assert planes[keima.FORBIDDEN].sum() == 1
     assert planes[keima.FORBIDDEN, 2, 2] == 1
@@ -172,11 +180,11 @@ def test_ko_point_is_forbidden_and_recent_moves_are_in_order():
 
 def test_komi_is_seen_from_the_side_to_move_and_counts_stones_under_territory():
     position = new_position(9)
-    position.rules[KOMI_X2] = 13
+    position.rules[RULE_KOMI_X2] = 13
     assert encoded(position)[1][keima.KOMI] == pytest.approx(-6.5 / keima.KOMI_SCALE)
     play_move(position, from_vertex("E5", 9), BLACK)
     assert encoded(position)[1][keima.KOMI] == pytest.approx(6.5 / keima.KOMI_SCALE)
-    position.rules[SCORING] = SCORING_TERRITORY
+    position.rules[RULE_SCORING] = SCORING_TERRITORY
     assert encoded(position)[1][keima.KOMI] == pytest.approx(7.5 / keima.KOMI_SCALE)
 
 
@@ -188,7 +196,7 @@ def test_equal_keys_mean_equal_planes(seed):
     rng = np.random.default_rng(seed)
     out = np.zeros(10, np.uint8)
     for _ in range(150):
-        color = int(position.meta[TO_MOVE])
+        color = int(position.meta[META_TO_MOVE])
         legal_moves(position, color, out)
         index = int(rng.choice(np.flatnonzero(out)))
         play_move(position, PASS if index == 9 else int(on_board_points(3)[index]), color)

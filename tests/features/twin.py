@@ -6,13 +6,13 @@ Moves, chains and legality are those of ``tests/go/twin.py``, ladders those read
 import numpy as np
 
 from engine.features.encoder import Encoder, encode
-from engine.go.board import SIZE, copy_board, play
+from engine.go.board import META_SIZE, copy_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, other, point_at
 from engine.go.ladder import is_ladder_capture, is_ladder_escape
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import Position, begin, legal_moves, new_position, play_move
-from engine.go.rules import KO, KO_SIMPLE, SUICIDE
+from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
 from tests.go import test_ladder
 from tests.go.twin import Cell, Stones, Twin, after, chain_and_liberties
 
@@ -30,7 +30,7 @@ class Game:
     ) -> None:
         self.size, self.ko, self.suicide = size, ko, suicide
         self.position, self.twin = new_position(size, ROOM), Twin(size)
-        self.position.rules[KO], self.position.rules[SUICIDE] = ko, suicide
+        self.position.rules[RULE_KO], self.position.rules[RULE_SUICIDE] = ko, suicide
         for (row, column), color in (stones or {}).items():
             play(self.position.board, point_at(row, column, size), color)
         begin(self.position, to_move)
@@ -85,9 +85,9 @@ def random_game(size: int, moves: int, seed: int, ko: int = KO_SIMPLE, suicide: 
 def shown(text: str, to_move: int, ko: int = KO_SIMPLE, suicide: bool = False) -> tuple[Position, dict[str, Cell]]:
     """A position set up as a diagram shows it, and its marks."""
     board, marks = parse(text)
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     position = new_position(size)
-    position.rules[KO], position.rules[SUICIDE] = ko, suicide
+    position.rules[RULE_KO], position.rules[RULE_SUICIDE] = ko, suicide
     copy_board(position.board, board)
     begin(position, to_move)
     return position, {sign: (point // (size + 1) - 1, point % (size + 1) - 1) for sign, point in marks.items()}
@@ -95,7 +95,7 @@ def shown(text: str, to_move: int, ko: int = KO_SIMPLE, suicide: bool = False) -
 
 def encoded(encoder: Encoder, position: Position, symmetry: int = 0, scratch=None) -> np.ndarray:
     """The planes of a position, in an array that held something else before."""
-    size = int(position.board.meta[SIZE])
+    size = int(position.board.meta[META_SIZE])
     planes = np.full((encoder.planes, size, size), 7, np.float32)
     globals_ = np.zeros(encoder.globals, np.float32)
     encode(position, symmetry, scratch or encoder.new_scratch(size), planes, globals_)
@@ -153,7 +153,7 @@ def alphago_planes(game: Game) -> np.ndarray:
 
 def ladders(position: Position, cell: Cell, color: int) -> tuple[bool, bool]:
     """Whether a move is a ladder capture, and whether it is a ladder escape; large boards are left to the kernels."""
-    board, size = position.board, int(position.board.meta[SIZE])
+    board, size = position.board, int(position.board.meta[META_SIZE])
     point = point_at(*cell, size)
     if size <= MOST_READ:
         reader = test_ladder.Twin(board)

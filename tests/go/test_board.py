@@ -6,10 +6,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engine.go.board import (
-    CAPTURED_BLACK,
-    CAPTURED_WHITE,
-    KO_POINT,
-    N_EMPTY,
+    META_CAPTURED_BLACK,
+    META_CAPTURED_WHITE,
+    META_KO_POINT,
+    META_N_EMPTY,
     copy_board,
     hash_after,
     is_eye,
@@ -19,8 +19,8 @@ from engine.go.board import (
 )
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, ZOBRIST, point_at
-from engine.go.position import N_MOVES, TO_MOVE, Position, apply_rules, legal_moves, new_position, play_move
-from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, SUICIDE, Rules
+from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, apply_rules, legal_moves, new_position, play_move
+from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, RULE_SUICIDE, Rules
 from engine.go.scoring import area_owner
 from tests.go.twin import Cell, Stones, Twin, after, chain_and_liberties
 
@@ -43,7 +43,7 @@ def check_board(position: Position, twin: Twin) -> None:
     board, size = position.board, twin.size
     cells = {to_point((row, column), size): (row, column) for row in range(size) for column in range(size)}
     assert {cells[p]: int(board.color[p]) for p in cells if board.color[p]} == twin.stones
-    empty = board.empty[: board.meta[N_EMPTY]]
+    empty = board.empty[: board.meta[META_N_EMPTY]]
     assert sorted(cells[int(p)] for p in empty) == twin.empty_cells()
     assert all(board.slot[p] == i and board.head[p] == 0 for i, p in enumerate(empty))
     checked: set[Cell] = set()
@@ -55,8 +55,8 @@ def check_board(position: Position, twin: Twin) -> None:
             assert {cells[int(p)] for p in np.flatnonzero(board.head == head)} == chain
             assert (board.stones[head], board.libs[head]) == (len(chain), len(liberties))
             assert board.lib_sum[head] == sum(to_point(liberty, size) for liberty in liberties)
-    assert int(board.meta[CAPTURED_BLACK]) == twin.lost[BLACK]
-    assert int(board.meta[CAPTURED_WHITE]) == twin.lost[WHITE]
+    assert int(board.meta[META_CAPTURED_BLACK]) == twin.lost[BLACK]
+    assert int(board.meta[META_CAPTURED_WHITE]) == twin.lost[WHITE]
     assert int(board.hash[0]) == expected_hash(twin.stones, size)
     owner = np.empty(size * size, np.int8)
     area_owner(board, owner)
@@ -71,7 +71,7 @@ def check_legality(positions: list[Position], twin: Twin) -> None:
     mask = np.empty(size * size + 1, np.uint8)
     for (ko_rule, suicide), legal in zip(RULE_PAIRS, twin.legal_cells(color, RULE_PAIRS), strict=True):
         position = positions[ko_rule]
-        position.rules[SUICIDE] = suicide
+        position.rules[RULE_SUICIDE] = suicide
         assert legal_moves(position, color, mask) == len(legal) + 1
         assert {divmod(int(index), size) for index in np.flatnonzero(mask[:-1])} == legal
     for cell in sorted(legal)[:: 1 + len(legal) // 30]:
@@ -95,7 +95,7 @@ def play_both(size: int, choices: list[int], corner: Cell, span: int) -> None:
         captured = twin.play(cell, color)
         for position in positions:
             assert play_move(position, point, color) == captured
-            assert position.meta[[N_MOVES, TO_MOVE]].tolist() == [n + 1, twin.to_move]
+            assert position.meta[[META_N_MOVES, META_TO_MOVE]].tolist() == [n + 1, twin.to_move]
         check_board(positions[0], twin)
         check_legality(positions, twin)
     hashes = positions[0].hashes[: len(choices) + 1].tolist()
@@ -172,9 +172,9 @@ def test_a_copy_is_independent():
 def test_suicide_counts_the_stones_lost(diagram, lost):
     board, marks = parse(diagram)
     assert is_suicide(board, marks["a"], BLACK) == lost
-    before = board.meta[CAPTURED_BLACK]
+    before = board.meta[META_CAPTURED_BLACK]
     play(board, marks["a"], BLACK)
-    assert board.meta[CAPTURED_BLACK] - before == lost
+    assert board.meta[META_CAPTURED_BLACK] - before == lost
 
 
 def test_ko_needs_one_stone_taken_by_a_lone_stone_with_one_liberty():
@@ -186,9 +186,9 @@ def test_ko_needs_one_stone_taken_by_a_lone_stone_with_one_liberty():
         . . . . .
     """)
     assert play(ko, marks["a"], BLACK) == 1
-    assert ko.meta[KO_POINT] == to_point((1, 1), 5)
+    assert ko.meta[META_KO_POINT] == to_point((1, 1), 5)
     play(ko, PASS, WHITE)
-    assert ko.meta[KO_POINT] == 0
+    assert ko.meta[META_KO_POINT] == 0
     snapback, marks = parse("""
         . X X O .
         X O O a O
@@ -197,7 +197,7 @@ def test_ko_needs_one_stone_taken_by_a_lone_stone_with_one_liberty():
         . . . . .
     """)
     assert play(snapback, marks["a"], BLACK) == 2
-    assert snapback.meta[KO_POINT] == 0
+    assert snapback.meta[META_KO_POINT] == 0
 
 
 def test_eyes_are_false_by_two_diagonals_or_one_at_the_edge():

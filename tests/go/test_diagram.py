@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.go.board import CAPTURED_BLACK, SIZE, new_board, play
+from engine.go.board import META_CAPTURED_BLACK, META_SIZE, new_board, play
 from engine.go.diagram import parse, render
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, to_vertex
 
@@ -13,7 +13,7 @@ def test_parse_reads_stones_and_marks():
         O . .
         . # b
     """)
-    assert board.meta[SIZE] == 3
+    assert board.meta[META_SIZE] == 3
     assert {name: to_vertex(point, 3) for name, point in marks.items()} == {"a": "C3", "b": "C1"}
     stones = {to_vertex(p, 3): int(board.color[p]) for p in board.head if p}
     assert stones == {"B3": BLACK, "A2": WHITE, "B1": BLACK}
@@ -29,7 +29,7 @@ def test_parse_keeps_chains_and_liberties_whatever_the_order():
     chain = board.head[from_vertex("C4", 4)]
     assert board.stones[chain] == 4
     assert board.libs[chain] == 3
-    assert board.meta[CAPTURED_BLACK] == 0
+    assert board.meta[META_CAPTURED_BLACK] == 0
 
 
 def test_render_shows_coordinates_hoshi_last_move_and_prisoners():

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from engine.go.board import N_EMPTY, SIZE, Board, copy_board, is_legal, new_board, play
+from engine.go.board import META_N_EMPTY, META_SIZE, Board, copy_board, is_legal, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
 from engine.jit import kernel
 from tests.go.twin import chain_and_liberties
@@ -16,7 +16,7 @@ LEGAL_POSITIONS = {2: 57, 3: 12675, 4: 24318165}
 @kernel
 def code_of(board):
     """The position as a number: one base-3 digit a point."""
-    size, code = board.meta[SIZE], 0
+    size, code = board.meta[META_SIZE], 0
     for index in range(size * size):
         code = code * 3 + board.color[point_of(index, size)]
     return code
@@ -26,7 +26,7 @@ def code_of(board):
 def set_up(board, blank, code):
     """Put the stones of a legal position on the board, in no game's order; returns stones captured on the way."""
     copy_board(board, blank)
-    size, captured = board.meta[SIZE], 0
+    size, captured = board.meta[META_SIZE], 0
     for index in range(size * size - 1, -1, -1):
         color = code % 3
         code //= 3
@@ -46,7 +46,7 @@ def explore(blank, board, child, found, queue):
     Returns:
         int: positions found; -1 if setting one up captured something.
     """
-    size = board.meta[SIZE]
+    size = board.meta[META_SIZE]
     found[0] = 1
     queue[0] = 0
     read, written = 0, 1
@@ -80,7 +80,7 @@ def count_colourings(boards, choice):
         boards: one empty board for each number of coloured points, from none to all.
         choice: int64[points + 1] of zeros: the colour to try next, for each number of coloured points.
     """
-    size = boards[0].meta[SIZE]
+    size = boards[0].meta[META_SIZE]
     last, depth, count = size * size, 0, 0
     while depth >= 0:
         if depth == last:
@@ -97,9 +97,9 @@ def count_colourings(boards, choice):
             if color == EMPTY:
                 depth += 1
             else:
-                stones = last - board.meta[N_EMPTY]
+                stones = last - board.meta[META_N_EMPTY]
                 play(board, point_of(depth, size), color)
-                if last - board.meta[N_EMPTY] == stones + 1:
+                if last - board.meta[META_N_EMPTY] == stones + 1:
                     depth += 1
     return count
 

@@ -5,11 +5,11 @@ import subprocess
 import numpy as np
 import pytest
 
-from engine.go.board import CAPTURED_BLACK, CAPTURED_WHITE
+from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE
 from engine.go.game import Game, fixed_handicap_points, free_handicap_points
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS, WHITE, from_vertex, on_board_points, to_vertex
-from engine.go.position import HANDICAP, legal_moves
-from engine.go.rules import KO, KOMI_X2, RULE_SETS
+from engine.go.position import META_HANDICAP, legal_moves
+from engine.go.rules import RULE_KO, RULE_KOMI_X2, RULE_SETS
 
 
 def play_line(game: Game, line: str) -> None:
@@ -60,7 +60,7 @@ def test_komi_and_rules_survive_a_new_board():
     game.set_rules(RULE_SETS["japanese"])
     game.new(9)
     assert (game.size, game.komi, game.rules.name) == (9, 0.5, "japanese")
-    assert game.position.rules[KOMI_X2] == 1
+    assert game.position.rules[RULE_KOMI_X2] == 1
 
 
 @pytest.mark.parametrize("size", [MIN_SIZE - 1, 0, -9, MAX_SIZE + 1])
@@ -184,7 +184,7 @@ def test_set_rules_in_a_game_is_as_if_it_had_been_played_under_them():
     assert changed.rules.name == "aga-button"
     assert snapshot(changed) == snapshot(from_start)
     changed.undo()
-    assert changed.position.rules[KO] == from_start.position.rules[KO]
+    assert changed.position.rules[RULE_KO] == from_start.position.rules[RULE_KO]
 
 
 def test_set_komi_in_a_game_stays_through_undo():
@@ -193,7 +193,7 @@ def test_set_komi_in_a_game_stays_through_undo():
     game.set_komi(-2.5)
     game.undo()
     assert game.komi == -2.5
-    assert game.position.rules[KOMI_X2] == -5
+    assert game.position.rules[RULE_KOMI_X2] == -5
     with pytest.raises(ValueError, match="half points"):
         game.set_komi(1.25)
     assert game.komi == -2.5
@@ -206,7 +206,7 @@ def test_setup_begins_anew_from_any_position():
     game.play(BLACK, from_vertex("C3", 5))
     game.setup_stones([from_vertex("A1", 5), from_vertex("B2", 5)], [from_vertex("B1", 5)], WHITE)
     assert (game.n_moves, game.to_move, game.handicap) == (0, WHITE, 0)
-    assert game.position.board.meta[[CAPTURED_BLACK, CAPTURED_WHITE]].tolist() == [0, 0]
+    assert game.position.board.meta[[META_CAPTURED_BLACK, META_CAPTURED_WHITE]].tolist() == [0, 0]
     assert game.position.board.color[from_vertex("C3", 5)] == 0
     play_line(game, "A2")
     with pytest.raises(ValueError, match="cannot undo"):
@@ -288,7 +288,7 @@ def test_handicap_stones_are_no_moves():
     play_line(game, "E5")
     game.undo()
     game.set_rules(RULE_SETS["aga"])
-    assert (game.handicap, game.to_move, game.position.meta[HANDICAP]) == (3, WHITE, 3)
+    assert (game.handicap, game.to_move, game.position.meta[META_HANDICAP]) == (3, WHITE, 3)
     game.new(9)
     assert (game.handicap, game.to_move) == (0, BLACK)
 

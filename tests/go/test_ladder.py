@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import KO_COLOR, KO_POINT, SIZE, is_legal, new_board, play
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, WHITE, from_vertex, on_board_points, to_vertex
 from engine.go.ladder import POSITION_NODES, READ_NODES, is_ladder_capture, is_ladder_escape, ladder_planes
@@ -20,9 +20,9 @@ class Twin:
     """The definition of engine/go/ladder.py read by plain recursion on dictionaries of stones; no pruning, no undo."""
 
     def __init__(self, board, nodes=20000):
-        self.stride = int(board.meta[SIZE]) + 1
+        self.stride = int(board.meta[META_SIZE]) + 1
         self.stones = {int(p): int(board.color[p]) for p in on_board_points(self.stride - 1)}
-        self.ko = (int(board.meta[KO_POINT]), int(board.meta[KO_COLOR]))
+        self.ko = (int(board.meta[META_KO_POINT]), int(board.meta[META_KO_COLOR]))
         self.nodes = nodes
 
     def around(self, point):
@@ -286,7 +286,7 @@ POSITIONS = {
 
 def marked(board, color):
     """Vertices of the ladder captures and of the ladder escapes of a colour, each sorted into one string."""
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     capture, escape = np.full(size * size, 7, np.uint8), np.full(size * size, 7, np.uint8)
     ladder_planes(board, color, new_ladder_scratch(size), capture, escape)
     assert set(capture) | set(escape) <= {0, 1}
@@ -305,7 +305,7 @@ def test_ladders_on_diagrams(name):
 
 def assert_planes_agree(board, scratch):
     """Compare planes, single answers and the twin on every point, for both colours."""
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     before = board.buffer.copy()
     for color in (BLACK, WHITE):
         capture, escape = np.empty(size * size, np.uint8), np.empty(size * size, np.uint8)
@@ -348,7 +348,7 @@ def test_simple_ko_holds_on_the_real_board():
     scratch = new_ladder_scratch(6)
     play(board, marks["a"], BLACK)
     taken = from_vertex("B4", 6)
-    assert board.meta[KO_POINT] == taken
+    assert board.meta[META_KO_POINT] == taken
     assert not is_ladder_escape(board, scratch, taken, WHITE)
     play(board, 0, WHITE)
     assert is_ladder_escape(board, scratch, taken, WHITE)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import SIZE, is_legal, new_board, play
+from engine.go.board import META_SIZE, is_legal, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, index_of, on_board_points
 from engine.go.life import pass_alive
 
@@ -62,7 +62,7 @@ def board_of(text):
 
 
 def marked(board, color, suicide=False):
-    out = np.full(int(board.meta[SIZE]) ** 2, 9, np.uint8)
+    out = np.full(int(board.meta[META_SIZE]) ** 2, 9, np.uint8)
     pass_alive(board, color, out, suicide)
     return out
 
@@ -102,7 +102,7 @@ def test_suicide_makes_room_in_an_eye():
 
 def twin(board, color, suicide):
     """The definition, on sets."""
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     points = on_board_points(size).tolist()
     around = {p: [q for q in (p - size - 1, p - 1, p + 1, p + size + 1) if q in set(points)] for p in points}
 

@@ -5,11 +5,11 @@ import pytest
 
 from engine.go.geometry import PASS, WHITE, from_vertex
 from engine.go.position import (
-    BUTTON_TAKER,
-    N_MOVES,
-    PASSES,
+    META_BUTTON_TAKER,
+    META_N_MOVES,
+    META_PASSES,
+    META_TO_MOVE,
     PAST_BOARDS,
-    TO_MOVE,
     Position,
     apply_rules,
     copy_position,
@@ -28,14 +28,14 @@ CORNER_KO = "B2 A2 A3 B1 A1"
 def play_line(position: Position, line: str) -> None:
     """Play vertices by the sides in turn."""
     for vertex in line.split():
-        play_move(position, from_vertex(vertex, 5), position.meta[TO_MOVE])
+        play_move(position, from_vertex(vertex, 5), position.meta[META_TO_MOVE])
 
 
 def test_passes_are_counted_in_a_row():
     position = new_position(5)
     for vertex, passes in [("pass", 1), ("pass", 2), ("C3", 0), ("pass", 1)]:
         play_line(position, vertex)
-        assert position.meta[PASSES] == passes
+        assert position.meta[META_PASSES] == passes
 
 
 def test_past_holds_the_last_eight_boards():
@@ -57,7 +57,7 @@ def test_a_copy_goes_on_by_itself_with_the_same_history():
         retake = from_vertex("A2", 5)
         assert not is_legal_move(copy, retake, WHITE)
         play_line(copy, "pass")
-        assert source.meta[N_MOVES] == 7
+        assert source.meta[META_N_MOVES] == 7
         assert copy.hashes[:8].tolist() == source.hashes[:8].tolist()
 
 
@@ -75,8 +75,8 @@ def test_the_first_pass_takes_the_button_where_there_is_one(rules, taker, passes
     position = new_position(5)
     apply_rules(position, RULE_SETS[rules], 7.0)
     play_line(position, "C3 pass pass")
-    assert position.meta[BUTTON_TAKER] == taker
-    assert position.meta[PASSES] == passes
+    assert position.meta[META_BUTTON_TAKER] == taker
+    assert position.meta[META_PASSES] == passes
 
 
 @pytest.mark.parametrize(("rules", "legal"), [("aga-button", True), ("aga", False)])

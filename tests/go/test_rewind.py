@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, copy_board, new_board, play
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, copy_board, new_board, play
 from engine.go.geometry import EMPTY, WHITE, from_vertex, on_board_points
-from engine.go.position import PAST_BOARDS, TO_MOVE, legal_moves, new_position, play_move
+from engine.go.position import META_TO_MOVE, PAST_BOARDS, legal_moves, new_position, play_move
 from engine.go.rewind import past_board
-from engine.go.rules import SUICIDE
+from engine.go.rules import RULE_SUICIDE
 
 
 def kept(board):
@@ -37,11 +37,11 @@ def assert_same(board, wanted):
     np.testing.assert_array_equal(board.color, wanted.color)
     assert chains(board) == chains(wanted)
     assert board.hash[0] == wanted.hash[0]
-    assert board.meta[KO_POINT] == wanted.meta[KO_POINT]
-    if wanted.meta[KO_POINT]:
-        assert board.meta[KO_COLOR] == wanted.meta[KO_COLOR]
-    count = int(wanted.meta[N_EMPTY])
-    assert board.meta[N_EMPTY] == count
+    assert board.meta[META_KO_POINT] == wanted.meta[META_KO_POINT]
+    if wanted.meta[META_KO_POINT]:
+        assert board.meta[META_KO_COLOR] == wanted.meta[META_KO_COLOR]
+    count = int(wanted.meta[META_N_EMPTY])
+    assert board.meta[META_N_EMPTY] == count
     assert set(board.empty[:count].tolist()) == set(np.flatnonzero(board.color == EMPTY).tolist())
     assert board.slot[board.empty[:count]].tolist() == list(range(count))
 
@@ -51,10 +51,10 @@ def assert_same(board, wanted):
 def test_boards_are_taken_back_as_they_were(size, seed, suicide):
     rng = np.random.default_rng(seed)
     position = new_position(size)
-    position.rules[SUICIDE] = suicide
+    position.rules[RULE_SUICIDE] = suicide
     points, marks, boards = on_board_points(size), np.zeros(size * size + 1, np.uint8), [kept(position.board)]
     for _ in range(rng.integers(1, 3 * size * size)):
-        color = int(position.meta[TO_MOVE])
+        color = int(position.meta[META_TO_MOVE])
         legal_moves(position, color, marks)
         choices = [0, *points[marks[:-1] == 1]]
         play_move(position, int(choices[rng.integers(len(choices))]), color)
@@ -73,7 +73,7 @@ def test_boards_are_taken_back_as_they_were(size, seed, suicide):
 def test_a_ko_is_found_again():
     position = new_position(5)
     for vertex in ("B3", "C3", "A2", "D2", "B1", "C1", "C2", "B2", "E5"):
-        play_move(position, from_vertex(vertex, 5), int(position.meta[TO_MOVE]))
+        play_move(position, from_vertex(vertex, 5), int(position.meta[META_TO_MOVE]))
     board = kept(position.board)
     past_board(position, 1, board, np.zeros(len(board.color), np.int16))
-    assert board.meta[KO_POINT] == from_vertex("C2", 5)
+    assert board.meta[META_KO_POINT] == from_vertex("C2", 5)

@@ -9,17 +9,17 @@ import pytest
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import apply_rules, new_position, play_move
 from engine.go.rules import (
-    KO,
     KO_POSITIONAL,
     KO_SIMPLE,
     KO_SITUATIONAL,
-    KOMI_X2,
     MAX_KOMI,
+    RULE_KO,
+    RULE_KOMI_X2,
     RULE_SETS,
+    RULE_SUICIDE,
+    RULE_TAX,
     SCORING_AREA,
     SCORING_TERRITORY,
-    SUICIDE,
-    TAX,
     TAX_ALL,
     Rules,
     rules_from,
@@ -121,7 +121,7 @@ def test_apply_rules_writes_all_flags():
     apply_rules(position, RULE_SETS["stone-scoring"], 3.5)
     assert position.rules.tolist() == [KO_SIMPLE, SCORING_AREA, TAX_ALL, 0, 0, 0, 1, 7]
     apply_rules(position, RULE_SETS["new-zealand"], 7)
-    assert position.rules[[KO, TAX, SUICIDE, KOMI_X2]].tolist() == [KO_SITUATIONAL, 0, 1, 14]
+    assert position.rules[[RULE_KO, RULE_TAX, RULE_SUICIDE, RULE_KOMI_X2]].tolist() == [KO_SITUATIONAL, 0, 1, 14]
 
 
 def test_apply_rules_makes_the_first_key_again():

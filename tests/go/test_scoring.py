@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_at, to_vertex
@@ -24,7 +24,7 @@ TERRITORY = Rules("territory", scoring=SCORING_TERRITORY)
 def game_from(diagram: str, rules: Rules = AREA, komi: float = 0.0) -> Game:
     """A game that begins from a diagram, Black to move."""
     board, _ = parse(diagram)
-    game = Game(int(board.meta[SIZE]), rules, komi)
+    game = Game(int(board.meta[META_SIZE]), rules, komi)
     black, white = ([p for p in on_board_points(game.size) if board.color[p] == c] for c in (BLACK, WHITE))
     game.setup_stones(black, white, BLACK)
     return game

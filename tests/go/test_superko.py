@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_of
@@ -46,7 +46,7 @@ SENDING_TWO = """
 def game_from(diagram: str, ko: int) -> Game:
     """A game that begins from a diagram, Black to move."""
     board, _ = parse(diagram)
-    game = Game(int(board.meta[SIZE]), Rules("test", ko))
+    game = Game(int(board.meta[META_SIZE]), Rules("test", ko))
     black, white = ([p for p in on_board_points(game.size) if board.color[p] == c] for c in (BLACK, WHITE))
     game.setup_stones(black, white, BLACK)
     return game

@@ -11,8 +11,8 @@ import torch
 from engine.features.encoder import LEELA, encode
 from engine.features.symmetry import SYMMETRIES, turn_table
 from engine.go.geometry import BLACK, on_board_points, to_vertex
-from engine.go.position import TO_MOVE, legal_moves, new_position, play_move
-from engine.go.rules import KO, KO_POSITIONAL
+from engine.go.position import META_TO_MOVE, legal_moves, new_position, play_move
+from engine.go.rules import KO_POSITIONAL, RULE_KO
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.files.leela_zero import load_leela, save_leela
@@ -53,10 +53,10 @@ def played_and_encoded(symmetries):
     for turn, symmetry in enumerate(symmetries):
         if turn % 10 == 0:
             position, length = new_position(19), 0
-            position.rules[KO] = KO_POSITIONAL
+            position.rules[RULE_KO] = KO_POSITIONAL
             commands.append("clear_board")
         while length < turn % 10 * 37:
-            color = int(position.meta[TO_MOVE])
+            color = int(position.meta[META_TO_MOVE])
             legal_moves(position, color, legal)
             here = np.flatnonzero(legal[:-1])
             point = int(points[rng.choice(here)]) if len(here) and rng.random() > 0.05 else 0

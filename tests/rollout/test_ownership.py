@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.go.board import SIZE, copy_board, new_board
+from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.play.assembly import shipped_tables
@@ -18,7 +18,7 @@ from tests.rollout.test_run import TANGLED
 @pytest.mark.parametrize("policy", ["uniform", "learnt"])
 def test_ownership_is_the_mean_of_single_games_half_of_them_begun_by_each_colour(policy):
     board, _ = parse(TANGLED)
-    size, scratch = int(board.meta[SIZE]), new_board(int(board.meta[SIZE]))
+    size, scratch = int(board.meta[META_SIZE]), new_board(int(board.meta[META_SIZE]))
     before, tables, total = board.buffer.copy(), shipped_tables() if policy == "learnt" else None, np.zeros(36)
     found = rollout_ownership(board, tables, 40, 9)
     state, weights, replies = seed_state(9, 0), new_weights(size), new_replies()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, STRIDE
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, WHITE, cell_count, from_vertex, on_board_points
 from engine.rollout import run
@@ -45,7 +45,7 @@ def test_a_code_names_its_cells_row_by_row():
     """)
     # The lowest octal digit is the cell above on the left: read the digits from the right. White has one chain with
     # three liberties, Black's stone at the top has one, the other three.
-    cell, stride = cells_of(board), int(board.meta[STRIDE])
+    cell, stride = cells_of(board), int(board.meta[META_STRIDE])
     assert square_code(cell, marks["b"], stride) == 0o000_00_077
     assert square_code(cell, marks["a"], stride) == 0o704_14_444
     assert diamond_code(cell, marks["b"], stride) == 0o4437_00000077
@@ -73,7 +73,7 @@ def test_states_and_codes_are_those_of_the_twin(size):
         for ply, moment in enumerate(twin.random_game(size, seed, size * size)):
             if ply % (1 + size * size // 20) and size > 4:
                 continue
-            board, stride = moment.board, int(moment.board.meta[STRIDE])
+            board, stride = moment.board, int(moment.board.meta[META_STRIDE])
             cell, states = cells_of(board), twin.states_of(twin.stones_of(board), size)
             for at, state in states.items():
                 point = twin.to_point(at, size)
@@ -128,11 +128,11 @@ def test_turned_boards_show_patterns_that_fold_to_one():
 def test_a_code_says_whether_a_move_is_sensible(size, seed):
     # Ko apart: a forbidden ko is no matter of what surrounds the point.
     for moment in twin.random_game(size, seed, size * size):
-        board, stride = moment.board, int(moment.board.meta[STRIDE])
+        board, stride = moment.board, int(moment.board.meta[META_STRIDE])
         cell = cells_of(board)
         for color in (BLACK, WHITE):
-            ko = board.meta[KO_POINT] if board.meta[KO_COLOR] == color else 0
-            for point in board.empty[: board.meta[N_EMPTY]].tolist():
+            ko = board.meta[META_KO_POINT] if board.meta[META_KO_COLOR] == color else 0
+            for point in board.empty[: board.meta[META_N_EMPTY]].tolist():
                 code = for_mover(square_code(cell, point, stride), color)
                 assert point == ko or is_sensible_code(code) == run.is_sensible(board, point, color)
                 assert is_sensible_code(code) == twin.is_sensible(int(code))
@@ -160,7 +160,7 @@ def test_sensible_rescuing_and_coarse_codes_are_those_of_the_twin():
 )
 def test_a_rescue_leaves_two_liberties(text, rescues):
     board, marks = parse(text)
-    code = square_code(cells_of(board), marks["a"], int(board.meta[STRIDE]))
+    code = square_code(cells_of(board), marks["a"], int(board.meta[META_STRIDE]))
     assert is_rescue(code) == rescues
 
 

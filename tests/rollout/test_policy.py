@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, SIZE, copy_board, new_board, play
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_SIZE, copy_board, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
 from engine.go.scoring import area_owner
@@ -176,7 +176,7 @@ def draw_many(weights, board, tables, color, last, captured, state, out):
 
 def drawn(moment, color, tables, count, seed=1):
     """Points drawn by the policy, with weights from nothing."""
-    weights, out = new_weights(int(moment.board.meta[SIZE])), np.zeros(count, np.int64)
+    weights, out = new_weights(int(moment.board.meta[META_SIZE])), np.zeros(count, np.int64)
     begin(weights, moment.board, tables)
     draw_many(weights, moment.board, tables, color, moment.last, len(moment.captured), seed_state(seed, color), out)
     return out
@@ -251,7 +251,7 @@ def test_draws_follow_the_weights_exactly(name, tables):
 
 def test_the_positions_show_what_they_are_meant_to():
     ko, nakade, savers = POSITIONS["ko"](), POSITIONS["nakade"](), POSITIONS["savers"]()
-    assert (ko.board.meta[KO_POINT], ko.board.meta[KO_COLOR]) == (from_vertex("C3", 5), BLACK)
+    assert (ko.board.meta[META_KO_POINT], ko.board.meta[META_KO_COLOR]) == (from_vertex("C3", 5), BLACK)
     assert len(nakade.captured) == 3
     assert len(POSITIONS["many captured"]().captured) == 10
     sight = twin.Sight(savers, BLACK)
@@ -277,14 +277,14 @@ def test_no_move_drawn_is_illegal_or_fills_an_eye():
 
 def test_the_policy_passes_when_a_ko_is_all_there_is():
     moment = POSITIONS["ko"]()
-    ko = int(moment.board.meta[KO_POINT])
+    ko = int(moment.board.meta[META_KO_POINT])
     tables = made_up_tables()
     code = twin.code_at(twin.states_of(twin.stones_of(moment.board), 5), twin.to_cell(ko, 5), twin.NEAR, BLACK)
     square = np.zeros_like(tables.square)
     square[code] = square[swap_colors(code)] = 1
     only_ko = tables._replace(square=square)
     assert set(drawn(moment, BLACK, only_ko, 50).tolist()) == {PASS}
-    moment.board.meta[KO_POINT] = 0
+    moment.board.meta[META_KO_POINT] = 0
     assert set(drawn(moment, BLACK, only_ko, 50).tolist()) == {ko}
 
 
@@ -295,7 +295,7 @@ def shipped_numbers():
 
 def fast_and_defined(moment, color):
     """Probabilities by point of the rollout policy, what rounding may change of them, and those of the softmax."""
-    board, tables, size = moment.board, shipped_tables(), int(moment.board.meta[SIZE])
+    board, tables, size = moment.board, shipped_tables(), int(moment.board.meta[META_SIZE])
     weights, moves = new_weights(size), new_candidates(size)
     begin(weights, board, tables)
     moves.cell[:] = weights.cell
@@ -311,8 +311,8 @@ def fast_and_defined(moment, color):
     plain, factor = weights.weight[:, color - BLACK].astype(np.int64), np.full(len(defined), 1 << FACTOR_BITS, np.int64)
     listed = weights.answer[:n_answers]
     factor[listed] = weights.factor[listed]
-    if board.meta[KO_COLOR] == color:
-        factor[board.meta[KO_POINT]] = 0
+    if board.meta[META_KO_COLOR] == color:
+        factor[board.meta[META_KO_POINT]] = 0
     # Half a unit of the weight, half a unit of each factor (whichever is the small one), one for rounding down.
     raised, slack = (plain * factor) >> FACTOR_BITS, 0.5 * factor / (1 << FACTOR_BITS)
     slack[listed] += (plain + raised)[listed] / (1 << FACTOR_BITS) + 1.0
@@ -360,7 +360,7 @@ def test_games_end_when_nobody_has_a_move(size):
         board, weights, moves = play_out(size, seed, tables=shipped_tables())
         assert moves < 100_000
         last = BLACK if moves % 2 else WHITE
-        empty = [int(p) for p in board.empty[: board.meta[N_EMPTY]]]
+        empty = [int(p) for p in board.empty[: board.meta[META_N_EMPTY]]]
         assert not any(is_sensible(board, p, last) for p in empty)
         owner = np.empty(size * size, np.int8)
         area_owner(board, owner)
@@ -371,7 +371,7 @@ def test_games_end_when_nobody_has_a_move(size):
 def test_the_limit_stops_a_game():
     board, _, moves = play_out(9, 1, limit=7)
     assert moves == 7
-    assert board.meta[N_EMPTY] == 81 - 7
+    assert board.meta[META_N_EMPTY] == 81 - 7
 
 
 def test_a_seed_repeats_a_game():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.go.board import KO_COLOR, KO_POINT, N_EMPTY, copy_board, new_board, play
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, copy_board, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
 from engine.rollout.model import PatternModel, rollout_tables
@@ -81,12 +81,12 @@ def test_a_ko_is_not_retaken_at_once():
     board, marks = parse(". X O .\nX m X O\n. X O .\n. . . .")
     replies = new_replies()
     play(board, marks["m"], WHITE)
-    ko = int(board.meta[KO_POINT])
-    assert (ko, board.meta[KO_COLOR]) == (from_vertex("C3", 4), BLACK)
+    ko = int(board.meta[META_KO_POINT])
+    assert (ko, board.meta[META_KO_COLOR]) == (from_vertex("C3", 4), BLACK)
     remember(replies, board, states(board), marks["m"], BLACK, ko)
     assert recall(replies, board, states(board), marks["m"], BLACK) == PASS
     # The same surroundings later, when the ko may be taken.
-    board.meta[KO_POINT] = 0
+    board.meta[META_KO_POINT] = 0
     assert recall(replies, board, states(board), marks["m"], BLACK) == ko
 
 
@@ -112,7 +112,7 @@ def test_many_replies_are_never_mixed_up():
     moments = [(moment.board.color.tobytes(), moment) for seed in range(12) for moment in games(seed)]
     for index, (colors, moment) in enumerate(moments):
         key = colors, moment.last, moment.color
-        cell, empty = states(moment.board), moment.board.empty[: moment.board.meta[N_EMPTY]]
+        cell, empty = states(moment.board), moment.board.empty[: moment.board.meta[META_N_EMPTY]]
         entered[key] = int(empty[index % len(empty)])
         remember(replies, moment.board, cell, moment.last, 3 - moment.color, entered[key])
         assert recall(replies, moment.board, cell, moment.last, 3 - moment.color) == entered[key]
@@ -130,7 +130,7 @@ def test_many_replies_are_never_mixed_up():
 def games(seed):
     """Moments of a random game that is no pass and no ko, each on a board of its own."""
     for moment in twin.random_game(9, seed, 60):
-        if moment.last != PASS and moment.board.meta[KO_POINT] == 0:
+        if moment.last != PASS and moment.board.meta[META_KO_POINT] == 0:
             board = new_board(9)
             copy_board(board, moment.board)
             yield moment._replace(board=board)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import KO_POINT, N_EMPTY, copy_board, is_eye, is_legal, new_board, play
+from engine.go.board import META_KO_POINT, META_N_EMPTY, copy_board, is_eye, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
 from engine.go.scoring import area_owner
@@ -21,7 +21,7 @@ from engine.rollout.run import (
 
 def candidates(board, color):
     """The points a random player may choose, by the board's own rules."""
-    empty = [int(p) for p in board.empty[: board.meta[N_EMPTY]]]
+    empty = [int(p) for p in board.empty[: board.meta[META_N_EMPTY]]]
     return sorted(p for p in empty if is_legal(board, p, color, False) and not is_eye(board, p, color))
 
 
@@ -61,7 +61,7 @@ def test_moves_are_uniform_over_the_sensible_ones(text, color):
 def test_ko_is_not_retaken_at_once():
     board, _ = parse(". X O .\nX O . O\n. X O .\n. . . .")
     play(board, from_vertex("C3", 4), BLACK)
-    ko = int(board.meta[KO_POINT])
+    ko = int(board.meta[META_KO_POINT])
     assert ko == from_vertex("B3", 4)
     state = seed_state(2, 0)
     assert all(random_move(board, WHITE, state) != ko for _ in range(200))
@@ -84,7 +84,7 @@ def test_sensible_means_legal_and_no_own_eye(size, moves):
         assert [p for p in points if board.color[p] == EMPTY and is_sensible(board, p, color)] == allowed
         random_move(board, color, state)
         # Only the order of the empty points may change, and their slots follow.
-        empty = board.empty[: board.meta[N_EMPTY]]
+        empty = board.empty[: board.meta[META_N_EMPTY]]
         assert sorted(empty) == [p for p in points if board.color[p] == EMPTY]
         assert (board.slot[empty] == np.arange(len(empty))).all()
 
@@ -94,7 +94,7 @@ def test_games_end_when_nobody_has_a_move(size):
     for seed in range(20):
         board = new_board(size)
         moves = play_out(board, BLACK, seed_state(seed, 0), 100 * size * size)
-        assert size * size <= moves + board.meta[N_EMPTY] or size < 4
+        assert size * size <= moves + board.meta[META_N_EMPTY] or size < 4
         assert moves < 100 * size * size
         last = BLACK if moves % 2 else WHITE
         assert candidates(board, last) == []
@@ -132,7 +132,7 @@ def test_eyes_are_never_filled():
 def test_the_limit_stops_a_game():
     board = new_board(9)
     assert play_out(board, BLACK, seed_state(0, 0), 7) == 7
-    assert board.meta[N_EMPTY] == 81 - 7
+    assert board.meta[META_N_EMPTY] == 81 - 7
     assert [owner_at_end(board, p) for p in on_board_points(9).tolist() if board.color[p] == EMPTY].count(0) > 60
 
 

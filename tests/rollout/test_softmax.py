@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.go.board import N_EMPTY, SIZE, is_legal, new_board, play
+from engine.go.board import META_N_EMPTY, META_SIZE, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, to_vertex
 from engine.rollout.answers import MOST_SAVERS, list_savers, nakade_pattern
@@ -31,7 +31,7 @@ def theta(is_tree):
 
 def considered(moment, color, is_tree, moves=None):
     """The moves considered after a moment, and how many they are."""
-    moves = moves or new_candidates(int(moment.board.meta[SIZE]))
+    moves = moves or new_candidates(int(moment.board.meta[META_SIZE]))
     all_states(moment.board, moves.cell)
     moves.last[:] = moment.last, moment.before, len(moment.captured)
     return moves, consider(moves, moment.board, numbers(is_tree), color)
@@ -52,7 +52,7 @@ def test_features_are_those_of_the_twin(size, seed, is_tree):
             cell = twin.to_cell(moves.point[i], size)
             found[cell] = sorted(moves.feature[i, : moves.n_features[i]].tolist())
         assert found == expected
-        for point in moment.board.empty[: moment.board.meta[N_EMPTY]].tolist():
+        for point in moment.board.empty[: moment.board.meta[META_N_EMPTY]].tolist():
             place = moves.place[point]
             assert place == -1 or moves.point[place] == point
             assert (place >= 0) == (twin.to_cell(point, size) in expected)
@@ -88,7 +88,7 @@ def probabilities(moment, color, is_tree):
     moves, count = considered(moment, color, is_tree)
     if count:
         weigh(moves, count, theta(is_tree))
-    size = int(moment.board.meta[SIZE])
+    size = int(moment.board.meta[META_SIZE])
     return {twin.to_cell(moves.point[i], size): moves.chance[i] for i in range(count)}
 
 
@@ -123,7 +123,7 @@ def test_self_atari_is_what_the_twin_finds_after_the_move(size, seed):
         if ply % 3:
             continue
         board, stones = moment.board, twin.stones_of(moment.board)
-        for point in board.empty[: board.meta[N_EMPTY]].tolist():
+        for point in board.empty[: board.meta[META_N_EMPTY]].tolist():
             for color in (BLACK, WHITE):
                 if is_legal(board, point, color, False):
                     expected = twin.is_self_atari(stones, size, twin.to_cell(point, size), color)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import KO_COLOR, KO_POINT, SIZE, Board, is_legal, new_board, play
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board, is_legal, new_board, play
 from engine.go.geometry import BLACK, PASS, WHITE, cell_count, on_board_points, point_at
 from engine.rollout.random import seed_state
 from engine.rollout.run import random_move
@@ -58,7 +58,7 @@ def to_point(cell: Cell, size: int) -> int:
 
 def stones_of(board: Board) -> Stones:
     """The stones of a board."""
-    size = int(board.meta[SIZE])
+    size = int(board.meta[META_SIZE])
     return {to_cell(p, size): int(board.color[p]) for p in on_board_points(size).tolist() if board.color[p]}
 
 
@@ -225,7 +225,7 @@ def savers(stones: Stones, size: int, last: Cell, color: int) -> set[Cell]:
 
 def expected_weights(board: Board, tables) -> tuple[np.ndarray, np.ndarray]:
     """States and static weights of all cells, as ``Weights.cell`` and ``Weights.weight`` should be."""
-    size, stones = int(board.meta[SIZE]), stones_of(board)
+    size, stones = int(board.meta[META_SIZE]), stones_of(board)
     states, count = states_of(stones, size), int(cell_count(size))
     cell, weight = np.full(count, BORDER, np.uint8), np.zeros((count, 2), np.int32)
     for at, state in states.items():
@@ -241,12 +241,12 @@ class Sight:
     """All that the policies look at in one position: the slow twin of ``consider``."""
 
     def __init__(self, moment: Moment, color: int) -> None:
-        board, self.size, self.color = moment.board, int(moment.board.meta[SIZE]), color
+        board, self.size, self.color = moment.board, int(moment.board.meta[META_SIZE]), color
         self.stones = stones_of(board)
         self.states = states_of(self.stones, self.size)
         self.last = [to_cell(point, self.size) if point else None for point in (moment.last, moment.before)]
         self.captured = {to_cell(point, self.size) for point in moment.captured}
-        ko = to_cell(board.meta[KO_POINT], self.size) if board.meta[KO_COLOR] == color else None
+        ko = to_cell(board.meta[META_KO_POINT], self.size) if board.meta[META_KO_COLOR] == color else None
         codes = {cell: code_at(self.states, cell, NEAR, color) for cell, state in self.states.items() if state == 0}
         self.codes = {cell: code for cell, code in codes.items() if is_sensible(code) and cell != ko}
         """the moves to choose from, with their 3x3 codes"""

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from engine.go.board import SIZE
+from engine.go.board import META_SIZE
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, other
@@ -19,7 +19,7 @@ def game_from(text: str, to_move: int = BLACK, komi: float = 0.0, rules: str = "
         passed: the opponent has just passed.
     """
     board = parse(text).board
-    game = Game(int(board.meta[SIZE]), rules_named(rules), komi)
+    game = Game(int(board.meta[META_SIZE]), rules_named(rules), komi)
     black, white = (np.flatnonzero(board.color == color).tolist() for color in (BLACK, WHITE))
     game.setup_stones(black, white, other(to_move) if passed else to_move)
     if passed:

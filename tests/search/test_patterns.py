@@ -9,7 +9,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.board import is_eye, new_board, play
 from engine.go.geometry import BLACK, PASS, on_board_points
-from engine.go.position import N_MOVES, TO_MOVE, is_legal_move
+from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.play.assembly import shipped_patterns
@@ -33,10 +33,10 @@ def tree_policy(position, patterns):
     """What the tree policy says of a position: probability by point."""
     moves = new_candidates(int(position.board.meta[0]))
     all_states(position.board, moves.cell)
-    played = int(position.meta[N_MOVES])
+    played = int(position.meta[META_N_MOVES])
     for back in range(min(2, played)):
         moves.last[back] = position.moves[played - 1 - back]
-    count = consider(moves, position.board, patterns.numbers, position.meta[TO_MOVE])
+    count = consider(moves, position.board, patterns.numbers, position.meta[META_TO_MOVE])
     weigh(moves, count, patterns.theta)
     return dict(zip(moves.point[:count].tolist(), moves.chance[:count].tolist(), strict=True))
 
@@ -49,7 +49,7 @@ def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
     search.run(visits=1)
     expected = tree_policy(position, patterns)
     found = dict(moves_of(search._shared.tree, 0))
-    color = position.meta[TO_MOVE]
+    color = position.meta[META_TO_MOVE]
     legal = {int(p) for p in on_board_points(size) if is_legal_move(position, int(p), color)}
     assert (
         {point for point in legal if not is_eye(position.board, point, color)} | {PASS} <= set(found) <= legal | {PASS}

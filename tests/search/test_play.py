@@ -5,7 +5,7 @@ import pytest
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
-from engine.go.position import PASSES
+from engine.go.position import META_PASSES
 from engine.go.scoring import final_score_black
 from engine.go.seki import score_of_agreed
 from engine.inference.server import InferenceServer
@@ -110,14 +110,14 @@ def test_a_pass_is_not_answered_while_dead_stones_would_lose_the_game():
     moves = best_moves(game, 3000)
     assert "pass" not in moves
     for _ in range(12):
-        if game.position.meta[PASSES] >= 2:
+        if game.position.meta[META_PASSES] >= 2:
             break
         size = 7
         vertex = next(iter(best_moves(game, 1500)))
         game.play(game.to_move, from_vertex(vertex, size))
-        if game.to_move == WHITE and game.position.meta[PASSES] < 2:
+        if game.to_move == WHITE and game.position.meta[META_PASSES] < 2:
             game.play(WHITE, PASS)
-    assert game.position.meta[PASSES] >= 2
+    assert game.position.meta[META_PASSES] >= 2
     assert final_score_black(game.position) > 0
 
 
@@ -186,7 +186,7 @@ def test_self_play_ends_by_itself():
         point = choose(search.run(visits=300))
         assert game.is_legal(game.to_move, point)
         game.play(game.to_move, point)
-        if game.position.meta[PASSES] >= 2:
+        if game.position.meta[META_PASSES] >= 2:
             break
-    assert game.position.meta[PASSES] >= 2
+    assert game.position.meta[META_PASSES] >= 2
     assert other(game.to_move) in (BLACK, WHITE)

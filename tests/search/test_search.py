@@ -12,7 +12,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.board import is_eye
 from engine.go.geometry import PASS, from_vertex, on_board_points
-from engine.go.position import PASSES, TO_MOVE, is_legal_move, play_move, with_capacity
+from engine.go.position import META_PASSES, META_TO_MOVE, is_legal_move, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.resnet import ResNet, ResNetShape
@@ -159,13 +159,13 @@ def test_no_illegal_move_is_ever_in_the_tree(hash_server, size, rules):
 
 def check_moves_below(tree, node, position, size):
     """Compare the candidates of a subtree with the rules."""
-    color = int(position.meta[TO_MOVE])
+    color = int(position.meta[META_TO_MOVE])
     if tree.state[node] == TERMINAL:
-        assert position.meta[PASSES] >= 2
+        assert position.meta[META_PASSES] >= 2
         return
     if tree.state[node] != EXPANDED:
         return
-    assert node == root_of(tree) or position.meta[PASSES] < 2
+    assert node == root_of(tree) or position.meta[META_PASSES] < 2
     legal = {PASS} | {int(p) for p in on_board_points(size) if is_legal_move(position, int(p), color)}
     eyes = {point for point in legal if point != PASS and is_eye(position.board, point, color)}
     listed = {point for point, _ in moves_of(tree, node)}

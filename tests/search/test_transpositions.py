@@ -7,7 +7,7 @@ import pytest
 
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
-from engine.go.board import KO_COLOR, KO_POINT
+from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
 from engine.go.position import with_capacity
 from engine.inference.server import InferenceServer
@@ -50,7 +50,10 @@ def test_a_ko_is_part_of_the_position_for_the_side_that_it_bars():
     keys = []
     for barred in (0, BLACK, WHITE):
         position = with_capacity(after("A1", "C3", "B2", "D4"), 10)
-        position.board.meta[KO_POINT], position.board.meta[KO_COLOR] = from_vertex("E5", 5) * bool(barred), barred
+        position.board.meta[META_KO_POINT], position.board.meta[META_KO_COLOR] = (
+            from_vertex("E5", 5) * bool(barred),
+            barred,
+        )
         keys.append(int(position_key(position)))
     assert keys[0] == keys[2] != keys[1]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.go.rules import KOMI_X2, RULE_SETS, SCORING, SCORING_TERRITORY
+from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, RULE_SETS, SCORING_TERRITORY
 from engine.selfplay.variety import Komi, Variety, flags_of, parse_share, read_komi, read_rules, read_temperature
 
 
@@ -50,12 +50,12 @@ def test_games_are_drawn_by_shares_and_repeat():
     rules = ((RULE_SETS["chinese"], 3.0), (RULE_SETS["japanese"], 1.0))
     mixture = Variety(rules, ((Komi(), 1.0), (Komi(-3.0, 3.0), 1.0)), ((1.0, 1.0), (0.5, 1.0)))
     games = [mixture.draw(1, number, 9) for number in range(2000)]
-    territory = np.mean([flags[SCORING] == SCORING_TERRITORY for flags, _ in games])
-    usual = np.mean([flags[KOMI_X2] >= 12 for flags, _ in games])
+    territory = np.mean([flags[RULE_SCORING] == SCORING_TERRITORY for flags, _ in games])
+    usual = np.mean([flags[RULE_KOMI_X2] >= 12 for flags, _ in games])
     cool = np.mean([temperature == 0.5 for _, temperature in games])
     # Five standard deviations of a share of 2,000.
     assert abs(territory - 0.25) < 0.05 and abs(usual - 0.5) < 0.056 and abs(cool - 0.5) < 0.056
-    assert {int(flags[KOMI_X2]) for flags, _ in games if flags[KOMI_X2] < 12} == set(range(-6, 7))
+    assert {int(flags[RULE_KOMI_X2]) for flags, _ in games if flags[RULE_KOMI_X2] < 12} == set(range(-6, 7))
     np.testing.assert_array_equal(games[7][0], mixture.draw(1, 7, 9)[0])
-    japanese = next(flags for flags, _ in games if flags[SCORING] == SCORING_TERRITORY)
+    japanese = next(flags for flags, _ in games if flags[RULE_SCORING] == SCORING_TERRITORY)
     assert flags_of(RULE_SETS["japanese"]) == japanese[:7].tolist()
