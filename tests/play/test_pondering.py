@@ -1,16 +1,25 @@
-"""The opponent's time: what is searched in it, what is kept, and what ends it. Rollouts alone."""
+"""The opponent's time: what is searched in it, what is kept, and what ends it. Rollouts alone, limited by visits."""
 
+import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from engine.config import PlayOptions, SearchOptions
+from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
 from engine.play.clock import absolute
 from engine.play.keeper import RESIGN
 from engine.play.player import Player
+from engine.play.pondering import Ponder
+from engine.search.search import Search
 
-PONDERING = PlayOptions(seconds=0.05, ponder=True)
+PONDERED = 400
+PONDERING = PlayOptions(visits=20, seconds=0.0, ponder=True, ponder_visits=PONDERED)
+ENDLESS = replace(PONDERING, ponder_visits=10**9)
+STUCK_S = 60.0
+"""Far longer than anything here takes; a thread that is alive after it never ends"""
 
 
 @pytest.fixture
@@ -28,48 +37,37 @@ def make():
         player.close()
 
 
-def visits_of(player):
-    return player._search.report().visits
-
-
-def wait_for_visits(player, visits):
-    """Until pondering has come so far."""
-    deadline = time.perf_counter() + 20
-    while visits_of(player) < visits:
-        assert time.perf_counter() < deadline
-        time.sleep(0.01)
+def pondered(player, color):
+    """What pondering knows of the colour's move when its limit of visits has ended it."""
+    while player.ponder.is_running:
+        time.sleep(0.001)
+    return player.look(color, visits=1)
 
 
 def test_after_our_move_the_search_goes_on_in_the_position_behind_it(make):
     player = make()
     point = player.genmove(BLACK)
-    deadline = time.perf_counter() + 30.0
-    # The tree of our own move is there until the thread has moved its root on.
-    while point in {move.point for move in player._search.report().moves}:
-        assert time.perf_counter() < deadline
-        time.sleep(0.01)
-    wait_for_visits(player, 300)
     assert player.ponder.is_running
-    assert point not in {move.point for move in player._search.report().moves}
     assert player.report.moves[0].point == point
+    found = pondered(player, WHITE)
+    assert found.visits == PONDERED
+    assert point not in {move.point for move in found.moves}
 
 
 def test_the_tree_of_an_expected_answer_is_kept(make):
     player = make()
     player.genmove(BLACK)
-    wait_for_visits(player, 2000)
-    player.ponder.stop()
-    reply = player._search.report().moves[0]
+    reply = pondered(player, WHITE).moves[0]
+    assert reply.visits > 20
     player.play(WHITE, reply.point)
     assert player.genmove(BLACK) > 0
-    kept = player.report.visits - player.report.playouts_this_run
-    assert kept >= reply.visits / 2
+    assert player.report.visits - player.report.playouts_this_run == reply.visits
 
 
 def test_an_unexpected_answer_starts_a_new_tree(make):
     player = make()
     player.genmove(BLACK)
-    wait_for_visits(player, 50)
+    pondered(player, WHITE)
     player.play(BLACK, next(p for p in on_board_points(7).tolist() if player.game.is_legal(BLACK, p)))
     assert player.genmove(WHITE) > 0
     assert player.report.visits == player.report.playouts_this_run
@@ -82,6 +80,9 @@ CHANGES = {
     "record": lambda player: player.load_sgf(b"(;GM[1]SZ[7];B[dd])"),
     "score": lambda player: player.final_score(),
     "status": lambda player: player.final_status("dead"),
+    "look": lambda player: player.look(WHITE, visits=1),
+    "forget": lambda player: player.forget(),
+    "options": lambda player: player.configure(PONDERING, player.search_options),
     "move shown": lambda player: player.genmove(WHITE, update=False),
     "end": lambda player: player.close(),
 }
@@ -89,40 +90,66 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_whatever_changes_the_game_or_needs_the_search_ends_it(make, name):
-    player = make()
+    player = make(ENDLESS)
     player.genmove(BLACK)
-    wait_for_visits(player, 30)
+    assert player.ponder.is_running
     CHANGES[name](player)
     assert not player.ponder.is_running
-    assert player._search.in_flight() == 0
 
 
-def test_it_ends_at_once(make):
-    """Also where it has hardly begun. The best of three, since the machine may be busy."""
-    player = make()
-    for pause_s in (0.0, 0.001, 0.01, 0.2):
-        taken = []
-        for _ in range(3):
-            player.new_game(7)
-            player.genmove(BLACK)
-            time.sleep(pause_s)
-            begin = time.perf_counter()
-            player.ponder.stop()
-            taken.append(time.perf_counter() - begin)
-            assert not player.ponder.is_running
-        assert min(taken) < 0.05
+@pytest.mark.parametrize("least", [0, 1, 30])
+def test_nothing_is_in_flight_wherever_it_is_ended(least):
+    search = Search(SearchOptions(threads=2, seed=1), None, None)
+    ponder = Ponder(search)
+    ponder.start(Game(7).position, visits=10**9, seconds=0.0)
+    while search.report().visits < least:
+        assert ponder.is_running
+        time.sleep(0.001)
+    ponder.stop()
+    assert not ponder.is_running
+    assert search.in_flight() == 0
+    assert search.report().visits >= least
+    search.close()
+
+
+class Forgetful:
+    """A search that, like the real one, forgets as it begins that it was told to stop."""
+
+    def __init__(self):
+        self.called, self.may_begin, self.stopping = threading.Event(), threading.Event(), threading.Event()
+
+    def set_position(self, position):
+        pass
+
+    def run(self, *limits, **more):
+        self.called.set()
+        self.may_begin.wait()
+        self.stopping.clear()
+        self.stopping.wait()
+
+    def stop(self):
+        self.stopping.set()
+        self.may_begin.set()
+
+
+def test_a_search_that_begins_after_it_was_stopped_is_stopped_again():
+    search = Forgetful()
+    ponder = Ponder(search)
+    ponder.start(Game(7).position, visits=0, seconds=0.0)
+    search.called.wait()
+    stopper = threading.Thread(target=ponder.stop, daemon=True)
+    stopper.start()
+    stopper.join(STUCK_S)
+    assert not stopper.is_alive() and not ponder.is_running
 
 
 def test_its_own_limits_end_it(make):
-    player = make(PlayOptions(seconds=0.05, ponder=True, ponder_visits=2000))
+    player = make(replace(PONDERING, ponder_visits=2000))
     player.genmove(BLACK)
-    wait_for_visits(player, 2000)
-    time.sleep(0.1)
-    assert (visits_of(player), player.ponder.is_running) == (2000, False)
-    player = make(PlayOptions(seconds=0.05, ponder=True, ponder_seconds=0.2))
+    assert pondered(player, WHITE).visits == 2000
+    player = make(replace(ENDLESS, ponder_seconds=0.2))
     player.genmove(BLACK)
-    time.sleep(0.6)
-    assert not player.ponder.is_running
+    assert pondered(player, WHITE).visits < 10**6, "not ended by a full memory"
 
 
 @pytest.mark.parametrize(
@@ -131,9 +158,9 @@ def test_its_own_limits_end_it(make):
         ({}, None, False),
         ({"ponder": True}, None, True),
         ({"ponder": True, "visits": 20, "seconds": 0.0}, None, False),
-        ({"ponder": True, "visits": 20, "seconds": 0.0}, absolute(60), True),
+        ({"ponder": True, "visits": 20, "seconds": 0.0}, absolute(600), True),
         ({"ponder": True, "visits": 20, "seconds": 0.0, "ponder_visits": 10**6}, None, True),
-        ({"ponder": True, "policy_only": True}, absolute(60), False),
+        ({"ponder": True, "policy_only": True}, absolute(600), False),
     ],
 )
 def test_where_visits_alone_are_the_limit_pondering_has_to_be_asked_for_twice(make, options, clock, ponders):
@@ -145,7 +172,7 @@ def test_where_visits_alone_are_the_limit_pondering_has_to_be_asked_for_twice(ma
 
 
 def test_not_after_the_end_of_a_game(make):
-    player = make(PlayOptions(seconds=0.05, ponder=True, resign_count=1, resign_below=-0.3), komi=-40.0)
+    player = make(replace(ENDLESS, visits=100, resign_count=1, resign_below=-0.3), komi=-40.0)
     for row in range(1, 8):
         player.play(BLACK, from_vertex(f"C{row}", 7))
         player.play(WHITE, from_vertex(f"E{row}", 7))
@@ -160,6 +187,6 @@ def test_not_after_the_end_of_a_game(make):
 
 
 def test_a_move_shown_is_not_pondered_on(make):
-    player = make()
+    player = make(ENDLESS)
     player.genmove(BLACK, update=False)
     assert not player.ponder.is_running
