@@ -1,4 +1,4 @@
-"""More time while the choice is unsettled, less once it is decided: searches under a clock."""
+"""More time while the choice is unsettled, less once it is decided: searches under a clock of our own."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from engine.go.geometry import BLACK
 from engine.search.search import Search
 from engine.search.tree import new_tree
 from engine.search.values import value_lead
+from tests.clock import stop_the_machines
 from tests.search.positions import game_from
 
 EMPTY_BOARD = "\n".join([". . . . . . ."] * 7)
@@ -52,26 +53,31 @@ def test_without_visits_nothing_rivals_the_lead():
 
 
 def test_an_unsettled_choice_extends_the_search_up_to_the_hard_limit(search, monkeypatch):
+    stop_the_machines(monkeypatch)
     monkeypatch.setattr("engine.search.stoppers.THIN_LEAD", 1.1)
     report = search.run(seconds=0.1, hard_seconds=0.5)
-    assert 0.4 < report.seconds < 0.8
+    assert 0.5 <= report.seconds < 0.52
     assert search.in_flight() == 0
 
 
-def test_a_settled_choice_ends_at_the_target(search):
+def test_a_settled_choice_ends_at_the_target(search, monkeypatch):
+    stop_the_machines(monkeypatch)
     search.set_position(game_from(ONE_MOVE, BLACK, 0.5).position)
     report = search.run(seconds=0.1, hard_seconds=5.0)
-    assert report.seconds < 1.0
+    assert 0.1 <= report.seconds < 0.12
     assert len(report.moves) == 1
 
 
 def test_a_hard_limit_below_the_target_changes_nothing(search, monkeypatch):
+    stop_the_machines(monkeypatch)
     monkeypatch.setattr("engine.search.stoppers.THIN_LEAD", 1.1)
-    assert search.run(seconds=0.3, hard_seconds=0.1).seconds > 0.2
+    assert 0.3 <= search.run(seconds=0.3, hard_seconds=0.1).seconds < 0.32
 
 
-def test_a_decided_search_ends_before_its_target(search):
+def test_a_decided_search_ends_before_its_target(search, monkeypatch):
+    """A single move is decided at half time: what is left cannot bring more visits than there were."""
+    stop_the_machines(monkeypatch)
     search.set_position(game_from(ONE_MOVE, BLACK, 0.5).position)
     report = search.run(seconds=2.0, hard_seconds=9.0, stop_when_decided=True)
-    assert report.seconds < 1.8
+    assert 0.9 < report.seconds < 1.1
     assert np.isfinite(report.value_stm)

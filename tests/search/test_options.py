@@ -225,7 +225,7 @@ class Patient(HashNetwork):
 
     def evaluate(self, planes, globals_):
         self.calls += 1
-        give_up_s = time.monotonic() + 10.0
+        give_up_s = time.monotonic() + 60.0
         expected = SYMMETRIES - 1 if self.calls == 1 else 0
         while self.server.waiting != expected and time.monotonic() < give_up_s:
             time.sleep(0.001)

@@ -18,7 +18,7 @@ from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.search.pools import EXPANDED, NONE
 from engine.search.search import OWNERSHIP_ROLLOUTS, Search
-from engine.search.tuning import C_PUCT_NETWORK, C_PUCT_ROLLOUTS
+from engine.search.tuning import C_PUCT_NETWORK, C_PUCT_ROLLOUTS, new_tuning
 from tests.search.positions import random_game
 from tests.search.tree_tools import check_at_rest, edges_of, moves_of
 
@@ -48,7 +48,7 @@ def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
     search.set_position(position)
     search.run(visits=1)
     expected = tree_policy(position, patterns)
-    found = dict(moves_of(search._shared.tree, 0))
+    found = dict(moves_of(search.tree, 0))
     color = position.meta[META_TO_MOVE]
     legal = {int(p) for p in on_board_points(size) if is_legal_move(position, int(p), color)}
     assert (
@@ -72,7 +72,7 @@ def test_nothing_stays_in_flight(patterns, threads, weight):
             for visits in (1, 10, 300):
                 assert search.run(visits=visits).visits == visits
                 assert search.in_flight() == 0
-                check_at_rest(search._shared.tree)
+                check_at_rest(search.tree)
 
 
 class Judge(HashNetwork):
@@ -97,8 +97,8 @@ def test_without_a_policy_the_tree_policy_gives_the_priors(patterns, placeholder
             search.set_position(position)
             search.clear()
             assert search.run(visits=60).visits == 60
-            check_at_rest(search._shared.tree, placeholders)
-            found = dict(moves_of(search._shared.tree, 0))
+            check_at_rest(search.tree, placeholders)
+            found = dict(moves_of(search.tree, 0))
             for point, chance in expected.items():
                 if chance > 0.001:
                     assert found[point] == pytest.approx(chance, rel=0.03)
@@ -121,8 +121,8 @@ def test_placeholder_priors_leave_no_trace(patterns, threads, weight):
             search.set_position(random_game(9, 12, seed=3).position)
             for visits in (1, 40, 400):
                 assert search.run(visits=visits).visits == visits
-                check_at_rest(search._shared.tree, placeholders)
-            found[placeholders] = priors_by_path(search._shared.tree)
+                check_at_rest(search.tree, placeholders)
+            found[placeholders] = priors_by_path(search.tree)
     common = found[False].keys() & found[True].keys()
     assert len(common) > 50
     for path in common:
@@ -151,8 +151,7 @@ def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):
 def test_exploration_suits_the_noise_of_values_unless_it_is_given(patterns):
     with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
         for network, given, used in ((server, 0.0, C_PUCT_NETWORK), (None, 0.0, C_PUCT_ROLLOUTS), (server, 3.0, 3.0)):
-            search = Search(SearchOptions(c_puct=given), network, KEIMA if network else None)
-            assert search._shared.tuning.c_puct == used
+            assert new_tuning(SearchOptions(c_puct=given), network, None).c_puct == used
 
 
 def test_a_finished_board_is_no_trouble(patterns):

@@ -24,19 +24,35 @@ from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import worker_count
+from tests.clock import Clock, stop_the_machines
 from tests.search.positions import game_from, random_game
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
 
 
 class SlowNetwork(HashNetwork):
-    """A hash network that takes its time over every position."""
+    """A hash network that takes its time over every position, by a clock of the test's."""
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float, clock: Clock):
         super().__init__(KEIMA.name)
-        self.seconds = seconds
+        self.seconds, self.clock = seconds, clock
 
     def evaluate(self, planes, globals_):
-        time.sleep(self.seconds * len(planes))
+        self.clock.advance(self.seconds * len(planes))
+        return super().evaluate(planes, globals_)
+
+
+class GatedNetwork(HashNetwork):
+    """A hash network that begins its n-th call and then waits until it may go on."""
+
+    def __init__(self, calls: int):
+        super().__init__(KEIMA.name)
+        self.calls, self.begun, self.gate = calls, threading.Event(), threading.Event()
+
+    def evaluate(self, planes, globals_):
+        self.calls -= 1
+        if self.calls == 0:
+            self.begun.set()
+            self.gate.wait()
         return super().evaluate(planes, globals_)
 
 
@@ -66,7 +82,7 @@ def tiny_network() -> TorchNetwork:
 
 def tree_of(search: Search):
     """The tree behind a search at rest."""
-    return search._shared.tree
+    return search.tree
 
 
 @pytest.fixture
@@ -270,16 +286,16 @@ def test_a_search_needs_a_limit_a_playable_size_and_one_caller(search):
     search.set_position(game.position)
     started = threading.Event()
     watcher = Watcher(lambda _: started.set(), 0.01)
-    thread = threading.Thread(target=search.run, kwargs={"seconds": 10.0, "watcher": watcher})
+    thread = threading.Thread(target=search.run, kwargs={"visits": 10**9, "watcher": watcher})
     thread.start()
-    assert started.wait(5)
+    started.wait()
     with pytest.raises(RuntimeError, match="running"):
         search.run(visits=5)
     with pytest.raises(RuntimeError, match="running"):
         search.set_position(game.position)
     search.close()
-    thread.join(5)
-    assert not thread.is_alive() and search.in_flight() == 0
+    thread.join()
+    assert search.in_flight() == 0
 
 
 def test_root_moves_can_be_allowed_or_avoided(search):
@@ -306,17 +322,15 @@ def test_visits_of_moves_now_barred_do_not_count(search):
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("cost", [0.0, 0.002, 0.02])
-def test_time_is_kept_also_with_a_slow_network(seconds, cost):
-    with InferenceServer(SlowNetwork(cost), cache_mib=1, threads=2) as server:
+def test_time_is_kept_also_with_a_slow_network(monkeypatch, seconds, cost):
+    clock = stop_the_machines(monkeypatch)
+    with InferenceServer(SlowNetwork(cost, clock), cache_mib=1, threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=64), server, KEIMA)
         search.set_position(random_game(9, 0, 0).position)
         search.run(visits=3)
-        begin = time.perf_counter()
         report = search.run(seconds=seconds)
-        took = time.perf_counter() - begin
-        # Some 5 ms on a quiet machine; the rest is for busy ones.
-        assert took < seconds + 0.2
-        assert took > 0.5 * seconds and report.moves
+        # The last looks at the clock take a little.
+        assert 0.5 * seconds < report.seconds < seconds + 0.02 and report.moves
         assert search.in_flight() == 0
 
 
@@ -328,13 +342,20 @@ def test_a_search_without_any_time_still_knows_a_move(hash_server):
 
 
 def test_stopping_takes_waiting_work_back():
-    with InferenceServer(SlowNetwork(0.03), cache_mib=1, threads=1) as server:
+    """What an evaluator holds is finished, what waits for one is not begun."""
+    network = GatedNetwork(calls=20)
+    with InferenceServer(network, cache_mib=1, threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=4), server, KEIMA)
         search.set_position(random_game(9, 0, 0).position)
-        threading.Timer(0.5, search.stop).start()
-        begin = time.perf_counter()
-        search.run(visits=10**6)
-        assert 0.45 < time.perf_counter() - begin < 0.9
+        thread = threading.Thread(target=search.run, kwargs={"visits": 10**6})
+        thread.start()
+        network.begun.wait()
+        while server.waiting == 0:
+            time.sleep(0.001)
+        search.stop()
+        network.gate.set()
+        thread.join()
+        assert network.calls == 0
         assert search.in_flight() == 0
         check_at_rest(tree_of(search))
 
@@ -359,8 +380,8 @@ def test_many_short_searches_stopped_at_random_times(hash_server):
                 search.stop()
                 time.sleep(0.002)
         for search, thread in zip(searches, threads, strict=True):
-            thread.join(10)
-            assert not thread.is_alive() and search.in_flight() == 0
+            thread.join()
+            assert search.in_flight() == 0
             check_at_rest(tree_of(search))
         game.play(game.to_move, searches[0].report().moves[0].point)
 
@@ -391,9 +412,14 @@ def test_a_closed_server_is_an_error_not_a_hang(hash_server):
 def test_reports_arrive_while_searching(hash_server):
     search = Search(SearchOptions(threads=2), hash_server, KEIMA)
     search.set_position(random_game(9, 8, 1).position)
-    reports = []
-    final = search.run(seconds=0.5, watcher=Watcher(reports.append, 0.1), ownership=True)
-    assert len(reports) >= 3
+    reports, enough = [], threading.Event()
+
+    def take(report):
+        reports.append(report)
+        if len(reports) == 3:
+            enough.set()
+
+    final = search.run(interrupt=enough, watcher=Watcher(take, 0.01), ownership=True)
     assert all(a.visits <= b.visits for a, b in zip(reports, [*reports[1:], final], strict=True))
     assert final.ownership_black.shape == (81,) and np.abs(final.ownership_black).max() <= 1
     assert final.evaluations > 0 and final.tree_nodes == tree_of(search).meta[USED_NODES]
