@@ -1,7 +1,7 @@
-"""The clocks of a match: how one is written on the command line, kept by the referee, and told to each engine.
+"""The clock of a match's player: how it is written on the command line, kept, and told to the engine.
 
-Not every engine knows every clock. :class:`Dialect` says what an engine is told by: KataGo's commands, where it lists
-them; kgsGtp's for byo-yomi; else GTP's own, which knows main time and Canadian overtime. For these, byo-yomi is main
+Not every engine knows every clock. :class:`Dialect` names the commands that tell it: KataGo's, where the engine lists
+them; kgsGtp's for byo-yomi; else GTP's own, which knows main time and Canadian overtime. There byo-yomi becomes main
 time and all periods but one, then the last period for every move; Fischer time an overtime of one move, as long as the
 increment. The true clock never runs out before the one that such an engine sees.
 """
@@ -27,15 +27,15 @@ def time_control(text: str) -> TimeSettings:
     """
     found = FORM.fullmatch(text.strip())
     settings = NO_CLOCK
-    if found is not None and not (found["periods"] and found["kind"]):
-        main_s, extra_s = float(found["main"] or 0), float(found["extra"])
-        if found["periods"]:
-            settings = byoyomi(main_s, extra_s, int(found["periods"])) if extra_s else settings
-        elif found["kind"] == "f":
-            settings = fischer(main_s, extra_s) if extra_s else settings
-        else:
-            settings = canadian(main_s, extra_s, int((found["kind"] or "/1")[1:]))
-    if not settings.is_limited or (found["periods"] and not int(found["periods"])):
+    if found is not None:
+        main_s, extra_s, kind = float(found["main"] or 0), float(found["extra"]), found["kind"]
+        if found["periods"] is None and kind != "f":
+            settings = canadian(main_s, extra_s, int((kind or "/1")[1:]))
+        elif found["periods"] is None and extra_s:
+            settings = fischer(main_s, extra_s)
+        elif not kind and extra_s and int(found["periods"]):
+            settings = byoyomi(main_s, extra_s, int(found["periods"]))
+    if not settings.is_limited:
         raise ValueError(f"time is {text!r}, {EXPECTED}")
     return settings
 
@@ -57,8 +57,8 @@ class Dialect(enum.Enum):
     KATA = "kata-time_settings"
 
 
-class Clock:
-    """One player's time: the referee's account, and the words for it."""
+class PlayerClock:
+    """One player's time as the match counts it, and the GTP words for it."""
 
     def __init__(self, settings: TimeSettings, dialect: Dialect = Dialect.GTP) -> None:
         self.settings = settings
@@ -80,7 +80,7 @@ class Clock:
         return overrun_s <= tolerance_s
 
     def settings_command(self) -> str:
-        """What tells the engine of this clock."""
+        """The GTP command that tells the engine of this clock."""
         settings, kind = self.settings, kind_of(self.settings)
         main_s, period_s, stones = settings.main_s, settings.period_s, settings.stones
         if self.dialect is not Dialect.GTP:

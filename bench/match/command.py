@@ -1,8 +1,8 @@
 """``keima match``: many games between two GTP engines, and the table they add up to.
 
 Start at :func:`run_match`. Worker threads play games, each with engines of its own; the calling thread alone keeps the
-results, shows progress on standard error and writes files. Games 1 and 2 share an opening, then 3 and 4, and so on;
-the first engine is Black in the odd ones.
+results, shows progress on standard error and writes files (:mod:`bench.match.runner`). Games 1 and 2 share an opening,
+then 3 and 4, and so on; the first engine is Black in the odd ones.
 """
 
 import queue
@@ -14,22 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 
 from bench.match.clocks import time_control
 from bench.match.folder import MatchFolder
-from bench.match.gtp_client import EngineError, EngineRefused, GtpClient, argument_words
-from bench.match.play import GameRecord, GameSettings, MatchError, play_game
-from bench.match.summary import render, summarise, to_json
+from bench.match.gtp_client import EngineRefused, GtpClient, argument_words
+from bench.match.play import GameSettings, MatchError, play_game
+from bench.match.record import GameRecord
+from bench.match.runner import Scoreboard, kept, play_and_report, receive
+from bench.terminal import say
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, to_vertex
 from engine.go.rules import RULE_SETS, rules_named
 from engine.go.sgf import read_sgf
-
-POLL_S = 0.2
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it"""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class Worker(threading.Thread):
             for engine in self._engines.values():
                 engine.kill()
 
-    def _play(self, number: int) -> tuple[GameRecord, Game]:
+    def _play(self, number: int) -> GameRecord:
         """Play the game of a number, counted from 1."""
         match = self._match
         first = self._engine("first", match.first)
@@ -95,10 +92,10 @@ class Worker(threading.Thread):
         record = GameRecord(number, "black" if is_black else "white", names, [])
         players = {BLACK: first, WHITE: second} if is_black else {BLACK: second, WHITE: first}
         opening = match.opening(number)
-        game = play_game(record, players, referee, match.settings, opening, lambda moves: self._on_move(number, moves))
+        play_game(record, players, referee, match.settings, opening, lambda moves: self._on_move(number, moves))
         if self._stopped:
             raise MatchError("stopped")
-        return record, game
+        return record
 
     def _engine(self, role: str, command: str) -> GtpClient:
         """The engine of a role, started anew if it is not running."""
@@ -120,25 +117,21 @@ def run_match(match: Match, folder: MatchFolder, concurrency: int, progress: Pro
         MatchError, EngineError: the match cannot go on.
         KeyboardInterrupt: Ctrl-C; games in progress are dropped, finished ones kept.
     """
-    done = folder.finished()
+    board = Scoreboard(progress, folder, match.games)
     games: queue.SimpleQueue[int] = queue.SimpleQueue()
-    missing = [number for number in range(1, match.games + 1) if number not in done]
-    for number in missing:
+    for number in board.missing:
         games.put(number)
-    task = progress.add_task("", total=match.games, completed=match.games - len(missing))
-    on_move = _reporter(progress, task, folder)
-    results: queue.SimpleQueue[tuple[GameRecord, Game] | Exception] = queue.SimpleQueue()
-    workers = [Worker(match, games, results, on_move) for _ in range(min(concurrency, len(missing)))]
+    results: queue.SimpleQueue[GameRecord | Exception] = queue.SimpleQueue()
+
+    def on_move(number: int, moves: int) -> None:
+        board.show(f"  game {number}, move {moves}")
+
+    workers = [Worker(match, games, results, on_move) for _ in range(min(concurrency, len(board.missing)))]
     for worker in workers:
         worker.start()
     try:
-        for _ in missing:
-            result = _next(results)
-            if isinstance(result, Exception):
-                raise result
-            folder.add(*result)
-            progress.advance(task)
-            progress.console.print(_one_line(result[0]), highlight=False, markup=False, soft_wrap=True)
+        for record in receive(results, folder, board):
+            say(board.console, _one_line(record))
     except BaseException:
         for worker in workers:
             worker.stop()
@@ -148,30 +141,11 @@ def run_match(match: Match, folder: MatchFolder, concurrency: int, progress: Pro
             worker.join()
 
 
-def _next(results: queue.SimpleQueue) -> Any:
-    """The next result; short waits, since a wait without end cannot be interrupted on Windows."""
-    while True:
-        with suppress(queue.Empty):
-            return results.get(timeout=POLL_S)
-
-
-def _reporter(progress: Progress, task: Any, folder: MatchFolder) -> Callable[[int, int], None]:
-    """What workers call after every move: shows the score and where the game stands."""
-
-    def on_move(number: int, moves: int) -> None:
-        won = [sum(record.winner == role for record in folder.records) for role in ("first", "second")]
-        progress.update(task, description=f"{won[0]} : {won[1]}  game {number}, move {moves}")
-
-    return on_move
-
-
 def _one_line(record: GameRecord) -> str:
     """A finished game in a line."""
     detail = f" ({record.detail})" if record.detail else ""
-    winner = {"first": record.names["first"], "second": record.names["second"], "draw": "nobody"}.get(
-        record.winner, "?"
-    )
-    return f"game {record.game}: {winner} wins, {record.result}, {len(record.moves)} moves, {record.reason}{detail}"
+    outcome = {"draw": "draw", None: "no result"}.get(record.winner) or f"{record.names[record.winner or '']} wins"
+    return f"game {record.game}: {outcome}, {record.result}, {len(record.moves)} moves, {record.reason}{detail}"
 
 
 def _name_of(engine: GtpClient) -> str:
@@ -245,77 +219,40 @@ TIME_HELP = (
     "M+PxS (byo-yomi: M s, then P periods of S s) or M+Sf (Fischer: M s, and S s more after each move);  "
     "[default: none, the engines decide]"
 )
+HANDICAP_HELP = "stones that the first engine gives the other, which then has Black in all games"
+OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
 
 
-@click.command()
+@click.command(context_settings={"show_default": True})
 @click.option("--first", required=True, callback=COMMAND, help="command line of one engine; Black in the odd games")
 @click.option("--second", required=True, callback=COMMAND, help="command line of the other")
-@click.option("--games", default=10, show_default=True, type=click.IntRange(1, 9999), help="games to play")
-@click.option("--size", default=19, show_default=True, type=click.IntRange(2, 25), help="board size")
-@click.option("--komi", default=7.5, show_default=True, help="White's points")
+@click.option("--games", default=10, type=click.IntRange(1, 9999), help="games to play")
+@click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
+@click.option("--komi", default=7.5, help="White's points")
+@click.option("--handicap", default=0, type=click.IntRange(0), help=HANDICAP_HELP)
+@click.option("--rules", default="chinese", callback=_parse(rules_named), help=RULES_HELP)
+@click.option("--time", callback=_parse(time_control), help=TIME_HELP)
+@click.option("--referee", callback=COMMAND, help="command line of a third engine that decides legality and scores")
+@click.option("--openings", type=click.Path(exists=True, file_okay=False, path_type=Path), help=OPENINGS_HELP)
+@click.option("--opening-moves", default=0, type=click.IntRange(0), help="moves to take of each opening; 0 = all")
 @click.option(
-    "--handicap",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="stones that the first engine gives the other, which then has Black in all games",
-)
-@click.option("--rules", default="chinese", show_default=True, callback=_parse(rules_named), help=RULES_HELP)
-@click.option("--time", "clock", callback=_parse(time_control), help=TIME_HELP)
-@click.option("--referee", callback=COMMAND, help="command line of a third engine that judges legality and scores")
-@click.option(
-    "--sgf",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="folder for SGFs and results; a match found there goes on",
+    "--max-moves", default=0, type=click.IntRange(0), help="moves after which a game is scored; 0 = three boards full"
 )
 @click.option(
-    "--openings",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="folder of SGFs; each opening is played twice, colours changed",
-)
-@click.option(
-    "--opening-moves",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="moves to take of each opening; 0 = all",
-)
-@click.option(
-    "--max-moves",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="moves after which a game is scored; 0 = three boards full",
-)
-@click.option(
-    "--patience",
-    default=GameSettings.patience_s,
-    show_default=True,
-    type=click.FloatRange(1),
+    "--patience", "patience_s", default=GameSettings.patience_s, type=click.FloatRange(1),
     help="longest wait for an answer without a clock, s",
-)
+)  # fmt: skip
 @click.option(
-    "--tolerance",
-    default=GameSettings.tolerance_s,
-    show_default=True,
-    type=click.FloatRange(0),
+    "--tolerance", "tolerance_s", default=GameSettings.tolerance_s, type=click.FloatRange(0),
     help="overstepping a clock that is forgiven, s",
-)
+)  # fmt: skip
 @click.option("--first-name", help="what to call the first engine  [default: what it calls itself]")
 @click.option("--second-name", help="what to call the second engine  [default: what it calls itself]")
 @click.option(
-    "--concurrency",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, 256),
-    help="games at once, each with engines of its own",
+    "--concurrency", default=1, type=click.IntRange(1, 256), help="games at once, each with engines of its own"
 )
-@click.option(
-    "--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="file for all figures as JSON"
-)
-def command(first, second, games, size, komi, handicap, rules, clock, referee, folder, openings, opening_moves,
-            max_moves, patience, tolerance, first_name, second_name, concurrency, json_path) -> None:  # fmt: skip
+@kept
+def command(folder: Path | None, json_path: Path | None, concurrency: int, **chosen: Any) -> None:
     """Play a match between two GTP engines and print win rate, its 95% interval and the Elo difference.
 
     The engines' own options, such as visits or level, belong into their command lines:
@@ -325,43 +262,29 @@ def command(first, second, games, size, komi, handicap, rules, clock, referee, f
                     --second "gnugo --mode gtp --level 10 --chinese-rules" \\
                     --size 9 --games 30 --sgf runs/gnugo-9x9
     """
-    time = clock or GameSettings.time
-    settings = GameSettings(size, komi, rules.name, time, tolerance, patience, max_moves, handicap)
     try:
-        board = Game(size, rules, komi)
-        if handicap and openings:
-            raise ValueError("--handicap and --openings: expected one of them")
-        if handicap:
-            board.fixed_handicap(handicap)
-        starts = read_openings(openings, size, opening_moves) if openings else ((),)
-        match = Match(first, second, referee, settings, games, starts, (first_name, second_name))
-        kept = MatchFolder(folder, _settings_of(match))
+        match = _match_of(**chosen)
+        found = MatchFolder(folder, _settings_of(match))
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    status = _run(match, kept, concurrency)
-    summary = summarise(kept.records, _settings_of(match))
-    click.echo(render(summary))
-    if json_path:
-        json_path.write_text(to_json(summary) + "\n", encoding="utf-8")
-    if status:
-        click.get_current_context().exit(status)
+    play_and_report(found, json_path, lambda progress: run_match(match, found, concurrency, progress))
 
 
-def _run(match: Match, folder: MatchFolder, concurrency: int) -> int:
-    """Run with a live display on standard error; the exit status."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            run_match(match, folder, concurrency, progress)
-    except KeyboardInterrupt:
-        hint = "; the same command goes on" if folder.is_kept else ""
-        console.print(f"interrupted after {len(folder.records)} games{hint}", highlight=False)
-        return INTERRUPTED
-    except (MatchError, EngineError, OSError) as error:
-        console.print(f"match stopped: {error}", highlight=False, markup=False, soft_wrap=True)
-        return 1
-    return 0
+def _match_of(first, second, referee, games, openings, opening_moves, first_name, second_name, **settings) -> Match:
+    """The match that the command's options ask for; ``settings`` are those of :class:`GameSettings`.
+
+    Raises:
+        ValueError: komi, handicap or openings cannot be used; one line.
+    """
+    rules, time = settings.pop("rules"), settings.pop("time") or GameSettings.time
+    chosen = GameSettings(rules=rules.name, time=time, **settings)
+    board = Game(chosen.size, rules, chosen.komi)
+    if chosen.handicap and openings:
+        raise ValueError("--handicap and --openings: expected one of them")
+    if chosen.handicap:
+        board.fixed_handicap(chosen.handicap)
+    starts = read_openings(openings, chosen.size, opening_moves) if openings else ((),)
+    return Match(first, second, referee, chosen, games, starts, (first_name, second_name))
 
 
 if __name__ == "__main__":

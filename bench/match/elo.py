@@ -6,12 +6,13 @@ program it prints the ratings of all players in the folders of several matches::
     python -m bench.match.elo runs/a-gnugo runs/b-gnugo runs/a-b
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
+
+from bench.match.record import read_records
 
 Z_95 = 1.959964
 """Standard deviations on either side of the mean that hold 95% of a normal distribution"""
@@ -49,11 +50,6 @@ def elo_difference(rate: float) -> float:
     return ELO_SCALE * math.log(rate / (1.0 - rate))
 
 
-def expected_rate(difference: float) -> float:
-    """Win rate that an Elo difference predicts."""
-    return 1.0 / (1.0 + 10.0 ** (-difference / 400.0))
-
-
 def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
     """Elo ratings that make the results most likely, strongest first, with the mean at 0.
 
@@ -86,7 +82,7 @@ def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
             break
     elo = {name: ELO_SCALE * math.log(strength[name]) for name in players}
     mean = sum(elo.values()) / len(elo) if elo else 0.0
-    return {name: elo[name] - mean for name in sorted(players, key=elo.get, reverse=True)}
+    return {name: elo[name] - mean for name in sorted(players, key=lambda name: elo[name], reverse=True)}
 
 
 def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
@@ -99,17 +95,12 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
     for folder in folders:
         path = folder / "games.jsonl"
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            records = read_records(path)
         except OSError as error:
             raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
-        for number, line in enumerate(lines, 1):
-            try:
-                game = json.loads(line)
-                names, winner = game["names"], game["winner"]
-                first, second = names["first"], names["second"]
-            except (KeyError, TypeError, json.JSONDecodeError) as error:
-                raise ValueError(f"{path}: line {number} is no result of a match") from error
-            share = {"first": 1.0, "second": 0.0, "draw": 0.5}.get(winner)
+        for record in records:
+            first, second = record.names["first"], record.names["second"]
+            share = {"first": 1.0, "second": 0.0, "draw": 0.5}.get(record.winner or "")
             if share is not None and first != second:
                 wins[first, second] = wins.get((first, second), 0.0) + share
                 wins[second, first] = wins.get((second, first), 0.0) + 1.0 - share

@@ -1,22 +1,27 @@
-"""A match on disk: its settings, one line a finished game, one SGF a game; and how it goes on after a stop.
+"""The folder of a match, of ``keima match`` and of the arena: settings, finished games, and how a match resumes.
 
-``match.json`` holds the settings, ``games.jsonl`` a :class:`bench.match.play.GameRecord` a line, ``game-0001.sgf`` the
-games. A game is written when it is over: SGF first, then its line, so every line has its SGF. A last line cut short by
-a crash is dropped and its game played again.
+``match.json`` holds the settings that must not change between runs, ``games.jsonl`` a
+:class:`bench.match.record.GameRecord` a line, ``game-0001.sgf`` and so on the games. Of the settings the table and the
+SGFs need ``size``, ``komi``, ``rules``, ``time`` and, where there is one, ``handicap``; the others are the runner's
+own. A game is written when it is over: SGF first, then its line, so every line has its SGF. A last line cut short by a
+crash is dropped and its game played again.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.match.play import GameRecord
+from bench.match.record import GameRecord, read_records
 from engine.go.game import Game
+from engine.go.geometry import from_vertex
+from engine.go.rules import rules_named
 from engine.go.sgf import write_sgf
 
 
 class MatchFolder:
-    """Finished games of one match, on disk or, without a path, in memory only."""
+    """Finished games of one match, on disk or, without a path, in memory only. Threads: one at a time."""
 
     def __init__(self, path: Path | None, settings: dict[str, Any]) -> None:
         """Open a folder, new or from an earlier run of the same match.
@@ -24,15 +29,16 @@ class MatchFolder:
         Args:
             settings: all that must not change between runs; JSON values.
         Raises:
-            ValueError: the folder holds another match, or something that is none; one line.
+            ValueError: the folder holds another match, or something else; one line.
         """
         self.records: list[GameRecord] = []
+        self.settings = settings
         self._path = path
         if path is None:
             return
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._check_settings(path / "match.json", settings)
+            self._check_settings(path / "match.json")
             self._read_games(path / "games.jsonl")
         except OSError as error:
             raise ValueError(f"{error.filename or path}: {error.strerror}") from error
@@ -42,45 +48,61 @@ class MatchFolder:
         """Whether games outlive this process."""
         return self._path is not None
 
-    def add(self, record: GameRecord, game: Game) -> None:
+    def missing(self, games: int) -> list[int]:
+        """Numbers, counted from 1, of the games still to be played."""
+        finished = {record.game for record in self.records}
+        return [number for number in range(1, games + 1) if number not in finished]
+
+    def add(self, record: GameRecord) -> None:
         """Keep a finished game."""
         self.records.append(record)
         if self._path is None:
             return
-        names = {record.first_color: record.names["first"]}
-        names["white" if record.first_color == "black" else "black"] = record.names["second"]
-        text = write_sgf(game, black=names["black"], white=names["white"], result=record.result)
+        one, two = record.names["first"], record.names["second"]
+        black, white = (one, two) if record.first_color == "black" else (two, one)
+        text = write_sgf(self._replayed(record), black=black, white=white, result=record.result)
         (self._path / f"game-{record.game:04d}.sgf").write_text(text, encoding="utf-8", newline="\n")
         with (self._path / "games.jsonl").open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(asdict(record)) + "\n")
 
-    def finished(self) -> set[int]:
-        """Numbers of the games that are over."""
-        return {record.game for record in self.records}
+    def _replayed(self, record: GameRecord) -> Game:
+        """The game of a record."""
+        game = Game(self.settings["size"], rules_named(self.settings["rules"]), self.settings["komi"])
+        if stones := self.settings.get("handicap"):
+            game.fixed_handicap(stones)
+        for vertex in record.moves:
+            game.play(game.to_move, from_vertex(vertex, game.size))
+        return game
 
-    def _check_settings(self, path: Path, settings: dict[str, Any]) -> None:
+    def _check_settings(self, path: Path) -> None:
         """Write the settings of a new match; compare those of an old one."""
         if not path.exists():
-            path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+            path.write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
             return
         try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            changed = [key for key in {**before, **settings} if before.get(key) != settings.get(key)]
-        except (ValueError, TypeError, AttributeError) as error:
+            before = dict(_leaves(json.loads(path.read_text(encoding="utf-8")).items()))
+        except (ValueError, AttributeError) as error:
             raise ValueError(f"{path}: not the settings of a match") from error
+        now = dict(_leaves(self.settings.items()))
+        changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
         if changed:
-            what = ", ".join(f"{key} was {before.get(key)!r} and is {settings.get(key)!r}" for key in changed)
+            what = ", ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in changed)
             raise ValueError(f"{path.parent} holds a match with other settings: {what}; choose another folder")
 
     def _read_games(self, path: Path) -> None:
         """Read the finished games, and cut off a last line that is not whole."""
         if not path.exists():
             return
-        whole, _, rest = path.read_text(encoding="utf-8").rpartition("\n")
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                self.records.append(GameRecord(**json.loads(line)))
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"{path}: line {number} is no result of a match") from error
-        if rest:
-            path.write_text(whole + "\n" if whole else "", encoding="utf-8", newline="\n")
+        self.records = read_records(path)
+        text = path.read_text(encoding="utf-8")
+        if not text.endswith("\n"):
+            path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8", newline="\n")
+
+
+def _leaves(items: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings inside settings under one name each, as ``time.main_s``."""
+    for key, value in items:
+        if isinstance(value, dict):
+            yield from _leaves(value.items(), f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

@@ -20,8 +20,9 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+ROOT = Path(__file__).resolve().parents[2]
 STDERR_LINES = 50
 MAX_LINE_BYTES = 1 << 20
 POLL_S = 0.1
@@ -50,18 +51,24 @@ class EngineRefused(Exception):
     """The engine answered ``?``; it goes on working. The text is its reason."""
 
 
+def keima(*options: str) -> list[str]:
+    """Command of our own engine, to be started in ``ROOT``."""
+    return [sys.executable, "-m", "gtp.cli", "gtp", *options]
+
+
 class GtpClient:
     """A GTP engine as a child process.
 
     Threads: one caller at a time; ``kill`` from any thread.
     """
 
-    def __init__(self, command: str | Sequence[str], folder: Path | None = None) -> None:
+    def __init__(self, command: str | Sequence[str], folder: Path | None = None, **variables: str) -> None:
         """Start the engine.
 
         Args:
             command: a command line as one would type it, or its words.
             folder: working directory of the engine; None = ours.
+            variables: of its environment, beside ours.
         Raises:
             EngineDied: no such program.
             ValueError: the command line is empty or has an open quotation.
@@ -77,16 +84,13 @@ class GtpClient:
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._commands: frozenset[str] | None = None
+        self._asked = ""
+        """the line sent last"""
         self._killed = False
         try:
-            self._process = subprocess.Popen(
-                argument_words(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=folder,
-                **_own_group(),
-            )
+            options = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | _own_group()
+            environment = os.environ | variables
+            self._process = subprocess.Popen(argument_words(command), cwd=folder, env=environment, **options)
         except OSError as error:
             raise EngineDied(f"cannot start {self.command!r}: {error.strerror or error}") from error
         self._readers = [
@@ -111,13 +115,29 @@ class GtpClient:
         number = next(self._ids)
         start = time.perf_counter()
         try:
-            self._write(f"{number} {command}\n", command)
-            lines = self._read_answer(command, start + limit_s)
+            self._write(f"{number} {command}", command)
+            lines = self._read_answer(start + limit_s)
             self.last_answer_s = time.perf_counter() - start
             return _parse_answer(lines, number, command)
         except EngineError:
             self.broken = True
             raise
+
+    def send(self, line: str) -> None:
+        """Send a line without an id; whatever comes is the caller's to read by :meth:`read_line`.
+
+        Raises:
+            EngineDied: the engine is gone.
+        """
+        self._write(line, line)
+
+    def read_line(self, limit_s: float) -> str:
+        """The engine's next line, empty at the end of an answer.
+
+        Raises:
+            EngineDied, EngineTimeout: there is none, or none yet.
+        """
+        return self._next_line(time.perf_counter() + limit_s)
 
     def lists(self, command: str, limit_s: float) -> bool:
         """Whether the engine lists the command; asked once."""
@@ -130,13 +150,17 @@ class GtpClient:
         """Whether the process runs and may be asked."""
         return not self.broken and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
     def close(self) -> None:
         """End the engine: ``quit``, then force. Never raises, and may be called again."""
         if not self.broken:
             with contextlib.suppress(EngineError, EngineRefused):
                 self.ask("quit", QUIT_S)
-        with contextlib.suppress(OSError, ValueError):
-            self._process.stdin.close()
+        self._close_input()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(QUIT_S)
         self.kill()
@@ -144,11 +168,17 @@ class GtpClient:
     def kill(self) -> None:
         """End the engine and what it started, at once. Never raises, and may be called again."""
         if not self._killed:
-            # Only once: afterwards the process number may belong to somebody else.
+            # Only once: afterwards the process number may be another process's.
             self._killed = True
             _kill_group(self._process)
+            self._close_input()
         for reader in self._readers:
             reader.join(QUIT_S)
+
+    def _close_input(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
 
     def __enter__(self) -> "GtpClient":
         return self
@@ -158,33 +188,40 @@ class GtpClient:
 
     def _write(self, line: str, command: str) -> None:
         """Send a line; an engine that is gone shows here or at its answer."""
+        self._asked = command
+        pipe = self._process.stdin
+        assert pipe is not None  # as it was started
         try:
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
+            pipe.write(f"{line}\n".encode())
+            pipe.flush()
         except (OSError, ValueError) as error:
-            raise EngineDied(self._death(command)) from error
+            raise EngineDied(self._death()) from error
 
-    def _read_answer(self, command: str, deadline: float) -> list[str]:
+    def _read_answer(self, deadline: float) -> list[str]:
         """Lines of the next answer, up to its blank line; counts what stands before it as stray."""
         lines: list[str] = []
+        while (line := self._next_line(deadline)) or not lines:
+            if lines or line[:1] in ("=", "?"):
+                lines.append(line)
+            elif line:
+                self.stray_lines += 1
+        return lines
+
+    def _next_line(self, deadline: float) -> str:
+        """The next line of standard output; ``deadline`` is a time of the performance counter."""
         while True:
             try:
                 line = self._lines.get(timeout=min(POLL_S, max(deadline - time.perf_counter(), 0.001)))
             except queue.Empty:
                 if time.perf_counter() >= deadline:
-                    raise EngineTimeout(f"no answer to {command!r} in time") from None
+                    raise EngineTimeout(f"no answer to {self._asked!r} in time") from None
                 continue
             if line is _END:
                 self._lines.put(_END)
-                raise EngineDied(self._death(command))
-            if lines and not line:
-                return lines
-            if lines or line[:1] in ("=", "?"):
-                lines.append(line)
-            elif line:
-                self.stray_lines += 1
+                raise EngineDied(self._death())
+            return line
 
-    def _death(self, command: str) -> str:
+    def _death(self) -> str:
         """One line about an engine that is gone: exit status and the last it said."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(QUIT_S)
@@ -192,7 +229,7 @@ class GtpClient:
         status = self._process.returncode
         ended = "closed its output" if status is None else f"ended with status {status}"
         said = f"; last words: {self._stderr[-1]}" if self._stderr else ""
-        return f"engine {ended} at {command!r}{said}"
+        return f"engine {ended} at {self._asked!r}{said}"
 
     def _read_stdout(self, pipe: IO[bytes]) -> None:
         """Thread: queue the engine's lines, control characters dropped as GTP 2.1 asks."""
@@ -235,14 +272,14 @@ def argument_words(command: str | Sequence[str]) -> str | list[str]:
     return command if sys.platform == "win32" else shlex.split(command)
 
 
-def _own_group() -> dict[str, object]:
+def _own_group() -> dict[str, Any]:
     """Popen options that keep the terminal's Ctrl-C away from the engine: the match ends its engines itself."""
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return {"start_new_session": True}
 
 
-def _kill_group(process: subprocess.Popen) -> None:
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and, where groups exist, all it started; then collect it."""
     with contextlib.suppress(OSError):
         if sys.platform == "win32":
@@ -252,5 +289,3 @@ def _kill_group(process: subprocess.Popen) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(QUIT_S)
-    with contextlib.suppress(OSError, ValueError):
-        process.stdin.close()

@@ -1,24 +1,25 @@
-"""One game between two GTP engines: who moves, who judges, who keeps time, and how it ends.
+"""One game between two GTP engines: who moves, what is legal, the clocks, and how it ends.
 
 Start at :func:`play_game`. An engine loses by resigning, by an illegal move, by refusing a legal one, by overstepping
-its clock, by not answering and by breaking down; the record says which. Legality is judged by the project's own board
-under the match's rules, or by a third engine, the referee, if there is one. After two passes every engine at the table
-is asked for the score: the referee's counts, without one both players' must name the same winner.
+its clock, by not answering and by breaking down; the record says which. The project's own board decides under the
+match's rules what is legal, or a third engine, the referee, if there is one. After two passes both players and the
+referee are asked for the score: the referee's counts, without one both players must name the same winner.
 """
 
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from bench.match.clocks import Clock, Dialect, kind_of
+from bench.match.clocks import Dialect, PlayerClock, kind_of
 from bench.match.gtp_client import EngineError, EngineRefused, EngineTimeout, GtpClient
+from bench.match.record import COLOR_WORDS, GameRecord
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
 from engine.go.rules import rules_named
+from engine.go.scoring import result_text
 from engine.play.clock import NO_CLOCK, TimeSettings
 
-COLOR_WORDS = {BLACK: "black", WHITE: "white"}
 COLOR_LETTERS = {BLACK: "B", WHITE: "W"}
 SCORE = re.compile(r"([BW])\+(\d+(?:\.\d+)?)")
 GRACE_S = 1.0
@@ -28,7 +29,7 @@ KGS_RULES = {"japanese": "japanese", "chinese": "chinese", "aga": "aga", "new-ze
 
 
 class MatchError(Exception):
-    """The match cannot go on: no engine's fault in play, but of the set-up or the referee. One line."""
+    """The match cannot go on, through a fault of the set-up or the referee, not of a player. One line."""
 
 
 class GameLost(Exception):
@@ -58,33 +59,6 @@ class GameSettings:
     """stones on their traditional points that Black has before the game; White begins"""
 
 
-@dataclass
-class GameRecord:
-    """How one game went; what ``games.jsonl`` holds. Dictionaries have the keys "first" and "second"."""
-
-    game: int
-    first_color: str
-    names: dict[str, str]
-    moves: list[str]
-    """vertices, oldest first; handicap stones are none"""
-    opening: int = 0
-    """moves of these that were set, not chosen"""
-    result: str = "?"
-    """as SGF's property RE"""
-    winner: str | None = None
-    """"first", "second", "draw", or None for a game without a result"""
-    reason: str = ""
-    detail: str = ""
-    scores: dict[str, str] = field(default_factory=dict)
-    """``final_score`` of everyone asked, the referee too; their reason where they refused"""
-    slowest_s: dict[str, float] = field(default_factory=lambda: {"first": 0.0, "second": 0.0})
-    spent_s: dict[str, float] = field(default_factory=lambda: {"first": 0.0, "second": 0.0})
-    overrun_s: dict[str, float] = field(default_factory=lambda: {"first": 0.0, "second": 0.0})
-    """the worst overstepping of a clock, forgiven or not"""
-    stray_lines: dict[str, int] = field(default_factory=dict)
-    """lines on standard output that were no GTP"""
-
-
 def play_game(
     record: GameRecord,
     players: dict[int, GtpClient],
@@ -96,7 +70,7 @@ def play_game(
     """Play one game to its end and complete its record.
 
     Args:
-        record: names and colours filled in.
+        record: number, names and colours filled in.
         players: engine of each colour.
         opening: points to begin with, Black's first.
         on_move: called with the number of moves so far.
@@ -116,15 +90,15 @@ def play_game(
     except GameLost as loss:
         winner = other(loss.color)
         record.reason, record.detail = loss.reason, loss.detail
-        table.decide(winner, f"{COLOR_LETTERS[winner]}+{loss.letter}")
+        record.decide(winner, f"{COLOR_LETTERS[winner]}+{loss.letter}")
     for color, client in players.items():
-        record.stray_lines[table.role(color)] = client.stray_lines
+        record.stray_lines[record.role(color)] = client.stray_lines
         client.stray_lines = 0
     return table.game
 
 
 @contextlib.contextmanager
-def _blame(color: int) -> Iterator[None]:
+def _breakdown_loses(color: int) -> Iterator[None]:
     """Turn the breakdown of an engine into the loss of its game."""
     try:
         yield
@@ -132,6 +106,24 @@ def _blame(color: int) -> Iterator[None]:
         raise GameLost(color, "F", "no answer", str(error)) from error
     except EngineError as error:
         raise GameLost(color, "F", "breakdown", str(error)) from error
+
+
+@contextlib.contextmanager
+def _refusal_loses(color: int, reason: str, words: str) -> Iterator[None]:
+    """Turn an engine's refusal into the loss of a game."""
+    try:
+        yield
+    except EngineRefused as error:
+        raise GameLost(color, "F", reason, f"{words}{error}") from error
+
+
+@contextlib.contextmanager
+def _refusal_ends_match(words: str) -> Iterator[None]:
+    """Turn an engine's refusal into the end of the match."""
+    try:
+        yield
+    except EngineRefused as error:
+        raise MatchError(f"{words}: {error}") from error
 
 
 class _Table:
@@ -145,83 +137,72 @@ class _Table:
         self.referee = referee
         self.settings = settings
         self.game = Game(settings.size, rules_named(settings.rules), settings.komi)
-        self.clocks = {color: Clock(settings.time) for color in players}
-        self.to_move = BLACK
-
-    def role(self, color: int) -> str:
-        """Whether this colour is the match's "first" or "second" engine."""
-        return "first" if COLOR_WORDS[color] == self.record.first_color else "second"
+        self.clocks = {color: PlayerClock(settings.time) for color in players}
 
     def ask(self, color: int, command: str) -> str:
-        """Ask a player; whatever breaks down loses."""
-        with _blame(color):
+        """Ask a player; a breakdown loses the game."""
+        with _breakdown_loses(color):
             return self.players[color].ask(command, self.settings.patience_s)
 
     def lists(self, color: int, command: str) -> bool:
         """Whether a player lists the command."""
-        with _blame(color):
+        with _breakdown_loses(color):
             return self.players[color].lists(command, self.settings.patience_s)
 
     def ask_referee(self, command: str) -> str:
-        """Ask the referee, whose breakdown ends the match."""
+        """Ask the referee, whose breakdown ends the match; empty without one."""
+        if self.referee is None:
+            return ""
         try:
             return self.referee.ask(command, self.settings.patience_s)
         except EngineError as error:
             raise MatchError(f"referee: {error}") from error
 
     def set_up(self, opening: Sequence[int]) -> None:
-        """Give everyone the same board, komi, rules, time and first moves."""
-        settings = self.settings
-        commands = [f"boardsize {settings.size}", "clear_board", f"komi {settings.komi:g}"]
+        """Give players and referee the same board, komi, handicap and first moves, and the players rules and time."""
+        settings, refuses = self.settings, "does not take these settings"
+        self._tell_all(refuses, f"boardsize {settings.size}", "clear_board", f"komi {settings.komi:g}")
         for color in self.players:
-            try:
-                for command in commands:
-                    self.ask(color, command)
-                if settings.time.is_limited:
-                    self._tell_time(color)
-            except EngineRefused as error:
-                name = self.record.names[self.role(color)]
-                raise MatchError(f"{name} does not take these settings: {error}") from error
+            with _refusal_ends_match(f"{self._name(color)} {refuses}"):
+                self._tell_time(color)
             self._tell_rules(color)
-        if self.referee is not None:
-            try:
-                for command in commands:
-                    self.ask_referee(command)
-            except EngineRefused as error:
-                raise MatchError(f"referee does not take these settings: {error}") from error
         if settings.handicap:
-            self._place_handicap()
+            self._tell_all("does not place handicap stones", f"fixed_handicap {settings.handicap}")
+            self.game.fixed_handicap(settings.handicap)
         for point in opening:
-            self._pass_on(self.to_move, point, by=None)
+            self._pass_on(self.game.to_move, point, by=None)
         self.record.opening = len(opening)
 
-    def _place_handicap(self) -> None:
-        """Put Black's stones on everyone's board."""
-        command = f"fixed_handicap {self.settings.handicap}"
-        try:
-            for color in self.players:
-                self.ask(color, command)
-            if self.referee is not None:
+    def _tell_all(self, refuses: str, *commands: str) -> None:
+        """Give commands to players and referee; who refuses one ends the match."""
+        for color in self.players:
+            with _refusal_ends_match(f"{self._name(color)} {refuses}"):
+                for command in commands:
+                    self.ask(color, command)
+        with _refusal_ends_match(f"referee {refuses}"):
+            for command in commands:
                 self.ask_referee(command)
-        except EngineRefused as error:
-            raise MatchError(f"an engine does not place handicap stones: {error}") from error
-        self.game.fixed_handicap(self.settings.handicap)
-        self.to_move = WHITE
+
+    def _name(self, color: int) -> str:
+        """What a player is called."""
+        return self.record.names[self.record.role(color)]
 
     def _tell_time(self, color: int) -> None:
-        """Set an engine's clock, by the best command for this kind of clock that it lists; if none, it has to guess."""
+        """Set an engine's clock, if there is one, by the best command for its kind that the engine lists."""
+        if not self.settings.time.is_limited:
+            return
         kind, dialect = kind_of(self.settings.time), Dialect.GTP
         if kind == "byoyomi" and self.lists(color, Dialect.KGS.value):
             dialect = Dialect.KGS
         if self.lists(color, Dialect.KATA.value) and self.lists(color, "kata-list_time_settings"):
             kinds = self.ask(color, "kata-list_time_settings").split()
             dialect = Dialect.KATA if kind in kinds else dialect
-        self.clocks[color] = Clock(self.settings.time, dialect)
+        self.clocks[color] = PlayerClock(self.settings.time, dialect)
         if self.lists(color, dialect.value):
             self.ask(color, self.clocks[color].settings_command())
 
     def _tell_rules(self, color: int) -> None:
-        """Name the rules where the engine has a command for it; else they are its own option's matter."""
+        """Name the rules where the engine has a command for it; else its own options must."""
         name = rules_named(self.settings.rules).name
         with contextlib.suppress(EngineRefused):
             if self.lists(color, "kata-set-rules"):
@@ -230,12 +211,12 @@ class _Table:
                 self.ask(color, f"kgs-rules {KGS_RULES[name]}")
 
     def play_turn(self) -> None:
-        """One genmove, timed, judged and passed on."""
-        color = self.to_move
+        """One genmove, timed, checked and passed on."""
+        color = self.game.to_move
         answer = self._genmove(color)
         if answer.lower() == "resign":
             raise GameLost(color, "R", "resignation")
-        self._pass_on(color, self._judge(color, answer), by=color)
+        self._pass_on(color, self._legal_point(color, answer), by=color)
 
     def _genmove(self, color: int) -> str:
         """Ask for a move under the clock, if there is one."""
@@ -245,10 +226,8 @@ class _Table:
             with contextlib.suppress(EngineRefused):
                 self.ask(color, f"time_left {COLOR_WORDS[color]} {clock.left_words()}")
         try:
-            with _blame(color):
+            with _breakdown_loses(color), _refusal_loses(color, "no move", "genmove answered: "):
                 answer = self.players[color].ask(f"genmove {COLOR_WORDS[color]}", limit_s)
-        except EngineRefused as error:
-            raise GameLost(color, "F", "no move", f"genmove answered: {error}") from error
         except GameLost as loss:
             if is_timed and loss.reason == "no answer":
                 self._note_time(color, limit_s)
@@ -257,17 +236,17 @@ class _Table:
         used_s = self.players[color].last_answer_s
         self._note_time(color, used_s)
         in_time = not is_timed or clock.spend(used_s, settings.tolerance_s)
-        self.record.overrun_s[self.role(color)] = round(clock.overrun_s, 3)
+        self.record.overrun_s[self.record.role(color)] = round(clock.overrun_s, 3)
         if not in_time:
             raise GameLost(color, "T", "time", f"move {self.game.n_moves + 1} took {used_s:.2f} s")
         return answer
 
     def _note_time(self, color: int, seconds: float) -> None:
-        role = self.role(color)
-        self.record.slowest_s[role] = round(max(self.record.slowest_s[role], seconds), 3)
-        self.record.spent_s[role] = round(self.record.spent_s[role] + seconds, 3)
+        record, role = self.record, self.record.role(color)
+        record.slowest_s[role] = round(max(record.slowest_s[role], seconds), 3)
+        record.spent_s[role] = round(record.spent_s[role] + seconds, 3)
 
-    def _judge(self, color: int, vertex: str) -> int:
+    def _legal_point(self, color: int, vertex: str) -> int:
         """Point of a legal move; an illegal one loses."""
         try:
             point = from_vertex(vertex, self.settings.size)
@@ -276,15 +255,12 @@ class _Table:
         if self.referee is None and not self.game.is_legal(color, point):
             detail = f"{vertex} as move {self.game.n_moves + 1}, under {self.settings.rules} rules"
             raise GameLost(color, "F", "illegal move", detail)
-        if self.referee is not None:
-            try:
-                self.ask_referee(f"play {COLOR_WORDS[color]} {vertex}")
-            except EngineRefused as error:
-                raise GameLost(color, "F", "illegal move", f"{vertex}: referee says {error}") from error
+        with _refusal_loses(color, "illegal move", f"{vertex}: referee says "):
+            self.ask_referee(f"play {COLOR_WORDS[color]} {vertex}")
         return point
 
     def _pass_on(self, color: int, point: int, by: int | None) -> None:
-        """Enter a move and tell everyone who does not know it; ``by`` made it, None if nobody did (an opening)."""
+        """Enter a move and tell it to players and referee, except ``by``, who made it; None for an opening's move."""
         vertex = to_vertex(point, self.settings.size)
         command = f"play {COLOR_WORDS[color]} {vertex}"
         try:
@@ -292,57 +268,44 @@ class _Table:
         except ValueError as error:
             raise MatchError(f"{vertex} as move {self.game.n_moves + 1}: {error}") from error
         self.record.moves.append(vertex)
-        self.to_move = other(color)
-        if by is None and self.referee is not None:
-            try:
+        if by is None:
+            with _refusal_ends_match(f"referee refuses the opening at {vertex}"):
                 self.ask_referee(command)
-            except EngineRefused as error:
-                raise MatchError(f"referee refuses the opening at {vertex}: {error}") from error
         for listener in self.players:
             if listener != by:
-                try:
+                detail = f"{vertex} as move {self.game.n_moves}: "
+                with _refusal_loses(listener, "refused a legal move", detail):
                     self.ask(listener, command)
-                except EngineRefused as error:
-                    detail = f"{vertex} as move {self.game.n_moves}: {error}"
-                    raise GameLost(listener, "F", "refused a legal move", detail) from error
 
     def score(self) -> None:
-        """Ask everyone for the score and settle the result."""
+        """Ask players and referee for the score and enter the result."""
         record = self.record
         record.reason = "score" if self.game.is_over else "move limit"
-        leads: dict[str, float | None] = {}
-        for color in self.players:
-            role = self.role(color)
+        for color, player in self.players.items():
             try:
-                record.scores[role] = self.players[color].ask("final_score", self.settings.patience_s)
-                leads[role] = lead_black(record.scores[role])
+                text = player.ask("final_score", self.settings.patience_s)
             except (EngineRefused, EngineError) as error:
-                record.scores[role], leads[role] = f"failed: {error}", None
+                text = f"failed: {error}"
+            record.scores[record.role(color)] = text
+        deciding = list(record.scores)
         if self.referee is not None:
-            try:
+            with _refusal_ends_match("referee gives no score"):
                 record.scores["referee"] = self.ask_referee("final_score")
-            except EngineRefused as error:
-                raise MatchError(f"referee gives no score: {error}") from error
-            leads = {"referee": lead_black(record.scores["referee"])}
+            deciding = ["referee"]
         if not scores_alike(record):
             record.detail = ", ".join(f"{who} says {text}" for who, text in record.scores.items())
-        known = [lead for lead in leads.values() if lead is not None]
-        winners = {(lead > 0) - (lead < 0) for lead in known}
-        if len(known) < len(leads) or len(winners) != 1:
-            record.reason = "no score" if len(known) < len(leads) else "disagreement"
-            return
-        lead = known[0]
-        color = BLACK if lead > 0 else WHITE
-        self.decide(color if lead else None, f"{COLOR_LETTERS[color]}+{abs(lead):g}" if lead else "0")
-
-    def decide(self, winner: int | None, result: str) -> None:
-        """Enter the result; no winner means a draw."""
-        self.record.result = result
-        self.record.winner = "draw" if winner is None else self.role(winner)
+        leads = [lead for who in deciding if (lead := lead_black(record.scores[who])) is not None]
+        if len(leads) < len(deciding):
+            record.reason = "no score"
+        elif len({(lead > 0) - (lead < 0) for lead in leads}) != 1:
+            record.reason = "disagreement"
+        else:
+            lead = leads[0]
+            record.decide((BLACK if lead > 0 else WHITE) if lead else None, result_text(lead))
 
 
 def lead_black(text: str) -> float | None:
-    """Black's lead in an answer to ``final_score``, or None if it tells none."""
+    """Points of Black's lead in an answer to ``final_score``; None if the answer has another form."""
     text = text.strip().upper()
     if text in ("0", "DRAW", "JIGO"):
         return 0.0
@@ -351,7 +314,7 @@ def lead_black(text: str) -> float | None:
 
 
 def scores_alike(record: GameRecord) -> bool | None:
-    """Whether everyone asked for the score gave the same one; None if fewer than two were asked."""
+    """Whether all engines asked gave the same score; None if fewer than two were asked."""
     if len(record.scores) < 2:
         return None
     leads = {lead_black(text) for text in record.scores.values()}

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.match.elo import elo_difference, wilson_interval
-from bench.match.play import GameRecord, scores_alike
-
-ROLES = ("first", "second")
+from bench.match.play import scores_alike
+from bench.match.record import ROLES, GameRecord
 
 
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
-    """Figures of some games from the first engine's side; ``points`` counts a draw as a half."""
+    """Figures of some games from the first engine's side; a draw counts as half a win."""
     winners = Counter(record.winner for record in records)
     decided = winners["first"] + winners["second"] + winners["draw"]
     points = winners["first"] + 0.5 * winners["draw"]
@@ -111,10 +110,8 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _culprit(record: GameRecord) -> str | None:
-    """Who lost by a fault of its own; None where only scores differ."""
-    if record.scores:
-        return None
-    return {"first": "second", "second": "first"}.get(record.winner)
+    """The role that lost by a fault of its own; None where only scores differ."""
+    return {"first": "second", "second": "first"}.get(record.winner or "") if not record.scores else None
 
 
 def _elo(value: float) -> str:

@@ -3,110 +3,72 @@
 ``first`` is the time from the command to its first update, in a position that nothing is known of, with everything
 loaded; ``late`` how far the worst of the following intervals is from the one asked for; ``stop`` the time from the next
 line to the empty line that ends the reply, ``next`` until that line is answered too. ``growth`` is what the process's
-memory gains in the second half of an analysis of so many ``--minutes``, by when the tree has reached the limit that it
-is given here; Linux only. Start at :func:`command`.
+memory gains in the second half of an analysis of ``--minutes``, by when the tree has reached the limit that it is given
+here; Linux only. Start at :func:`command`.
 """
 
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import numpy as np
 
+from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, keima
 from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
 from gtp.cli.settings import NO_FILE
 from weights import DEFAULT_ALIAS
 
-ROOT = Path(__file__).resolve().parent.parent
+PATIENCE_S = 1800.0
+"""Longest wait for a line; the first answers may need compiled kernels"""
 LONG_MEMORY_MIB = 128
 """Of the tree and the cache in a long analysis, so that they are full before its first half ends"""
 LONG_INTERVAL_S = 5.0
 
 
-class Client:
-    """An engine over pipes, line by line."""
-
-    def __init__(self, process: subprocess.Popen) -> None:
-        self.process = process
-
-    def send(self, line: str) -> float:
-        """Send a line; returns when, in seconds."""
-        self.process.stdin.write(f"{line}\n".encode())
-        self.process.stdin.flush()
-        return time.perf_counter()
-
-    def read(self) -> tuple[str, float]:
-        """The next line, and when it came.
-
-        Raises:
-            click.ClickException: the engine has ended.
-        """
-        line = self.process.stdout.readline()
-        if not line:
-            raise click.ClickException("the engine has ended")
-        return line.decode().rstrip(), time.perf_counter()
-
-    def finish(self, first: str = "") -> float:
-        """Read to the end of a reply; returns when it came.
-
-        Raises:
-            click.ClickException: the engine has ended, or answered with an error.
-        """
-        line, when_s = self.read()
-        while line:
-            first = first or line
-            line, when_s = self.read()
-        if not first.startswith("="):
-            raise click.ClickException(first)
-        return when_s
-
-    def ask(self, command: str) -> float:
-        """Send a command and read its reply; returns when that ended."""
-        self.send(command)
-        return self.finish()
-
-
-@contextmanager
-def started(*options: str) -> Iterator[Client]:
-    """``keima gtp`` with these options, without a settings file; ended afterwards."""
-    words = [sys.executable, "-m", "gtp.cli", "gtp", "--config", NO_FILE, *options]
-    process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        yield Client(process)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
-
-
-def analysis_of(client: Client, interval_s: float, updates: int) -> tuple[float, float, float, float]:
-    """Analyze the position on the board for so many updates.
+def analysis_of(client: GtpClient, interval_s: float, updates: int) -> list[float]:
+    """Analyze the position on the board until this number of updates has come.
 
     Returns:
-        tuple: milliseconds of ``first``, ``late``, ``stop`` and ``next``.
+        list: milliseconds of ``first``, ``late``, ``stop`` and ``next``.
     """
-    begin_s = client.send(f"kata-analyze {100 * interval_s:g}")
-    head, _ = client.read()
-    times = [client.read()[1] for _ in range(updates)]
-    asked_s = client.send("name")
-    ended_s = client.finish(head)
-    answered_s = client.finish()
-    late_s = np.abs(np.diff(times) - interval_s).max()
-    return tuple(1e3 * s for s in (times[0] - begin_s, late_s, ended_s - asked_s, answered_s - asked_s))
+    begin_s = time.perf_counter()
+    client.send(f"kata-analyze {100 * interval_s:g}")
+    _read_head(client)
+    times = []
+    for _ in range(updates):
+        client.read_line(PATIENCE_S)
+        times.append(time.perf_counter())
+    asked_s = time.perf_counter()
+    client.send("name")
+    while client.read_line(PATIENCE_S):
+        pass
+    ended_s = time.perf_counter()
+    _read_head(client)
+    client.read_line(PATIENCE_S)
+    late_s = float(np.abs(np.diff(times) - interval_s).max())
+    return [1e3 * s for s in (times[0] - begin_s, late_s, ended_s - asked_s, time.perf_counter() - asked_s)]
 
 
-def growth_of(client: Client, minutes: float) -> float:
+def _read_head(client: GtpClient) -> None:
+    """Read the first line of a reply.
+
+    Raises:
+        EngineRefused: it is an error.
+    """
+    head = client.read_line(PATIENCE_S)
+    if not head.startswith("="):
+        raise EngineRefused(head)
+
+
+def growth_of(client: GtpClient, minutes: float) -> float:
     """MiB that a long analysis gains in its second half."""
-    end_s = client.send(f"kata-analyze {100 * LONG_INTERVAL_S:g} ownership true") + 60 * minutes
+    end_s = time.perf_counter() + 60 * minutes
+    client.send(f"kata-analyze {100 * LONG_INTERVAL_S:g} ownership true")
     used = []
-    while client.read()[1] < end_s:
-        used.append(_resident_mib(client.process.pid))
+    while time.perf_counter() < end_s:
+        client.read_line(PATIENCE_S)
+        used.append(_resident_mib(client.pid))
         click.echo(f"{used[-1]:.0f} MiB", err=True)
     return max(used[len(used) // 2 :]) - used[len(used) // 2]
 
@@ -127,21 +89,24 @@ def _resident_mib(pid: int) -> float:
 @click.option("--minutes", default=0.0, type=click.FloatRange(0.0, 1440.0), help="length of a long analysis; 0 = none")
 def command(weights: str, size: int, device: str, interval: float, updates: int, repeats: int, minutes: float) -> None:
     """How soon, how regularly and how long an analysis speaks: one JSON line a figure."""
-    place = ("--weights", weights, "--size", str(size), "--device", device)
+    words = keima("--config", NO_FILE, "--weights", weights, "--size", str(size), "--device", device)
     points = np.random.default_rng(1).permutation(on_board_points(size))
-    with started(*place) as client:
-        client.ask("genmove b")
-        found = []
-        for repeat in range(repeats):
-            client.ask("clear_board")
-            client.ask(f"play b {to_vertex(int(points[repeat % len(points)]), size)}")
-            found.append(analysis_of(client, interval, updates))
-    for name, values in zip(("first", "late", "stop", "next"), zip(*found, strict=True), strict=True):
-        print_figure(name, values, "ms")
-        print_figure(f"{name}/worst", [max(values)], "ms")
-    if minutes:
-        with started(*place, "--memory", str(LONG_MEMORY_MIB)) as client:
-            print_figure("growth", [growth_of(client, minutes)], "MiB")
+    try:
+        with GtpClient(words, ROOT) as client:
+            client.ask("genmove b", PATIENCE_S)
+            found = []
+            for repeat in range(repeats):
+                client.ask("clear_board", PATIENCE_S)
+                client.ask(f"play b {to_vertex(int(points[repeat % len(points)]), size)}", PATIENCE_S)
+                found.append(analysis_of(client, interval, updates))
+        for name, values in zip(("first", "late", "stop", "next"), zip(*found, strict=True), strict=True):
+            print_figure(name, values, "ms")
+            print_figure(f"{name}/worst", [max(values)], "ms")
+        if minutes:
+            with GtpClient([*words, "--memory", str(LONG_MEMORY_MIB)], ROOT) as client:
+                print_figure("growth", [growth_of(client, minutes)], "MiB")
+    except (EngineError, EngineRefused) as error:
+        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import TimeRemainingColumn
 from rich.table import Table
 
+from bench.terminal import INTERRUPTED, progress_bar
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from gtp import startup
 from gtp.cli.options import network_of, options_from, options_of, settings_option
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from bench.speed.tuning import Choice, Measured
     from engine.play.assembly import Parts
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it"""
 TRIAL_S = 0.05
 """A search that only compiles and loads what it needs"""
 RULE = (
@@ -115,9 +114,8 @@ def _measure(
     from bench.speed.tuning import POSITIONS, measure
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        with progress_bar(console, TimeRemainingColumn()) as progress:
             task = progress.add_task("", total=len(wanted) * POSITIONS)
             for number, choice in enumerate(measure(parts, wanted, size, seconds, found)):
                 progress.update(task, completed=number, description=_words(choice))

@@ -6,17 +6,12 @@ not); ``.../cold`` starts with an empty cache folder of its own and compiles all
 process answers over pipes, without a settings file. Start at :func:`command`.
 """
 
-import os
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
-from bench.match.gtp_client import EngineError, EngineRefused, GtpClient
+from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, keima
 from bench.speed.figures import print_figure
 from engine.jit import CACHE_VARIABLE
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
@@ -27,17 +22,18 @@ QUESTIONS = {"handshake": "name", "first_genmove": "genmove b"}
 STATES = ("warm", "cold")
 FIGURES = [f"{figure}/{state}" for state in STATES for figure in QUESTIONS]
 PATIENCE_S = 1800.0
-ROOT = Path(__file__).resolve().parent.parent
 
 
-def seconds_of(command: list[str]) -> list[float]:
+def seconds_of(command: list[str], **variables: str) -> list[float]:
     """Start an engine and end it; seconds from its start to the answer of each of the questions.
 
+    Args:
+        variables: of its environment.
     Raises:
         EngineError, EngineRefused: it does not answer.
     """
     begin, answered = time.perf_counter(), []
-    with GtpClient(command, ROOT) as engine:
+    with GtpClient(command, ROOT, **{CONFIG_VARIABLE: NO_FILE}, **variables) as engine:
         for question in QUESTIONS.values():
             engine.ask(question, PATIENCE_S)
             answered.append(time.perf_counter() - begin)
@@ -45,26 +41,12 @@ def seconds_of(command: list[str]) -> list[float]:
 
 
 def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
-    """Starts in one state of the cache, all of a kind."""
+    """Seconds of starts in one state of the cache; a cold one is measured once."""
     if state == "cold":
-        with tempfile.TemporaryDirectory() as folder, environment(CACHE_VARIABLE, folder):
-            return [seconds_of(command)]
+        with tempfile.TemporaryDirectory() as folder:
+            return [seconds_of(command, **{CACHE_VARIABLE: folder})]
     seconds_of(command)
     return [seconds_of(command) for _ in range(repeats)]
-
-
-@contextmanager
-def environment(name: str, value: str) -> Iterator[None]:
-    """A variable of the environment, for the processes started meanwhile."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 @click.command(context_settings={"show_default": True})
@@ -75,16 +57,14 @@ def environment(name: str, value: str) -> Iterator[None]:
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="warm starts; their median counts")
 def command(names: tuple[str, ...], weights: str, size: int, device: str, repeats: int) -> None:
     """How long a start takes, warm and cold: one JSON line a figure."""
-    options = ["--visits", "1", "--weights", weights, "--size", str(size), "--device", device]
-    words = [sys.executable, "-m", "gtp.cli", "gtp", *options]
+    words = keima("--visits", "1", "--weights", weights, "--size", str(size), "--device", device)
     for state in STATES:
         wanted = [name for name in names or FIGURES if name.endswith(f"/{state}")]
         if not wanted:
             continue
         click.echo(f"measuring {state} starts", err=True)
         try:
-            with environment(CONFIG_VARIABLE, NO_FILE):
-                found = samples(words, state, repeats)
+            found = samples(words, state, repeats)
         except (EngineError, EngineRefused) as error:
             raise click.ClickException(str(error)) from error
         for figure, values in zip(QUESTIONS, zip(*found, strict=True), strict=True):

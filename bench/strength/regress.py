@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench.match.gtp_client import EngineError, EngineRefused, GtpClient, argument_words
 from bench.strength.suites import Step, parse_suite
+from bench.terminal import INTERRUPTED, progress_bar, say
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
 """Commands behind which a position owes nothing to those before"""
@@ -29,8 +29,6 @@ PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left
 LIMIT_S = 60.0
 START_S = 600.0
 """For the first answers: an engine may have to compile before it has them"""
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it"""
 
 
 @dataclass(frozen=True)
@@ -216,15 +214,14 @@ def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[Sui
     """Run the suites, those of a folder with one engine; progress goes to standard error."""
     counts = [sum(step.expected is not None for step in read_suite(path)) for path in files]
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bar(console) as progress:
         task = progress.add_task("", total=sum(counts))
         for folder, suites in groupby(files, lambda path: path.parent):
             with Examinee(engine, folder, limit_s) as examinee:
                 for path in suites:
                     progress.update(task, description=path.name)
                     result = run_suite(examinee, path, lambda: progress.advance(task))
-                    console.print(render([result]).splitlines()[1], highlight=False, markup=False, soft_wrap=True)
+                    say(console, render([result]).splitlines()[1])
                     yield result
 
 

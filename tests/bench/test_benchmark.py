@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.speed import tuning
-from bench.speed.benchmark import INTERRUPTED, command
+from bench.speed.benchmark import command
 from bench.speed.tuning import (
     CPU_BATCHES,
     GPU_BATCHES,
@@ -25,6 +25,7 @@ from bench.speed.tuning import (
     counts,
     measure,
 )
+from bench.terminal import INTERRUPTED
 from engine.config import SearchOptions, core_count
 from engine.features.encoder import KEY, ZERO
 from engine.nets.fakes import SerialNetwork, UniformNetwork

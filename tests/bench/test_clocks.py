@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.match.clocks import Clock, Dialect, kind_of, time_control
+from bench.match.clocks import Dialect, PlayerClock, kind_of, time_control
 from engine.play.clock import absolute, byoyomi, canadian, fischer
 
 
 def test_main_time_runs_into_the_periods():
-    clock = Clock(canadian(10.0, 30.0, 5))
+    clock = PlayerClock(canadian(10.0, 30.0, 5))
     assert clock.limit_s() == 40.0
     assert clock.spend(15.0, 0.0)
     assert (clock.left.seconds, clock.left.stones) == (25.0, 4)
@@ -20,7 +20,7 @@ def test_main_time_runs_into_the_periods():
 
 
 def test_seconds_a_move_are_periods_of_one_stone():
-    clock = Clock(time_control("3"))
+    clock = PlayerClock(time_control("3"))
     assert (clock.left.seconds, clock.left.stones, clock.limit_s()) == (3.0, 1, 3.0)
     assert clock.spend(2.9, 0.0) and clock.left.seconds == 3.0
     assert clock.spend(3.4, 0.5) and clock.left.seconds == 3.0
@@ -29,7 +29,7 @@ def test_seconds_a_move_are_periods_of_one_stone():
 
 
 def test_byoyomi_periods_are_lost_one_by_one():
-    clock = Clock(byoyomi(10.0, 1.0, 3))
+    clock = PlayerClock(byoyomi(10.0, 1.0, 3))
     assert clock.limit_s() == 13.0
     assert clock.spend(10.5, 0.0)
     assert (clock.left.periods, clock.limit_s()) == (3, 3.0)
@@ -39,7 +39,7 @@ def test_byoyomi_periods_are_lost_one_by_one():
 
 
 def test_fischer_time_grows():
-    clock = Clock(fischer(10.0, 1.0))
+    clock = PlayerClock(fischer(10.0, 1.0))
     assert clock.spend(0.0, 0.0) and clock.limit_s() == 11.0
     assert clock.spend(11.0, 0.0) and clock.limit_s() == 1.0
     assert not clock.spend(1.1, 0.0)
@@ -96,7 +96,7 @@ class PlainEngine:
     shares=st.lists(st.floats(0, 1), min_size=30, max_size=30),
 )
 def test_an_engine_that_knows_only_canadian_time_cannot_lose_by_what_it_is_told(control, shares):
-    clock = Clock(control)
+    clock = PlayerClock(control)
     engine = PlainEngine(clock.settings_command())
     for share in shares:
         assert clock.spend(share * engine.most_s(clock.left_words()), 1e-6)
@@ -104,7 +104,7 @@ def test_an_engine_that_knows_only_canadian_time_cannot_lose_by_what_it_is_told(
 
 @pytest.mark.parametrize("dialect", Dialect)
 def test_what_is_told_is_never_more_than_is_left(dialect):
-    clock = Clock(byoyomi(10.0, 3.0, 3), dialect)
+    clock = PlayerClock(byoyomi(10.0, 3.0, 3), dialect)
     for seconds in (0.001, 3.3333, 6.0, 4.0, 2.9999):
         told = float(clock.left_words().split()[0])
         assert told <= clock.limit_s()

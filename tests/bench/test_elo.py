@@ -2,13 +2,20 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.match.elo import Z_95, command, elo_difference, expected_rate, ratings, results_in, wilson_interval
+from bench.match.elo import Z_95, command, elo_difference, ratings, results_in, wilson_interval
+from bench.match.record import GameRecord
+
+
+def expected_rate(difference):
+    """Win rate that an Elo difference predicts."""
+    return 1 / (1 + 10 ** (-difference / 400))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +82,8 @@ def test_ratings_of_nobody():
 
 
 def _line(first, second, winner):
-    return json.dumps({"names": {"first": first, "second": second}, "winner": winner}) + "\n"
+    record = GameRecord(1, "black", {"first": first, "second": second}, [], winner=winner)
+    return json.dumps(asdict(record)) + "\n"
 
 
 def test_results_of_folders_count_draws_half_and_unfinished_games_not(tmp_path):

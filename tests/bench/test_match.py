@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.match.command import INTERRUPTED, command, read_openings
+from bench.match.command import command, read_openings
 from bench.match.folder import MatchFolder
-from bench.match.play import GameRecord
-from engine.go.game import Game
+from bench.match.record import GameRecord
+from bench.terminal import INTERRUPTED
 from engine.go.geometry import from_vertex
 from engine.go.sgf import read_sgf
 
@@ -154,8 +154,8 @@ def test_a_damaged_folder_is_named(tmp_path, name, text, message):
 
 def test_without_a_folder_games_stay_in_memory():
     folder = MatchFolder(None, {})
-    folder.add(GameRecord(1, "black", {"first": "A", "second": "B"}, []), Game(5))
-    assert folder.finished() == {1}
+    folder.add(GameRecord(1, "black", {"first": "A", "second": "B"}, []))
+    assert folder.missing(2) == [2]
     assert not folder.is_kept
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from bench.match.gtp_client import EngineDied, EngineRefused
-from bench.match.play import GameRecord, GameSettings, MatchError, lead_black, play_game, scores_alike
+from bench.match.play import GameSettings, MatchError, lead_black, play_game, scores_alike
+from bench.match.record import GameRecord
 from engine.go.geometry import BLACK, WHITE, from_vertex
 from engine.play.clock import absolute, byoyomi, canadian, fischer
 from tests.bench.players import InProcess
