@@ -23,6 +23,7 @@ from bench.match.play import GameSettings, MatchError, play_game
 from bench.match.record import GameRecord
 from bench.match.runner import Scoreboard, kept, play_and_report, receive
 from bench.terminal import say
+from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, to_vertex
 from engine.go.rules import RULE_SETS, rules_named
@@ -228,7 +229,7 @@ OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
 @click.option("--second", required=True, callback=COMMAND, help="command line of the other")
 @click.option("--games", default=10, type=click.IntRange(1, 9999), help="games to play")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
-@click.option("--komi", default=7.5, help="White's points")
+@click.option("--komi", default=SetupOptions.komi, help="White's points")
 @click.option("--handicap", default=0, type=click.IntRange(0), help=HANDICAP_HELP)
 @click.option("--rules", default="chinese", callback=_parse(rules_named), help=RULES_HELP)
 @click.option("--time", callback=_parse(time_control), help=TIME_HELP)

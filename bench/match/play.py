@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bench.match.clocks import Dialect, PlayerClock, kind_of
 from bench.match.gtp_client import EngineError, EngineRefused, EngineTimeout, GtpClient
 from bench.match.record import COLOR_WORDS, GameRecord
+from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
 from engine.go.rules import rules_named
@@ -46,7 +47,7 @@ class GameSettings:
     """What all games of a match have in common."""
 
     size: int = 19
-    komi: float = 7.5
+    komi: float = SetupOptions.komi
     rules: str = "chinese"
     time: TimeSettings = NO_CLOCK
     tolerance_s: float = 0.5

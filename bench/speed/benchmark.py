@@ -78,7 +78,7 @@ def command(
     except (ValueError, RuntimeError) as error:
         raise click.ClickException(str(error)) from error
     from bench.speed.tuning import as_options, best_of, choices
-    from engine.config import core_count
+    from engine.config.declaration import core_count
 
     wanted = choices(parts, core_count(), evaluators, threads, batches)
     found: dict[Choice, Measured] = {}

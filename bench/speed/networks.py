@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from bench.speed.figures import Work
-from engine.config import core_count
+from engine.config.declaration import core_count
 from engine.features.encoder import ENCODERS
 from engine.inference.server import FLIGHTS
 from engine.inference.slots import Request

@@ -31,7 +31,7 @@ from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
 from engine.search.pools import USED_NODES, used_bytes
 from engine.search.search import Search
-from engine.search.tuning import CPU_BATCH, GPU_BATCH
+from engine.search.tuning import resolved
 from weights import DEFAULT_ALIAS
 
 SIZE = 19
@@ -121,7 +121,8 @@ def measure_empty_board(name: str, run: Run) -> None:
     encoder = KEY if kind == "null" else ZERO
     if kind == "delayed":
         network = SerialNetwork(ZERO.name)
-        server, setting = InferenceServer(network, cache_mib=1, max_batch=network.rows), (DELAYED_THREADS, GPU_BATCH)
+        batch = resolved(SearchOptions(), network).batch
+        server, setting = InferenceServer(network, cache_mib=1, max_batch=network.rows), (DELAYED_THREADS, batch)
     else:
         server, setting = InstantServer(encoder), (int(threads[0]), NULL_BATCH)
     visits, evaluations = [], []
@@ -142,7 +143,8 @@ def measure_network(name: str, run: Run) -> None:
     kind, size, threads = name.split("/")
     network, _ = made_network(run.weights if kind == "default" else SHAPE, "cpu", run.bits)
     runners = [new_runner(network) for _ in range(int(threads))]
-    works = evaluation_works(network, runners, int(size), CPU_BATCH)
+    batch = resolved(SearchOptions(), network).batch
+    works = evaluation_works(network, runners, int(size), batch)
     encoder = ENCODERS[network.spec.encoder]
     positions = [game.position for game in middle_games(int(size), shipped_patterns().tables)[:POSITIONS]]
     with InferenceServer(network, cache_mib=64, threads=int(threads)) as server:
@@ -160,7 +162,7 @@ def measure_network(name: str, run: Run) -> None:
                 seconds, done = seconds + report.seconds, done + report.visits
             visits.append(done / seconds)
             evaluations.append((server.evaluations - before) / seconds)
-            alone += [CPU_BATCH * one.items_per_s for one in sample(works, ALONE_S, 1)]
+            alone += [batch * one.items_per_s for one in sample(works, ALONE_S, 1)]
     print_figure(name, visits, "visits/s")
     print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
     print_figure(f"{name}/alone", alone, "evaluations/s")

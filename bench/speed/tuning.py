@@ -18,7 +18,7 @@ from engine.inference.server import InferenceServer
 from engine.play.assembly import Parts, new_server
 from engine.search.report import Watcher
 from engine.search.search import Search
-from engine.search.tuning import batch_size, worker_count
+from engine.search.tuning import resolved
 
 POSITIONS = 5
 WARM_UP = 0.25
@@ -123,14 +123,10 @@ def choices(
 
 def in_force(parts: Parts) -> Choice:
     """The choice that the options amount to on this machine."""
-    options, server = parts.options, new_server(parts)
-    with_evaluators = server is not None and not server.merges
-    found = Choice(
-        server.evaluators if with_evaluators else 0, worker_count(options, server), batch_size(options, server)
-    )
-    if server is not None:
-        server.close()
-    return found
+    network = parts.networks[0] if parts.networks else None
+    options = resolved(parts.options, network)
+    with_evaluators = network is not None and not network.merges
+    return Choice(options.evaluators if with_evaluators else 0, options.threads, options.batch)
 
 
 def as_options(choice: Choice, parts: Parts) -> dict[str, int]:

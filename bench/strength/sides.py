@@ -8,13 +8,14 @@ import multiprocessing
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from engine.config import SearchOptions
+from engine.config import PlayOptions, SearchOptions
+from engine.config.declaration import find_option, parse
 from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
@@ -43,31 +44,19 @@ def side_from(text: str, weights: str, visits: int) -> Side:
     Raises:
         ValueError: a word that is none of them, or a value that is not allowed.
     """
-    by_key = {item.name.replace("_", "-"): item for item in fields(SearchOptions)}
-    values: dict[str, Any] = {"threads": 1}
-    own = {"name": text or "default", "weights": weights, "visits": str(visits)}
+    values: dict[str, Any] = {"threads": 1, "visits": visits}
+    own = {"name": text or "default", "weights": weights}
     for word in text.split():
         key, _, value = word.partition("=")
+        item = find_option(key, PlayOptions if key == "visits" else SearchOptions)
         if key in own:
             own[key] = value
-        elif key in by_key:
-            values[by_key[key].name] = _parsed(key, value, type(by_key[key].default))
+        elif item:
+            values[item.name] = parse(item, value, key)
         else:
             raise ValueError(f"{word!r}: expected OPTION=VALUE, an option of keima gtp without its dashes")
     find_network(own["weights"])
-    return Side(own["name"], own["weights"], _parsed("visits", own["visits"], int), SearchOptions(**values))
-
-
-def _parsed(key: str, value: str, kind: type) -> Any:
-    """A value of an option's type."""
-    if kind is bool:
-        if value not in ("true", "false"):
-            raise ValueError(f"{key} is {value!r}, expected true or false")
-        return value == "true"
-    try:
-        return kind(value)
-    except ValueError as error:
-        raise ValueError(f"{key} is {value!r}, expected a number") from error
+    return Side(own["name"], own["weights"], values.pop("visits"), SearchOptions(**values))
 
 
 class Networks:

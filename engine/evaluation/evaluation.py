@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.config import core_count
+from engine.config.declaration import core_count
 from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
 from engine.evaluation.rollout_values import COUNTS, rollout_values
 from engine.features.encoder import ENCODERS

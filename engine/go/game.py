@@ -10,6 +10,7 @@ Messages of ``ValueError`` begin with the words GTP has for the failure.
 
 from collections.abc import Iterable
 
+from engine.config import SetupOptions
 from engine.go.board import META_CAPTURED_BLACK, META_N_EMPTY, META_SIZE, play
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other, point_at
 from engine.go.position import (
@@ -28,8 +29,8 @@ from engine.go.position import (
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, Rules, twice_komi
 from engine.jit import kernel
 
-DEFAULT_RULES = "chinese"
-DEFAULT_KOMI = 7.5
+DEFAULT_RULES = SetupOptions.rules
+DEFAULT_KOMI = SetupOptions.komi
 
 
 class Game:

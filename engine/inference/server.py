@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from engine.config import core_count
+from engine.config.declaration import core_count
 from engine.inference.cache import new_cache, wipe
 from engine.inference.device_batch import evaluate
 from engine.inference.slots import Request, State

@@ -20,7 +20,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from engine import jit
-from engine.config import core_count
+from engine.config.declaration import core_count
 
 MAX_HELPERS = 3
 """More find no piece to work on."""

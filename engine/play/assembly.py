@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.config import PlayOptions, SearchOptions
+from engine.config.declaration import resolve
 from engine.features.encoder import ENCODERS, Encoder
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
@@ -15,7 +16,7 @@ from engine.nets.on_device import choose_devices, load_network
 from engine.nets.say import say_once
 from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
-from engine.search.tuning import cache_mib
+from engine.search.tuning import cache_mib, resolved
 from weights import find_patterns
 
 SERVER_OPTIONS = ("evaluators", "memory")
@@ -92,8 +93,9 @@ def without_network(parts: Parts) -> Parts:
 
 def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
     """The search options that are meant: a policy that plays alone is asked in all symmetries."""
-    is_alone = play.policy_only and search.root_symmetries == "auto"
-    return replace(search, root_symmetries="8") if is_alone else search
+    if not play.policy_only:
+        return search
+    return replace(search, root_symmetries=resolve(search, "policy_only").root_symmetries)
 
 
 def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
@@ -105,8 +107,8 @@ def new_server(parts: Parts) -> InferenceServer | None:
     """The evaluators that the options ask for; None = there is no network."""
     if not parts.networks:
         return None
-    evaluators = parts.options.evaluators or parts.options.threads
-    return InferenceServer(parts.networks, cache_mib(parts.options), evaluators, reload=parts.reload)
+    options = resolved(parts.options, parts.networks[0])
+    return InferenceServer(parts.networks, cache_mib(options), options.evaluators, reload=parts.reload)
 
 
 def shipped_patterns() -> Patterns:

@@ -21,7 +21,7 @@ from functools import cache
 
 from engine.config import PlayOptions
 
-DEFAULT_S = 3.0
+DEFAULT_S = PlayOptions.seconds
 """Of a move that nobody has limited"""
 GAME_SHARE = 0.35
 """Own moves of a game, as a share of the board's points: 126 on 19x19."""
@@ -218,7 +218,7 @@ def limits(options: PlayOptions, budget: Budget | None) -> tuple[int, float, flo
 class Clock:
     """The clocks of both colours. Threads: one caller at a time."""
 
-    def __init__(self, lag_s: float = 0.5) -> None:
+    def __init__(self, lag_s: float = PlayOptions.lag) -> None:
         self.lag_s = lag_s
         self._settings = NO_CLOCK
         self._left: dict[int, TimeLeft] = {}

@@ -36,7 +36,7 @@ from engine.search.root_priors import (
 )
 from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
 from engine.search.tree import advance_root, clear, follow, new_tree
-from engine.search.tuning import batch_ramp, batch_size, cache_mib, move_choice, new_tuning, worker_count
+from engine.search.tuning import cache_mib, move_choice, new_tuning, resolved
 from engine.search.values import node_value, root_lead
 from engine.search.worker import Shared, Worker
 
@@ -71,14 +71,15 @@ class Search:
         """
         if server is not None and not server.spec.has_policy and patterns is None:
             raise ValueError(f"network {server.spec.name} has no policy: it cannot play without learnt patterns")
+        options = resolved(options, server)
         mixes = server is not None and options.rollout_weight > 0.0
         placeholders = options.placeholder_priors and server is not None and patterns is not None
         size = server.spec.min_size if server else 9
         self._shared = Shared(
             tree=new_tree(size, options.transpositions),
             tuning=new_tuning(options, server, patterns),
-            batch=batch_size(options, server),
-            ramp=batch_ramp(options, server),
+            batch=options.batch,
+            ramp=options.ramp,
             policy_temperature=options.policy_temperature,
             seed=options.seed,
             limit_bytes=(options.memory - (cache_mib(options) if server else 0)) << 20,
@@ -91,7 +92,7 @@ class Search:
             async_values=options.async_values and placeholders and mixes,
             adapts=options.adaptive_expansion and mixes,
             reply_chance=options.reply_chance,
-            n_workers=worker_count(options, server),
+            n_workers=options.threads,
             root=new_position(size, 1),
             allowed=np.ones((1, cell_count(size)), np.uint8),
         )

@@ -23,6 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
+from engine.config.declaration import resolve
 from engine.nets.compute.precision import likes_bfloat16
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetworkSpec
@@ -81,15 +82,11 @@ def learning_rate(step: int, options: TrainOptions) -> float:
     return rate
 
 
-USUAL_DECAY = {"adamw": 0.02, "sgd": 1e-4}
-"""SGD's is a penalty added to the clipped gradient, so it must be small beside ``clip``."""
-
-
 def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
     """AdamW or SGD with momentum; vectors (biases, norms) are not decayed."""
     decayed = [value for value in model.parameters() if value.ndim > 1]
     plain = [value for value in model.parameters() if value.ndim <= 1]
-    decay = options.weight_decay if options.weight_decay >= 0.0 else USUAL_DECAY[options.optimizer]
+    decay = resolve(options, options.optimizer).weight_decay
     groups = [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}]
     if options.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.config import core_count
+from engine.config.declaration import core_count
 from engine.evaluation.evaluation import Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
 from engine.nets.on_device import load_network

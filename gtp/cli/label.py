@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from engine.config import core_count
+from engine.config.declaration import core_count
 from engine.nets.on_device import choose_device, load_network
 from engine.records.archive import SHARD_FILE, disk_bytes
 from engine.records.duplicates import OPENING

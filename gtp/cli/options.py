@@ -1,44 +1,86 @@
 """How the engine's options come from the command line and the settings file: decorators for click commands."""
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from engine.config import REMOVED, help_text, removed
-from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings
+from engine.config import REMOVED, removed
+from engine.config.declaration import help_text, key_of, parse, sections
+from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
 from weights import NO_NETWORK, find_network
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def options_of(kind: type, *names: str) -> Decorator:
+class Value(click.ParamType):
+    """A value of one option, of its type and within its range; from a settings file it comes as it is."""
+
+    name = "value"
+
+    def __init__(self, item: Field[Any]):
+        self._item = item
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            read = parse(self._item, value, key_of(self._item.name)) if isinstance(value, str) else value
+            return well_formed(self._item, read)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+
+
+class GroupedOption(click.Option):
+    """An option that help lists under the heading of its options class."""
+
+    def __init__(self, *names: Any, heading: str, **rest: Any):
+        super().__init__(*names, **rest)
+        self.heading = heading
+
+
+class GroupedCommand(click.Command):
+    """A command whose help has a heading for every options class."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                groups.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def options_of(
+    kind: type, *names: str, defaults: Mapping[str, Any] | None = None, hidden: Collection[str] = ()
+) -> Decorator:
     """Decorator: one command-line option for each field of an options class, or for some, with help, unit and range.
 
     A switch ``--NAME`` is switched off by ``--no-NAME``.
+
+    Args:
+        defaults: those that differ from the declared ones.
+        hidden: names of options that help does not list.
     """
+    listed = [(heading, item) for heading, items in sections(kind) for item in items if not names or item.name in names]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for item in reversed([item for item in fields(kind) if not names or item.name in names]):
-            name = "--" + item.name.replace("_", "-")
-            if isinstance(item.default, bool):
+        for heading, item in reversed(listed):
+            flag, choices = f"--{key_of(item.name)}", item.metadata["choices"]
+            about: dict[str, Any] = {"type": Value(item)}
+            if item.type is bool:
                 # Both ways, since a settings file may have switched it on.
-                flags, text = f"{name}/--no-{name[2:]}", item.metadata["help"]
-                function = click.option(flags, item.name, default=item.default, show_default=True, help=text)(function)
-                continue
+                flag, about = f"{flag}/--no-{flag[2:]}", {}
+            else:
+                about["metavar"] = item.metadata["unit"] or "|".join(choices) or ("N" if item.type is int else "X")
+            about["default"] = (defaults or {}).get(item.name, item.default)
             function = click.option(
-                name,
-                item.name,
-                type=type(item.default),
-                default=item.default,
-                show_default=True,
-                metavar=item.metadata["unit"] or ("N" if isinstance(item.default, int) else "X"),
-                help=help_text(item),
-            )(function)
-        return _with_removed(function) if not names else function
+                flag, item.name, cls=GroupedOption, heading=heading, show_default=True, help=help_text(item),
+                hidden=item.name in hidden, **about,
+            )(function)  # fmt: skip
+        return function if names else _with_removed(function)
 
     return decorate
 
@@ -52,7 +94,7 @@ def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:
 
     for name in REMOVED:
         if all(f"--{name}" not in made.opts for made in getattr(function, "__click_params__", ())):
-            option = click.option(f"--{name.replace('_', '-')}", hidden=True, expose_value=False, callback=refuse)
+            option = click.option(f"--{key_of(name)}", hidden=True, expose_value=False, callback=refuse)
             function = option(function)
     return function
 

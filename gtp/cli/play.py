@@ -11,10 +11,9 @@ import click
 from click.core import ParameterSource
 
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
-from engine.go.rules import rules_named, twice_komi
 from gtp import startup
-from gtp.cli.options import network_of, options_from, options_of, settings_option
-from gtp.cli.settings import SECTIONS, render, with_whole_paths
+from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
+from gtp.cli.settings import KINDS, render, with_whole_paths
 from gtp.commands import COMMANDS
 from gtp.host import Host
 from gtp.log import LoggedOutput, LoggedReader
@@ -22,8 +21,8 @@ from gtp.session import Output, Session
 from gtp.startup import Settings, greet, load_player
 
 
-@click.command(context_settings={"show_default": True})
-@settings_option(*SECTIONS)
+@click.command(cls=GroupedCommand, context_settings={"show_default": True})
+@settings_option(*KINDS)
 @click.option("--print-config", is_flag=True, help="print a complete settings file with the values in force, and end")
 @options_of(SetupOptions)
 @options_of(PlayOptions)
@@ -38,9 +37,7 @@ def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: A
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
-        rules_named(values["rules"])
-        twice_komi(values["komi"])
-        setup, play, search, _ = (options_from(kind, values) for kind in SECTIONS)
+        setup, play, search, _ = (options_from(kind, values) for kind in KINDS)
         network = network_of(ctx, config, setup.weights)
         if print_config:
             text = render(with_whole_paths(values, Path.cwd()))

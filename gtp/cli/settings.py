@@ -17,13 +17,14 @@ import sys
 import textwrap
 import tomllib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
-from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, help_text, range_text, removed
+from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions, removed
+from engine.config.declaration import checked, find_option, help_text, key_of, sections, shown
 from engine.go.rules import rules_named, twice_komi
 from weights import anchored
 
@@ -31,30 +32,12 @@ CONFIG_VARIABLE = "KEIMA_CONFIG"
 FILE_NAME = "keima.toml"
 NO_FILE = "none"
 """Given for a file: none is read, not even the user's own"""
-SECTIONS = {
-    SetupOptions: "What plays",
-    PlayOptions: "Thinking time, move choice, resigning",
-    SearchOptions: "Search",
-    SessionOptions: "Conversation",
-}
-"""Options classes in the order of the file, with their headings"""
-CHECKS = {"rules": rules_named, "komi": twice_komi}
+KINDS = (SetupOptions, PlayOptions, SearchOptions, SessionOptions)
+"""Options classes in the order of the file"""
+CHECKS: dict[str, Callable[[Any], object]] = {"rules": rules_named, "komi": twice_komi}
 """What decides about values that have no range"""
 WIDTH = 100
 """Of comments"""
-SHOWN = 60
-"""Characters of a wrong value that a message repeats"""
-TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
-
-
-def options() -> list[Field]:
-    """Every option that may stand in the file."""
-    return [item for kind in SECTIONS for item in fields(kind)]
-
-
-def key_of(name: str) -> str:
-    """How an option is spelt in the file and, behind two dashes, on the command line."""
-    return name.replace("_", "-")
 
 
 def user_file() -> Path:
@@ -101,25 +84,41 @@ def read_settings(path: Path) -> dict[str, Any]:
         ValueError: it cannot be read, is not TOML, or holds an unknown key or a value that is not allowed: one line
             naming the file, the key, its value and what was expected.
     """
-    by_key = {key_of(item.name): item for item in options()}
     values = {}
     for key, value in _parse(path, _text_of(path)).items():
         if gone := removed(key):
             # A complete file of an earlier version names every option: that must not keep the engine from starting.
             print(f"{path}: {gone}", file=sys.stderr)
             continue
-        if key not in by_key:
-            import difflib  # Not at every start.
-
-            close = difflib.get_close_matches(key.replace("_", "-"), by_key, 1)
-            expected = f"did you mean {close[0]}?" if close else "expected an option of keima gtp without its dashes"
-            raise ValueError(f"{path}: unknown key {_shown(key)} = {_shown(value)}, {expected}")
-        item = by_key[key]
+        item = find_option(key, *KINDS)
+        if item is None or "_" in key:
+            raise ValueError(f"{path}: unknown key {shown(key)} = {shown(value)}, {_expected(key)}")
         try:
-            values[item.name] = _checked(value, item, path.absolute().parent)
+            read = well_formed(item, checked(item, value, key))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+        values |= with_whole_paths({item.name: read}, path.absolute().parent)
     return values
+
+
+def _expected(key: str) -> str:
+    """What may have been meant by a key that is none."""
+    import difflib  # Not at every start.
+
+    known = [key_of(item.name) for kind in KINDS for item in fields(kind)]
+    close = difflib.get_close_matches(key_of(key), known, 1)
+    return f"did you mean {close[0]}?" if close else "expected an option of keima gtp without its dashes"
+
+
+def well_formed(item: Field[Any], value: Any) -> Any:
+    """A value of an option that the rules of Go accept.
+
+    Raises:
+        ValueError: no such rules, or a komi that is not in half points; one line.
+    """
+    if item.name in CHECKS:
+        CHECKS[item.name](value)
+    return value
 
 
 def _text_of(path: Path) -> str:
@@ -144,22 +143,6 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         raise ValueError(f"{path}: not valid TOML ({error})") from error
 
 
-def _checked(value: Any, item: Field, folder: Path) -> Any:
-    """A value of the option's type and within its range; relative paths begin at a folder."""
-    wanted = type(item.default)
-    if wanted is float and type(value) is int and abs(value) < 2**63:
-        value = float(value)
-    if type(value) is not wanted:
-        raise ValueError(f"{key_of(item.name)} is {_shown(value)}, expected {TYPES[wanted]}")
-    low, high, choices = (item.metadata[name] for name in ("low", "high", "choices"))
-    is_within = (low is None or value >= low) and (high is None or value <= high)
-    if not is_within or (choices and value not in choices):
-        raise ValueError(f"{key_of(item.name)} is {_shown(value)}, expected {range_text(item)}")
-    if item.name in CHECKS:
-        CHECKS[item.name](value)
-    return with_whole_paths({item.name: value}, folder)[item.name]
-
-
 def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Options of which those that name files mean the same from any working directory.
 
@@ -175,15 +158,6 @@ def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         # Leaves a "~" that leads nowhere as it is.
         values["log_file"] = str(folder / os.path.expanduser(values["log_file"]))  # noqa: PTH111
     return values
-
-
-def _shown(value: Any) -> str:
-    """A value as the file may have it, in one short line."""
-    try:
-        text = toml_value(value)
-    except ValueError:
-        text = " ".join(str(value).split())
-    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
 def toml_value(value: Any) -> str:
@@ -212,14 +186,14 @@ def render(values: Mapping[str, Any]) -> str:
         "# Settings of Keima. Every option may be left out; the command line goes before this file.",
         f"# It is found by --config FILE, else by ${CONFIG_VARIABLE}, else in the user's own folder for settings.",
     ]
-    for kind, heading in SECTIONS.items():
+    for heading, items in (section for kind in KINDS for section in sections(kind)):
         lines += ["", "", f"# --- {heading} ---"]
-        for item in fields(kind):
+        for item in items:
             lines += ["", *_comment(item), f"{key_of(item.name)} = {toml_value(values[item.name])}"]
     return "\n".join(lines) + "\n"
 
 
-def _comment(item: Field) -> Iterator[str]:
+def _comment(item: Field[Any]) -> Iterator[str]:
     """An option's help and default."""
     text = f"{help_text(item)}; default {toml_value(item.default)}"
     yield from textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)

@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
-from engine.config import TrainOptions, core_count, range_text
+from engine.config import TrainOptions
+from engine.config.declaration import core_count, key_of
 from engine.features.encoder import ENCODERS
 from engine.jit import cache_root
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
@@ -35,6 +36,7 @@ from engine.train.metrics import game_figures, in_training, label_figures, sampl
 from engine.train.ranks import join_ranks
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Trainer
+from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from weights import find, find_network
 
@@ -88,17 +90,10 @@ KINDS_OF_NETWORK = {
 }
 
 
-def _train_options(kind: NetworkKind) -> Callable[[Callable], Callable]:
-    """A decorator that adds the shape of the network and every field of TrainOptions that matters for this kind."""
+def _shape_options(kind: NetworkKind) -> Callable[[Callable], Callable]:
+    """A decorator that adds the shape of the network."""
 
     def decorate(command: Callable) -> Callable:
-        for item in reversed(fields(TrainOptions)):
-            default, choices = kind.defaults.get(item.name, item.default), item.metadata["choices"]
-            text = item.metadata["help"] if choices else f"{item.metadata['help']} ({range_text(item)})"
-            command = click.option(
-                "--" + item.name.replace("_", "-"), item.name, default=default, show_default=True, help=text,
-                type=click.Choice(choices) if choices else type(item.default), hidden=item.name in kind.hidden,
-            )(command)  # fmt: skip
         texts: dict[str, str] = {}
         for architecture in kind.architectures:
             for item in fields(ARCHITECTURES[architecture].shape):
@@ -106,7 +101,7 @@ def _train_options(kind: NetworkKind) -> Callable[[Callable], Callable]:
                     text = texts.get(item.name, f"new network: {item.metadata['help']}")
                     texts[item.name] = f"{text}; {architecture}: {item.default}"
         for name, text in reversed(texts.items()):
-            command = click.option("--" + name.replace("_", "-"), name, type=int, help=text)(command)
+            command = click.option("--" + key_of(name), name, type=int, help=text)(command)
         return command
 
     return decorate
@@ -115,7 +110,7 @@ def _train_options(kind: NetworkKind) -> Callable[[Callable], Callable]:
 def _network_command(name: str, kind: NetworkKind) -> click.Command:
     """The command ``keima train NAME``."""
 
-    @click.command(name, help=kind.help)
+    @click.command(name, cls=GroupedCommand, help=kind.help)
     @click.option("--games", type=PATHS, multiple=True, help="shard of games (.npz.xz) or folder of them")
     @click.option("--labels", type=PATHS, multiple=True, hidden=not kind.uses_labels,
                   help="shard of labels (.npz.xz) or folder of them")  # fmt: skip
@@ -131,11 +126,13 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
                   show_default=True, hidden=len(kind.architectures) == 1, help="architecture")  # fmt: skip
     @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
     @click.option("--threads", default=0, show_default=True, help="CPU threads of torch; 0 = torch's choice")
-    @_train_options(kind)
+    @_shape_options(kind)
+    @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
     def command(**given) -> None:
-        values = {item.name: given.pop(item.name) for item in fields(TrainOptions)}
+        options = options_from(TrainOptions, given)
+        shape_and_files = {name: value for name, value in given.items() if name not in vars(options)}
         try:
-            _train(kind, TrainOptions(**values), **given)
+            _train(kind, options, **shape_and_files)
         except ValueError as error:
             raise click.ClickException(str(error)) from error
 

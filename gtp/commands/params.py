@@ -6,15 +6,15 @@ cpp/configs/gtp_example.cfg.
 """
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from engine.config import PlayOptions, SearchOptions, removed
+from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
-from gtp.protocol import CommandError, Registry, number, switch
+from gtp.protocol import CommandError, Registry
 from gtp.startup import compile_progress
 
 COMMANDS = Registry()
@@ -48,13 +48,14 @@ FIXED = {
     "size": "use boardsize",
 }
 """What cannot be set here -> what to do instead"""
-WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+KINDS = (PlayOptions, SearchOptions)
+"""Whose options are parameters"""
 
 
 @COMMANDS.command("kata-list-params")
 def kata_list_params(host: Host) -> str:
     """List the parameters that kata-set-param can change, under our names and KataGo's."""
-    ours = (item.name.replace("_", "-") for item in _options() if item.name not in FIXED)
+    ours = (key_of(item.name) for kind in KINDS for item in fields(kind) if item.name not in FIXED)
     return " ".join([*ours, *KATAGO])
 
 
@@ -75,7 +76,7 @@ def kata_set_param(host: Host, name: str, value: str) -> None:
     item, player = _named(name), host.player
     if item.name in FIXED:
         raise CommandError(f"{name} cannot change while the engine runs: {FIXED[item.name]}")
-    options = replace(_options_with(host, item), **{item.name: _read(name, item, value)})
+    options = replace(_options_with(host, item), **{item.name: parse(item, value, name)})
     with compile_progress():
         if isinstance(options, PlayOptions):
             player.configure(options, player.search_options)
@@ -105,43 +106,20 @@ def kata_get_models(host: Host) -> str:
     )
 
 
-def _options() -> Iterable[Field]:
-    """All options that play and search have."""
-    return (*fields(PlayOptions), *fields(SearchOptions))
-
-
-def _named(name: str) -> Field:
+def _named(name: str) -> Field[Any]:
     """The option behind one of its names.
 
     Raises:
         CommandError: there is none.
     """
     ours = KATAGO.get(name, name.replace("-", "_"))
-    for item in _options():
-        if item.name == ours:
-            return item
+    if item := find_option(ours, *KINDS):
+        return item
     if ours in FIXED:
         raise CommandError(f"{name} is no parameter: {FIXED[ours]}")
-    if gone := removed(name):
-        raise CommandError(gone)
-    raise CommandError(f"unknown parameter {name!r}, expected one that kata-list-params lists")
+    raise CommandError(removed(name) or f"unknown parameter {name!r}, expected one that kata-list-params lists")
 
 
-def _options_with(host: Host, item: Field) -> PlayOptions | SearchOptions:
+def _options_with(host: Host, item: Field[Any]) -> PlayOptions | SearchOptions:
     """Those of the options in force that an option belongs to."""
     return host.player.options if item in fields(PlayOptions) else host.player.search_options
-
-
-def _read(name: str, item: Field, text: str) -> Any:
-    """A value of the option's type.
-
-    Raises:
-        CommandError: the text is none.
-    """
-    if isinstance(item.default, bool):
-        return switch(name, text)
-    if isinstance(item.default, int):
-        if not WHOLE.fullmatch(text):
-            raise CommandError(f"{name} is {text!r}, expected a whole number")
-        return int(text)
-    return number(text) if isinstance(item.default, float) else text

@@ -33,9 +33,9 @@ def test_a_side_is_made_of_words():
     "words, message",
     [
         ("batsch=4", "'batsch=4': expected OPTION=VALUE"),
-        ("batch=many", "batch is 'many', expected a number"),
+        ("batch=many", 'batch is "many", expected a whole number'),
         ("gumbel=-1", "gumbel is -1, expected 0 to 512"),
-        ("transpositions=yes", "transpositions is 'yes', expected true or false"),
+        ("transpositions=yes", 'transpositions is "yes", expected true or false'),
         ("weights=nowhere", "unknown network 'nowhere'"),
     ],
 )

@@ -26,7 +26,8 @@ from bench.speed.tuning import (
     measure,
 )
 from bench.terminal import INTERRUPTED
-from engine.config import SearchOptions, core_count
+from engine.config import SearchOptions
+from engine.config.declaration import core_count
 from engine.features.encoder import KEY, ZERO
 from engine.nets.fakes import SerialNetwork, UniformNetwork
 from engine.play.assembly import Parts, load_parts

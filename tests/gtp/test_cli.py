@@ -6,7 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from engine.config import PlayOptions, SearchOptions, option
+from engine.config import PlayOptions, SearchOptions
+from engine.config.declaration import Checked, option
 from gtp.cli.options import options_of
 from gtp.cli.play import gtp
 
@@ -18,8 +19,10 @@ def test_without_options_everything_has_its_default(kind):
 
 
 @dataclass
-class Switches:
+class Switches(Checked):
     """One of each kind."""
+
+    heading = "Switches"
 
     on: bool = option(True, "on by itself")
     off: bool = option(False, "off by itself")

@@ -10,13 +10,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.config import PlayOptions, SearchOptions, SetupOptions, help_text
+from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.config.declaration import help_text
 from gtp.cli.play import gtp
-from gtp.cli.settings import SECTIONS, chosen_file, edited, read_settings, render, toml_value, user_file, write_settings
+from gtp.cli.settings import KINDS, chosen_file, edited, read_settings, render, toml_value, user_file, write_settings
 from tests.gtp.process import start
 from weights import FOLDER
 
-DEFAULTS = {item.name: item.default for kind in SECTIONS for item in fields(kind)}
+DEFAULTS = {item.name: item.default for kind in KINDS for item in fields(kind)}
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def test_networks_are_looked_for_beside_the_file(tmp_path, file):
         ("resign_below = -1.0", 'unknown key "resign_below" = -1.0, did you mean resign-below?'),
         ('"" = 1', 'unknown key "" = 1, expected an option of keima gtp without its dashes'),
         (r'"a\nb" = 1', r'unknown key "a\nb" = 1, '),
-        ("[search]\nbatch = 8", "unknown key \"search\" = {'batch': 8}, "),
+        ("[search]\nbatch = 8", 'unknown key "search" = {"batch": 8}, '),
         ("batch = 600", "batch is 600, expected 0 to 512"),
         ('batch = "8"', 'batch is "8", expected a whole number'),
         ("batch = 8.0", "batch is 8.0, expected a whole number"),

@@ -16,7 +16,7 @@ from engine.search.gumbel import SequentialHalving
 from engine.search.report import MoveReport
 from engine.search.root import best_first
 from engine.search.search import Search
-from engine.search.tuning import worker_count
+from engine.search.tuning import resolved
 from engine.search.values import edge_mean
 from tests.search.positions import random_game
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
@@ -140,8 +140,8 @@ def test_a_search_that_begins_anew_for_barred_moves_treats_its_new_root_like_the
 
 def test_a_gpu_has_two_workers_at_least_since_one_alone_is_not_merged():
     with InferenceServer(SerialNetwork(KEIMA.name), cache_mib=1) as server:
-        assert worker_count(SearchOptions(), server) >= 2
-        assert worker_count(SearchOptions(threads=1), server) == 1
+        assert resolved(SearchOptions(), server).threads >= 2
+        assert resolved(SearchOptions(threads=1), server).threads == 1
 
 
 def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):

@@ -18,7 +18,7 @@ from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.search.pools import EXPANDED, NONE
 from engine.search.search import OWNERSHIP_ROLLOUTS, Search
-from engine.search.tuning import C_PUCT_NETWORK, C_PUCT_ROLLOUTS, new_tuning
+from engine.search.tuning import resolved
 from tests.search.positions import random_game
 from tests.search.tree_tools import check_at_rest, edges_of, moves_of
 
@@ -150,8 +150,8 @@ def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):
 
 def test_exploration_suits_the_noise_of_values_unless_it_is_given(patterns):
     with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
-        for network, given, used in ((server, 0.0, C_PUCT_NETWORK), (None, 0.0, C_PUCT_ROLLOUTS), (server, 3.0, 3.0)):
-            assert new_tuning(SearchOptions(c_puct=given), network, None).c_puct == used
+        for network, given, used in ((server, 0.0, 1.4), (None, 0.0, 5.0), (server, 3.0, 3.0)):
+            assert resolved(SearchOptions(c_puct=given), network).c_puct == used
 
 
 def test_a_finished_board_is_no_trouble(patterns):

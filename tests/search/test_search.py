@@ -23,7 +23,7 @@ from engine.play.assembly import shipped_patterns
 from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
 from engine.search.report import Watcher
 from engine.search.search import Search
-from engine.search.tuning import worker_count
+from engine.search.tuning import resolved
 from tests.clock import Clock, stop_the_machines
 from tests.search.positions import game_from, random_game
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
@@ -462,6 +462,6 @@ def test_a_game_of_400_moves_does_not_grow_memory(search):
 
 
 def test_the_default_number_of_workers_suits_the_machine(hash_server):
-    assert worker_count(SearchOptions(threads=5), hash_server) == 5
-    assert worker_count(SearchOptions(), hash_server) == 1
-    assert worker_count(SearchOptions(), None) >= 1
+    assert resolved(SearchOptions(threads=5), hash_server).threads == 5
+    assert resolved(SearchOptions(), hash_server).threads == 1
+    assert resolved(SearchOptions(), None).threads >= 1

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self
 
-from engine.config import check, option
+from engine.config.declaration import check, option
 
 MIN_SIZE, MAX_SIZE = 2, 25
 """Boards that the engine knows"""

@@ -1,63 +1,14 @@
 """Every option of the engine, once: name, default, unit, range and one sentence of help.
 
-Options flow from the command line into these frozen dataclasses and from there into constructors; nothing else
-holds a default. Unknown keys and values out of range are refused with one line that says what was expected.
+Options flow from the command line, the settings file, GTP and benches through :mod:`engine.config.declaration` into
+these frozen dataclasses, and from there into constructors; nothing else holds a default. What an option that is left
+to the engine stands for is declared here too (``cpu=8, gpu=64``). Whatever is unknown or out of range is refused with
+one line that says what was expected.
 """
 
-import os
-from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass
 
-
-def option(
-    default: Any, text: str, *, low: float | None = None, high: float | None = None, unit: str = "",
-    choices: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
-    """A dataclass field with its range or choices, unit and help kept as metadata."""
-    return field(default=default, metadata={"help": text, "low": low, "high": high, "unit": unit, "choices": choices})
-
-
-def check(options: Any) -> None:
-    """Refuse values outside their declared range.
-
-    Raises:
-        ValueError: naming the option, its value and the range.
-    """
-    for item in fields(options):
-        low, high = item.metadata.get("low"), item.metadata.get("high")
-        value, choices = getattr(options, item.name), item.metadata.get("choices")
-        if choices and value not in choices:
-            raise ValueError(f"{item.name} is {value!r}, expected {range_text(item)}")
-        # Asked this way round, "not a number" is out of range too.
-        if not ((low is None or value >= low) and (high is None or value <= high)):
-            raise ValueError(f"{item.name} is {value}, expected {range_text(item)}")
-
-
-def range_text(item: Field) -> str:
-    """The allowed range of a field in words, for messages and help."""
-    if choices := item.metadata.get("choices"):
-        return f"{', '.join(choices[:-1])} or {choices[-1]}"
-    low, high, unit = item.metadata.get("low"), item.metadata.get("high"), item.metadata.get("unit")
-    tail = f" {unit}" if unit else ""
-    if low is not None and high is not None:
-        return f"{low} to {high}{tail}"
-    if low is not None:
-        return f"{low} or more{tail}"
-    if high is not None:
-        return f"{high} or less{tail}"
-    return f"any value{tail}"
-
-
-def help_text(item: Field) -> str:
-    """An option's help, with what is allowed where that is not everything of its type."""
-    is_bounded = any(item.metadata.get(name) not in (None, ()) for name in ("low", "high", "choices"))
-    return f"{item.metadata['help']}; {range_text(item)}" if is_bounded else item.metadata["help"]
-
-
-def core_count() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
+from engine.config.declaration import Checked, Cores, option
 
 REMOVED = {"mercy": "rollouts are played to their end"}
 """Options that were, and what is instead"""
@@ -70,9 +21,10 @@ def removed(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class SetupOptions:
+class SetupOptions(Checked):
     """Which network plays, where it runs, and on which board by which rules."""
 
+    heading = "What plays"
     weights: str = option(
         "default",
         "network: default, another shipped one, a file, a policy and a value network as POLICY+VALUE, or none",
@@ -83,43 +35,92 @@ class SetupOptions:
     komi: float = option(7.5, "White's points, in whole or half points", unit="POINTS")
     size: int = option(19, "board at the start, if the network plays it", low=2, high=25)
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True)
-class SessionOptions:
+class SessionOptions(Checked):
     """What is kept of a conversation; see gtp/log.py."""
 
+    heading = "Conversation"
     log_file: str = option(
-        "", "append all that is said to this file: every line in and out with the time, and standard error", unit="FILE"
+        "", "append the conversation to this file: every line in and out with the time, and standard error", unit="FILE"
     )
-
-    def __post_init__(self) -> None:
-        check(self)
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class AlphaGoOptions(Checked):
+    """What the search of AlphaGo did and later ones do not: rollouts, and priors before the network's.
+
+    Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", Nature 529 (2016),
+    Methods, "Search algorithm" and "Rollout policy".
+    """
+
+    heading = "As AlphaGo of 2016 searched"
+    rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)
+    uniform_rollouts: bool = option(False, "no learnt patterns: random rollouts and, without a network, equal priors")
+    placeholder_priors: bool = option(
+        False, "open leaves with the tree policy's priors while the network evaluates them"
+    )
+    async_values: bool = option(
+        False, "back rollouts up at once and network values when they come; needs placeholder priors and rollouts"
+    )
+    expand_after: int = option(
+        0, "rollouts through a leaf before the network evaluates it; needs rollouts", low=0, high=10000
+    )
+    adaptive_expansion: bool = option(False, "raise and lower that number so that the network is just kept busy")
+    virtual_loss_on: str = option(
+        "both", "which statistics take virtual losses, if rollouts count", choices=("both", "rollouts")
+    )
+    reply_chance: float = option(0.0, "probability that a rollout looks for a last good reply first", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class SelfPlayOptions(Checked):
+    """What games that a network learns from ask of the search.
+
+    Sources: Silver et al., "Mastering the game of Go without human knowledge", Nature 550 (2017); Danihelka et al.,
+    "Policy improvement by planning with Gumbel" (ICLR 2022).
+    """
+
+    heading = "For self-play"
+    root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
+    gumbel: int = option(
+        0, "sequential halving at the root, from this number of moves drawn by prior; 0 = PUCT", low=0, high=512
+    )
+    gumbel_noise: float = option(
+        0.0, "randomness of that draw: 0 = the most probable moves, to play well; 1 = as published, to learn from",
+        low=0.0, high=10.0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SearchOptions(SelfPlayOptions, AlphaGoOptions):
     """How the tree search works; see engine/search."""
 
-    threads: int = option(0, "search worker threads; 0 = chosen for the machine", low=0, high=256)
-    evaluators: int = option(
-        0, "threads that evaluate the network on the CPU; 0 = as many as search threads were asked for, or one a core",
-        low=0, high=256,
-    )  # fmt: skip
-    batch: int = option(
-        0, "most leaves a worker sends to the network at once; 0 = 8 on the CPU, 16 on a GPU", low=0, high=512
+    heading = "Search"
+    # On the CPU the network takes nearly all the time and all cores: one worker prepares leaves enough for them. In
+    # front of a GPU, and where rollouts are all there is, workers are what computes; a GPU gets two at least, since
+    # batches of a single one are not merged.
+    threads: int = option(
+        0, "search worker threads", low=0, high=256, cpu=1, gpu=Cores(2, 4, spare=1), rollouts=Cores()
     )
+    evaluators: int = option(
+        0, "threads that evaluate the network on the CPU", low=0, high=256, otherwise=Cores(follows="threads")
+    )
+    # Larger batches are hardly faster on the CPU. Before a GPU, which merges what waits, leaves that travel together
+    # share what Python costs: with 16 a batch, a device that takes 64 in 2 ms gave 73 to 85% of what it could, with 64
+    # a batch 88%.
+    batch: int = option(0, "most leaves a worker sends to the network at once", low=0, high=512, gpu=64, otherwise=8)
+    # With 32, playouts in flight lose some 40 Elo at 200 visits where the CPU evaluates, with 96 nothing; the price is
+    # some 10% fewer visits a second in the first 800. See docs/lab/small-searches.md.
     ramp: int = option(
-        -1, "visits of the root for which a batch takes one leaf more, up to its most; 0 = its most at once, -1 = 96 "
-        "where the CPU evaluates, else 32",
-        low=-1, high=10**6,
+        -1, "visits per extra leaf of a batch, from one leaf up to its most; 0 = its most at once",
+        low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
-    c_puct: float = option(0.0, "exploration constant of PUCT; 0 = 1.4 with a network, 5 without", low=0.0, high=20.0)
+    # Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240.
+    c_puct: float = option(0.0, "exploration constant of PUCT", low=0.0, high=20.0, network=1.4, rollouts=5.0)
     c_puct_growth: float = option(
-        0.0, "c_puct rises by so much times ln(1 + visits of the node / 500)", low=0.0, high=20.0
+        0.0, "c_puct rises by this number times ln(1 + visits of the node / 500)", low=0.0, high=20.0
     )
     fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
     score_weight: float = option(
@@ -127,59 +128,35 @@ class SearchOptions:
     )
     move_choice: str = option(
         "lcb",
-        "the move played: the most visited, as always where rollouts alone judge, or the best lower confidence bound",
+        "the move played: the most visited, as always without a value network, or the best lower confidence bound",
         choices=("visits", "lcb"),
     )
-    gumbel: int = option(
-        0, "sequential halving at the root, from so many moves drawn by prior; 0 = PUCT as below", low=0, high=512
-    )
-    gumbel_noise: float = option(
-        0.0, "chance in that draw: 0 = the likeliest moves, to play well; 1 = as published, for games to learn from",
-        low=0.0, high=10.0,
-    )  # fmt: skip
     transpositions: bool = option(False, "positions that several orders of moves lead to share one node")
-    root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
     root_symmetries: str = option(
-        "auto",
-        "symmetries that the root's priors are averaged over; auto = 8 where the policy plays alone, else 1",
-        choices=("auto", "1", "8"),
-    )
+        "auto", "symmetries that the root's priors are averaged over", choices=("auto", "1", "8"),
+        policy_only="8", otherwise="1",
+    )  # fmt: skip
     random_symmetry: bool = option(True, "show every position to the network in a random symmetry")
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
-    rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)
-    uniform_rollouts: bool = option(False, "no learnt patterns: random rollouts and, without a network, equal priors")
-    placeholder_priors: bool = option(False, "open leaves with the tree policy's priors while the network thinks")
-    reply_chance: float = option(0.0, "how often a rollout looks for a remembered reply first", low=0.0, high=1.0)
-    virtual_visits: int = option(1, "visits pretended on an edge for each playout under way", low=0, high=100)
+    virtual_visits: int = option(1, "visits added to an edge for each playout in flight", low=0, high=100)
+    # With 0, edges with a playout in flight keep their value: playouts meet so often that batches hold five leaves
+    # rather than eight, and the CPU evaluates a quarter fewer a second (docs/lab/small-searches.md). A GPU gets some 85
+    # different leaves of 128 with 1 (one 19x19 middle game), with 0 only nine.
     virtual_loss: float = option(
-        -1.0,
-        "how far below the edge's mean value those are valued, 1 being about a lost game each; -1 = 0.5 on the CPU, 1 "
-        "on a GPU, whose batches need more leaves that differ",
-        low=-1.0, high=2.0,
+        -1.0, "how far below the edge's mean value those are valued, 1 being about a lost game each",
+        low=-1.0, high=2.0, cpu=0.5, otherwise=1.0,
     )  # fmt: skip
-    virtual_loss_on: str = option(
-        "both", "which statistics take virtual losses, if rollouts count", choices=("both", "rollouts")
-    )
-    async_values: bool = option(
-        False, "back rollouts up at once and network values when they come; needs placeholder priors and rollouts"
-    )
-    expand_after: int = option(
-        0, "rollouts through a leaf before the network is asked about it; needs rollouts", low=0, high=10000
-    )
-    adaptive_expansion: bool = option(False, "raise and lower that number so that the network is just kept busy")
     seed: int = option(
         0, "seed of all randomness: one thread and one seed repeat a search; 0 = another one at each start",
         low=0, high=2**63 - 1,
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True)
-class PlayOptions:
+class PlayOptions(Checked):
     """How a move is chosen, timed and when a game is given up; see engine/play/player.py and engine/play/clock.py."""
 
+    heading = "Thinking time, move choice, resigning"
     visits: int = option(0, "most visits a move; 0 = no limit", low=0, high=10**9)
     seconds: float = option(
         3.0,
@@ -208,14 +185,12 @@ class PlayOptions:
     )
     live_graphics: bool = option(False, "draw the search on GoGui's board while it runs, by lines on standard error")
 
-    def __post_init__(self) -> None:
-        check(self)
-
 
 @dataclass(frozen=True)
-class TrainOptions:
+class TrainOptions(Checked):
     """How a network is trained, whatever its kind; see engine/train/trainer.py."""
 
+    heading = "Training"
     steps: int = option(20000, "gradient steps of the whole run", low=1, high=10**9)
     batch: int = option(64, "positions of a 19x19 batch, on each process", low=1, high=65536)
     optimizer: str = option("adamw", "how gradients become steps", choices=("adamw", "sgd"))
@@ -229,8 +204,9 @@ class TrainOptions:
     )
     decay_share: float = option(0.3, "linear: share of the run at its end that the fall takes", low=0.0, high=1.0)
     halve_every: int = option(100000, "halving: steps between halvings of the rate", low=1, high=10**9)
+    # SGD's is a penalty added to the clipped gradient, so it must be small beside ``clip``.
     weight_decay: float = option(
-        -1.0, "weight decay; with SGD an L2 penalty; -1 = 0.02 for AdamW, 1e-4 for SGD", low=-1.0, high=10.0
+        -1.0, "weight decay; with SGD an L2 penalty", low=-1.0, high=10.0, adamw=0.02, sgd=1e-4
     )
     clip: float = option(1.0, "gradients are scaled down to this norm; 0 = never", low=0.0, high=1e6)
     ema: float = option(0.999, "decay a step of the averaged weights that are shipped", low=0.0, high=1.0)
@@ -261,6 +237,3 @@ class TrainOptions:
     validate_every: int = option(1000, "steps between validations", low=1, high=10**9)
     save_every: int = option(500, "steps between checkpoints", low=1, high=10**9)
     seed: int = option(1, "seed of initial weights and of the order of the data", low=0, high=2**63 - 1)
-
-    def __post_init__(self) -> None:
-        check(self)

@@ -1,0 +1,208 @@
+"""How options are declared, parsed, checked, explained and, where they are left to the engine, resolved."""
+
+import json
+import os
+import re
+from contextlib import suppress
+from dataclasses import Field, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+Options = TypeVar("Options")
+
+CONDITIONS = {
+    "cpu": "on the CPU",
+    "gpu": "on a GPU",
+    "network": "with a network",
+    "rollouts": "without a network",
+    "policy_only": "with policy-only",
+    "adamw": "for AdamW",
+    "sgd": "for SGD",
+    "otherwise": "",
+}
+"""What the value of an option that is left to the engine may depend on, and how help says so"""
+TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
+WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+SHOWN = 60
+"""Characters of a wrong value that a message repeats"""
+
+
+class Cores(NamedTuple):
+    """A number of threads that follows the number of processors."""
+
+    low: int = 1
+    high: int = 256
+    spare: int = 0
+    """processors left to other threads"""
+    follows: str = ""
+    """an option: where that is given, this one is equal to it"""
+
+    def __str__(self) -> str:
+        text = f"{self.low} to {self.high} (cores - {self.spare})" if self.spare else "one a core"
+        return f"{self.follows} where they are given, or {text}" if self.follows else text
+
+    def number(self, options: Any) -> int:
+        """The number on this machine."""
+        given = getattr(options, self.follows) if self.follows else 0
+        return given or max(self.low, min(self.high, core_count() - self.spare))
+
+
+def option(
+    default: Any, text: str, *, low: float | None = None, high: float | None = None, unit: str = "",
+    choices: tuple[str, ...] = (), **automatic: Any,
+) -> Any:  # fmt: skip
+    """A dataclass field with its range or choices, unit and help kept as metadata.
+
+    Args:
+        default: the value where nothing is given; with ``automatic``, it and all numbers below 0 leave the choice to
+            the engine.
+        automatic: condition -> what the default then stands for; the first condition that holds counts. ``otherwise``
+            always does.
+    """
+    assert automatic.keys() <= CONDITIONS.keys(), automatic
+    about = {"help": text, "low": low, "high": high, "unit": unit, "choices": choices, "automatic": automatic}
+    return field(default=default, metadata=about)
+
+
+def resolve(options: Options, *conditions: str) -> Options:
+    """The options with everything decided that was left to the engine.
+
+    Args:
+        conditions: all of :data:`CONDITIONS` that hold; an option that none of them decides stays open.
+    """
+    decided = {}
+    for item in fields(options):  # type: ignore[arg-type]  # a TypeVar cannot be bound to "some dataclass"
+        if not is_automatic(item, getattr(options, item.name)):
+            continue
+        for condition, value in item.metadata["automatic"].items():
+            if condition in (*conditions, "otherwise"):
+                decided[item.name] = value.number(options) if isinstance(value, Cores) else value
+                break
+    return replace(options, **decided)  # type: ignore[type-var]
+
+
+def is_automatic(item: Field[Any], value: Any) -> bool:
+    """Whether a value leaves an option to the engine."""
+    is_open = value == item.default or (item.type is not str and item.default < 0 and value < 0)
+    return bool(item.metadata.get("automatic")) and is_open
+
+
+def key_of(name: str) -> str:
+    """How an option is spelt in the settings file and, behind two dashes, on the command line."""
+    return name.replace("_", "-")
+
+
+def find_option(name: str, *kinds: type) -> Field[Any] | None:
+    """The option of some options classes that a name means, spelt with dashes or underscores; None = there is none."""
+    return next((item for kind in kinds for item in fields(kind) if item.name == name.replace("-", "_")), None)
+
+
+def parse(item: Field[Any], text: str, name: str = "") -> Any:
+    """The value of an option from text: the command line's, GTP's or a bench's.
+
+    Args:
+        name: what messages call the option; empty = its own name.
+    Raises:
+        ValueError: not of the option's type or out of its range; one line.
+    """
+    value: Any = text
+    if item.type is bool:
+        value = {"true": True, "false": False}.get(text.lower(), text)
+    elif item.type is int and WHOLE.fullmatch(text):
+        value = int(text)
+    elif item.type is float:
+        with suppress(ValueError):
+            value = float(text)
+    return checked(item, value, name)
+
+
+def checked(item: Field[Any], value: Any, name: str = "") -> Any:
+    """A value of the option's type and within its range; whole numbers will do for fractions.
+
+    Args:
+        name: what messages call the option; empty = its own name.
+    Raises:
+        ValueError: it is another value; one line.
+    """
+    wanted: Any = item.type
+    if wanted is float and type(value) is int and abs(value) < 2**63:
+        value = float(value)
+    if type(value) is not wanted:
+        raise ValueError(f"{name or item.name} is {shown(value)}, expected {TYPES[wanted]}")
+    _check_range(item, value, name)
+    return value
+
+
+def check(options: Any) -> None:
+    """Refuse values outside their declared range.
+
+    Raises:
+        ValueError: naming the option, its value and the range.
+    """
+    for item in fields(options):
+        _check_range(item, getattr(options, item.name), item.name)
+
+
+def _check_range(item: Field[Any], value: Any, name: str) -> None:
+    """Refuse a value outside the option's range or choices."""
+    low, high, choices = (item.metadata.get(key) for key in ("low", "high", "choices"))
+    # Asked this way round, "not a number" is out of range too.
+    is_within = (low is None or value >= low) and (high is None or value <= high)
+    if not is_within or (choices and value not in choices):
+        raise ValueError(f"{name or item.name} is {shown(value)}, expected {range_text(item)}")
+
+
+def shown(value: Any) -> str:
+    """A value as messages repeat it, in one short line."""
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) > 1 << 99):
+        text = str(value)
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+
+
+def range_text(item: Field[Any]) -> str:
+    """The allowed range of a field in words, for messages and help."""
+    if choices := item.metadata.get("choices"):
+        return f"{', '.join(choices[:-1])} or {choices[-1]}"
+    low, high, unit = item.metadata.get("low"), item.metadata.get("high"), item.metadata.get("unit")
+    tail = f" {unit}" if unit else ""
+    if low is not None and high is not None:
+        return f"{low} to {high}{tail}"
+    if low is not None:
+        return f"{low} or more{tail}"
+    if high is not None:
+        return f"{high} or less{tail}"
+    return f"any value{tail}"
+
+
+def help_text(item: Field[Any]) -> str:
+    """An option's help: its sentence, what it is where it is left to the engine, and its range if it has one."""
+    about, text = item.metadata, item.metadata["help"]
+    if automatic := about.get("automatic"):
+        chosen = [f"{value} {CONDITIONS[name]}" for name, value in automatic.items() if CONDITIONS[name]]
+        if "otherwise" in automatic:
+            chosen.append(f"{'else ' if chosen else ''}{automatic['otherwise']}")
+        text += f"; {str(item.default).removesuffix('.0')} = {', '.join(chosen)}"
+    is_bounded = any(about.get(name) not in (None, ()) for name in ("low", "high", "choices"))
+    return f"{text}; {range_text(item)}" if is_bounded else text
+
+
+def sections(kind: type) -> list[tuple[str, list[Field[Any]]]]:
+    """The options of a class under the headings of the classes that declare them, its own first."""
+    parents = [one for one in kind.__mro__ if is_dataclass(one)]
+    return [(one.heading, [item for item in fields(kind) if item.name in one.__annotations__]) for one in parents]
+
+
+class Checked:
+    """Base of options classes: values out of range are refused when an object is made."""
+
+    heading: ClassVar[str]
+    """of its options, in help and in the settings file"""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+def core_count() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
