@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ MASK_BITS = 20
 
 
 class UniformNetwork:
-    """Knows nothing: equal logits, value 0, score 0, nobody's points."""
+    """Knows nothing: equal logits, value 0, score 0, ownership 0."""
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25):
         self.spec = NetworkSpec("uniform", encoder, min_size, max_size, has_score=True, has_ownership=True)
@@ -52,7 +53,7 @@ class SerialNetwork(UniformNetwork):
         """time between the first call and the latest in which there was nothing to do"""
         self._clock, self._sleep = clock, sleep
         self._free_at = 0.0
-        self._turns = threading.Lock()
+        self._lock = threading.Lock()
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """See :meth:`engine.nets.network.Network.evaluate`. Threads: any number; they queue up."""
@@ -60,7 +61,7 @@ class SerialNetwork(UniformNetwork):
         words = planes[:, 0].reshape(len(planes), -1).to(torch.int64)
         digest = _mix((words * (_mix(torch.arange(words.shape[1])) | 1)).sum(dim=1))
         output = output._replace(value=_unit(digest))
-        with self._turns:
+        with self._lock:
             start = max(self._clock(), self._free_at)
             if self.calls:
                 self.idle_s += start - self._free_at
@@ -71,16 +72,16 @@ class SerialNetwork(UniformNetwork):
         return output
 
 
-class HashNetwork:
+class HashNetwork(UniformNetwork):
     """Outputs that look random but are a function of the input alone, in exact integer arithmetic.
 
     Any change of an input value changes every output; batch size and order change nothing. Outputs are not
-    symmetric: a turned board is another board.
+    symmetric: a board under another symmetry is another board.
     """
 
     def __init__(self, encoder: str, min_size: int = 2, max_size: int = 25, seed: int = 1):
-        self.spec = NetworkSpec("hash", encoder, min_size, max_size, has_score=True, has_ownership=True)
-        self.device, self.merges = torch.device("cpu"), False
+        super().__init__(encoder, min_size, max_size)
+        self.spec = replace(self.spec, name="hash")
         self._seed = seed
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:

@@ -4,39 +4,76 @@ Quirks of a format (a missing pass logit, values for Black, win/loss/no-result) 
 implements this interface, never above it. A head that a network does not have is None, and its spec says so.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
+from torch import Tensor, nn
+
+from engine.nets.architectures.shape import Shape
 
 
 class NetOutput(NamedTuple):
     """Outputs for B positions on boards of N x N, all from the view of the side to move; None = no such head."""
 
-    policy: torch.Tensor | None = None
+    policy: Tensor | None = None
     """float32[B, N*N+1]: logits in policy order, pass last; not masked for legality"""
-    value: torch.Tensor | None = None
+    value: Tensor | None = None
     """float32[B]: expected result, -1 = loss to 1 = win"""
-    score: torch.Tensor | None = None
+    score: Tensor | None = None
     """float32[B]: expected lead in points, komi counted"""
-    ownership: torch.Tensor | None = None
+    ownership: Tensor | None = None
     """float32[B, N, N]: 1 = surely the mover's, -1 = surely the opponent's"""
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "NetOutput":
+        """The same with every head changed that is there."""
+        return NetOutput(*(None if head is None else change(head) for head in self))
+
+    def arrays(self) -> "NetArrays":
+        """The same on the CPU, as arrays."""
+        return NetArrays(*(None if head is None else head.cpu().numpy() for head in self))
+
+
+class NetArrays(NamedTuple):
+    """:class:`NetOutput` as numpy's arrays, of the same shapes; None = no such head."""
+
+    policy: np.ndarray | None = None
+    value: np.ndarray | None = None
+    score: np.ndarray | None = None
+    ownership: np.ndarray | None = None
 
 
 class RawHeads(NamedTuple):
-    """What every architecture's ``forward(planes, globals_)`` returns and training works on; None = no such head.
+    """What :meth:`Model.forward` returns and training works on; None = no such head.
 
     In the order of :class:`NetOutput` and from the same view, in the dtype of the forward pass.
     """
 
-    policy_logits: torch.Tensor | None = None
+    policy_logits: Tensor | None = None
     """[B, N*N+1], pass last; [B, N*N] from an architecture without a pass output"""
-    value_logit: torch.Tensor | None = None
+    value_logit: Tensor | None = None
     """[B]: its tanh is the value"""
-    score: torch.Tensor | None = None
+    score: Tensor | None = None
     """[B], in points"""
-    ownership_logit: torch.Tensor | None = None
+    ownership_logit: Tensor | None = None
     """[B, N, N]: its tanh is the ownership"""
+
+
+class Model(nn.Module):
+    """A module of any architecture: what files hold, training changes, and a :class:`Network` is made from."""
+
+    likes_float16 = False
+    """whether 8 bits of each number, as bfloat16 has them, are too few for it; it must then stay in float16's range"""
+
+    def __init__(self, shape: Shape):
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """The heads for planes[B, C, N, N] and globals_[B, G], both in the dtype of the weights."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -64,7 +101,7 @@ class Network(Protocol):
     """whether batches are evaluated one after another and large ones cost little more than small ones, as on a GPU;
     else each of several callers has a core of its own"""
 
-    def evaluate(self, planes: torch.Tensor, globals_: torch.Tensor) -> NetOutput:
+    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """Evaluate a batch.
 
         Args:

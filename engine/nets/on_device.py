@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.nets.compute.adapter import TorchNetwork, exact_output
-from engine.nets.compute.precision import strays
+from engine.nets.compute.precision import excess
 from engine.nets.files.read import read_network
-from engine.nets.network import Network, NetworkSpec
+from engine.nets.network import Model, Network, NetworkSpec
 from engine.nets.pair import AlphaGoPair
 from engine.nets.say import say_once
 
@@ -83,20 +83,20 @@ def load_network(
     return _checked(model, spec, chosen, samples)
 
 
-def _checked(model: nn.Module, spec: NetworkSpec, device: torch.device, samples: Samples | None) -> TorchNetwork:
-    """The network in as few bits as it bears, by the fastest way that computes it rightly."""
+def _checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Samples | None) -> TorchNetwork:
+    """The network in as few bits as it bears, by the fastest way that computes it correctly."""
     network = TorchNetwork(model, spec, device)
     if samples is None or network.is_plain:
         return network
     planes, globals_ = (torch.from_numpy(array) for array in samples(spec.encoder, spec.max_size))
     if network.dtype != torch.float32:
-        wrong = _strays(network, model, planes, globals_)
+        wrong = _excess(network, model, planes, globals_)
         if not wrong:
             return network
         say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
         network = TorchNetwork(model, spec, device, reduced=False)
     # What goes wrong with all bits goes wrong everywhere: one position tells.
-    wrong = "" if network.is_plain else _strays(network, model, planes[-1:], globals_[-1:])
+    wrong = "" if network.is_plain else _excess(network, model, planes[-1:], globals_[-1:])
     if not wrong:
         return network
     if device.type != "cpu":
@@ -106,8 +106,7 @@ def _checked(model: nn.Module, spec: NetworkSpec, device: torch.device, samples:
     return TorchNetwork(model, spec, device, reduced=False, winograd=False)
 
 
-def _strays(network: TorchNetwork, model: nn.Module, planes: Tensor, globals_: Tensor) -> str:
+def _excess(network: TorchNetwork, model: Model, planes: Tensor, globals_: Tensor) -> str:
     """How a network on its device differs from the model computed the plain way; empty where it is close enough."""
-    rough = network.evaluate(planes.to(network.device), globals_.to(network.device))
-    rough = type(rough)(*(None if head is None else head.cpu() for head in rough))
-    return strays(exact_output(model, planes, globals_), rough)
+    rough = network.evaluate(planes.to(network.device), globals_.to(network.device)).each(Tensor.cpu)
+    return excess(exact_output(model, planes, globals_), rough)

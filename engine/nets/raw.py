@@ -1,6 +1,6 @@
-"""A network in float32 on the CPU, asked for everything it has to say: what engines compare, not what they search with.
+"""All outputs of a network in float32 on the CPU, for comparison with other engines; searches have no use for them.
 
-What only KataGo's networks tell is :class:`engine.nets.katago.heads.KataGoOutput`; other networks leave it open.
+What only KataGo's networks compute is :class:`engine.nets.katago.heads.KataGoOutput`; it is unknown of others.
 """
 
 from pathlib import Path
@@ -11,15 +11,16 @@ import torch
 
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.files.read import read_network
+from engine.nets.katago.model import KataGoNet
 from engine.nets.network import NetOutput
 from engine.nets.pair import AlphaGoPair
 
 UNKNOWN = -1.0
-"""What KataGo shows for what a network does not tell"""
+"""What KataGo shows for what a network does not compute"""
 
 
 class RawOutput(NamedTuple):
-    """What a network says of one position, from the view of the side to move; nan = no such head."""
+    """A network's outputs for one position, from the view of the side to move; nan = no such head."""
 
     policy: np.ndarray | None
     """float32[N*N+1]: logits, pass last, not masked for legality"""
@@ -30,9 +31,9 @@ class RawOutput(NamedTuple):
     lead: float
     """points"""
     score: float
-    """points at the end of a game of the network with itself, on average; the lead, where nothing else is told"""
+    """points at the end of a game of the network with itself, on average; the lead where it has no such output"""
     score_square: float
-    """mean of their square; -1 = not told, as the three that follow"""
+    """mean of its square; -1 = unknown, as the three that follow"""
     variance_time: float
     value_error: float
     score_error: float
@@ -41,7 +42,7 @@ class RawOutput(NamedTuple):
 
 
 class RawNetwork:
-    """See the module's text. Reading the file again costs time and memory, so make one only when somebody asks."""
+    """See the module's text. Reading the file again costs time and memory, so make one only when it is wanted."""
 
     def __init__(self, path: Path | tuple[Path, Path]):
         """Read a file, or AlphaGo's two.
@@ -57,23 +58,24 @@ class RawNetwork:
         self.spec = self._network.spec
 
     def ask(self, planes: np.ndarray, globals_: np.ndarray, optimism: float) -> RawOutput:
-        """What the network says of one position.
+        """The network's outputs for one position.
 
         Args:
             planes: float32[1, C, N, N] as the spec's encoder writes them; ``globals_`` float32[1, G] likewise.
             optimism: 0 to 1, between KataGo's two policies where a network has two.
         """
         inputs = torch.from_numpy(planes), torch.from_numpy(globals_)
-        if not hasattr(self._model, "raw"):
+        if not isinstance(self._model, KataGoNet):
             return _plain(self._network.evaluate(*inputs))
         with torch.inference_mode():
             found = self._model.raw(*inputs, optimism)
-        policy, *numbers, ownership = (part[0] for part in found)
-        return RawOutput(policy.numpy(), *(float(number) for number in numbers), ownership.numpy())
+        policy, *numbers, ownership = (part[0].numpy() for part in found)
+        named = dict(zip(RawOutput._fields[1:-1], map(float, numbers), strict=True))
+        return RawOutput(policy=policy, ownership=ownership, **named)
 
 
 def _plain(found: NetOutput) -> RawOutput:
-    """The outputs of a network that knows of no game without result."""
+    """The outputs of a network that has no output for games without result."""
     nan = float("nan")
     value = nan if found.value is None else float(found.value)
     lead = nan if found.score is None else float(found.score)

@@ -7,7 +7,7 @@ import torch
 
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.cuda import ROWS, CudaRunner, fill, first_rows, rows_for
+from engine.nets.compute.cuda import ROWS, CudaRunner, fill, rows_for
 from engine.nets.compute.runner import PlainRunner, is_out_of_memory
 from engine.nets.network import NetOutput
 from tests.nets.models import inputs, toy, toy_network
@@ -27,7 +27,7 @@ def test_parts_fill_the_first_rows_and_leave_the_others():
 
 
 def test_only_the_rows_asked_for_come_out():
-    heads = first_rows(NetOutput(policy=torch.zeros(8, 26), value=torch.arange(8.0)), 3)
+    heads = NetOutput(policy=torch.zeros(8, 26), value=torch.arange(8.0)).each(lambda head: head[:3])
     assert heads.policy.shape == (3, 26) and heads.value.tolist() == [0, 1, 2]
     assert heads.score is None and heads.ownership is None
 

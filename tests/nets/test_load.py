@@ -8,7 +8,7 @@ import torch
 import engine.nets.compute.adapter
 import engine.nets.on_device
 from engine.nets.architectures.registry import new_spec
-from engine.nets.compute.precision import errors, strays
+from engine.nets.compute.precision import differences, excess
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
 from engine.nets.on_device import choose_devices, load_network
@@ -63,10 +63,11 @@ def test_a_device_that_is_not_here_is_refused_in_one_line(device, words):
 def test_errors_are_told_in_win_rate_and_probability():
     exact = NetOutput(policy=torch.tensor([[0.0, 0.0]]), value=torch.tensor([0.5]))
     rough = NetOutput(policy=torch.tensor([[0.0, 1.0]]), value=torch.tensor([0.6]))
-    assert errors(exact, rough) == pytest.approx((0.05, 1 / (1 + 2.718281828**-1) - 0.5), abs=1e-6)
-    assert strays(exact, exact) == ""
-    assert "win rates move by 0.050" in strays(exact, rough)
-    assert strays(exact, exact._replace(value=torch.tensor([torch.nan])))
+    expected = {"win rate": 0.05, "policy": 1 / (1 + 2.718281828**-1) - 0.5}
+    assert differences(exact, rough) == pytest.approx(expected, abs=1e-6)
+    assert excess(exact, exact) == ""
+    assert "win rates move by 0.050" in excess(exact, rough)
+    assert excess(exact, exact._replace(value=torch.tensor([torch.nan])))
 
 
 def samples_of_3(encoder: str, size: int):
@@ -78,7 +79,7 @@ def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypa
     say_once.cache_clear()
     monkeypatch.setattr(engine.nets.compute.adapter, "likes_bfloat16", lambda _: True)
     if wrong:
-        monkeypatch.setattr(engine.nets.on_device, "strays", lambda exact, rough: wrong)
+        monkeypatch.setattr(engine.nets.on_device, "excess", lambda exact, rough: wrong)
     model, asked = toy("keima-resnet"), []
 
     def samples(encoder: str, size: int):
@@ -117,7 +118,7 @@ def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_pat
     model = toy("keima-resnet")
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
     told = iter(["0.3 off", "0.3 off", ""])
-    monkeypatch.setattr(engine.nets.on_device, "_strays", lambda *_: next(told))
+    monkeypatch.setattr(engine.nets.on_device, "_excess", lambda *_: next(told))
     network = load_network(tmp_path / "toy.safetensors", torch.device("meta"), samples_of_3)
     assert network.device == torch.device("cpu")
     assert "runs on the CPU: meta computes it wrongly, 0.3 off" in capfd.readouterr().err

@@ -8,7 +8,8 @@ import engine.nets.compute.verify
 from engine.features.samples import sample_inputs
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.verify import board_sizes, differences, symmetry_spread, verify
+from engine.nets.compute.precision import differences
+from engine.nets.compute.verify import board_sizes, symmetry_spread, verify
 from engine.nets.network import NetOutput
 from tests.nets.models import CPU, SHAPES, inputs, toy
 

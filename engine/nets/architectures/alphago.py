@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from engine.nets.architectures.initial import draw_normal
 from engine.nets.architectures.shape import Shape, board_size, dimension
-from engine.nets.network import RawHeads
+from engine.nets.network import Model, RawHeads
 
 HIDDEN_LAYERS = 12
 """Convolutions with rectifiers, of which the first sees 5x5 points and the others 3x3"""
@@ -51,17 +51,16 @@ def _hidden_layers(planes: int, filters: int) -> nn.ModuleList:
         for i in range(HIDDEN_LAYERS)
     )
     for layer in layers:
-        draw_normal(layer.weight)
-        nn.init.zeros_(layer.bias)
+        draw_normal(layer.get_parameter("weight"))
+        nn.init.zeros_(layer.get_parameter("bias"))
     return layers
 
 
-class AlphaGoPolicy(nn.Module):
+class AlphaGoPolicy(Model):
     """13 layers from the planes to one logit a point; there is no output for the pass."""
 
     def __init__(self, shape: PolicyShape):
-        super().__init__()
-        self.shape = shape
+        super().__init__(shape)
         self.layers = _hidden_layers(shape.planes, shape.filters)
         self.last = nn.Conv2d(shape.filters, 1, 1, bias=False)
         self.point_bias = nn.Parameter(torch.zeros(shape.size**2))
@@ -75,12 +74,11 @@ class AlphaGoPolicy(nn.Module):
         return RawHeads(policy_logits=self.last(x).flatten(1) + self.point_bias)
 
 
-class AlphaGoValue(nn.Module):
+class AlphaGoValue(Model):
     """15 layers from the planes, the side to move's colour among them, to one value."""
 
     def __init__(self, shape: ValueShape):
-        super().__init__()
-        self.shape = shape
+        super().__init__(shape)
         self.layers = _hidden_layers(shape.planes, shape.filters)
         self.last = nn.Conv2d(shape.filters, 1, 1)
         self.hidden = nn.Linear(shape.size**2, shape.hidden)
@@ -88,7 +86,7 @@ class AlphaGoValue(nn.Module):
         draw_normal(self.last.weight, "linear")
         draw_normal(self.hidden.weight)
         for layer in (self.last, self.hidden, self.out):
-            nn.init.zeros_(layer.bias)
+            nn.init.zeros_(layer.get_parameter("bias"))
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """``value_logit`` [B] for planes[B, C, N, N]; ``globals_`` [B, 0] is not read."""

@@ -5,7 +5,6 @@ architecture"; there 19 or 39 blocks of 256 channels. The fully connected layers
 size. Each residual block starts as the identity (Goyal et al., "Accurate, Large Minibatch SGD", 2017, section 5.1).
 """
 
-import copy
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +13,8 @@ from torch.nn import functional as F
 
 from engine.nets.architectures.initial import draw_normal
 from engine.nets.architectures.shape import Shape, board_size, dimension
-from engine.nets.network import RawHeads
+from engine.nets.compute.replacing import replaced
+from engine.nets.network import Model, RawHeads
 
 MOMENTUM = 0.1
 """Share of the batch at hand in the running statistics"""
@@ -46,20 +46,20 @@ class ConvNorm(nn.Module):
         self.conv = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
         self.scale = nn.Parameter(torch.ones(outputs))
         self.shift = nn.Parameter(torch.zeros(outputs))
-        self.register_buffer("mean", torch.zeros(outputs))
-        self.register_buffer("variance", torch.ones(outputs))
+        self.mean = nn.Buffer(torch.zeros(outputs))
+        self.variance = nn.Buffer(torch.ones(outputs))
         draw_normal(self.conv.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, outputs, N, N] for x[B, inputs, N, N]; normalised by the batch in training, else by what was learnt."""
-        statistics = (self.mean, self.variance)
-        return F.batch_norm(self.conv(x), *statistics, self.scale, self.shift, self.training, MOMENTUM, EPSILON)
+        x, learning = self.conv(x), self.training
+        return F.batch_norm(x, self.mean, self.variance, self.scale, self.shift, learning, MOMENTUM, EPSILON)
 
     def folded(self) -> nn.Conv2d:
         """One convolution that computes the same outside training."""
         weight = self.conv.weight.detach()
         factor = self.scale.detach() / torch.sqrt(self.variance + EPSILON)
-        conv = nn.Conv2d(weight.shape[1], weight.shape[0], weight.shape[2], padding=self.conv.padding)
+        conv = nn.Conv2d(weight.shape[1], weight.shape[0], weight.shape[2], padding=weight.shape[2] // 2)
         conv.weight = nn.Parameter(weight * factor[:, None, None, None])
         conv.bias = nn.Parameter(self.shift.detach() - self.mean * factor)
         return conv
@@ -67,12 +67,7 @@ class ConvNorm(nn.Module):
 
 def folded(model: nn.Module) -> nn.Module:
     """A copy of a network for evaluation, batch normalisation folded into the convolutions."""
-    model = copy.deepcopy(model).eval()
-    for parent in list(model.modules()):
-        for name, child in parent.named_children():
-            if isinstance(child, ConvNorm):
-                setattr(parent, name, child.folded())
-    return model
+    return replaced(model, lambda layer: layer.folded() if isinstance(layer, ConvNorm) else None).eval()
 
 
 class ZeroBlock(nn.Module):
@@ -85,16 +80,17 @@ class ZeroBlock(nn.Module):
         nn.init.zeros_(self.second.scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in."""
+        """The trunk after this block, [B, C, N, N] as it came."""
         return F.relu(x + self.second(F.relu(self.first(x))))
 
 
-class ZeroNet(nn.Module):
+class ZeroNet(Model):
     """The parameters and the forward pass."""
 
+    shape: ZeroShape
+
     def __init__(self, shape: ZeroShape):
-        super().__init__()
-        self.shape = shape
+        super().__init__(shape)
         channels, points = shape.channels, shape.size**2
         self.stem = ConvNorm(shape.planes, channels, 3)
         self.blocks = nn.ModuleList(ZeroBlock(channels) for _ in range(shape.blocks))
@@ -115,7 +111,7 @@ class ZeroNet(nn.Module):
 
 
 class ElfNet(ZeroNet):
-    """The same with a value head that speaks for Black, as ELF OpenGo's does; here it is turned to the mover's view."""
+    """The same with a value head that speaks for Black, as ELF OpenGo's does; outputs are the mover's here as well."""
 
     def __init__(self, shape: ZeroShape):
         if shape.planes <= BLACK_TO_MOVE:
@@ -124,5 +120,6 @@ class ElfNet(ZeroNet):
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """As for :class:`ZeroNet`."""
-        policy, value, *_ = super().forward(planes, globals_)
-        return RawHeads(policy, value * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))
+        heads = super().forward(planes, globals_)
+        assert heads.value_logit is not None
+        return heads._replace(value_logit=heads.value_logit * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))

@@ -1,22 +1,21 @@
 """The architectures we know: what a file's header may name, what training may ask for.
 
-Adding one is an entry in ``ARCHITECTURES``: a shape, and a module that is made from it, keeps it as ``shape`` and
-whose ``forward(planes, globals_)`` returns :class:`engine.nets.network.RawHeads`.
+Adding one is an entry in ``ARCHITECTURES``: a :class:`engine.nets.architectures.shape.Shape`, and the
+:class:`engine.nets.network.Model` that is made from it.
 """
 
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 
 from engine.nets.architectures.alphago import AlphaGoPolicy, AlphaGoValue, PolicyShape, ValueShape
 from engine.nets.architectures.alphago_zero import ElfNet, ZeroNet, ZeroShape
 from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.architectures.shape import MAX_SIZE, MIN_SIZE, Shape
-from engine.nets.network import NetworkSpec
+from engine.nets.network import Model, NetworkSpec
 
 MAX_PARAMETERS = 1 << 28
-"""1 GiB as float32, several times the largest network anybody plays Go with"""
+"""1 GiB as float32, several times the largest network that is published for Go"""
 ANY_SIZE = (7, 19)
 """Smallest and largest board of a network whose shape fixes none, unless it was trained for others"""
 
@@ -25,7 +24,7 @@ class Architecture(NamedTuple):
     """One entry of the registry."""
 
     shape: type[Shape]
-    module: type[nn.Module]
+    module: type[Model]
     encoder: str
     """the one it is meant for; a shape with other planes goes with another"""
     heads: tuple[str, ...]
@@ -41,7 +40,7 @@ ARCHITECTURES = {
 }
 
 
-def architecture_of(model: nn.Module) -> str:
+def architecture_of(model: Model) -> str:
     """The name under which a model's class is registered.
 
     Raises:
@@ -53,7 +52,7 @@ def architecture_of(model: nn.Module) -> str:
     raise ValueError(f"{type(model).__name__} is no registered architecture, expected {', '.join(ARCHITECTURES)}")
 
 
-def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> nn.Module:
+def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> Model:
     """A network of random weights.
 
     Args:
@@ -76,9 +75,7 @@ def new_model(architecture: str, shape: dict[str, Any], device: str = "cpu") -> 
         return entry.module(checked)
 
 
-def new_spec(
-    model: nn.Module, name: str, encoder: str | None = None, sizes: tuple[int, int] | None = None
-) -> NetworkSpec:
+def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[int, int] | None = None) -> NetworkSpec:
     """What a model needs and offers.
 
     Args:

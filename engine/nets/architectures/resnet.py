@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from engine.nets.architectures.initial import draw_normal
 from engine.nets.architectures.shape import Shape, dimension
 from engine.nets.compute.pooling import pooled
-from engine.nets.network import RawHeads
+from engine.nets.network import Model, RawHeads
 
 SCORE_SCALE = 20.0
 """Points per unit of the raw score output, so that it starts in a trainable range."""
@@ -44,24 +44,25 @@ class Block(nn.Module):
         self.pool = nn.Conv2d(channels, pool_channels, 3, padding=1) if pool_channels else None
         self.pool_bias = nn.Linear(3 * pool_channels, channels) if pool_channels else None
         draw_normal(self.first.weight)
-        nn.init.zeros_(self.second.weight)
-        nn.init.zeros_(self.second.bias)
+        for values in self.second.parameters():
+            nn.init.zeros_(values)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in."""
+        """The trunk after this block, [B, C, N, N] as it came."""
         ready = F.relu(x)
         inner = self.first(ready)
-        if self.pool is not None:
+        if self.pool is not None and self.pool_bias is not None:
             inner = inner + self.pool_bias(pooled(F.relu(self.pool(ready))))[..., None, None]
         return x + self.second(F.relu(inner))
 
 
-class ResNet(nn.Module):
+class ResNet(Model):
     """The parameters and the forward pass."""
 
+    shape: ResNetShape
+
     def __init__(self, shape: ResNetShape):
-        super().__init__()
-        self.shape = shape
+        super().__init__(shape)
         channels, head = shape.channels, shape.head_channels
         self.stem = nn.Conv2d(shape.planes, channels, 3, padding=1)
         self.stem_globals = nn.Linear(shape.globals, channels)
@@ -80,7 +81,7 @@ class ResNet(nn.Module):
         self.ownership_out = nn.Conv2d(head, 1, 1)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """All four heads for planes[B, C, N, N] and globals_[B, G]."""
+        """All four heads; see :meth:`engine.nets.network.Model.forward`."""
         x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
         for block in self.blocks:
             x = block(x)

@@ -22,13 +22,14 @@ def board_size() -> Any:
 
 @dataclass(frozen=True)
 class Shape:
-    """Base of all shapes; they all have ``planes`` and ``globals``, the input, and ``size`` if it is fixed.
+    """Base of all shapes: the numbers of input planes and of global values; and ``size`` where that is fixed.
 
     Raises:
         ValueError: a value is no whole number or out of its range; one line.
     """
 
-    # Without an annotation, so that it is no field and stands in nobody's way who makes it one.
+    planes: int
+    # No field, for it has no annotation; a shape that reads global values makes it one.
     globals = 0
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from engine.nets.architectures.alphago_zero import folded
 from engine.nets.compute.packing import with_packed_weights
 from engine.nets.compute.precision import likes_bfloat16, reduced_dtype
 from engine.nets.compute.winograd import MIN_BOARD, with_winograd
-from engine.nets.network import NetOutput, NetworkSpec, RawHeads
+from engine.nets.network import Model, NetOutput, NetworkSpec, RawHeads
 
 PASS_GAP = 10.0
 """How far below the lowest point's logit a pass lies for a network without a pass output: it is the last choice, and
@@ -26,14 +26,14 @@ class TorchNetwork:
     once, and with one thread of torch, as evaluators have, its weights are packed (:mod:`engine.nets.compute.packing`).
     """
 
-    def __init__(self, model: nn.Module, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
+    def __init__(self, model: Model, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
                  winograd: bool = True):  # fmt: skip
         """Take a copy of the model; the model itself stays as it is.
 
         Args:
-            model: its ``forward`` returns :class:`RawHeads`, its ``shape`` says what it reads; ``likes_float16``, if it
-                has that, which 16 bits become it (:func:`engine.nets.compute.precision.reduced_dtype`).
-            reduced: 16 bits; None = where the device is faster with them.
+            model: on the CPU in float32.
+            reduced: 16 bits (:func:`engine.nets.compute.precision.reduced_dtype`); None = where the device is faster
+                with them.
             winograd: our own convolutions, where they are faster than torch's.
         """
         self.spec = spec
@@ -41,9 +41,10 @@ class TorchNetwork:
         self.merges = device.type != "cpu"
         self.shape = model.shape
         wanted = likes_bfloat16(device) if reduced is None else reduced
-        likes_float16 = getattr(model, "likes_float16", False)
-        self.dtype = reduced_dtype(device, likes_float16) if wanted else torch.float32
-        self._model = _PresentHeads(model).to(device=device, dtype=self.dtype, memory_format=torch.channels_last)
+        self.dtype = reduced_dtype(device, model.likes_float16) if wanted else torch.float32
+        self._model = _PresentHeads(model).to(device, self.dtype)
+        # Tensor.to takes a memory format as well, but torch's stubs know it of tensors alone.
+        self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]
         is_exact = device.type == "cpu" and self.dtype == torch.float32
@@ -101,27 +102,29 @@ class TorchNetwork:
 class _PresentHeads(nn.Module):
     """A model whose outputs are the heads it has: a trace cannot return None."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: Model):
         super().__init__()
         self.model = folded(model)
         self.eval()
 
     def forward(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, ...]:
+        """The heads of :meth:`engine.nets.network.Model.forward` that are there, in their order."""
         return tuple(head for head in self.model(planes, globals_) if head is not None)
 
 
-def exact_output(model: nn.Module, planes: Tensor, globals_: Tensor) -> NetOutput:
-    """What a model computes in float32 on the CPU, the slow way: the yardstick for any other.
+def exact_output(model: Model, planes: Tensor, globals_: Tensor) -> NetOutput:
+    """What a model computes in float32 on the CPU, the slow way: the reference for any other.
 
     Args:
-        model: on the CPU; ``planes`` and ``globals_`` as for :meth:`TorchNetwork.evaluate`.
+        model: on the CPU in float32; put into evaluation mode.
+        planes: float32[B, C, N, N]; ``globals_`` float32[B, G].
     """
     with torch.inference_mode():
         return _to_output(model.eval()(planes, globals_), planes.shape[2])
 
 
 def _to_output(raw: RawHeads, size: int) -> NetOutput:
-    """Raw heads as everyone above sees them."""
+    """Raw heads as :class:`engine.nets.network.Network` promises them."""
     policy, value, score, ownership = (None if head is None else head.float() for head in raw)
     if policy is not None and policy.shape[1] == size * size:
         policy = torch.cat([policy, policy.amin(dim=1, keepdim=True) - PASS_GAP], dim=1)

@@ -28,21 +28,16 @@ _CAPTURING = threading.Lock()
 
 
 def rows_for(count: int) -> int:
-    """Rows of the smallest graph that holds so many positions; for more than any, the number itself."""
+    """Rows of the smallest graph that holds ``count`` positions; ``count`` itself where none does."""
     return count if count > ROWS[-1] else ROWS[bisect_left(ROWS, count)]
 
 
 def fill(target: Tensor, parts: Sequence[Tensor]) -> None:
-    """Copy parts one after another into the first rows of a tensor; the other rows stay as they are."""
+    """Copy parts [B_i, ...] one after another into the first rows of a tensor [R, ...]; the other rows stay."""
     start = 0
     for part in parts:
         target[start : start + len(part)].copy_(part, non_blocking=True)
         start += len(part)
-
-
-def first_rows(target: NetOutput, count: int) -> NetOutput:
-    """So many rows of every head there is."""
-    return NetOutput(*(None if head is None else head[:count] for head in target))
 
 
 class _Plan(NamedTuple):
@@ -86,9 +81,9 @@ class CudaRunner:
             plan = self._plans[key]
             fill(plan.planes, planes)
             fill(plan.globals, globals_)
-            output, staged = first_rows(plan.call(), count), first_rows(plan.staged, count)
+            output, staged = (heads.each(lambda head: head[:count]) for heads in (plan.call(), plan.staged))
             for there, here in zip(output, staged, strict=True):
-                if there is not None:
+                if there is not None and here is not None:
                     here.copy_(there, non_blocking=True)
             self._done.record(self._stream)
         self._done.synchronize()
@@ -98,9 +93,9 @@ class CudaRunner:
         """Memory and, if it can be had, a graph. The runner's stream is the current one."""
         planes = torch.zeros(rows, channels, height, width, device=self._network.device)
         globals_ = torch.zeros(rows, n_globals, device=self._network.device)
-        call = partial(self._network.evaluate, planes, globals_)
+        call: Callable[[], NetOutput] = partial(self._network.evaluate, planes, globals_)
         # The first call chooses algorithms and takes working memory, neither of which a graph may record.
-        staged = NetOutput(*(None if head is None else _pinned_like(head) for head in call()))
+        staged = call().each(_pinned_like)
         if self._use_graphs and rows <= ROWS[-1]:
             call = self._captured(call)
         return _Plan(planes, globals_, call, staged)

@@ -3,7 +3,7 @@
 torch hands oneDNN the weights of a convolution as they are, and oneDNN puts them into a layout of its own in every
 call: some 40 us for 96 channels to 96, nearly as long as the convolution of one 9x9 board takes. Here that happens
 once. The layout depends on the board's size, and where torch has more than one thread on the batch as well; one that
-does not fit is turned around in every call, so slowly that the network takes thirty times as long. So weights are
+does not fit is converted in every call, so slowly that the network takes thirty times as long. So weights are
 packed for each board size, for callers with one thread, and only where all batches want the same layout.
 
 oneDNN also multiplies matrices of 16-bit numbers, and takes 15 to 30 us to begin. The small matrices of a head are
@@ -16,6 +16,8 @@ import warnings
 
 import torch
 from torch import Tensor, nn
+
+from engine.nets.compute.replacing import replaced
 
 BATCHES = (1, 2, 8, 64)
 """Batch sizes that must agree on a layout."""
@@ -55,6 +57,7 @@ class PackedConvolution(nn.Module):
         self.register_buffer("bias", None if convolution.bias is None else convolution.bias.detach())
 
     def forward(self, x: Tensor) -> Tensor:
+        """[B, K, N, N] of x[B, C, N, N], in the dtype of the weights and channels-last order."""
         return _scripted()(x, self.weight, self.bias, *self._how)
 
 
@@ -68,6 +71,7 @@ class Float32Linear(nn.Module):
         self._many_rows = linear
 
     def forward(self, x: Tensor) -> Tensor:
+        """[..., K] of x[..., C], in the dtype of x."""
         if x.dim() > 2:  # A row a point, as attention has them.
             return self._many_rows(x)
         return self._few_rows(x.float()).to(x.dtype)
@@ -82,21 +86,16 @@ def with_packed_weights(model: nn.Module, size: int) -> nn.Module:
     """
     if torch.get_num_threads() > 1 or not _can_pack():
         return model
-    replaced = copy.deepcopy(model)
-    for parent in list(replaced.modules()):
-        for name, child in list(parent.named_children()):
-            packed = _packed(child, size)
-            if packed is not None:
-                setattr(parent, name, packed)
-    return replaced
+    return replaced(model, lambda layer: _packed(layer, size))
 
 
 def _packed(layer: nn.Module, size: int) -> nn.Module | None:
     """What computes the same as a layer and sooner; None where there is nothing."""
     if isinstance(layer, nn.Conv2d):
         return _packed_convolution(layer, size)
-    is_small = isinstance(layer, nn.Linear) and layer.weight.numel() <= SMALL_MATRIX
-    return Float32Linear(layer) if is_small and layer.weight.dtype != torch.float32 else None
+    if isinstance(layer, nn.Linear) and layer.weight.numel() <= SMALL_MATRIX and layer.weight.dtype != torch.float32:
+        return Float32Linear(layer)
+    return None
 
 
 def _packed_convolution(convolution: nn.Conv2d, size: int) -> PackedConvolution | None:
@@ -137,5 +136,6 @@ def _packed_weight(convolution: nn.Conv2d, size: int) -> Tensor | None:
 
 
 def _how(convolution: nn.Conv2d) -> tuple[list[int], list[int], list[int], int]:
-    """Padding, stride, dilation and groups, as oneDNN takes them."""
+    """Padding (in numbers), stride, dilation and groups, as oneDNN takes them."""
+    assert not isinstance(convolution.padding, str)
     return list(convolution.padding), list(convolution.stride), list(convolution.dilation), convolution.groups

@@ -1,10 +1,11 @@
-"""Fewer bits where they are faster: which, and a check that they play the same game.
+"""16-bit numbers where they are faster: which kind, and how far outputs may differ for it.
 
 bfloat16 keeps the range of float32 and 8 bits of each number; float16, for GPUs too old for that, 11 bits and a
-smaller range. A network that suffers from what it gets is told apart on a few positions when it is loaded.
+smaller range. A network that suffers from it is found out on a few positions when it is loaded.
 """
 
 import torch
+from torch import Tensor
 
 from engine.nets.network import NetOutput
 
@@ -30,23 +31,38 @@ def reduced_dtype(device: torch.device, likes_float16: bool = False) -> torch.dt
     return torch.bfloat16
 
 
-def errors(exact: NetOutput, rough: NetOutput) -> tuple[float, float]:
-    """Largest differences of win rate and of a move's probability; NaN counts as infinite.
+def in_units(output: NetOutput) -> dict[str, Tensor]:
+    """The heads that are there, as numbers that people compare.
+
+    Returns:
+        dict: ``win rate`` [B], 0 to 1; ``policy`` [B, N*N+1], probabilities; ``score`` [B], points; ``ownership``
+        [B, N, N], -1 to 1; all from the view of the side to move.
+    """
+    heads = {
+        "win rate": None if output.value is None else (1 + output.value) / 2,
+        "policy": None if output.policy is None else output.policy.softmax(1),
+        "score": output.score,
+        "ownership": output.ownership,
+    }
+    return {head: values for head, values in heads.items() if values is not None}
+
+
+def differences(exact: NetOutput, rough: NetOutput) -> dict[str, float]:
+    """Largest difference of each head, in the units of :func:`in_units`; NaN counts as infinite.
 
     Args:
         exact: outputs for some positions; ``rough`` for the same, with the same heads.
     """
-    win_rate = policy = torch.zeros(1)
-    if exact.value is not None:
-        win_rate = (exact.value - rough.value).abs() / 2.0
-    if exact.policy is not None:
-        policy = (exact.policy.softmax(1) - rough.policy.softmax(1)).abs()
-    return tuple(float(error.nan_to_num(nan=torch.inf).max()) for error in (win_rate, policy))
+    other = in_units(rough)
+    return {
+        head: float((one - other[head]).abs().nan_to_num(nan=torch.inf).max()) for head, one in in_units(exact).items()
+    }
 
 
-def strays(exact: NetOutput, rough: NetOutput) -> str:
+def excess(exact: NetOutput, rough: NetOutput) -> str:
     """What is wrong with the rough outputs, in words; empty where they are close enough."""
-    win_rate, policy = errors(exact, rough)
+    found = differences(exact, rough)
+    win_rate, policy = found.get("win rate", 0.0), found.get("policy", 0.0)
     if win_rate <= MAX_WIN_RATE_ERROR and policy <= MAX_POLICY_ERROR:
         return ""
     return f"win rates move by {win_rate:.3f}, move probabilities by {policy:.3f}"

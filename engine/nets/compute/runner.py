@@ -6,8 +6,8 @@ staging memory and its graphs (:mod:`engine.nets.compute.cuda`), so batches of t
 
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.nets.compute.cuda import CudaRunner
 from engine.nets.network import NetOutput, Network
 
-_MPS_TURNS = threading.Lock()
+_MPS_LOCK = threading.Lock()
 """torch has one queue for Apple's GPU, which two threads must not fill at once."""
 
 
@@ -43,13 +43,13 @@ class PlainRunner:
 
     def __init__(self, network: Network):
         self._network = network
-        self._turns = _MPS_TURNS if network.device.type == "mps" else nullcontext()
+        self._lock: AbstractContextManager[Any] = _MPS_LOCK if network.device.type == "mps" else nullcontext()
 
     def run(self, planes: Sequence[Tensor], globals_: Sequence[Tensor]) -> NetOutput:
         """See :class:`Runner`."""
-        with self._turns:
+        with self._lock:
             inputs = (_joined(parts).to(self._network.device) for parts in (planes, globals_))
-            return NetOutput(*(None if head is None else head.cpu() for head in self._network.evaluate(*inputs)))
+            return self._network.evaluate(*inputs).each(Tensor.cpu)
 
 
 def new_runner(network: Network) -> Runner:

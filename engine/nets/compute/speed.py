@@ -1,12 +1,12 @@
-"""What a device can do at most, and what a network asks of it: the yardsticks of benches."""
+"""What a device can do at most, and the operations that a network needs: what benches compare speeds with."""
 
 import time
 
 import torch
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from engine.nets.compute.precision import likes_bfloat16, reduced_dtype
+from engine.nets.network import Model
 
 WARM_UP = 3
 
@@ -35,8 +35,9 @@ def matrix_rate(device: torch.device, side: int, products: int) -> float:
     return products * 2.0 * side**3 / (multiply(products) - start)
 
 
-def forward_flops(model: nn.Module, size: int) -> int:
-    """Operations of one position's convolutions and matrix products, counted from their shapes without computing."""
+def forward_flops(model: Model, size: int) -> int:
+    """Operations of one position's convolutions and matrix products on a board of ``size`` x ``size``, counted from
+    their shapes without computing; the model's weights are lost, as it moves to the device ``meta``."""
     outline = model.to("meta")
     planes = torch.zeros(1, model.shape.planes, size, size, device="meta")
     with FlopCounterMode(display=False) as counter, torch.no_grad():

@@ -13,14 +13,15 @@ Source: Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks", 2016,
 are 0, 1, -1, 2, -2 and infinity.
 """
 
-import copy
 import threading
+from typing import TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from engine.jit import inlined_kernel, kernel
+from engine.nets.compute.replacing import replaced
 
 TILES = 100
 """Tiles that are multiplied at a time: four 19x19 boards"""
@@ -208,23 +209,16 @@ def _scratch(channels: int) -> np.ndarray:
 def with_winograd(model: nn.Module) -> nn.Module | None:
     """A copy of a float32 model on the CPU that does its large 3x3 convolutions this way; None if they hold less than
     a sixteenth of its weights, as in networks of attention: tracing, which this rules out, does more for the rest."""
-    replaced = copy.deepcopy(model)
-    found = [
-        (parent, name, child)
-        for parent in replaced.modules()
-        for name, child in parent.named_children()
-        if isinstance(child, nn.Conv2d) and _is_eligible(child)
-    ]
-    weights = sum(child.weight.numel() for _, _, child in found)
+    weights = sum(layer.weight.numel() for layer in model.modules() if _is_eligible(layer))
     if 16 * weights < sum(values.numel() for values in model.parameters()):
         return None
-    for parent, name, child in found:
-        setattr(parent, name, WinogradConvolution(child))
-    return replaced
+    return replaced(model, lambda layer: WinogradConvolution(layer) if _is_eligible(layer) else None)
 
 
-def _is_eligible(convolution: nn.Conv2d) -> bool:
-    """Whether a convolution is one that this module does, and does faster."""
+def _is_eligible(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
+    """Whether a layer is a convolution that this module does, and does faster."""
+    if not isinstance(convolution, nn.Conv2d):
+        return False
     is_plain = convolution.stride == convolution.dilation == (1, 1) and convolution.groups == 1
     is_padded = convolution.padding == (1, 1) and convolution.padding_mode == "zeros"
     channels = min(convolution.in_channels, convolution.out_channels)

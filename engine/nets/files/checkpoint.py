@@ -7,6 +7,7 @@ unpickled, and no memory is taken before the header has been found sound.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor
 
 from engine.nets.architectures.registry import architecture_of, new_model, new_spec
 from engine.nets.files.header import FORMAT, read_header
-from engine.nets.network import NetworkSpec
+from engine.nets.network import Model, NetworkSpec
 
 
-def save_network(path: Path, model: nn.Module, spec: NetworkSpec, training: dict[str, Any]) -> None:
+def save_network(path: Path, model: Model, spec: NetworkSpec, training: dict[str, Any]) -> None:
     """Write a network of any registered architecture, atomically: a reader sees the old file or the new one.
 
     Raises:
@@ -35,13 +36,22 @@ def save_network(path: Path, model: nn.Module, spec: NetworkSpec, training: dict
         "sizes": [spec.min_size, spec.max_size],
         "training": training,
     }
-    tensors = {name: tensor.detach().float().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    write_tensors(path, {name: tensor.float() for name, tensor in model.state_dict().items()}, header)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, Any]) -> None:
+    """Write tensors, of any device, and a JSON header into a safetensors file, atomically.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     part = path.with_suffix(path.suffix + ".part")
-    save_file(tensors, part, metadata={"keima": json.dumps(header)})
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(held, part, metadata={"keima": json.dumps(header)})
     part.replace(path)
 
 
-def load_model(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
+def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     """Read a network file on the CPU.
 
     Returns:

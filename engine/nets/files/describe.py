@@ -1,12 +1,10 @@
 """What a network file holds, in words and numbers, for people and for programs."""
 
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from engine.nets.architectures.registry import ARCHITECTURES
+from engine.nets.architectures.registry import architecture_of
 from engine.nets.compute.speed import forward_flops
 from engine.nets.files.header import recognise
 from engine.nets.files.read import read_network
@@ -16,7 +14,7 @@ LARGEST = 19
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Everything a network file tells of itself, and what evaluating it costs.
+    """Everything a network file says of itself, and what evaluating it costs.
 
     Returns:
         dict that JSON can hold: ``name``, ``file``, ``bytes``, ``format``, ``version``, ``architecture``, ``shape``,
@@ -36,8 +34,8 @@ def describe(path: Path) -> dict[str, Any]:
         "format": header.format,
         "version": header.version,
         # Some files are read into a model that has folded a part of its parameters away; their record knows better.
-        "architecture": training.pop("architecture", _architecture(model)),
-        "shape": asdict(shape) if is_dataclass(shape) else {},
+        "architecture": training.pop("architecture", "") or architecture_of(model),
+        "shape": asdict(shape),
         "parameters": training.pop("parameters", sum(value.numel() for value in model.parameters())),
         "encoder": spec.encoder,
         "planes": shape.planes,
@@ -48,9 +46,3 @@ def describe(path: Path) -> dict[str, Any]:
         "multiply_adds": forward_flops(model, board) // 2,
         "training": training,
     }
-
-
-def _architecture(model: nn.Module) -> str:
-    """Name in the registry, or that of a class that only files of others have."""
-    names = (name for name, entry in ARCHITECTURES.items() if entry.module is type(model))
-    return next(names, type(model).__name__)

@@ -16,8 +16,9 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 KEIMA, KATAGO, LEELA_ZERO = "Keima", "KataGo", "Leela Zero"
 EXPECTED = "a network of Keima (.safetensors), KataGo (.bin.gz, .txt.gz) or Leela Zero (.txt, .gz)"
@@ -99,7 +100,7 @@ EXPECTED_INPUTS = {KATAGO: Expected("katago-v7", (2, 19)), LEELA_ZERO: Expected(
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[BufferedIOBase]:
     """A file to read from, decompressed on the way if it begins as gzip does.
 
     Raises:

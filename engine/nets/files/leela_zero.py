@@ -10,7 +10,7 @@ point numbers with spaces between them,
   bias.
 
 The network is AlphaGo Zero's on "leela-18". Leela Zero counts rows from the bottom of the board and we from the top,
-so what belongs to rows is turned over in reading and in writing. A file is read as it streams by, in pieces, and
+so what belongs to rows is flipped in reading and in writing. A file is read as it streams by, in pieces, and
 nothing is kept that does not fit the network so far: neither a long line nor what a small archive blows up into can
 take more memory than the largest network we play.
 
@@ -20,17 +20,17 @@ Source: Leela Zero's README, "Weights format", and its ``Network.cpp`` (0.17).
 import gzip
 from collections.abc import Iterator
 from contextlib import nullcontext
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from engine.nets.architectures.alphago_zero import EPSILON, POLICY_FILTERS, ElfNet, ZeroNet
+from engine.nets.architectures.alphago_zero import EPSILON, POLICY_FILTERS, ZeroNet
 from engine.nets.architectures.registry import MAX_PARAMETERS, architecture_of, new_model, new_spec
 from engine.nets.files.header import opened
-from engine.nets.network import NetworkSpec
+from engine.nets.network import Model, NetworkSpec
 
 SIZE = 19
 POINTS = SIZE * SIZE
@@ -43,17 +43,17 @@ ENCODER = "leela-18"
 PIECE_BYTES = 1 << 20
 PIECE_NUMBERS = 1 << 16
 NUMBER_BYTES = 64
-"""More than anybody writes for a number and the space behind it"""
+"""More than a number and the space behind it ever take"""
 PLANES_OF = {"zero-17": 17, ENCODER: PLANES}
 """Inputs of networks that can be written"""
 FROM_ZERO = (*range(0, 16, 2), *range(1, 16, 2), 16)
 """Planes of "zero-17" in the order of "leela-18", which has one more"""
-TURNED = np.arange(POINTS).reshape(SIZE, SIZE)[::-1].reshape(-1)
-"""Points of a board turned over, row by row; its own inverse"""
-TURNED_MOVES = np.append(TURNED, POINTS)
+FLIPPED = np.arange(POINTS).reshape(SIZE, SIZE)[::-1].reshape(-1)
+"""Points of a board with its rows in the opposite order; its own inverse"""
+FLIPPED_MOVES = np.append(FLIPPED, POINTS)
 
 
-def load_leela(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
+def load_leela(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     """Read a network of Leela Zero's on the CPU.
 
     Returns:
@@ -75,7 +75,7 @@ def load_leela(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
     return model, new_spec(model, name, ENCODER), {}
 
 
-def save_leela(path: Path, model: nn.Module, spec: NetworkSpec) -> None:
+def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
     """Write a network of AlphaGo Zero's form as Leela Zero's, atomically; compressed if the name ends in ``.gz``.
 
     Normalisation's scale goes into the convolution before it, and its shift into the convolution's bias, so numbers
@@ -85,13 +85,13 @@ def save_leela(path: Path, model: nn.Module, spec: NetworkSpec) -> None:
     Raises:
         ValueError: a network that the format cannot hold.
     """
-    _check_form(model, spec)
+    arrays = _lines_of(_checked_form(model, spec))
     version = next(version for version, name in ARCHITECTURES.items() if name == architecture_of(model))
     part = path.with_name(path.name + ".part")
     try:
         with part.open("wb") as file, _packed(file) if path.suffix == ".gz" else nullcontext(file) as out:
             out.write(f"{version}".encode())
-            for array in _lines_of(model):
+            for array in arrays:
                 out.write(b"\n")
                 for start in range(0, array.size, PIECE_NUMBERS):
                     numbers = array.reshape(-1)[start : start + PIECE_NUMBERS].tolist()
@@ -111,7 +111,7 @@ def _packed(file: IO[bytes]) -> gzip.GzipFile:
 class _Lines:
     """The lines of a file as arrays, and what is wrong with them."""
 
-    def __init__(self, path: Path, file: IO[bytes]):
+    def __init__(self, path: Path, file: BufferedIOBase):
         self._path = path
         self._file = file
         self._number = 0
@@ -149,7 +149,7 @@ class _Lines:
             raise self.error(f"no numbers, the file may be truncated; expected {what}")
         self._total += count
         if self._total > MAX_PARAMETERS:
-            raise self.error(f"more than {MAX_PARAMETERS:,} parameters so far, expected at most as many")
+            raise self.error(f"more than {MAX_PARAMETERS:,} parameters so far, expected no more")
         return np.concatenate(found)
 
     def _pieces(self, most_bytes: int) -> Iterator[np.ndarray]:
@@ -228,16 +228,16 @@ def _read_tower(lines: _Lines) -> tuple[dict[str, np.ndarray], int]:
 def _read_heads(lines: _Lines, channels: int) -> dict[str, np.ndarray]:
     """State of everything behind the policy head's convolution."""
     weight = lines.take("weights of the policy on boards of 19x19", (POINTS + 1) * POLICY_FILTERS * POINTS)
-    weight = weight.reshape(POINTS + 1, POLICY_FILTERS, POINTS)[TURNED_MOVES][:, :, TURNED]
+    weight = weight.reshape(POINTS + 1, POLICY_FILTERS, POINTS)[FLIPPED_MOVES][:, :, FLIPPED]
     state = {
         "policy_out.weight": weight.reshape(POINTS + 1, POLICY_FILTERS * POINTS),
-        "policy_out.bias": lines.take("biases of the policy", POINTS + 1)[TURNED_MOVES],
+        "policy_out.bias": lines.take("biases of the policy", POINTS + 1)[FLIPPED_MOVES],
     }
     weight = lines.take("weights of the value head's convolution", channels)
     state |= _read_norm(lines, "value_local", weight, (1, channels, 1, 1))
     weight = lines.take("weights of the value head's hidden layer", VALUE_HIDDEN * POINTS)
     return state | {
-        "value_hidden.weight": weight.reshape(VALUE_HIDDEN, POINTS)[:, TURNED],
+        "value_hidden.weight": weight.reshape(VALUE_HIDDEN, POINTS)[:, FLIPPED],
         "value_hidden.bias": lines.take("biases of the value head's hidden layer", VALUE_HIDDEN),
         "value_out.weight": lines.take("weights of the value", VALUE_HIDDEN).reshape(1, VALUE_HIDDEN),
         "value_out.bias": lines.take("bias of the value", 1),
@@ -262,20 +262,19 @@ def _read_norm(lines: _Lines, name: str, weight: np.ndarray, shape: tuple[int, .
     }
 
 
-def _check_form(model: nn.Module, spec: NetworkSpec) -> None:
-    """Refuse what the format cannot hold."""
-    shape = getattr(model, "shape", None)
-    if type(model) not in (ZeroNet, ElfNet) or spec.encoder not in PLANES_OF:
+def _checked_form(model: Model, spec: NetworkSpec) -> ZeroNet:
+    """The model, if it is one that the format can hold; else an error."""
+    if not isinstance(model, ZeroNet) or spec.encoder not in PLANES_OF:
         known = " or ".join(PLANES_OF)
         wrong = f"a {type(model).__name__} on {spec.encoder}, expected one of AlphaGo Zero's form on {known}"
-    elif shape.planes != PLANES_OF[spec.encoder]:
-        wrong = f"reads {shape.planes} planes, expected {PLANES_OF[spec.encoder]}"
-    elif shape.size != SIZE:
-        wrong = f"plays boards of {shape.size}x{shape.size}, expected 19x19"
-    elif shape.value_hidden > VALUE_HIDDEN:
-        wrong = f"its value head has {shape.value_hidden} hidden units, expected at most {VALUE_HIDDEN}"
+    elif model.shape.planes != PLANES_OF[spec.encoder]:
+        wrong = f"reads {model.shape.planes} planes, expected {PLANES_OF[spec.encoder]}"
+    elif model.shape.size != SIZE:
+        wrong = f"plays boards of {model.shape.size}x{model.shape.size}, expected 19x19"
+    elif model.shape.value_hidden > VALUE_HIDDEN:
+        wrong = f"its value head has {model.shape.value_hidden} hidden units, expected at most {VALUE_HIDDEN}"
     else:
-        return
+        return model
     raise ValueError(f"network {spec.name} cannot be written for Leela Zero: {wrong}")
 
 
@@ -291,11 +290,11 @@ def _lines_of(model: ZeroNet) -> Iterator[np.ndarray]:
         yield from _norm_lines(state, name)
     yield from _norm_lines(state, "policy_local")
     weight = state["policy_out.weight"].reshape(POINTS + 1, POLICY_FILTERS, POINTS)
-    yield weight[TURNED_MOVES][:, :, TURNED]
-    yield state["policy_out.bias"][TURNED_MOVES]
+    yield weight[FLIPPED_MOVES][:, :, FLIPPED]
+    yield state["policy_out.bias"][FLIPPED_MOVES]
     yield from _norm_lines(state, "value_local")
     # Units that are always zero make up for those that a network lacks.
-    yield np.pad(state["value_hidden.weight"][:, TURNED], ((0, spare), (0, 0)))
+    yield np.pad(state["value_hidden.weight"][:, FLIPPED], ((0, spare), (0, 0)))
     yield np.pad(state["value_hidden.bias"], (0, spare))
     yield np.pad(state["value_out.weight"][0], (0, spare))
     yield state["value_out.bias"]

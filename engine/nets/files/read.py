@@ -4,15 +4,13 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, recognise
 from engine.nets.files.leela_zero import load_leela, save_leela
-from engine.nets.network import NetworkSpec
+from engine.nets.network import Model, NetworkSpec
 
 
-def read_network(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
+def read_network(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     """Read a network file on the CPU, whichever kind it is.
 
     Returns:

@@ -6,20 +6,17 @@ Zhang & Sennrich, "Root Mean Square Layer Normalization", 2019; Su et al., "RoFo
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.nets.katago.layers import LayerReader, Norm, Scaling, linear
+from engine.nets.katago.layers import MAX_SIZE, LayerReader, Norm, Scaling, linear
 
 MAX_HEADS = 1 << 10
 MAX_EPSILON = 1.0
 MAX_THETA = 1e12
-MAX_SIZE = 19
-"""Largest board that angles are kept for"""
 
 
 def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
@@ -33,9 +30,8 @@ class RmsNorm(Norm):
     Either over the channels of each point, or "spatial", over all channels and points of the board.
     """
 
-    @classmethod
-    def read(cls, layers: LayerReader, channels: int) -> Self:
-        """The norm that comes next in a file, and the activation behind it."""
+    def __init__(self, layers: LayerReader, channels: int):
+        """Read the norm that comes next in a file, and the activation behind it."""
         stream = layers.stream
         stream.name()
         layers.channels("channels", channels)
@@ -43,45 +39,37 @@ class RmsNorm(Norm):
         is_spatial = stream.integer("whether it is spatial", 0, 1)
         stream.integer("channels of a group", 0, 0)
         scaling = Scaling(stream.weights(channels), stream.weights(channels))
-        self = cls(scaling, layers.activation())
+        super().__init__(scaling, layers.activation())
         self.epsilon = epsilon
         self.dims = (1, 2, 3) if is_spatial else (1,)
-        return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in, [B, C, N, N]."""
+        """[B, C, N, N] as it came."""
         return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
 
 
-class TokenNorm(NamedTuple):
-    """Root mean square normalisation of tokens; its weight goes into the matrices behind it."""
+class TokenBlock(nn.Module, ABC):
+    """What is common to both: tokens [B, N*N, C] are normalised, changed, and added to the trunk [B, C, N, N].
 
-    epsilon: float
-    weight: np.ndarray
-    """float32[C]"""
+    The subclass's constructor must call :meth:`_read_norm`.
+    """
 
-    @classmethod
-    def read(cls, layers: LayerReader, channels: int) -> Self:
-        """The norm that comes next in a file."""
+    def _read_norm(self, layers: LayerReader, channels: int) -> np.ndarray:
+        """Read root mean square normalisation; its weight, float32[C], belongs into the matrices behind it."""
         layers.stream.name()
         layers.channels("channels", channels)
-        return cls(layers.stream.positive("epsilon", MAX_EPSILON), layers.stream.weights(channels))
-
-
-class TokenBlock(nn.Module, ABC):
-    """What is common to both: tokens [B, N*N, C] are normalised, changed, and added to the trunk [B, C, N, N]."""
-
-    epsilon: float
+        self._epsilon = layers.stream.positive("epsilon", MAX_EPSILON)
+        return layers.stream.weights(channels)
 
     @abstractmethod
     def change(self, tokens: Tensor, size: int) -> Tensor:
-        """Same shape out as in, [B, N*N, C]."""
+        """What is added to the trunk, [B, N*N, C] like the normalised tokens, for boards of ``size`` x ``size``."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in, [B, C, N, N]."""
+        """The trunk after this block, [B, C, N, N] as it came."""
         # In channels-last order both are views.
         tokens = x.flatten(2).transpose(1, 2)
-        change = self.change(tokens * inverse_rms(tokens, (2,), self.epsilon), int(x.shape[2]))
+        change = self.change(tokens * inverse_rms(tokens, (2,), self._epsilon), int(x.shape[2]))
         return x + change.transpose(1, 2).reshape(x.shape)
 
 
@@ -90,10 +78,10 @@ class AttentionBlock(TokenBlock):
 
     words = "attention"
 
-    @classmethod
-    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
-        """See :meth:`engine.nets.katago.blocks.ResidualBlock.read`."""
-        self, stream = cls(), layers.stream
+    def __init__(self, layers: LayerReader, channels: int, depth: int):
+        """Read the block as :class:`engine.nets.katago.blocks.ResidualBlock` does."""
+        super().__init__()
+        stream = layers.stream
         self.heads = stream.integer("query heads", 1, MAX_HEADS)
         self.key_heads = stream.integer("key and value heads", 1, self.heads)
         if self.heads % self.key_heads:
@@ -103,8 +91,7 @@ class AttentionBlock(TokenBlock):
         is_learnt = stream.integer("whether rotations are learnt", 0, 1)
         if is_rotated and self.width % 2:
             raise stream.wrong("width of a query head", self.width, "an even one, as pairs are rotated")
-        norm = TokenNorm.read(layers, channels)
-        self.epsilon = norm.epsilon
+        norm = self._read_norm(layers, channels)
         query = layers.matrix(channels, self.heads * self.width)
         key = layers.matrix(channels, self.key_heads * self.width)
         value = layers.matrix(channels, self.key_heads * self.value_width)
@@ -113,10 +100,8 @@ class AttentionBlock(TokenBlock):
             angles = self._read_angles(layers, bool(is_learnt))
             self.cosine, self.sine = (nn.Buffer(torch.from_numpy(f(angles)).float()) for f in (np.cos, np.sin))
             query, key = (_halves(weight, self.width) for weight in (query, key))
-        else:
-            self.cosine = self.sine = None
-        self.into = linear(np.concatenate([query, key, value]) * norm.weight)
-        return self
+        self.is_rotated = bool(is_rotated)
+        self.into = linear(np.concatenate([query, key, value]) * norm)
 
     def _read_angles(self, layers: LayerReader, is_learnt: bool) -> np.ndarray:
         """float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of a head's channels."""
@@ -131,7 +116,7 @@ class AttentionBlock(TokenBlock):
         else:
             theta = stream.positive("theta", MAX_THETA)
             frequency = np.zeros((1, pairs, 2))
-            # The first pairs turn with the row, the others with the column, the later the slower.
+            # The first pairs rotate with the row, the others with the column, the later the slower.
             for axis, start, stop in ((0, 0, pairs // 2), (1, pairs // 2, pairs)):
                 frequency[0, start:stop, axis] = theta ** (-2.0 * np.arange(stop - start) / pairs)
         rows, columns = np.indices((MAX_SIZE, MAX_SIZE))
@@ -139,17 +124,17 @@ class AttentionBlock(TokenBlock):
         return rows[..., None, None] * frequency[..., 0] + columns[..., None, None] * frequency[..., 1]
 
     def _rotated(self, heads: Tensor, size: int) -> Tensor:
-        """Queries and keys [B, N*N, heads, width], each pair (first half, second half) turned by its angle."""
+        """Queries and keys [B, N*N, heads, width], each pair (first half, second half) rotated by its angle."""
         cosine, sine = (table[:size, :size].flatten(0, 1) for table in (self.cosine, self.sine))
         first, second = heads.chunk(2, dim=3)
         return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=3)
 
     def change(self, tokens: Tensor, size: int) -> Tensor:
         """See :meth:`TokenBlock.change`."""
-        turned = self.heads + self.key_heads
-        matched, value = self.into(tokens).split((turned * self.width, self.key_heads * self.value_width), dim=2)
-        matched = matched.unflatten(2, (turned, self.width))
-        if self.cosine is not None:
+        matching = self.heads + self.key_heads
+        matched, value = self.into(tokens).split((matching * self.width, self.key_heads * self.value_width), dim=2)
+        matched = matched.unflatten(2, (matching, self.width))
+        if self.is_rotated:
             matched = self._rotated(matched, size)
         query, key = matched.transpose(1, 2).split((self.heads, self.key_heads), dim=1)
         value = value.unflatten(2, (self.key_heads, self.value_width)).transpose(1, 2)
@@ -161,7 +146,7 @@ class AttentionBlock(TokenBlock):
 def _halves(weight: np.ndarray, width: int) -> np.ndarray:
     """Rows of a matrix in another order: of each head the first of all pairs, then the second ones.
 
-    Products of queries and keys stay the same, and pairs lie where they are turned without being sorted.
+    Products of queries and keys stay the same, and pairs lie where they are rotated without being sorted.
     """
     return weight.reshape(-1, width // 2, 2, weight.shape[1]).transpose(0, 2, 1, 3).reshape(weight.shape)
 
@@ -171,19 +156,16 @@ class FeedForwardBlock(TokenBlock):
 
     words = "feed-forward"
 
-    @classmethod
-    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
-        """See :meth:`engine.nets.katago.blocks.ResidualBlock.read`."""
-        self = cls()
+    def __init__(self, layers: LayerReader, channels: int, depth: int):
+        """Read the block as :class:`engine.nets.katago.blocks.ResidualBlock` does."""
+        super().__init__()
         layers.channels("channels", channels)
         hidden = layers.channels("hidden channels")
         # The format has a number for it, but says of no other layer what it computes.
         layers.stream.integer("whether there is a gate", 1, 1)
-        norm = TokenNorm.read(layers, channels)
-        self.epsilon = norm.epsilon
-        self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm.weight)
+        norm = self._read_norm(layers, channels)
+        self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)
         self.out = linear(layers.matrix(hidden, channels))
-        return self
 
     def change(self, tokens: Tensor, size: int) -> Tensor:
         """See :meth:`TokenBlock.change`."""

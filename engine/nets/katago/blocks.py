@@ -4,7 +4,7 @@ All of them take and return the trunk [B, C, N, N] and normalise it first. Sourc
 in Go", 2019, section 3.3 (global pooling); ``docs/KataGoMethods.md`` of KataGo (nested bottlenecks).
 """
 
-from typing import Self
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
@@ -22,24 +22,22 @@ class ResidualBlock(nn.Module):
 
     words = "residual"
 
-    @classmethod
-    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
-        """The block that comes next in a file.
+    def __init__(self, layers: LayerReader, channels: int, depth: int):
+        """Read the block that comes next in a file.
 
         Args:
-            channels: of the trunk.
+            channels: C of the trunk.
             depth: of the stack it belongs to, 1 for the trunk.
         """
-        self = cls()
+        super().__init__()
         self.before = Norm(layers.scaling(channels), layers.activation())
         first = layers.convolution(channels)
         self.first = convolution(first, layers.scaling(first.outputs))
         self.middle = layers.activation()
         self.last = convolution(layers.convolution(first.outputs, channels))
-        return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in."""
+        """The trunk after this block, [B, C, N, N] as it came."""
         return x + self.last(self.middle(self.first(self.before(x))))
 
 
@@ -48,10 +46,9 @@ class PoolingBlock(nn.Module):
 
     words = "global pooling"
 
-    @classmethod
-    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
-        """See :meth:`ResidualBlock.read`."""
-        self = cls()
+    def __init__(self, layers: LayerReader, channels: int, depth: int):
+        """Read the block that comes next in a file, as :class:`ResidualBlock` does."""
+        super().__init__()
         self.before = Norm(layers.scaling(channels), layers.activation())
         first, pool = layers.convolution(channels), layers.convolution(channels)
         self.pool = convolution(pool, layers.scaling(pool.outputs))
@@ -62,10 +59,9 @@ class PoolingBlock(nn.Module):
         self.pool_bias = linear(bias * after.scale[:, None])
         self.middle = layers.activation()
         self.last = convolution(layers.convolution(first.outputs, channels))
-        return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in."""
+        """The trunk after this block, [B, C, N, N] as it came."""
         ready = self.before(x)
         bias = self.pool_bias(pooled(self.pool_activation(self.pool(ready))))
         return x + self.last(self.middle(self.first(ready) + bias[..., None, None]))
@@ -76,10 +72,9 @@ class NestedBlock(nn.Module):
 
     words = "nested bottleneck"
 
-    @classmethod
-    def read(cls, layers: LayerReader, channels: int, depth: int) -> Self:
-        """See :meth:`ResidualBlock.read`."""
-        self = cls()
+    def __init__(self, layers: LayerReader, channels: int, depth: int):
+        """Read the block that comes next in a file, as :class:`ResidualBlock` does."""
+        super().__init__()
         count = layers.stream.integer("blocks", 1, MAX_BLOCKS)
         self.before = Norm(layers.scaling(channels), layers.activation())
         first = layers.convolution(channels)
@@ -87,14 +82,13 @@ class NestedBlock(nn.Module):
         self.blocks = read_blocks(layers, count, first.outputs, depth + 1)
         self.after = Norm(layers.scaling(first.outputs), layers.activation())
         self.last = convolution(layers.convolution(first.outputs, channels))
-        return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in."""
+        """The trunk after this block, [B, C, N, N] as it came."""
         return x + self.last(self.after(self.blocks(self.first(self.before(x)))))
 
 
-BLOCKS = {
+BLOCKS: dict[str, Callable[[LayerReader, int, int], nn.Module]] = {
     "ordinary_block": ResidualBlock,
     "gpool_block": PoolingBlock,
     "nested_bottleneck_block": NestedBlock,
@@ -119,5 +113,5 @@ def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) 
         if kind not in BLOCKS:
             raise stream.wrong("kind of block", repr(kind[:40]), f"one of {', '.join(BLOCKS)}")
         stream.name()
-        stack.append(BLOCKS[kind].read(layers, channels, depth))
+        stack.append(BLOCKS[kind](layers, channels, depth))
     return stack

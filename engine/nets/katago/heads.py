@@ -65,11 +65,10 @@ class KataGoOutput(NamedTuple):
 class PolicyHead(nn.Module):
     """Logits of every policy the network has."""
 
-    @classmethod
-    def read(cls, layers: LayerReader, trunk: int) -> Self:
-        """The head that comes next in a file."""
-        self, stream = cls(), layers.stream
-        stream.name()
+    def __init__(self, layers: LayerReader, trunk: int):
+        """Read the head that comes next in a file; ``trunk`` is the number of the trunk's channels."""
+        super().__init__()
+        layers.stream.name()
         channels = _policy_channels(layers)
         local, pool = layers.convolution(trunk), layers.convolution(trunk)
         self.pool = convolution(pool, layers.scaling(pool.outputs))
@@ -81,21 +80,15 @@ class PolicyHead(nn.Module):
         self.activation = layers.activation()
         self.out = convolution(layers.convolution(local.outputs, channels))
         if layers.version < TWO_LAYER_PASS_FROM:
-            self.passing = linear(layers.matrix(3 * pool.outputs, channels))
+            self.passing: nn.Module = linear(layers.matrix(3 * pool.outputs, channels))
         else:
             into = layers.matrix(3 * pool.outputs)
-            into = linear(into, layers.vector(len(into)))
-            activation = layers.activation()
-            self.passing = nn.Sequential(into, activation, linear(layers.matrix(into.out_features, channels)))
-        return self
-
-    @property
-    def channels(self) -> int:
-        """1 = a policy, 2 = that and an optimistic one, 4 = Q values beside them."""
-        return self.out.out_channels
+            hidden, activation = linear(into, layers.vector(len(into))), layers.activation()
+            self.passing = nn.Sequential(hidden, activation, linear(layers.matrix(len(into), channels)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, channels, N*N+1] of the trunk's x[B, C, N, N]."""
+        """Logits [B, K, N*N+1] of the trunk's x[B, C, N, N]: K is 1 for a policy, 2 where an optimistic one stands
+        beside it, 4 where Q values do as well."""
         context = pooled(self.pool_activation(self.pool(x)))
         local = self.activation(self.local(x) + self.bias(context)[..., None, None])
         return torch.cat([self.out(local).flatten(2), self.passing(context)[:, :, None]], dim=2)
@@ -123,26 +116,22 @@ class Float32(nn.Sequential):
 class ValueHead(nn.Module):
     """Everything else; what is summed up over the board and its channels, in float32."""
 
-    @classmethod
-    def read(cls, layers: LayerReader, trunk: int) -> Self:
-        """The head that comes next in a file."""
-        self = cls()
+    def __init__(self, layers: LayerReader, trunk: int):
+        """Read the head that comes next in a file, as :class:`PolicyHead` does."""
+        super().__init__()
         layers.stream.name()
         if layers.version >= COUNTED_POLICY:
             layers.zeros("value", 3)
         local = layers.convolution(trunk)
         self.local = convolution(local, layers.scaling(local.outputs))
         self.activation = layers.activation()
-        hidden = layers.matrix(3 * local.outputs)
-        units = len(hidden)
-        hidden = linear(hidden, layers.vector(units))
-        activation = layers.activation()
+        into = layers.matrix(3 * local.outputs)
+        hidden, activation = linear(into, layers.vector(len(into))), layers.activation()
         counts = 3, 6 if layers.version >= ERROR_FROM else 4
-        weights = [(layers.matrix(units, count), layers.vector(count)) for count in counts]
+        weights = [(layers.matrix(len(into), count), layers.vector(count)) for count in counts]
         out = linear(*(np.concatenate(parts) for parts in zip(*weights, strict=True)))
         self.sums = Float32(hidden, activation, out)
         self.ownership = convolution(layers.convolution(local.outputs, 1))
-        return self
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of the trunk's x[B, C, N, N]: [B, 3] results, [B, 4 or 6] scores, [B, N, N] owners, all before scaling."""

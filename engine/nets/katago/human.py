@@ -10,16 +10,14 @@ Source: ``cpp/neuralnet/sgfmetadata.cpp`` of KataGo 1.17.
 import datetime
 import math
 import re
-from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.nets.katago.layers import LayerReader, linear
+from engine.nets.katago.layers import MAX_SIZE, LayerReader, linear
 
 VALUES = 192
-MAX_SIZE = 19
 DEFAULT_PROFILE = "rank_9d"
 RANKS = tuple(f"{dan}d" for dan in range(9, 0, -1)) + tuple(f"{kyu}k" for kyu in range(1, 21))
 YEARS = range(1800, 2024)
@@ -73,20 +71,19 @@ def profile_values(name: str) -> np.ndarray:
 class HumanEncoder(nn.Module):
     """From a profile to what is added to the trunk at its beginning."""
 
-    @classmethod
-    def read(cls, layers: LayerReader, trunk: int) -> Self:
-        """The encoder that comes next in a file."""
-        self = cls()
+    def __init__(self, layers: LayerReader, trunk: int):
+        """Read the encoder that comes next in a file; ``trunk`` is the number of the trunk's channels."""
+        super().__init__()
         layers.stream.name()
         layers.channels("values", VALUES)
-        inputs, steps = VALUES, []
+        inputs = VALUES
+        steps: list[nn.Module] = []
         for _ in range(2):
             weight = layers.matrix(inputs)
             inputs = len(weight)
             steps += [linear(weight, layers.vector(inputs)), layers.activation()]
         self.steps = nn.Sequential(*steps, linear(layers.matrix(inputs, trunk)))
         self.use(DEFAULT_PROFILE)
-        return self
 
     def use(self, name: str) -> None:
         """Play as a profile from now on; see :func:`profile_values`."""
@@ -94,5 +91,5 @@ class HumanEncoder(nn.Module):
         self.values = nn.Buffer(torch.from_numpy(profile_values(name)).float())
 
     def forward(self, size: int) -> Tensor:
-        """[1, C, 1, 1] for boards of one size."""
+        """What is added to the trunk, [1, C, 1, 1], for boards of ``size`` x ``size``."""
         return self.steps(self.values[None, size])[..., None, None]

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from engine.nets.katago.stream import Stream
 
 MAX_CHANNELS = 1 << 14
+MAX_SIZE = 19
+"""Largest board of KataGo's own buffers, for which angles and profiles are kept"""
 MAX_DIAMETER = 37
 """Of a convolution: from one corner of a 19x19 board it would reach the opposite one"""
 ACTIVATIONS = {
@@ -83,9 +85,9 @@ class LayerReader:
         if height % 2 == 0 or width % 2 == 0:
             raise stream.wrong("convolution", f"{height}x{width}", "odd height and width")
         channels = self.channels("input channels", inputs), self.channels("output channels", outputs)
-        dilation = tuple(stream.integer(f"dilation in {axis}", 1, MAX_DIAMETER) for axis in "yx")
+        dilation_y, dilation_x = (stream.integer(f"dilation in {axis}", 1, MAX_DIAMETER) for axis in "yx")
         weight = stream.weights(height, width, *channels)
-        return Convolution(np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), dilation)
+        return Convolution(np.ascontiguousarray(weight.transpose(3, 2, 0, 1)), (dilation_y, dilation_x))
 
     def scaling(self, channels: int) -> Scaling:
         """Batch normalisation."""
@@ -133,7 +135,7 @@ def parameter(values: np.ndarray) -> nn.Parameter:
 
 
 def convolution(layer: Convolution, after: Scaling | None = None) -> nn.Conv2d:
-    """A convolution on boards surrounded by zeros, with the normalisation behind it."""
+    """A convolution on boards surrounded by zeros, with the normalisation behind it folded into its weights."""
     weight = layer.weight if after is None else layer.weight * after.scale[:, None, None, None]
     padding = tuple(step * (side // 2) for step, side in zip(layer.dilation, weight.shape[2:], strict=True))
     with torch.device("meta"):
@@ -146,9 +148,10 @@ def convolution(layer: Convolution, after: Scaling | None = None) -> nn.Conv2d:
 def linear(weight: np.ndarray, bias: np.ndarray | None = None) -> nn.Linear:
     """A matrix[outputs, inputs], and what is added behind it."""
     with torch.device("meta"):
-        module = nn.Linear(weight.shape[1], weight.shape[0])
+        module = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
     module.weight = parameter(weight)
-    module.bias = None if bias is None else parameter(bias)
+    if bias is not None:
+        module.bias = parameter(bias)
     return module
 
 
@@ -163,5 +166,5 @@ class Norm(nn.Module):
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape out as in, [B, C, N, N]."""
+        """[B, C, N, N] as it came."""
         return self.activation(x + self.shift if self.scale is None else torch.addcmul(self.shift, x, self.scale))

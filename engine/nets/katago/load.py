@@ -8,16 +8,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
+from engine.nets.files.header import opened
 from engine.nets.katago.attention import RmsNorm
 from engine.nets.katago.blocks import MAX_BLOCKS, read_blocks
 from engine.nets.katago.heads import Multipliers, PolicyHead, ValueHead
 from engine.nets.katago.human import HumanEncoder
 from engine.nets.katago.layers import MAX_CHANNELS, LayerReader, Norm, convolution, linear
-from engine.nets.katago.model import KataGoNet
+from engine.nets.katago.model import KataGoNet, Trunk
 from engine.nets.katago.stream import Stream
-from engine.nets.network import NetworkSpec
+from engine.nets.network import Model, NetworkSpec
 
 ENCODER, SUICIDE_ENCODER = "katago-v7", "katago-v7-suicide"
 """V7 inputs; the latter with pass-alive areas as if suicide were legal whatever the rules"""
@@ -29,7 +28,7 @@ SIZES = (2, 19)
 NAME = re.compile(r"[!-~]{1,96}")
 
 
-def load_katago(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
+def load_katago(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     """Read a network file on the CPU.
 
     Returns:
@@ -38,8 +37,8 @@ def load_katago(path: Path) -> tuple[nn.Module, NetworkSpec, dict[str, Any]]:
         ValueError: damaged, truncated, oversized or foreign file; one line naming the file, the byte and the field,
             and what was expected.
     """
-    path = Path(path)
-    with Stream(path) as stream:
+    with opened(path) as file:
+        stream = Stream(path, file)
         name = stream.word("name of the network")
         if not NAME.fullmatch(name):
             raise stream.wrong("name of the network", repr(name), "up to 96 printable ASCII characters")
@@ -71,13 +70,13 @@ def _read_model(layers: LayerReader) -> tuple[KataGoNet, str]:
         as_if_suicide = stream.integer("whether areas live as if suicide were legal", 0, 1)
         layers.zeros("model", 6)
     trunk = _read_trunk(layers, bool(is_human))
-    channels = trunk[0].out_channels
-    heads = PolicyHead.read(layers, channels), ValueHead.read(layers, channels)
-    return KataGoNet(version, multipliers, *trunk, *heads), SUICIDE_ENCODER if as_if_suicide else ENCODER
+    channels = trunk.stem.out_channels
+    heads = PolicyHead(layers, channels), ValueHead(layers, channels)
+    return KataGoNet(version, multipliers, trunk, *heads), SUICIDE_ENCODER if as_if_suicide else ENCODER
 
 
-def _read_trunk(layers: LayerReader, is_human: bool) -> tuple[nn.Module | None, ...]:
-    """Stem, its matrix for the globals, the human encoder or None, blocks, and tip."""
+def _read_trunk(layers: LayerReader, is_human: bool) -> Trunk:
+    """Everything before the heads."""
     stream = layers.stream
     stream.name()
     count = stream.integer("blocks", 1, MAX_BLOCKS)
@@ -90,7 +89,7 @@ def _read_trunk(layers: LayerReader, is_human: bool) -> tuple[nn.Module | None, 
         layers.zeros("trunk", 5)
     stem = convolution(layers.convolution(PLANES, channels))
     stem_globals = linear(layers.matrix(GLOBALS, channels))
-    human = HumanEncoder.read(layers, channels) if is_human else None
+    human = HumanEncoder(layers, channels) if is_human else None
     blocks = read_blocks(layers, count, channels)
-    tip = RmsNorm.read(layers, channels) if has_rms_norm else Norm(layers.scaling(channels), layers.activation())
-    return stem, stem_globals, human, blocks, tip
+    tip = RmsNorm(layers, channels) if has_rms_norm else Norm(layers.scaling(channels), layers.activation())
+    return Trunk(stem, stem_globals, human, blocks, tip)

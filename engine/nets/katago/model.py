@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -18,8 +19,8 @@ from engine.nets.katago.heads import (
     value_logit,
 )
 from engine.nets.katago.human import HumanEncoder
-from engine.nets.katago.layers import MAX_CHANNELS
-from engine.nets.network import RawHeads
+from engine.nets.katago.layers import MAX_CHANNELS, Norm
+from engine.nets.network import Model, RawHeads
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
 """How much of the optimistic policy KataGo mixes in by default: where it moves, and in the positions it thinks of"""
@@ -35,34 +36,39 @@ class KataGoShape(Shape):
     channels: int = dimension("channels of the trunk", 1, MAX_CHANNELS)
 
 
-class KataGoNet(nn.Module):
+class Trunk(NamedTuple):
+    """Everything before the heads."""
+
+    stem: nn.Conv2d
+    stem_globals: nn.Linear
+    human: HumanEncoder | None
+    """of networks that play as people do, whose policy is never optimistic"""
+    blocks: nn.Sequential
+    tip: Norm
+    """normalisation and activation between the blocks and the heads"""
+
+
+class KataGoNet(Model):
     """The weights of a file and the forward pass.
 
     The board is the whole of the planes, so nothing is masked as KataGo does with boards smaller than its buffers.
     """
 
+    shape: KataGoShape
     likes_float16 = True
     """bfloat16 moves win rates of some of these networks by several hundredths, float16 by a tenth of that."""
 
-    def __init__(
-        self, version: int, multipliers: Multipliers, stem: nn.Conv2d, stem_globals: nn.Linear,
-        human: HumanEncoder | None, blocks: nn.Sequential, tip: nn.Module, policy: PolicyHead, value: ValueHead,
-    ):  # fmt: skip
-        """Put the parts together.
-
-        Args:
-            version: of the file; it says what some outputs mean.
-            human: of networks that play as people do, whose policy is never optimistic.
-            tip: normalisation and activation between the trunk and the heads.
-        """
-        super().__init__()
-        self.shape = KataGoShape(stem.in_channels, stem_globals.in_features, len(blocks), stem.out_channels)
+    def __init__(self, version: int, multipliers: Multipliers, trunk: Trunk, policy: PolicyHead, value: ValueHead):
+        """Put the parts together; ``version`` of the file says what some outputs mean."""
+        stem = trunk.stem
+        super().__init__(
+            KataGoShape(stem.in_channels, trunk.stem_globals.in_features, len(trunk.blocks), stem.out_channels)
+        )
         self.version = version
         self.multipliers = multipliers
-        self.policy_optimism = 0.0 if human else TREE_OPTIMISM
+        self.policy_optimism = 0.0 if trunk.human else TREE_OPTIMISM
         """of :meth:`forward`; has no effect where there is one policy"""
-        self.stem, self.stem_globals, self.human = stem, stem_globals, human
-        self.blocks, self.tip = blocks, tip
+        self.stem, self.stem_globals, self.human, self.blocks, self.tip = trunk
         self.policy, self.value = policy, value
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:

@@ -4,11 +4,10 @@ A file is text, its words separated by white space. A block of weights is either
 little-endian float32. Either may be compressed with gzip. Content decides, not the file's name.
 """
 
-import gzip
 import re
 import zlib
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
@@ -20,8 +19,8 @@ MAX_WORD = 256
 MAX_RATIO, FREE_BYTES = 16, 1 << 26
 """Weights hardly shrink, as text to a third: a file that unpacks to more than this many times its size is a bomb. A
 small one may be unpacked to 64 MiB anyway."""
-GZIP, BINARY = b"\x1f\x8b", b"@BIN@"
-SPACE, WORD = re.compile(rb"\s*"), re.compile(rb"\S{1,%d}" % (MAX_WORD + 1))
+BINARY = b"@BIN@"
+SIGN, WORD = re.compile(rb"\S"), re.compile(rb"\S{1,%d}" % (MAX_WORD + 1))
 
 
 class Stream:
@@ -31,37 +30,19 @@ class Stream:
     was found and what was expected.
     """
 
-    def __init__(self, path: Path):
-        """Open a file.
-
-        Raises:
-            ValueError: it cannot be opened.
-        """
+    def __init__(self, path: Path, file: BufferedIOBase):
+        """Begin to read a file that is open, and unpacks itself where it is compressed."""
         self.path = path
         self.layer = ""
         """name of the layer that is being read, for messages"""
-        try:
-            self._raw = path.open("rb")
-            packed = self._raw.read(len(GZIP)) == GZIP
-            size = self._raw.seek(0, 2)
-            self._raw.seek(0)
-        except OSError as error:
-            raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
-        self._file = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
-        self._limit = max(FREE_BYTES, MAX_RATIO * size)
+        self._file = file
+        self._limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
         self._unpacked = 0
         self._held = b""
         self._at = 0
         self._ended = False
         self.parameters = 0
         """weights read so far"""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._raw.close()
 
     def wrong(self, field: str, found: object, expected: object) -> ValueError:
         """The error for something that is not as it should be."""
@@ -169,10 +150,11 @@ class Stream:
 
     def _skip_space(self) -> None:
         """Go on to the next sign that is no white space, or to the end."""
-        while True:
-            self._at = SPACE.match(self._held, self._at).end()
-            if self._at < len(self._held) or not self._fill():
+        while not (found := SIGN.search(self._held, self._at)):
+            self._at = len(self._held)
+            if not self._fill():
                 return
+        self._at = found.start()
 
     def _fill(self) -> bool:
         """Unpack a little more; False at the end of the file."""
