@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 PLAY := $(VENV)/installed-play
 DEV := $(VENV)/installed-dev
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
-SOURCES := engine gtp bench weights tests
+SOURCES := engine gtp bench weights tests docs
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -49,8 +49,8 @@ map: $(DEV) ## write the list of files in docs/architecture.md anew
 signature: $(DEV) ## print a hash of what the search does; it changes only in commits that mean it to
 	@$(BIN)/python -m bench.strength.signature
 
-wheel: $(DEV) ## build dist/keima-*.whl
-	@$(BIN)/python -m build --wheel
+wheel: $(DEV) ## build dist/keima-*.whl, and the source distribution that it is built from
+	@$(BIN)/python -m build
 
 clean: ## remove what was built and installed here; compiled kernels stay in the user's cache folder
 	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,67 @@
+"""The pages for people: what they name exists. tests/gtp/test_client_pages.py knows more of the clients' pages."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LIVING = [page for page in PAGES if "lab" not in page.relative_to(ROOT).parts]
+"""Lab notes tell what was at their time."""
+FOLDERS = ("engine", "gtp", "bench", "weights", "tests", "docs", ".ci", ".github")
+PATH = re.compile(rf"({'|'.join(map(re.escape, FOLDERS))})(/[\w.-]+)*/?")
+
+
+def names(pages):
+    """Test ids."""
+    return [page.relative_to(ROOT).as_posix() for page in pages]
+
+
+@pytest.mark.parametrize("page", LIVING, ids=names(LIVING))
+def test_every_path_that_a_page_names_exists(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    named = {word for word in re.findall(r"`([^`\n]+)`", text) if "/" in word and PATH.fullmatch(word)}
+    missing = [word for word in sorted(named) if not ((ROOT / word).exists() or (ROOT / f"{word}.py").exists())]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    local = [link.partition("#")[0] for link in links if "://" not in link and not link.startswith("#")]
+    assert not [link for link in local if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", LIVING, ids=names(LIVING))
+def test_every_module_and_target_that_a_page_calls_exists(page):
+    text = page.read_text(encoding="utf-8")
+    modules = {name for name in re.findall(r"python -m ([\w.]+)", text) if name.partition(".")[0] in FOLDERS}
+    assert not [name for name in modules if importlib.util.find_spec(name) is None]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.M)) <= targets
+
+
+def test_contributors_find_files_for_every_change():
+    """Each row names a file to begin with, and each of its tests."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 20
+    for what, edit, _, tests in rows:
+        assert re.search(r"`[\w./]+(\.py|/|\.toml)`", edit), what
+        assert "`tests/" in tests, what
+
+
+def test_one_reading_route_stands_in_three_places():
+    """The files it names, in its order."""
+
+    def route(text):
+        return re.findall(r"`((?:engine|gtp|bench)/[\w/]+(?:\.py|/))`", text)
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Inside")[2]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = page.partition("## Reading route")[2].partition("\n## ")[0]
+    package = ast.get_docstring(ast.parse((ROOT / "engine" / "__init__.py").read_text(encoding="utf-8")))
+    assert route(readme) == route(page) == re.findall(r"((?:engine|gtp|bench)/[\w/]+(?:\.py|/))", package) != []
