@@ -94,10 +94,9 @@ def test_no_answer_in_time(echo):
     start = time.perf_counter()
     with pytest.raises(EngineTimeout, match="'sleep'"):
         echo.ask("sleep", 0.3)
-    assert 0.3 <= time.perf_counter() - start < 5
+    assert time.perf_counter() - start >= 0.3
     echo.close()
     assert not echo.is_alive
-    assert time.perf_counter() - start < 10
 
 
 def test_an_answer_with_another_id_is_no_answer(echo):
@@ -119,9 +118,9 @@ def test_close_twice(echo):
 def test_kill_takes_the_children_along():
     if sys.platform == "win32":
         pytest.skip("process groups are a POSIX thing")
-    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'])"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ECHO!r}])"
     client = GtpClient(script(child))
-    time.sleep(0.5)
+    assert client.ask("on", LIMIT_S) == "on", "the child's child answers"
     client.kill()
     assert not any(reader.is_alive() for reader in client._readers)
 

@@ -14,7 +14,7 @@ ENGINE = [sys.executable, str(Path(__file__).parents[1] / "data" / "gtp_engine.p
 
 def test_times_run_from_the_start_of_the_process():
     handshake, genmove = seconds_of(ENGINE)
-    assert 0 < handshake < genmove < 60
+    assert 0 < handshake < genmove
 
 
 def test_a_cold_start_has_a_cache_of_its_own(monkeypatch):

@@ -142,9 +142,9 @@ def test_the_encoding_named_in_the_first_game_holds_for_the_file():
 
 def test_splitting_takes_no_longer_than_the_bytes_deserve():
     for data in (b"(;" * 500000, b"(;C" + b"[" * 1000000, b"(;" + b"a" * 1000000, b"(;(" + b" " * 1000000 + b"x"):
-        started_s = time.perf_counter()
+        started_s = time.process_time()
         assert all(isinstance(game, ValueError) for game in read_sgf_games(data))
-        assert time.perf_counter() - started_s < 10
+        assert time.process_time() - started_s < 10
 
 
 def test_details_are_kept_as_they_are_written():
@@ -191,11 +191,11 @@ def test_tt_is_a_pass_up_to_nineteen_and_a_point_beyond():
     ],
 )
 def test_what_cannot_be_read_is_one_line_and_quick(data, words):
-    started_s = time.perf_counter()
+    started_s = time.process_time()
     with pytest.raises(ValueError, match=words) as caught:
         read_sgf(data)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
-    assert time.perf_counter() - started_s < 10
+    assert time.process_time() - started_s < 10
 
 
 def test_an_impossible_move_says_which():

@@ -18,6 +18,18 @@ def start(*options: str, stdout: int = subprocess.PIPE, **environment: str) -> s
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, **pipes)
 
 
+def loading_for_ever(folder: Path) -> dict[str, str]:
+    """What to add to the environment of a process so that it is loading its player until it ends: torch never comes."""
+    (folder / "torch").mkdir()
+    (folder / "torch" / "__init__.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+def line_of(engine: "Engine") -> str:
+    """The next line of an engine's output, as a rule in the middle of a reply."""
+    return engine.process.stdout.readline().decode()[:-1]
+
+
 class Engine:
     """A started engine and a conversation with it; use as a context manager."""
 
@@ -63,6 +75,12 @@ class Engine:
         """Send one command and wait for its reply."""
         self.send(command + "\n")
         return self.reply()
+
+    def search(self, color: str = "b") -> None:
+        """Ask for a move, and wait until its search has something to tell; the next report is ten minutes away."""
+        self.send(f"lz-genmove_analyze {color} 60000\n")
+        assert line_of(self) == "="
+        assert line_of(self).startswith("info ")
 
     def ready(self, size: int = 9) -> None:
         """Begin a game on a board of this size and wait until the player has been loaded."""

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.gtp.process import ANSWER_S, Engine
+from tests.gtp.process import ANSWER_S, Engine, line_of
 
 VERTEX = r"(?:[A-HJ][1-9]|pass)"
 FLOAT = r"-?[0-9.]+(?:e-[0-9]+)?"
@@ -31,11 +31,6 @@ def engine(process):
     for command in ("boardsize 9", "clear_board", "play b E5", "play w C4"):
         assert process.ask(command) == "="
     return process
-
-
-def line_of(engine):
-    """The next line of the output."""
-    return engine.process.stdout.readline().decode()[:-1]
 
 
 def analyzed(engine, command, lines=3, ending="name"):
@@ -93,29 +88,10 @@ def test_an_analysis_that_was_ended_before_it_began_is_still_answered(engine):
     assert [reply.split("\n")[0] for reply in replies] == ["=1", "=2", "=3 Keima"]
 
 
-def test_the_next_command_is_answered_soon(engine):
-    taken = []
-    for _ in range(5):
-        engine.send("kata-analyze 100\n")
-        assert line_of(engine) == "=" and line_of(engine).startswith("info ")
-        begin = time.perf_counter()
-        engine.send("name\n")
-        while line_of(engine):
-            pass
-        taken.append(time.perf_counter() - begin)
-        assert engine.reply() == "= Keima"
-    # The best of some, since the machine may be busy.
-    assert min(taken) < 0.05
-
-
 def test_the_first_update_does_not_wait_for_the_interval(engine):
-    taken = []
-    for _ in range(3):
-        assert engine.ask("clear_board") == "="
-        begin = time.perf_counter()
-        analyzed(engine, "kata-analyze 500", 1)
-        taken.append(time.perf_counter() - begin)
-    assert min(taken) < 0.2
+    """Here ten minutes, after which the test is given up."""
+    (first,) = analyzed(engine, "kata-analyze 60000", 1)
+    assert visits_of(first) > 0
 
 
 def test_the_tree_is_kept_while_the_position_stays_and_when_moves_follow(engine):

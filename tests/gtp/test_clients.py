@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tests.gtp.process import Engine
+from tests.gtp.process import ANSWER_S, Engine
 
 VERTEX = re.compile("= ([A-HJ][1-9]|PASS|resign)")
 SCORE = re.compile(r"= ([BW]\+\d+(\.5)?|0)")
@@ -174,7 +174,7 @@ def test_sabaki_sends_its_beginning_without_waiting(listed):
         agree(engine, "undo")
         engine.send("17 quit\n")
         assert engine.reply() == "=17"
-        assert engine.process.wait(3) == 0
+        assert engine.process.wait(ANSWER_S) == 0
 
 
 # --- KGS ---

@@ -27,7 +27,7 @@ def test_fifty_games_in_one_process_leave_its_memory_flat():
         for game in range(GAMES):
             assert engine.ask("clear_board") == "="
             for move in range(60 + game % 30):
-                if engine.ask(f"genmove {'bw'[move % 2]}") in ("= resign", "= PASS"):
+                if engine.ask(f"genmove {'bw'[move % 2]}") in ("= resign", "= pass"):
                     break
             used.append(resident_kib(engine.process.pid))
     print("MiB after each game:", [kib // 1024 for kib in used])

@@ -6,12 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from gtp.session import MAX_LINE, LineReader
-from tests.gtp.process import ANSWER_S, ROOT, Engine, start
+from tests.gtp.process import ANSWER_S, ROOT, Engine, loading_for_ever, start
 
 REPLY = re.compile(r"[=?][0-9]*( .*)?")
 """First line of a reply"""
@@ -44,16 +43,13 @@ def test_a_long_line_takes_bounded_memory():
     assert (len(first), second) == (MAX_LINE + 1, b"name")
 
 
-def test_who_are_you_is_answered_within_a_second():
-    """The best of three, since the machine may be busy."""
-    taken = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        with Engine() as engine:
-            assert engine.ask("name") == "= Keima"
-            assert engine.ask("list_commands").startswith("= protocol_version\n")
-            taken.append(time.perf_counter() - begin)
-    assert min(taken) < 1.0
+def test_who_are_you_and_the_board_are_answered_before_anything_heavy_is_there(tmp_path):
+    """Clients gave engines up that were silent while a library was being imported."""
+    with Engine(**loading_for_ever(tmp_path)) as engine:
+        assert engine.ask("name") == "= Keima"
+        assert engine.ask("list_commands").startswith("= protocol_version\n")
+        for command in ("boardsize 9", "clear_board", "komi 7", "time_settings 60 10 1", "play b E5"):
+            assert engine.ask(command) == "="
 
 
 def test_pipelined_commands_are_answered_in_order_while_loading():
@@ -69,17 +65,13 @@ def test_pipelined_commands_are_answered_in_order_while_loading():
 def test_a_search_is_interrupted_and_still_answered():
     with Engine("--seconds", "600") as engine:
         engine.ready()
-        engine.send("genmove b\n")
-        time.sleep(0.3)
-        begin = time.perf_counter()
+        engine.search()
         engine.send("# interrupt\n")
-        assert re.fullmatch("= [A-J][1-9]", engine.reply())
-        assert time.perf_counter() - begin < 1.0
+        assert re.fullmatch("play [A-J][1-9]", engine.reply().split("\n")[-1])
         # Sent in one piece, the interruption comes before the search has begun.
         engine.send("genmove w\nname\n# interrupt\n")
         assert re.fullmatch("= [A-J][1-9]", engine.reply())
         assert engine.reply() == "= Keima"
-        assert time.perf_counter() - begin < 3.0
 
 
 def test_an_interruption_of_nothing_is_forgotten():
@@ -91,17 +83,14 @@ def test_an_interruption_of_nothing_is_forgotten():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_a_signal_ends_a_search_at_once(number):
+def test_a_signal_ends_a_search(number):
     with Engine("--seconds", "600") as engine:
         engine.ready()
-        engine.send("genmove b\n")
-        time.sleep(0.3)
-        begin = time.perf_counter()
+        engine.search()
         engine.process.send_signal(number)
         assert engine.process.wait(ANSWER_S) == 128 + number
-        assert time.perf_counter() - begin < 2.0
         _, output, errors = engine.end()
-    assert (output, "Traceback" in errors) == ("", False)
+    assert ("play" in output, "Traceback" in errors) == (False, False)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a broken pipe cannot be seen before the next reply")
@@ -111,7 +100,7 @@ def test_a_vanished_client_ends_the_process():
         engine.send("genmove b\n")
         engine.process.stdin.close()
         engine.process.stdout.close()
-        assert engine.process.wait(10) == 1
+        assert engine.process.wait(ANSWER_S) == 1
 
 
 @pytest.mark.parametrize(

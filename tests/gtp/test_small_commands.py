@@ -4,6 +4,9 @@ import re
 
 import pytest
 
+from engine.config import PlayOptions
+from gtp.commands import COMMANDS
+from gtp.host import Host
 from tests.gtp.process import Engine
 
 FAILS = {
@@ -108,7 +111,21 @@ def test_a_heatmap_of_a_network_has_its_win_rate():
         assert re.fullmatch(r"= [BW]\+\d+\.\d \(.*\)", engine.ask("estimate_score"))
 
 
-def test_what_was_thought_is_forgotten(ask):
-    assert re.fullmatch("= [A-J][1-9]", ask("reg_genmove b"))
-    assert ask("clear_cache") == "="
-    assert re.fullmatch("= [A-J][1-9]", ask("reg_genmove b"))
+def test_what_was_thought_is_forgotten(make_player, tiny_network):
+    """The tree, and what the network has answered."""
+    player = make_player(PlayOptions(visits=8, seconds=0.0), network=tiny_network)
+    host = Host(COMMANDS)
+    host.provide(player)
+
+    def effort(*before):
+        """Playouts and evaluations that a move takes after some commands."""
+        for command in before:
+            assert COMMANDS.answer(host, command) == "=\n\n"
+        assert re.fullmatch("= [A-J][1-9]\n\n", COMMANDS.answer(host, "reg_genmove b"))
+        return player.report.playouts_this_run, player.report.evaluations
+
+    assert effort() == (8, 8)
+    assert effort() == (0, 0), "the tree is kept"
+    assert effort("komi 6.5") == (8, 8)
+    assert effort("komi 7.5") == (8, 0), "the network's answers are"
+    assert effort("clear_cache") == (8, 8)

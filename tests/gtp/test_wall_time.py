@@ -1,16 +1,23 @@
-"""The time that moves take as a referee sees it: measured at the pipe, with the network that plays by default."""
+"""Time as a referee or a client sees it, measured at the pipe with the machine's clock; for quiet machines.
+
+What must hold on a busy one too, other tests show by clocks of their own, by events and by searches without an end.
+"""
 
 import os
 import re
+import signal
+import sys
 import time
 
 import pytest
 
 from engine.play.clock import DEFAULT_S
-from tests.gtp.process import Engine
+from tests.gtp.process import ANSWER_S, Engine, line_of
 
+pytestmark = pytest.mark.slow
 TRIES = 3
-"""The best of so many counts, since the machine may be busy"""
+"""The best of so many counts, since a quiet machine may have something to do, too"""
+MOVE = re.compile("= [A-J][1-9]")
 
 
 def seconds_of_move(ask, *commands):
@@ -18,7 +25,7 @@ def seconds_of_move(ask, *commands):
     for command in ("clear_board", *commands):
         assert ask(command) == "="
     begin = time.perf_counter()
-    assert re.fullmatch("= [A-J][1-9]", ask("genmove b"))
+    assert MOVE.fullmatch(ask("genmove b"))
     return time.perf_counter() - begin
 
 
@@ -44,7 +51,7 @@ def test_a_move_is_answered_in_the_time_that_is_left(network, clock, left, least
     assert least_s <= min(taken) < most_s
 
 
-def test_a_move_comes_though_nobody_has_set_a_time():
+def test_a_move_comes_in_the_default_time_though_no_time_was_set():
     """Users whose clients send no time settings waited for ever."""
     with Engine("--weights", "default") as engine:
         engine.ready()
@@ -53,7 +60,6 @@ def test_a_move_comes_though_nobody_has_set_a_time():
             assert seconds_of_move(engine.ask, *commands) < 2 * DEFAULT_S
 
 
-@pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")
 def test_a_search_uses_more_than_one_core():
     """Users found one core of many busy. Measured against one thread, since others may hold part of the machine."""
@@ -70,3 +76,81 @@ def test_a_search_uses_more_than_one_core():
         while not gains or (max(gains) <= 1.2 and len(gains) < TRIES):
             gains.append(cores_used(0) / cores_used(1))
     assert max(gains) > 1.2
+
+
+def test_who_are_you_is_answered_within_a_second():
+    taken = []
+    for _ in range(TRIES):
+        begin = time.perf_counter()
+        with Engine() as engine:
+            assert engine.ask("name") == "= Keima"
+            assert engine.ask("list_commands").startswith("= protocol_version\n")
+            taken.append(time.perf_counter() - begin)
+    assert min(taken) < 1.0
+
+
+def test_updates_and_what_ends_them_are_answered_soon(engine):
+    first, last = [], []
+    for _ in range(5):
+        assert engine.ask("clear_board") == "="
+        begin = time.perf_counter()
+        engine.send("kata-analyze 500\n")
+        assert line_of(engine) == "=" and line_of(engine).startswith("info ")
+        first.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        engine.send("name\n")
+        while line_of(engine):
+            pass
+        last.append(time.perf_counter() - begin)
+        assert engine.reply() == "= Keima"
+    assert min(first) < 0.2 and min(last) < 0.05
+
+
+def test_an_interrupted_search_is_answered_soon():
+    with Engine("--seconds", "600") as engine:
+        engine.ready()
+        engine.send("genmove b\n")
+        time.sleep(0.3)
+        begin = time.perf_counter()
+        engine.send("# interrupt\n")
+        assert MOVE.fullmatch(engine.reply())
+        assert time.perf_counter() - begin < 1.0
+
+
+@pytest.mark.parametrize("options", [("--seconds", "600"), ("--seconds", "0.1", "--ponder")])
+@pytest.mark.parametrize("way", ["quit\n", "", "unread", signal.SIGINT, signal.SIGTERM])
+def test_every_end_of_a_search_is_quick(options, way):
+    if way not in ("quit\n", "") and sys.platform == "win32":
+        pytest.skip("POSIX signals and pipes")
+    with Engine(*options, "--threads", "1") as engine:
+        engine.ready()
+        engine.send("genmove b\n")
+        time.sleep(0.6)
+        begin = time.perf_counter()
+        end(engine, way)
+        engine.process.wait(ANSWER_S)
+        assert time.perf_counter() - begin < 1.0
+
+
+@pytest.mark.parametrize("way", ["quit\n", "", signal.SIGTERM])
+def test_every_end_while_loading_is_quick(way):
+    """An import may hold the interpreter for long."""
+    with Engine("--weights", "default") as engine:
+        engine.send("boardsize 9\nkomi 7\ngenmove b\n")
+        time.sleep(0.6)
+        begin = time.perf_counter()
+        end(engine, way)
+        engine.process.wait(ANSWER_S)
+        assert time.perf_counter() - begin < 4.0
+
+
+def end(engine, way):
+    """Ask a process for its end, by a line, by the end of input or of reading, or by a signal."""
+    if way == "":
+        engine.process.stdin.close()
+    elif way == "unread":
+        engine.process.stdout.close()
+    elif isinstance(way, str):
+        engine.send(way)
+    else:
+        engine.process.send_signal(way)

@@ -12,6 +12,7 @@ from engine.insight.raw_policy import raw_evaluation
 from engine.nets.raw import RawNetwork
 from engine.play.life_and_death import SURE
 from engine.play.player import Player
+from tests.playing import position
 from weights import find_network
 
 KO = ["b", "D5", "w", "E5", "b", "C4", "w", "F4", "b", "D3", "w", "E3", "b", "E4", "w", "D4"]
@@ -82,15 +83,25 @@ def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):
     assert player.game.moves() == before
 
 
-def test_stones_count_for_whoever_owns_them(player):
-    """Black's half of the board and White's are closed; only the last dame is open, so the count is nearly known."""
-    played(player, [])
-    for row in range(1, 10):
-        player.play(BLACK, from_vertex(f"D{row}", 9))
-        if row > 1:
-            player.play(WHITE, from_vertex(f"F{row}", 9))
-    # Black 4 columns, White 4, the middle is dame.
-    assert estimate(player).lead_black == pytest.approx(-7.5, abs=9)
+FINISHED = """
+    . X X X X O O O .
+    X X X X X O O O O
+    X X X X X O O O O
+    X . X X X O O O O
+    X O . X X O . X O
+    X . X X X O O . O
+    X X X X X O O O O
+    X X X X X O O O O
+    . X X X X O O O .
+"""
+"""Black has five columns and White four; each has a dead stone of the other's in a third eye."""
+
+
+def test_dead_stones_count_for_whoever_owns_their_points(player):
+    position(player, FINISHED, BLACK)
+    player.set_komi(7.5)
+    found = estimate(player)
+    assert (found.low_black, found.lead_black, found.high_black) == (1.5, 1.5, 1.5)
 
 
 def test_ladders_and_liberties_of_a_diagram():

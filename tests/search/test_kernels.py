@@ -88,11 +88,13 @@ class TwinNode:
         self.path = path
         self.state = "unexpanded"
         self.moves: list[tuple[int, float]] = []
-        self.own = 0.0
+        self.own = self.own_lead = 0.0
         self.n_v: dict[int, int] = {}
         self.w_v: dict[int, float] = {}
         self.n_r: dict[int, int] = {}
         self.w_r: dict[int, float] = {}
+        self.lead: dict[int, float] = {}
+        """sums of leads in points, by move"""
         self.in_flight: dict[int, int] = {}
         self.children: dict[int, TwinNode] = {}
 
@@ -114,13 +116,23 @@ class Twin:
     def visits(self, node: TwinNode, move: int) -> int:
         return max(node.n_v.get(move, 0), node.n_r.get(move, 0))
 
-    def best_move(self, node: TwinNode) -> int:
+    def lead_value(self, node: TwinNode, move: int) -> float:
+        """What the mean lead behind a move, beyond the root's, adds to its value."""
+        root, ply = self.root, len(node.path)
+        mean = (root.own_lead + sum(root.lead.values())) / (1 + sum(self.visits(root, m) for m, _ in root.moves))
+        lead = node.lead.get(move, 0.0) / self.visits(node, move) - (mean if ply % 2 == 0 else -mean)
+        return self.tuning.score_weight * lead / (abs(lead) + math.sqrt(len(POINTS)))
+
+    def best_move(self, node: TwinNode, above: tuple["TwinNode", int] | None = None) -> int:
         virtual, is_root = self.tuning.virtual_visits, node is self.root
         tried = [m for m, _ in node.moves if self.visits(node, m) + node.in_flight.get(m, 0) > 0]
         visits = {m: self.visits(node, m) for m, _ in node.moves}
         total = sum(visits[m] + virtual * node.in_flight.get(m, 0) for m, _ in node.moves)
         mean = node.own + sum(visits[m] * self.q(node, m) for m in tried if visits[m])
         mean /= 1 + sum(visits.values())
+        if self.tuning.score_weight and above is not None:
+            mean -= self.lead_value(*above)
+        c_puct = self.tuning.c_puct + self.tuning.c_puct_growth * math.log(1 + total / 500)
         mass = sum(p for m, p in node.moves if m in tried)
         unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
 
@@ -129,9 +141,11 @@ class Twin:
             pretended = virtual * node.in_flight.get(move, 0)
             weight = visits[move] + pretended
             q = self.q(node, move) if visits[move] else unvisited
+            if self.tuning.score_weight and visits[move]:
+                q += self.lead_value(node, move)
             if pretended:
                 q -= self.tuning.virtual_loss * pretended / weight
-            return q + self.tuning.c_puct * prior * math.sqrt(max(total, 1)) / (1 + weight)
+            return q + c_puct * prior * math.sqrt(max(total, 1)) / (1 + weight)
 
         return max(node.moves, key=score)[0]
 
@@ -141,7 +155,7 @@ class Twin:
         for _ in range(wanted):
             node, path = self.root, []
             while node.state == "expanded":
-                move = self.best_move(node)
+                move = self.best_move(node, path[-1] if path else None)
                 path.append((node, move))
                 node.in_flight[move] = node.in_flight.get(move, 0) + 1
                 node = node.children.setdefault(move, TwinNode((*node.path, move)))
@@ -157,17 +171,19 @@ class Twin:
     def complete(self, leaves) -> None:
         lam = self.tuning.rollout_weight
         for path, leaf in leaves:
-            _, moves, value, rollout, _, over = position_facts(leaf.path)
+            _, moves, value, rollout, lead, over = position_facts(leaf.path)
             if over:
                 value = rollout = 1.0 if value > 0 else -1.0
             if leaf.state == "pending":
                 leaf.moves = moves
                 leaf.state = "terminal" if over else "expanded"
                 both = self.adds_value and self.adds_rollout
+                leaf.own_lead = lead
                 leaf.own = (1 - lam) * value + lam * rollout if both else value if self.adds_value else rollout
             for ply, (node, move) in enumerate(reversed(path)):
                 sign = -1.0 if ply % 2 == 0 else 1.0
                 node.in_flight[move] -= 1
+                node.lead[move] = node.lead.get(move, 0.0) + sign * lead
                 if self.adds_value:
                     node.n_v[move] = node.n_v.get(move, 0) + 1
                     node.w_v[move] = node.w_v.get(move, 0.0) + sign * value
@@ -219,6 +235,10 @@ def compare(tree, node: int, twin: TwinNode) -> None:
         (tuning_of(5.0, 0.0, 1.0, 1), (True, True), 3),
         (tuning_of(0.8, 0.5, 1.0, 2), (False, True), 2),
         (tuning_of(1.4, 0.2, 0.3, 0), (True, True), 2),
+        (tuning_of(1.0, 0.2, 0.0, 1, c_puct_growth=3.0), (True, False), 4),
+        (tuning_of(1.0, 0.2, 0.0, 1, c_puct_growth=3.0, is_plain=True), (True, False), 4),
+        (tuning_of(1.4, 0.2, 0.0, 1, score_weight=0.7), (True, False), 4),
+        (tuning_of(1.4, 0.2, 0.5, 2, score_weight=0.7, c_puct_growth=1.0), (True, True), 3),
     ],
 )
 def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
