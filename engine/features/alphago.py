@@ -24,14 +24,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.key_parts import legality_key, mix, recent_moves_key
+from engine.features.key_parts import legality_key, recent_moves_key
 from engine.features.symmetry import steps, turn
 from engine.features.tactics import after_move, new_marks
+from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, is_eye
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_at
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
+from engine.go.splitmix import mix
 from engine.jit import kernel
 
 MOST = 8
@@ -113,13 +115,6 @@ def _number_turns(position, symmetry, ages):
 
 
 @kernel
-def _fill(plane, value):
-    """Set a whole plane."""
-    for i in range(len(plane)):
-        plane[i] = value
-
-
-@kernel
 def encode(position, symmetry, scratch, planes, globals_):
     """Write the planes of a position for the side to move.
 
@@ -135,9 +130,7 @@ def encode(position, symmetry, scratch, planes, globals_):
     board, color = position.board, position.meta[META_TO_MOVE]
     area = board.meta[META_SIZE] * board.meta[META_SIZE]
     flat = planes.reshape(len(planes), area)
-    every = scratch.numbers.reshape(FEATURES * area)
-    for i in range(FEATURES * area):
-        every[i] = 0
+    fill_items(scratch.numbers.reshape(-1), 0)
     ladder_planes(board, color, scratch.ladder, scratch.capture, scratch.escape)
     _number_moves(position, symmetry, scratch)
     _number_turns(position, symmetry, scratch.numbers[TURNS_SINCE])
@@ -147,10 +140,10 @@ def encode(position, symmetry, scratch, planes, globals_):
             plane, wanted = flat[FIRST_PLANE[feature] + k], np.uint8(k + 1)
             for i in range(area):
                 plane[i] = numbers[i] == wanted
-    _fill(flat[ONES], 1.0)
-    _fill(flat[ZEROS], 0.0)
+    fill_items(flat[ONES], 1.0)
+    fill_items(flat[ZEROS], 0.0)
     if len(planes) == VALUE_PLANES:
-        _fill(flat[BLACK_TO_MOVE], 1.0 if color == BLACK else 0.0)
+        fill_items(flat[BLACK_TO_MOVE], 1.0 if color == BLACK else 0.0)
 
 
 @kernel

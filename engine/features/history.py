@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.key_parts import mix
 from engine.features.symmetry import steps
+from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at
 from engine.go.position import META_N_MOVES, META_TO_MOVE, PAST_BOARDS
+from engine.go.splitmix import mix
 from engine.jit import kernel
 
 BLACK_TO_MOVE = 2 * PAST_BOARDS
@@ -60,9 +61,8 @@ def board_planes(position, age, symmetry, own, opponent):
     size, color = position.board.meta[META_SIZE], position.meta[META_TO_MOVE]
     n = position.meta[META_N_MOVES]
     if age > n:
-        for i in range(size * size):
-            own[i] = 0.0
-            opponent[i] = 0.0
+        fill_items(own, 0.0)
+        fill_items(opponent, 0.0)
         return
     stones = position.past[(n - age) % PAST_BOARDS]
     corner, down, right = steps(size, symmetry)

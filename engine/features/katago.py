@@ -35,17 +35,19 @@ import numpy as np
 from engine.features.katago_areas import mark_areas
 from engine.features.katago_history import course
 from engine.features.katago_ladders import mark_caught
-from engine.features.key_parts import legality_key, mix, recent_moves_key
+from engine.features.key_parts import legality_key, recent_moves_key
 from engine.features.symmetry import steps, turn
+from engine.go.arrays import copy_items, fill_items
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, copy_board, is_legal
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
-from engine.go.life import STACK, LifeScratch, new_life_scratch
+from engine.go.life import LifeScratch, new_life_scratch
 from engine.go.position import META_BUTTON_TAKER, META_N_MOVES, META_TO_MOVE, repeats
 from engine.go.rewind import past_board
 from engine.go.rules import (
     KO_POSITIONAL,
     KO_SIMPLE,
+    KO_SITUATIONAL,
     RULE_BUTTON,
     RULE_FIELDS,
     RULE_KO,
@@ -58,6 +60,7 @@ from engine.go.rules import (
     TAX_NONE,
 )
 from engine.go.scoring import white_komi
+from engine.go.splitmix import mix
 from engine.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
@@ -129,8 +132,7 @@ def _white_komi(position):
 def _write_globals(position, shown, ends, globals_):
     """Write the global values; ``shown`` and ``ends`` are those of :func:`engine.features.katago_history.course`."""
     rules, area = position.rules, position.board.meta[META_SIZE] * position.board.meta[META_SIZE]
-    for i in range(GLOBALS):
-        globals_[i] = 0.0
+    fill_items(globals_, 0.0)
     n = position.meta[META_N_MOVES]
     for age in range(shown):
         globals_[PASSED + age] = position.moves[n - 1 - age] == PASS
@@ -139,9 +141,12 @@ def _write_globals(position, shown, ends, globals_):
     if position.meta[META_TO_MOVE] != WHITE:
         komi = -komi
     globals_[KOMI] = komi / KOMI_SCALE
-    if rules[RULE_KO] != KO_SIMPLE:
-        globals_[SUPERKO] = 1.0
-        globals_[SUPERKO_KIND] = 0.5 if rules[RULE_KO] == KO_POSITIONAL else -0.5
+    if rules[RULE_KO] == KO_POSITIONAL:
+        globals_[SUPERKO], globals_[SUPERKO_KIND] = 1.0, 0.5
+    elif rules[RULE_KO] == KO_SITUATIONAL:
+        globals_[SUPERKO], globals_[SUPERKO_KIND] = 1.0, -0.5
+    elif rules[RULE_KO] != KO_SIMPLE:
+        raise ValueError("unknown kind of ko")
     globals_[SUICIDE_LEGAL] = rules[RULE_SUICIDE]
     globals_[TERRITORY] = rules[RULE_SCORING] == SCORING_TERRITORY
     globals_[SEKI_TAX] = rules[RULE_TAX] != TAX_NONE
@@ -161,11 +166,10 @@ def _read_ladders(position, shown, scratch, ladder):
     mark_caught(ladder, position.meta[META_TO_MOVE], marks[0], marks[BOARDS])
     for age in range(1, BOARDS):
         if age <= shown:
-            past_board(position, age, ladder.board, scratch.life.words[STACK])
+            past_board(position, age, ladder.board, scratch.life.stack)
             mark_caught(ladder, EMPTY, marks[age], marks[BOARDS + 1])
-            continue
-        for i in range(size * size):
-            marks[age, i] = marks[age - 1, i]
+        else:
+            copy_items(marks[age], marks[age - 1], size * size)
 
 
 @kernel
@@ -230,9 +234,7 @@ def _encode(position, symmetry, scratch, suicide_areas, planes, globals_):
     ladder = scratch.ladder
     board, size = ladder.board, position.board.meta[META_SIZE]
     flat = planes.reshape(PLANES, size * size)
-    for plane in range(PLANES):
-        for i in range(size * size):
-            flat[plane, i] = 0.0
+    fill_items(planes.reshape(-1), 0.0)
     shown, ends = course(position)
     copy_board(board, position.board)
     if board.meta[META_KO_COLOR] != position.meta[META_TO_MOVE]:

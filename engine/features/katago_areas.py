@@ -16,9 +16,10 @@ Source: KataGo, ``fillRowV7``, ``Board::calculateArea`` and ``Board::calculateIn
 
 import numpy as np
 
+from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, META_STRIDE
 from engine.go.geometry import BLACK, BORDER, EMPTY, WHITE, index_of, point_of
-from engine.go.life import HOLDS, INNER, REGION, REGION_LIVES, STACK, find_life
+from engine.go.life import find_life
 from engine.go.rules import RULE_SCORING, RULE_TAX, SCORING_TERRITORY, TAX_NONE
 from engine.go.scoring import area_owner
 from engine.jit import kernel
@@ -35,10 +36,8 @@ def mark_areas(board, rules, suicide, scratch, owner):
         scratch: :class:`engine.go.life.LifeScratch` of this board size, the caller's own.
         owner: int8[N*N] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = nobody's.
     """
-    size = board.meta[META_SIZE]
     if rules[RULE_SCORING] == SCORING_TERRITORY:
-        for i in range(size * size):
-            owner[i] = 0
+        fill_items(owner, 0)
         return
     area_owner(board, owner)
     for color in (BLACK, WHITE):
@@ -50,11 +49,11 @@ def mark_areas(board, rules, suicide, scratch, owner):
 @kernel
 def _claim_dead(board, color, suicide, scratch, owner):
     """Give a colour the regions with opponent's stones in which no two eyes fit."""
-    size, flags = board.meta[META_SIZE], scratch.flags
+    size = board.meta[META_SIZE]
     find_life(board, color, suicide, scratch)
     for index in range(size * size):
-        region = scratch.words[REGION, point_of(index, size)]
-        if region != 0 and flags[HOLDS, region] and flags[REGION_LIVES, region] and flags[INNER, region] < 2:
+        region = scratch.region[point_of(index, size)]
+        if region != 0 and scratch.holds[region] and scratch.region_lives[region] and scratch.inner[region] < 2:
             owner[index] = 1 if color == BLACK else -1
 
 
@@ -67,7 +66,7 @@ def _give_up_dependent(board, scratch, owner):
     size = board.meta[META_SIZE]
     for index in range(size * size):
         if abs(owner[index]) == 1 and _is_dependent(board, index, owner):
-            _double(board, index, scratch.words[STACK], owner)
+            _double(board, index, scratch.stack, owner)
     for index in range(size * size):
         if abs(owner[index]) == 2:
             there = board.color[point_of(index, size)]

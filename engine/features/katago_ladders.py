@@ -13,9 +13,10 @@ Source: KataGo, ``iterLadders`` and ``Board::searchIsLadderCaptured``.
 
 import numpy as np
 
+from engine.go.arrays import copy_items, fill_items
 from engine.go.board import META_KO_POINT, META_SIZE, META_STRIDE
 from engine.go.geometry import PASS, index_of
-from engine.go.ladder_search import CAPTURED, ROOT, copy_words, push_ataris, room, search_ladder
+from engine.go.ladder_search import CAPTURED, SAVED_ROOT, push_ataris, room, search_ladder
 from engine.jit import kernel
 
 READ_NODES = 25000
@@ -38,13 +39,12 @@ def mark_caught(scratch, color, caught, working):
     """
     board, candidates = scratch.board, scratch.candidates
     cells, size = board.color, board.meta[META_SIZE]
-    for i in range(size * size):
-        caught[i] = 0
-        working[i] = 0
+    fill_items(caught, 0)
+    fill_items(working, 0)
     # 1
     count = _list_reads(board, scratch.pending, candidates)
     # 2
-    copy_words(scratch.saved[ROOT], board.buffer)
+    copy_items(scratch.saved[SAVED_ROOT], board.buffer, len(board.buffer))
     for i in range(0, count, 2):
         prey, first = np.int64(candidates[i]), np.int64(candidates[i + 1])
         hunter = 3 - cells[prey]
@@ -52,7 +52,7 @@ def mark_caught(scratch, color, caught, working):
         if caught[index_of(prey, size)] == 1 and not is_asked:
             continue
         verdict, _ = search_ladder(scratch, first, prey, True, READ_NODES + 1, True)
-        copy_words(board.buffer, scratch.saved[ROOT])
+        copy_items(board.buffer, scratch.saved[SAVED_ROOT], len(board.buffer))
         if verdict == CAPTURED:
             _mark(board, prey, caught)
             if is_asked:
@@ -85,8 +85,6 @@ def _mark(board, chain, marks):
     """Mark the stones of a chain."""
     size = board.meta[META_SIZE]
     stone = np.int64(chain)
-    while True:
+    for _ in range(board.stones[board.head[chain]]):
         marks[index_of(stone, size)] = 1
         stone = np.int64(board.next[stone])
-        if stone == chain:
-            return

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.key_parts import legality_key, mix, recent_moves_key
+from engine.features.key_parts import legality_key, recent_moves_key
 from engine.features.symmetry import turn
 from engine.features.tactics import after_move, new_marks
+from engine.go.arrays import fill_items
 from engine.go.board import (
     META_CAPTURED_BLACK,
     META_CAPTURED_WHITE,
@@ -37,6 +38,7 @@ from engine.go.rules import (
     TAX_SEKI,
 )
 from engine.go.scoring import white_komi
+from engine.go.splitmix import mix
 from engine.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
@@ -98,9 +100,7 @@ def encode(position, symmetry, scratch, planes, globals_):
     size = board.meta[META_SIZE]
     color = position.meta[META_TO_MOVE]
     flat = planes.reshape(PLANES, size * size)
-    for plane in range(PLANES):
-        for i in range(size * size):
-            flat[plane, i] = 0.0
+    fill_items(planes.reshape(-1), 0.0)
     ladder_planes(board, color, scratch.ladder, scratch.capture, scratch.escape)
     suicide = rules[RULE_SUICIDE] == 1
     for index in range(size * size):

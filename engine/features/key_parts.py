@@ -6,16 +6,8 @@ from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_KO_CO
 from engine.go.geometry import EMPTY, ZOBRIST
 from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
 from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
+from engine.go.splitmix import mix
 from engine.jit import kernel
-
-
-@kernel
-def mix(word):
-    """One round of splitmix64: every bit of the result depends on every bit of the word."""
-    word += np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
 
 
 @kernel

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.go.arrays import append_once, copy_items
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, ZOBRIST, cell_count, on_board_points
 from engine.jit import inlined_kernel, kernel
 
@@ -90,10 +91,8 @@ def clear(board: Board) -> None:
 
 @kernel
 def copy_board(target, source):
-    """Make target equal to source; both of one size. A loop over words vectorises; slice assignment does not."""
-    to, of = target.buffer, source.buffer
-    for i in range(len(of)):
-        to[i] = of[i]
+    """Make target equal to source; both of one size."""
+    copy_items(target.buffer, source.buffer, len(source.buffer))
 
 
 @kernel
@@ -120,20 +119,30 @@ def _fill_point(board, point, color):
     board.lib_sum[point] = total
 
 
+@inlined_kernel
+def _chains_around(board, point, color):
+    """Heads of the chains of a colour that touch a point, each once: four numbers, 0 where there is no further one."""
+    cells, head, stride = board.color, board.head, board.meta[META_STRIDE]
+    first = np.int64(head[point - stride]) if cells[point - stride] == color else 0
+    second = np.int64(head[point - 1]) if cells[point - 1] == color else 0
+    third = np.int64(head[point + 1]) if cells[point + 1] == color else 0
+    fourth = np.int64(head[point + stride]) if cells[point + stride] == color else 0
+    if second == first:
+        second = 0
+    if third in (first, second):
+        third = 0
+    if fourth in (first, second, third):
+        fourth = 0
+    return first, second, third, fourth
+
+
 @kernel
 def _change_liberty(board, point, color, change):
     """Add (change +1) or take (-1) the liberty ``point`` for each distinct adjacent chain of the given colour."""
-    stride = board.meta[META_STRIDE]
-    first, second, third = 0, 0, 0
-    for neighbour in (point - stride, point - 1, point + 1, point + stride):
-        if board.color[neighbour] == color:
-            chain = board.head[neighbour]
-            if chain != first and chain != second and chain != third:
-                third = second
-                second = first
-                first = chain
-                board.libs[chain] += change
-                board.lib_sum[chain] += change * point
+    for chain in _chains_around(board, point, color):
+        if chain != 0:
+            board.libs[chain] += change
+            board.lib_sum[chain] += change * point
 
 
 @kernel
@@ -146,7 +155,7 @@ def _merge(board, first, second):
     stride = board.meta[META_STRIDE]
     libs, total = board.libs[keep], board.lib_sum[keep]
     stone = give
-    while True:
+    for _ in range(board.stones[give]):
         for empty in (stone - stride, stone - 1, stone + 1, stone + stride):
             # A liberty is new unless it already touches the kept chain; stones walked before count as kept.
             if color[empty] == EMPTY and not (
@@ -159,8 +168,6 @@ def _merge(board, first, second):
                 total += empty
         head[stone] = keep
         stone = board.next[stone]
-        if stone == give:
-            break
     board.libs[keep] = libs
     board.lib_sum[keep] = total
     board.stones[keep] += board.stones[give]
@@ -174,10 +181,9 @@ def _remove_chain(board, chain):
     meta, color = board.meta, board.color
     mine = color[chain]
     enemy = 3 - mine
-    count = 0
+    count = np.int64(board.stones[chain])
     stone = chain
-    while True:
-        following = board.next[stone]
+    for _ in range(count):
         color[stone] = EMPTY
         board.head[stone] = 0
         board.hash[0] ^= ZOBRIST[mine, stone]
@@ -185,10 +191,7 @@ def _remove_chain(board, chain):
         board.slot[stone] = meta[META_N_EMPTY]
         meta[META_N_EMPTY] += 1
         _change_liberty(board, stone, enemy, 1)
-        count += 1
-        stone = following
-        if stone == chain:
-            break
+        stone = board.next[stone]
     meta[META_CAPTURED_BLACK + mine - BLACK] += count
     return count
 
@@ -244,15 +247,9 @@ def is_suicide(board, point, color):
         if there != BORDER and (there == color) == (board.libs[board.head[neighbour]] > 1):
             return 0
     lost = 1
-    first, second, third = 0, 0, 0
-    for neighbour in (point - stride, point - 1, point + 1, point + stride):
-        if board.color[neighbour] == color:
-            chain = board.head[neighbour]
-            if chain != first and chain != second and chain != third:
-                third = second
-                second = first
-                first = chain
-                lost += board.stones[chain]
+    for chain in _chains_around(board, point, color):
+        if chain != 0:
+            lost += board.stones[chain]
     return lost
 
 
@@ -297,31 +294,15 @@ def hash_after(board, point, color):
     result = board.hash[0]
     if point == PASS:
         return result
-    enemy = 3 - color
-    stride = board.meta[META_STRIDE]
     result ^= ZOBRIST[color, point]
-    first, second, third = 0, 0, 0
-    captures = False
-    for neighbour in (point - stride, point - 1, point + 1, point + stride):
-        if board.color[neighbour] == enemy:
-            chain = board.head[neighbour]
-            if board.libs[chain] == 1 and chain != first and chain != second and chain != third:
-                third = second
-                second = first
-                first = chain
-                captures = True
-                result ^= _chain_hash(board, chain)
-    if not captures and is_suicide(board, point, color) > 0:
+    for chain in _chains_around(board, point, 3 - color):
+        if chain != 0 and board.libs[chain] == 1:
+            result ^= _chain_hash(board, chain)
+    if is_suicide(board, point, color) > 0:
         result ^= ZOBRIST[color, point]
-        first, second, third = 0, 0, 0
-        for neighbour in (point - stride, point - 1, point + 1, point + stride):
-            if board.color[neighbour] == color:
-                chain = board.head[neighbour]
-                if chain != first and chain != second and chain != third:
-                    third = second
-                    second = first
-                    first = chain
-                    result ^= _chain_hash(board, chain)
+        for chain in _chains_around(board, point, color):
+            if chain != 0:
+                result ^= _chain_hash(board, chain)
     return result
 
 
@@ -331,8 +312,28 @@ def _chain_hash(board, chain):
     color = board.color[chain]
     result = np.uint64(0)
     stone = chain
-    while True:
+    for _ in range(board.stones[chain]):
         result ^= ZOBRIST[color, stone]
         stone = board.next[stone]
-        if stone == chain:
-            return result
+    return result
+
+
+@kernel
+def list_captures(board, stone, points, start, end):
+    """List the points where the owner of a chain captures what touches it: last liberties of enemy chains in atari.
+
+    Args:
+        stone: int, any stone of the chain; the walk begins with it.
+        points: int16[n], written from ``end`` on. What it holds from ``start`` on is not listed again; what does not
+            fit is left out.
+    Returns:
+        int: where the list ends.
+    """
+    cells, head, stride = board.color, board.head, board.meta[META_STRIDE]
+    enemy = 3 - cells[stone]
+    for _ in range(board.stones[head[stone]]):
+        for near in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if cells[near] == enemy and board.libs[head[near]] == 1:
+                end = append_once(points, start, end, board.lib_sum[head[near]])
+        stone = np.int64(board.next[stone])
+    return end

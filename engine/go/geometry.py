@@ -12,6 +12,7 @@ A padded row holds ``size + 1`` cells: one border cell on the left, which also c
 
 import numpy as np
 
+from engine.go.splitmix import GOLDEN, mixed
 from engine.jit import kernel
 
 MIN_SIZE = 2
@@ -95,17 +96,7 @@ def other(color: int) -> int:
     return 3 - color
 
 
-def zobrist_table(seed: int = 0x6B65696D61) -> np.ndarray:
-    """uint64[4, MAX_CELLS] of fixed random words, the same on every machine (splitmix64).
-
-    Rows BLACK and WHITE belong to stones; row 0 holds words for other purposes (index 1, 2: colour to move).
-    """
-    with np.errstate(over="ignore"):
-        words = np.arange(1, 4 * MAX_CELLS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        words ^= words >> np.uint64(31)
-    return words.reshape(4, MAX_CELLS)
-
-
-ZOBRIST = zobrist_table()
+ZOBRIST_SEED = np.uint64(0x6B65696D61)
+ZOBRIST = mixed(np.arange(4 * MAX_CELLS, dtype=np.uint64) * GOLDEN + ZOBRIST_SEED).reshape(4, MAX_CELLS)
+"""uint64[4, MAX_CELLS]: fixed random words, the same on every machine. Rows BLACK and WHITE belong to stones by point;
+row 0 holds words for other purposes (index 1, 2: colour to move)."""

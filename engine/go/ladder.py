@@ -22,9 +22,10 @@ Start at :func:`ladder_planes`, then :func:`_read`; the search itself is in :mod
 
 import numpy as np
 
+from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, META_STRIDE, copy_board, is_legal
-from engine.go.geometry import BORDER, EMPTY, PASS, index_of
-from engine.go.ladder_search import CAPTURED, ESCAPED, NODES_LEFT, push_answers, push_ataris, room, search_ladder
+from engine.go.geometry import PASS, index_of
+from engine.go.ladder_search import CAPTURED, ESCAPED, push_answers, push_ataris, room, search_ladder
 from engine.jit import inlined_kernel, kernel
 
 READ_NODES = 400
@@ -41,55 +42,17 @@ def _read(board, scratch, point, prey, color):
         prey: a stone of a chain. An own one is in atari, and the move saves it for now; an opponent's one has two
             liberties, and the move is on one of them.
     """
-    left = min(READ_NODES, scratch.budget[NODES_LEFT])
+    left = min(READ_NODES, scratch.nodes_left[0])
     if left == 0 or not is_legal(board, point, color, False):
         return False
     runner = board.color[prey]
     if color != runner and room(board, board.lib_sum[board.head[prey]] - point, point, runner) == 3:
         return False
-    spare = scratch.budget[NODES_LEFT] - left
+    spare = scratch.nodes_left[0] - left
     copy_board(scratch.board, board)
     verdict, left = search_ladder(scratch, point, prey, color != runner, left, None)
-    scratch.budget[NODES_LEFT] = spare + left
+    scratch.nodes_left[0] = spare + left
     return verdict == (ESCAPED if color == runner else CAPTURED)
-
-
-@kernel
-def is_ladder_capture(board, scratch, point, color):
-    """Whether a move of the colour on an empty point starts a working ladder; see the head of this file."""
-    scratch.budget[NODES_LEFT] = POSITION_NODES
-    stride = board.meta[META_STRIDE]
-    for prey in (point - stride, point - 1, point + 1, point + stride):
-        is_prey = board.color[prey] == 3 - color and board.libs[board.head[prey]] == 2
-        if is_prey and _read(board, scratch, point, prey, color):
-            return True
-    return False
-
-
-@kernel
-def is_ladder_escape(board, scratch, point, color):
-    """Whether a move of the colour on an empty point saves an own chain in atari; see the head of this file."""
-    scratch.budget[NODES_LEFT] = POSITION_NODES
-    cells, head, libs = board.color, board.head, board.libs
-    stride = board.meta[META_STRIDE]
-    for beside in (point - stride, point - 1, point + 1, point + stride):
-        if cells[beside] == EMPTY or cells[beside] == BORDER or libs[head[beside]] != 1:
-            continue
-        if cells[beside] == color:
-            if _read(board, scratch, point, beside, color):
-                return True
-            continue
-        stone, tried = beside, 0
-        while True:
-            for prey in (stone - stride, stone - 1, stone + 1, stone + stride):
-                if cells[prey] == color and libs[head[prey]] == 1 and head[prey] != tried:
-                    tried = head[prey]
-                    if _read(board, scratch, point, prey, color):
-                        return True
-            stone = np.int64(board.next[stone])
-            if stone == beside:
-                break
-    return False
 
 
 @kernel
@@ -107,10 +70,9 @@ def ladder_planes(board, color, scratch, capture_out, escape_out):
     """
     cells, head, libs = board.color, board.head, board.libs
     size, stride = board.meta[META_SIZE], board.meta[META_STRIDE]
-    for i in range(size * size):
-        capture_out[i] = 0
-        escape_out[i] = 0
-    scratch.budget[NODES_LEFT] = POSITION_NODES
+    fill_items(capture_out, 0)
+    fill_items(escape_out, 0)
+    scratch.nodes_left[0] = POSITION_NODES
     for chain in range(stride + 1, len(cells) - stride - 1):
         if head[chain] != chain:
             continue

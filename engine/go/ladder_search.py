@@ -21,23 +21,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import META_KO_POINT, META_STRIDE, Board, is_suicide, new_board, play
+from engine.go.arrays import append_once, copy_items
+from engine.go.board import META_KO_POINT, META_STRIDE, Board, is_suicide, list_captures, new_board, play
 from engine.go.geometry import BORDER, EMPTY, PASS
 from engine.jit import kernel
 
 FRAMES = 64
 """Most second choices open at a time; for KataGo's definition, whose reads are longer, KATAGO_FRAMES."""
 KATAGO_FRAMES = 512
-PENDING = 4096
+MOST_PENDING = 4096
 """Most moves waiting in the open frames."""
-TRIED, ROOT = KATAGO_FRAMES, KATAGO_FRAMES + 1
+SAVED_TRIED, SAVED_ROOT = KATAGO_FRAMES, KATAGO_FRAMES + 1
 """Rows of ``LadderScratch.saved`` that belong to no frame: a board while a move is tried, a board to come back to"""
 
 ESCAPED, CAPTURED, UNFINISHED = range(3)
 """Verdicts of a read."""
-
-NODES_LEFT = 0
-"""Index into ``LadderScratch.budget``."""
 
 
 class LadderScratch(NamedTuple):
@@ -46,7 +44,7 @@ class LadderScratch(NamedTuple):
     board: Board
     """the position being read"""
     saved: np.ndarray
-    """uint64[KATAGO_FRAMES + 2, words]: board memory before each open choice; then the rows TRIED and ROOT"""
+    """uint64[KATAGO_FRAMES + 2, words]: board memory before each open choice; then SAVED_TRIED, SAVED_ROOT"""
     hunts: np.ndarray
     """uint8[KATAGO_FRAMES]: 1 if the choice is the hunter's"""
     first: np.ndarray
@@ -54,11 +52,13 @@ class LadderScratch(NamedTuple):
     end: np.ndarray
     """int16[KATAGO_FRAMES]: where they end"""
     pending: np.ndarray
-    """int16[PENDING]: moves of all open frames"""
+    """int16[MOST_PENDING]: moves of all open frames"""
     candidates: np.ndarray
-    """int16[PENDING]: first moves to read for one chain"""
-    budget: np.ndarray
-    """int64[1]: moves that may still be tried"""
+    """int16[MOST_PENDING]: first moves to read for one chain"""
+    capture: np.ndarray
+    """int16[1]: any one capture, to know whether there is one"""
+    nodes_left: np.ndarray
+    """int64[1]: moves that may still be tried, 0 or more"""
 
 
 def new_ladder_scratch(size: int) -> LadderScratch:
@@ -70,8 +70,9 @@ def new_ladder_scratch(size: int) -> LadderScratch:
         np.zeros(KATAGO_FRAMES, np.uint8),
         np.zeros(KATAGO_FRAMES, np.int16),
         np.zeros(KATAGO_FRAMES, np.int16),
-        np.zeros(PENDING, np.int16),
-        np.zeros(PENDING, np.int16),
+        np.zeros(MOST_PENDING, np.int16),
+        np.zeros(MOST_PENDING, np.int16),
+        np.zeros(1, np.int16),
         np.zeros(1, np.int64),
     )
 
@@ -110,34 +111,13 @@ def room(board, point, taken, color):
 def push_answers(board, prey, pending, start):
     """Write the runner's moves for a prey in atari into ``pending`` from ``start``; returns where they end.
 
-    The extension comes last, where it is taken first. A full list ends at ``PENDING``.
+    The extension comes last, where it is taken first. A full list ends at ``MOST_PENDING``.
     """
-    cells, head = board.color, board.head
-    stride = board.meta[META_STRIDE]
-    color = cells[prey]
-    chain = head[prey]
-    end = start
-    stone = np.int64(chain)
-    while end < PENDING:
-        for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
-            if cells[beside] == 3 - color and board.libs[head[beside]] == 1:
-                move = board.lib_sum[head[beside]]
-                known = end == PENDING
-                for i in range(start, end):
-                    known |= pending[i] == move
-                if not known:
-                    pending[end] = move
-                    end += 1
-        stone = np.int64(board.next[stone])
-        if stone == chain:
-            break
+    chain = np.int64(board.head[prey])
+    end = list_captures(board, chain, pending, start, start)
     extension = board.lib_sum[chain]
-    known = end == PENDING or is_suicide(board, extension, color) > 0
-    for i in range(start, end):
-        known |= pending[i] == extension
-    if not known:
-        pending[end] = extension
-        end += 1
+    if is_suicide(board, extension, board.color[prey]) == 0:
+        end = append_once(pending, start, end, extension)
     return end
 
 
@@ -162,20 +142,13 @@ def push_ataris(board, prey, banned, pending, start):
         room_one, room_two = room_two, room_one
     # Now the atari on ``one`` leaves the runner the smaller room, at ``two``.
     end = start
-    if room_one < 3 and end < PENDING and two != banned and is_suicide(board, two, 3 - color) == 0:
+    if room_one < 3 and end < MOST_PENDING and two != banned and is_suicide(board, two, 3 - color) == 0:
         pending[end] = two
         end += 1
-    if room_two < 3 and end < PENDING and one != banned and is_suicide(board, one, 3 - color) == 0:
+    if room_two < 3 and end < MOST_PENDING and one != banned and is_suicide(board, one, 3 - color) == 0:
         pending[end] = one
         end += 1
     return end
-
-
-@kernel
-def copy_words(target, source):
-    """Copy one board's memory; unlike slice assignment this loop vectorises."""
-    for i in range(len(target)):
-        target[i] = source[i]
 
 
 @kernel
@@ -201,10 +174,10 @@ def _connects_to(board, point, color, spare):
     Args:
         spare: uint64[words]: where the board is kept meanwhile.
     """
-    copy_words(spare, board.buffer)
+    copy_items(spare, board.buffer, len(spare))
     play(board, point, color)
     liberties = board.libs[board.head[point]]
-    copy_words(board.buffer, spare)
+    copy_items(board.buffer, spare, len(spare))
     return liberties
 
 
@@ -212,23 +185,15 @@ def _connects_to(board, point, color, spare):
 def _dies_by_two_kos(board, prey, scratch):
     """KataGo's double ko: both liberties of the prey are kos the hunter can take, neither connection leaves the runner
     with three liberties, and no hunter's chain that touches the prey is in atari."""
-    chain, runner = board.head[prey], board.color[prey]
+    chain, runner = np.int64(board.head[prey]), board.color[prey]
     one = _first_liberty(board, chain)
     two = np.int64(board.lib_sum[chain]) - one
     if not _is_ko_to_take(board, one, 3 - runner) or not _is_ko_to_take(board, two, 3 - runner):
         return False
-    spare = scratch.saved[TRIED]
+    spare = scratch.saved[SAVED_TRIED]
     if _connects_to(board, one, runner, spare) > 2 or _connects_to(board, two, runner, spare) > 2:
         return False
-    stride = board.meta[META_STRIDE]
-    stone = np.int64(chain)
-    while True:
-        for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
-            if board.color[beside] == 3 - runner and board.libs[board.head[beside]] == 1:
-                return False
-        stone = np.int64(board.next[stone])
-        if stone == chain:
-            return True
+    return list_captures(board, chain, scratch.capture, 0, 0) == 0
 
 
 @kernel
@@ -299,14 +264,14 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
             depth -= 1
             hunts = scratch.hunts[depth] == 1
             top, end = np.int64(scratch.first[depth]), np.int64(scratch.end[depth])
-            copy_words(now.buffer, scratch.saved[depth])
+            copy_items(now.buffer, scratch.saved[depth], len(now.buffer))
         # 4
         if end - top > 1:
-            if depth == frames or end == PENDING:
+            if depth == frames or end == MOST_PENDING:
                 break
             scratch.hunts[depth] = hunts
             scratch.first[depth], scratch.end[depth] = top, end - 1
-            copy_words(scratch.saved[depth], now.buffer)
+            copy_items(scratch.saved[depth], now.buffer, len(now.buffer))
             depth += 1
         top = end - 1
     return UNFINISHED, left

@@ -13,38 +13,48 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BORDER, EMPTY, cell_count, point_of
 from engine.jit import kernel
-
-REGION, STACK, TOUCHED, SHARED, VITAL = range(5)
-"""Rows of ``LifeScratch.words``"""
-CHAIN_LIVES, REGION_LIVES, PROVES, INNER, HOLDS = range(5)
-"""Rows of ``LifeScratch.flags``"""
-PAIR_CHAIN, PAIR_REGION, PAIR_VITAL = range(3)
-"""Rows of ``LifeScratch.pairs``"""
 
 
 class LifeScratch(NamedTuple):
     """Working memory for boards of one size; one per thread. L = ``cell_count(size)``."""
 
-    words: np.ndarray
-    """int16[5, L]: REGION, the number of the region a point belongs to, from 1 (0 = not yet visited, or the owner's
-    stone); STACK, points of the region being walked; by chain: TOUCHED, the latest region seen to touch it, SHARED,
-    empty points of that region which are its liberties (with suicide: points that touch it), and VITAL, its vital
-    regions still standing"""
-    flags: np.ndarray
-    """uint8[5, L]: CHAIN_LIVES, by chain; by region: REGION_LIVES, PROVES (vital to a living chain), INNER (points that
-    touch no stone of the owner, up to 2), HOLDS (whether stones of the opponent are in it)"""
-    pairs: np.ndarray
-    """int16[3, 4 * L]: chain and region of each touching pair, and whether the region is vital to the chain"""
+    region: np.ndarray
+    """int16[L]: number of the region a point belongs to, from 1; 0 = not yet visited, or the owner's stone"""
+    stack: np.ndarray
+    """int16[L]: points of the region being walked"""
+    touched: np.ndarray
+    """int16[L], by chain: the latest region seen to touch it, 0 = none"""
+    shared: np.ndarray
+    """int16[L], by chain: empty points of that region which are its liberties; with suicide, points that touch it"""
+    vital: np.ndarray
+    """int16[L], by chain: its vital regions still standing"""
+    chain_lives: np.ndarray
+    """uint8[L], by chain: 1 = not given up"""
+    region_lives: np.ndarray
+    """uint8[L], by region: 1 = not given up"""
+    proves: np.ndarray
+    """uint8[L], by region: 1 = vital to a living chain"""
+    inner: np.ndarray
+    """uint8[L], by region: points that touch no stone of the owner, counted up to 2"""
+    holds: np.ndarray
+    """uint8[L], by region: 1 = stones of the opponent are in it"""
+    pair_chain: np.ndarray
+    """int16[4 * L]: chain of each pair of a chain and a region that touch"""
+    pair_region: np.ndarray
+    """int16[4 * L]: its region"""
+    pair_vital: np.ndarray
+    """int16[4 * L]: 1 = the region is vital to the chain"""
 
 
 def new_life_scratch(size: int) -> LifeScratch:
     """Working memory for boards of one size."""
     cells = int(cell_count(size))
     return LifeScratch(
-        np.zeros((5, cells), np.int16), np.zeros((5, cells), np.uint8), np.zeros((3, 4 * cells), np.int16)
+        *np.zeros((5, cells), np.int16), *np.zeros((5, cells), np.uint8), *np.zeros((3, 4 * cells), np.int16)
     )
 
 
@@ -63,7 +73,7 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
 def find_life(board, color, suicide, scratch):
     """Number the regions of a colour and find out which of its chains and regions live; returns the pairs.
 
-    Afterwards the rows REGION, CHAIN_LIVES, REGION_LIVES, INNER and HOLDS tell of both.
+    Afterwards ``region``, ``chain_lives``, ``region_lives``, ``inner`` and ``holds`` of the scratch tell of both.
     """
     pairs = _find_pairs(board, color, suicide, scratch)
     _give_up(scratch, pairs)
@@ -75,35 +85,30 @@ def mark_pass_alive(board, color, suicide, scratch, out):
     """:func:`pass_alive` for kernels."""
     size = board.meta[META_SIZE]
     pairs = find_life(board, color, suicide, scratch)
-    chain_lives, region_lives = scratch.flags[CHAIN_LIVES], scratch.flags[REGION_LIVES]
-    proves, pair_region = scratch.flags[PROVES], scratch.pairs[PAIR_REGION]
-    for region in range(len(proves)):
-        proves[region] = 0
+    fill_items(scratch.proves, 0)
     for pair in range(pairs):
-        if scratch.pairs[PAIR_VITAL, pair] and chain_lives[scratch.pairs[PAIR_CHAIN, pair]]:
-            proves[pair_region[pair]] = region_lives[pair_region[pair]]
+        if scratch.pair_vital[pair] and scratch.chain_lives[scratch.pair_chain[pair]]:
+            scratch.proves[scratch.pair_region[pair]] = scratch.region_lives[scratch.pair_region[pair]]
     for index in range(size * size):
         point = point_of(index, size)
         if board.color[point] == color:
-            out[index] = chain_lives[board.head[point]]
+            out[index] = scratch.chain_lives[board.head[point]]
         else:
-            out[index] = proves[scratch.words[REGION, point]]
+            out[index] = scratch.proves[scratch.region[point]]
 
 
 @kernel
 def _find_pairs(board, color, suicide, scratch):
     """Number the regions and list which chain touches which; returns the number of pairs."""
     size = board.meta[META_SIZE]
-    region = scratch.words[REGION]
-    for cell in range(len(region)):
-        region[cell] = 0
-        scratch.words[TOUCHED, cell] = 0
-        scratch.flags[CHAIN_LIVES, cell] = 1
-        scratch.flags[REGION_LIVES, cell] = 1
+    fill_items(scratch.region, 0)
+    fill_items(scratch.touched, 0)
+    fill_items(scratch.chain_lives, 1)
+    fill_items(scratch.region_lives, 1)
     regions, pairs = 0, 0
     for index in range(size * size):
         point = point_of(index, size)
-        if board.color[point] != color and region[point] == 0:
+        if board.color[point] != color and scratch.region[point] == 0:
             regions += 1
             pairs = _walk_region(board, color, suicide, scratch, point, regions, pairs)
     return pairs
@@ -114,13 +119,7 @@ def _walk_region(board, color, suicide, scratch, start, region, pairs):
     """Flood one region from a point and append its pairs; returns the new number of pairs."""
     stride = board.meta[META_STRIDE]
     cells, head = board.color, board.head
-    of, stack, touched, shared = (
-        scratch.words[REGION],
-        scratch.words[STACK],
-        scratch.words[TOUCHED],
-        scratch.words[SHARED],
-    )
-    pair_chain, pair_region = scratch.pairs[PAIR_CHAIN], scratch.pairs[PAIR_REGION]
+    of, stack, touched, shared = scratch.region, scratch.stack, scratch.touched, scratch.shared
     first_pair, counted, inner, holds = pairs, 0, 0, 0
     of[start] = region
     stack[0] = start
@@ -141,8 +140,8 @@ def _walk_region(board, color, suicide, scratch, start, region, pairs):
                 if touched[chain] != region:
                     touched[chain] = region
                     shared[chain] = 0
-                    pair_chain[pairs] = chain
-                    pair_region[pairs] = region
+                    scratch.pair_chain[pairs] = chain
+                    scratch.pair_region[pairs] = region
                     pairs += 1
                 if counts and chain != one and chain != two and chain != three:
                     three = two
@@ -154,22 +153,18 @@ def _walk_region(board, color, suicide, scratch, start, region, pairs):
                 stack[waiting] = beside
                 waiting += 1
         inner += is_inner
-    scratch.flags[INNER, region] = min(inner, 2)
-    scratch.flags[HOLDS, region] = holds
+    scratch.inner[region] = min(inner, 2)
+    scratch.holds[region] = holds
     for pair in range(first_pair, pairs):
-        scratch.pairs[PAIR_VITAL, pair] = shared[pair_chain[pair]] == counted
+        scratch.pair_vital[pair] = shared[scratch.pair_chain[pair]] == counted
     return pairs
 
 
 @kernel
 def _give_up(scratch, pairs):
     """Strike chains with fewer than two vital regions and regions beside struck chains, until nothing changes."""
-    chain_lives, region_lives, vital = scratch.flags[CHAIN_LIVES], scratch.flags[REGION_LIVES], scratch.words[VITAL]
-    pair_chain, pair_region, pair_vital = (
-        scratch.pairs[PAIR_CHAIN],
-        scratch.pairs[PAIR_REGION],
-        scratch.pairs[PAIR_VITAL],
-    )
+    chain_lives, region_lives, vital = scratch.chain_lives, scratch.region_lives, scratch.vital
+    pair_chain, pair_region, pair_vital = scratch.pair_chain, scratch.pair_region, scratch.pair_vital
     changed = True
     while changed:
         changed = False

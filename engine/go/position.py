@@ -4,10 +4,12 @@ This is what rules, encoders and search workers read. It holds everything legali
 "legal" has one meaning everywhere: :func:`is_legal_move`. A worker copies the root's position and plays on.
 """
 
+from dataclasses import astuple
 from typing import NamedTuple
 
 import numpy as np
 
+from engine.go.arrays import copy_items
 from engine.go.board import (
     META_CAPTURED_BLACK,
     META_CAPTURED_WHITE,
@@ -22,17 +24,14 @@ from engine.go.board import (
 )
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, ZOBRIST, cell_count, point_of
 from engine.go.rules import (
+    KO_POSITIONAL,
     KO_SIMPLE,
     KO_SITUATIONAL,
     RULE_BUTTON,
     RULE_FIELDS,
-    RULE_FRIENDLY_PASS,
-    RULE_HANDICAP_BONUS,
     RULE_KO,
     RULE_KOMI_X2,
-    RULE_SCORING,
     RULE_SUICIDE,
-    RULE_TAX,
     Rules,
     twice_komi,
 )
@@ -118,23 +117,24 @@ def begin(position, to_move):
     meta[META_HANDICAP] = meta[META_N_ALONE] if meta[META_N_ALONE] > 1 else 0
     position.seen[:] = 0
     for row in range(PAST_BOARDS):
-        _copy(position.past[row], position.board.color, len(position.board.color))
+        copy_items(position.past[row], position.board.color, len(position.board.color))
     _remember(position, 0)
 
 
 @kernel
-def _copy(target, source, count):
-    """Copy the first items; unlike slice assignment this loop vectorises."""
-    for i in range(count):
-        target[i] = source[i]
-
-
-@kernel
 def superko_key(board_hash, to_move, ko_rule):
-    """What must not repeat: the stones (positional), or the stones and who is to move (situational)."""
+    """What must not repeat: the stones (positional), or the stones and who is to move (situational).
+
+    Under simple ko, which compares no positions, the key is the stones'.
+
+    Raises:
+        ValueError: no such kind of ko.
+    """
     if ko_rule == KO_SITUATIONAL:
         return board_hash ^ ZOBRIST[EMPTY, to_move]
-    return board_hash
+    if ko_rule in (KO_POSITIONAL, KO_SIMPLE):
+        return board_hash
+    raise ValueError("unknown kind of ko")
 
 
 @kernel
@@ -144,21 +144,21 @@ def _remember(position, n):
     position.hashes[n] = key
     bit = key & np.uint64(4095)
     position.seen[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
-    _copy(position.past[n % PAST_BOARDS], position.board.color, len(position.board.color))
+    copy_items(position.past[n % PAST_BOARDS], position.board.color, len(position.board.color))
 
 
 @kernel
 def copy_position(target, source):
     """Make target equal to source; both of one size, target with room for the moves."""
     copy_board(target.board, source.board)
-    _copy(target.rules, source.rules, RULE_FIELDS)
-    _copy(target.meta, source.meta, META_FIELDS)
-    _copy(target.past.reshape(-1), source.past.reshape(-1), source.past.size)
-    _copy(target.seen, source.seen, FILTER_WORDS)
+    copy_items(target.rules, source.rules, RULE_FIELDS)
+    copy_items(target.meta, source.meta, META_FIELDS)
+    copy_items(target.past.reshape(-1), source.past.reshape(-1), source.past.size)
+    copy_items(target.seen, source.seen, FILTER_WORDS)
     n = source.meta[META_N_MOVES]
-    _copy(target.moves, source.moves, n)
-    _copy(target.colors, source.colors, n)
-    _copy(target.hashes, source.hashes, n + 1)
+    copy_items(target.moves, source.moves, n)
+    copy_items(target.colors, source.colors, n)
+    copy_items(target.hashes, source.hashes, n + 1)
 
 
 @kernel
@@ -257,13 +257,7 @@ def apply_rules(position: Position, rules: Rules, komi: float) -> None:
     played = bool(position.meta[META_N_MOVES])
     if played and (flags[RULE_KO] != rules.ko or flags[RULE_BUTTON] != rules.button):
         raise ValueError("the ko rule and the button can only change before the first move")
-    flags[RULE_KO] = rules.ko
-    flags[RULE_SCORING] = rules.scoring
-    flags[RULE_TAX] = rules.tax
-    flags[RULE_SUICIDE] = rules.suicide
-    flags[RULE_BUTTON] = rules.button
-    flags[RULE_HANDICAP_BONUS] = rules.handicap_bonus
-    flags[RULE_FRIENDLY_PASS] = rules.friendly_pass
+    flags[:RULE_KOMI_X2] = astuple(rules)[1:]
     flags[RULE_KOMI_X2] = half_points
     if not played:
         begin(position, position.meta[META_TO_MOVE])

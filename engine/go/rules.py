@@ -50,7 +50,11 @@ CUSTOM = "custom"
 
 @dataclass(frozen=True)
 class Rules:
-    """One set of rules; the values are the constants above."""
+    """One set of rules; the values are the constants above, and the fields after the name in the order of ``RULE_...``.
+
+    Raises:
+        ValueError: a value is not one of its constants, or the rules contradict each other.
+    """
 
     name: str
     ko: int = KO_SIMPLE
@@ -62,6 +66,9 @@ class Rules:
     friendly_pass: bool = False
 
     def __post_init__(self) -> None:
+        for field, kinds in KATAGO_KEYS.values():
+            if (flag := getattr(self, field)) not in kinds.values():
+                raise ValueError(f"rules {self.name}: {field} is {flag!r}, expected one of {list(kinds.values())}")
         if self.button and self.scoring != SCORING_AREA:
             raise ValueError(f"rules {self.name}: the button needs area scoring")
 

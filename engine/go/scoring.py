@@ -246,7 +246,7 @@ def _join_around(board, chain):
     mine = board.color[chain]
     group, dame = 0, False
     stone = chain
-    while True:
+    for _ in range(board.stones[chain]):
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
             if board.color[neighbour] != EMPTY:
                 continue
@@ -260,8 +260,6 @@ def _join_around(board, chain):
                 board.libs[root] = group
                 board.lib_sum[group] = (board.lib_sum[group] | (state & DAME)) + (state // EYE) * EYE
         stone = board.next[stone]
-        if stone == chain:
-            break
     if dame and group != 0:
         board.lib_sum[group] |= DAME
 

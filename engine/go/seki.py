@@ -176,15 +176,14 @@ def _group_state(board, chain):
     """``lib_sum`` at the root of the chain's group; 0 for a chain that touches dame alone."""
     stride = board.meta[META_STRIDE]
     stone = chain
-    while True:
+    for _ in range(board.stones[chain]):
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
             if board.color[neighbour] == EMPTY:
                 state = board.lib_sum[root_of(board, neighbour)]
                 if state & TOUCHES == board.color[chain]:
                     return state
         stone = board.next[stone]
-        if stone == chain:
-            return np.int64(0)
+    return np.int64(0)
 
 
 @kernel

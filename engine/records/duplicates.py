@@ -11,6 +11,7 @@ import hashlib
 import numpy as np
 
 from engine.features.symmetry import SYMMETRIES, turn_table
+from engine.go.splitmix import GOLDEN, mixed
 from engine.records.games import Games
 
 OPENING = 40
@@ -64,11 +65,7 @@ def split_of(opening_keys: np.ndarray, seed: int, validation_share: float, test_
 
     It depends on the opening and the seed alone, so a game stays in its split when others are added.
     """
-    # splitmix64 of the key: keys are hashes already, only the seed has to be mixed in.
-    with np.errstate(over="ignore"):
-        words = opening_keys + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        words ^= words >> np.uint64(31)
+    # Keys are hashes already: mixing is for the seed's sake.
+    words = mixed(opening_keys + np.uint64((seed - 1) * int(GOLDEN) & (1 << 64) - 1))
     share = (words >> np.uint64(11)).astype(np.float64) / 2**53
     return np.where(share < test_share, 2, np.where(share < test_share + validation_share, 1, 0)).astype(np.uint8)

@@ -73,7 +73,7 @@ def _find_in_rows(fresh, position, cleared, work, record, rules, rows, margins, 
         length = record.offsets[rows[b] + 1] - record.offsets[rows[b]]
         if replay(position, fresh, record, rows[b], length, rules[b]) >= 0:
             continue
-        average_ownership(board, cleared.board, ROLLOUTS, state, ownership)
+        average_ownership(board, cleared.board, None, ROLLOUTS, state, ownership)
         for certainty in CERTAINTIES:
             mark_dead(board, ownership, certainty, against, dead)
             copy_position(cleared, position)

@@ -5,7 +5,7 @@ The paper leaves open what exactly the nakade and the save-atari feature look at
 
 import numpy as np
 
-from engine.go.board import META_N_EMPTY, META_STRIDE
+from engine.go.board import META_N_EMPTY, META_STRIDE, list_captures
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.patterns import diamond_code, for_mover
 
@@ -76,18 +76,6 @@ def list_savers(board, last, color, points):
     stride, colors, head, libs = board.meta[META_STRIDE], board.color, board.head, board.libs
     count = 0
     for beside in (last - stride, last - 1, last + 1, last + stride):
-        if colors[beside] != color or libs[head[beside]] != 1:
-            continue
-        stone = beside
-        while True:
-            for near in (stone - stride, stone - 1, stone + 1, stone + stride):
-                if colors[near] == 3 - color and libs[head[near]] == 1 and count < len(points):
-                    points[count] = board.lib_sum[head[near]]
-                    fresh = 1
-                    for i in range(count):
-                        fresh &= points[i] != points[count]
-                    count += fresh
-            stone = np.int64(board.next[stone])
-            if stone == beside:
-                break
+        if colors[beside] == color and libs[head[beside]] == 1:
+            count = list_captures(board, beside, points, 0, count)
     return count

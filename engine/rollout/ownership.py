@@ -5,6 +5,7 @@ The policy reads fights and semeais better than random moves do.
 
 import numpy as np
 
+from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, Board, copy_board, new_board
 from engine.go.geometry import BLACK, PASS, WHITE, point_of
 from engine.jit import kernel
@@ -29,45 +30,33 @@ def rollout_ownership(board: Board, tables: Tables | None, count: int, seed: int
     size = int(board.meta[META_SIZE])
     ownership = np.zeros(size * size, np.float32)
     state, scratch = seed_state(seed, 0), new_board(size)
-    if tables is None:
-        average_ownership(board, scratch, count, state, ownership)
-    else:
-        _average_by_policy(board, scratch, new_weights(size), tables, new_replies(), count, state, ownership)
+    policy = None if tables is None else (new_weights(size), tables, new_replies())
+    average_ownership(board, scratch, policy, count, state, ownership)
     return ownership
 
 
 @kernel
-def average_ownership(source, scratch, count, state, out):
-    """:func:`rollout_ownership` by uniformly random games, each broken off after three boards full of moves.
+def average_ownership(source, scratch, policy, count, state, out):
+    """:func:`rollout_ownership` in the caller's memory; a game is broken off after three boards full of moves.
 
     Args:
         source: the position, left as it is.
         scratch: a board of the same size, overwritten.
+        policy: None for uniformly random moves, else weights (overwritten), tables and replies as for
+            :func:`engine.rollout.policy.play_out_by_policy`.
         count: games to play, at least 1.
         state: uint64[4], the caller's random state.
-        out: float32[N*N], overwritten.
+        out: float32[N*N], policy order, overwritten: 1 = always Black's, -1 = always White's.
     """
     area = source.meta[META_SIZE] * source.meta[META_SIZE]
-    for i in range(area):
-        out[i] = 0.0
-    for game in range(count):
-        copy_board(scratch, source)
-        play_out(scratch, _beginner(game, count), state, 3 * area)
-        _add_owners(scratch, out)
-    for i in range(area):
-        out[i] /= count
-
-
-@kernel
-def _average_by_policy(source, scratch, weights, tables, replies, count, state, out):
-    """:func:`average_ownership` by the policy that ``tables`` hold."""
-    area = source.meta[META_SIZE] * source.meta[META_SIZE]
-    for i in range(area):
-        out[i] = 0.0
+    fill_items(out, 0.0)
     for game in range(count):
         copy_board(scratch, source)
         color = _beginner(game, count)
-        play_out_by_policy(scratch, weights, tables, replies, 0.0, color, PASS, 0, state, 3 * area)
+        if policy is None:
+            play_out(scratch, color, state, 3 * area)
+        else:
+            play_out_by_policy(scratch, policy[0], policy[1], policy[2], 0.0, color, PASS, 0, state, 3 * area)
         _add_owners(scratch, out)
     for i in range(area):
         out[i] /= count

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.go.arrays import fill_items
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, cell_count
 from engine.jit import inlined_kernel, kernel
@@ -101,18 +102,12 @@ def new_weights(size: int) -> Weights:
 def begin(weights, board, tables):
     """Compute the weights of a position from nothing."""
     all_states(board, weights.cell)
-    weights.clock[0] = 0
-    weights.clock[1] = 0
-    for i in range(len(weights.block)):
-        weights.block[i, 0] = 0
-        weights.block[i, 1] = 0
-    weights.total[0] = 0
-    weights.total[1] = 0
-    for point in range(len(weights.cell)):
-        weights.weight[point, 0] = 0
-        weights.weight[point, 1] = 0
-        weights.stamp[point] = 0
-        weights.answer_stamp[point] = 0
+    fill_items(weights.clock, 0)
+    fill_items(weights.block.reshape(-1), 0)
+    fill_items(weights.total, 0)
+    fill_items(weights.weight.reshape(-1), 0)
+    fill_items(weights.stamp, 0)
+    fill_items(weights.answer_stamp, 0)
     for i in range(board.meta[META_N_EMPTY]):
         _look_up(weights, tables, np.int64(board.empty[i]), board.meta[META_STRIDE])
 
@@ -157,13 +152,11 @@ def _set_state(weights, point, state, stride, count):
 @kernel
 def _set_chain(weights, board, stone, state, stride, count):
     """Give the chain of a stone its new state where it has another; returns the length of the list of points."""
-    start = stone
-    while True:
+    for _ in range(board.stones[board.head[stone]]):
         if weights.cell[stone] != state:
             count = _set_state(weights, stone, state, stride, count)
         stone = np.int64(board.next[stone])
-        if stone == start:
-            return count
+    return count
 
 
 @inlined_kernel

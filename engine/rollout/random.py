@@ -5,9 +5,11 @@ Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2
 
 import numpy as np
 
+from engine.go.splitmix import mixed
 from engine.jit import kernel
 
 UNIT = 1.0 / (1 << 53)
+LARGEST_WORD = (1 << 64) - 1
 
 
 def seed_state(seed: int, stream: int) -> np.ndarray:
@@ -17,21 +19,11 @@ def seed_state(seed: int, stream: int) -> np.ndarray:
         seed: any int; taken modulo 2**64.
         stream: number of the user of the seed (a worker, a game). Different streams give unrelated sequences.
     """
-    mask = (1 << 64) - 1
-    word, words = seed & mask, []
-    for step in (stream, 0, 0, 0, 0):
-        word = (_splitmix(word) + step) & mask
-        words.append(_splitmix(word))
-    return np.array(words[1:], np.uint64)
-
-
-def _splitmix(word: int) -> int:
-    """One round of splitmix64: every bit of the result depends on every bit of the word."""
-    mask = (1 << 64) - 1
-    word = (word + 0x9E3779B97F4A7C15) & mask
-    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
-    return word ^ (word >> 31)
+    word, words = np.full(1, seed & LARGEST_WORD, np.uint64), []
+    for step in (stream & LARGEST_WORD, 0, 0, 0, 0):
+        word = mixed(word) + np.uint64(step)
+        words.append(mixed(word))
+    return np.concatenate(words[1:])
 
 
 @kernel

@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_STRIDE
 from engine.go.geometry import BLACK, EMPTY, PASS
+from engine.go.splitmix import GOLDEN
 from engine.jit import inlined_kernel
 from engine.rollout.patterns import square_code
 
@@ -48,7 +49,7 @@ def _key(cell, stride, last, color):
 @inlined_kernel
 def _slot(key):
     """Where a situation is kept."""
-    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(49))
+    return np.int64((np.uint64(key) * GOLDEN) >> np.uint64(49))
 
 
 @inlined_kernel

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.go.splitmix import GOLDEN
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.patterns import (
     DIAMOND,
@@ -128,10 +129,16 @@ def number(patterns: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 @inlined_kernel
+def _first_row(key, last):
+    """Where the search for a key begins in a table of ``last`` rows."""
+    return np.int64((np.uint64(key) * GOLDEN) >> np.uint64(30)) & (last - 1)
+
+
+@inlined_kernel
 def find(keys, key):
     """Row of a key in a hash table; the last one if it is not there. Arguments as in :class:`HashTable`."""
     last = len(keys) - 1
-    place = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(30)) & (last - 1)
+    place = _first_row(key, last)
     while keys[place, 0] != key:
         if keys[place, 0] < 0:
             return last
@@ -146,7 +153,7 @@ def _enter_keys(keys, new_keys, rows):
     for i in range(len(new_keys)):
         row = find(keys, new_keys[i])
         if row == last:
-            row = np.int64((np.uint64(new_keys[i]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(30)) & (last - 1)
+            row = _first_row(new_keys[i], last)
             while keys[row, 0] >= 0:
                 row = (row + 1) & (last - 1)
             keys[row, 0] = new_keys[i]

@@ -12,10 +12,10 @@ whoever led there (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move 
 
 import numpy as np
 
-from engine.features.key_parts import mix
 from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import EMPTY, ZOBRIST
 from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE
+from engine.go.splitmix import mix
 from engine.jit import kernel
 from engine.search.pools import NONE
 

@@ -17,7 +17,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points, point_at
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import META_TO_MOVE, legal_moves
-from engine.go.rules import RULE_SETS, Rules, rules_named
+from engine.go.rules import RULE_KO, RULE_SETS, Rules, rules_named
 from tests.features.katago_twin import KatagoGame, Ladders, UnreadError, katago_input
 
 OWN, OPPONENT, FORBIDDEN, RECENT, CAUGHT, WORKING, OWN_AREA, OPPONENT_AREA = 1, 2, 6, 9, 14, 17, 18, 19
@@ -346,3 +346,10 @@ def test_the_button_shows_until_it_is_taken():
     assert encoded(played(rules, "C3").position)[1][BUTTON] == 1
     _, globals_ = encoded(played(rules, "C3", "pass").position)
     assert globals_[BUTTON] == 0 and globals_[0] == 1 and globals_[PASS_ENDS] == 0
+
+
+def test_an_unknown_kind_of_ko_is_an_error():
+    position = Game(5).position
+    position.rules[RULE_KO] = 3
+    with pytest.raises(ValueError, match="kind of ko"):
+        encoded(position)

@@ -10,7 +10,6 @@ from engine.features.encoder import KEIMA, encode, key
 from engine.features.symmetry import INVERSE, SYMMETRIES, turn, turn_table
 from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, index_of, on_board_points
-from engine.go.ladder import is_ladder_capture, is_ladder_escape
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move, legal_moves, new_position, play_move
 from engine.go.rules import (
     KO_POSITIONAL,
@@ -21,6 +20,7 @@ from engine.go.rules import (
     RULE_SUICIDE,
     SCORING_TERRITORY,
 )
+from tests.features.twin import ladders
 
 
 def encoded(position, symmetry=0):
@@ -104,7 +104,6 @@ def twin(position):
     stones = Stones(position)
     planes = np.zeros((KEIMA.planes, size * size), np.float32)
     planes[keima.ON_BOARD] = 1
-    scratch = KEIMA.new_scratch(size).ladder
     for point in on_board_points(size).tolist():
         at = index_of(point, size)
         if stones.color[point]:
@@ -121,8 +120,8 @@ def twin(position):
                 planes[keima.SELF_ATARI + min(length, 2) - 1, at] = 1
             elif liberties:
                 planes[keima.AFTER + min(liberties, 4) - 2, at] = 1
-            planes[keima.LADDER_CAPTURE, at] = is_ladder_capture(position.board, scratch, point, color)
-            planes[keima.LADDER_ESCAPE, at] = is_ladder_escape(position.board, scratch, point, color)
+            cell = divmod(at, size)
+            planes[keima.LADDER_CAPTURE, at], planes[keima.LADDER_ESCAPE, at] = ladders(position, cell, color)
         else:
             captured, _, liberties = stones.after(point, color)
             planes[keima.FORBIDDEN, at] = captured > 0 or liberties > 0

@@ -8,8 +8,8 @@ import numpy as np
 from engine.features.encoder import Encoder, encode
 from engine.go.board import META_SIZE, copy_board, play
 from engine.go.diagram import parse
-from engine.go.geometry import BLACK, PASS, other, point_at
-from engine.go.ladder import is_ladder_capture, is_ladder_escape
+from engine.go.geometry import BLACK, PASS, index_of, other, point_at
+from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import Position, begin, legal_moves, new_position, play_move
 from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
@@ -158,8 +158,9 @@ def ladders(position: Position, cell: Cell, color: int) -> tuple[bool, bool]:
     if size <= MOST_READ:
         reader = test_ladder.Twin(board)
         return reader.is_capture(point, color), reader.is_escape(point, color)
-    scratch = new_ladder_scratch(size)
-    return is_ladder_capture(board, scratch, point, color), is_ladder_escape(board, scratch, point, color)
+    planes = np.empty((2, size * size), np.uint8)
+    ladder_planes(board, color, new_ladder_scratch(size), *planes)
+    return tuple(planes[:, index_of(point, size)] == 1)
 
 
 def zero_planes(game: Game) -> np.ndarray:

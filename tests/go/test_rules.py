@@ -182,3 +182,10 @@ def test_rules_that_are_none_are_refused_in_one_line(text, message):
     with pytest.raises(ValueError) as caught:
         rules_from(text)
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("flag", ["ko", "scoring", "tax", "handicap_bonus"])
+@pytest.mark.parametrize("value", [-1, 3])
+def test_rules_of_an_unknown_kind_are_refused(flag, value):
+    with pytest.raises(ValueError, match=f"rules test: {flag} is {value}"):
+        Rules("test", **{flag: value})

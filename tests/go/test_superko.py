@@ -7,8 +7,8 @@ from engine.go.board import META_SIZE
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_of
-from engine.go.position import legal_moves
-from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, Rules
+from engine.go.position import begin, legal_moves, new_position, superko_key
+from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, RULE_KO, Rules
 from tests.go.twin import Twin
 
 KO_RULES = [KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL]
@@ -154,3 +154,12 @@ def test_play_accepts_a_repetition_and_goes_on():
     assert game.position.hashes[0] == game.position.hashes[2]
     game.play(BLACK, PASS)
     assert game.n_moves == 3
+
+
+def test_an_unknown_kind_of_ko_is_an_error():
+    with pytest.raises(ValueError, match="kind of ko"):
+        superko_key(np.uint64(1), BLACK, len(KO_RULES))
+    position = new_position(5)
+    position.rules[RULE_KO] = len(KO_RULES)
+    with pytest.raises(ValueError, match="kind of ko"):
+        begin(position, BLACK)

@@ -1,0 +1,32 @@
+"""What kernels do with plain arrays: copy, fill, append.
+
+Copying and filling are loops, which compilers turn into vector code; slice assignment they do not.
+"""
+
+from engine.jit import kernel
+
+
+@kernel
+def copy_items(target, source, count):
+    """Copy the first ``count`` items of an array of one dimension into another."""
+    for i in range(count):
+        target[i] = source[i]
+
+
+@kernel
+def fill_items(target, value):
+    """Set every item of an array of one dimension."""
+    for i in range(len(target)):
+        target[i] = value
+
+
+@kernel
+def append_once(items, start, end, item):
+    """Append an item to the list ``items[start:end]`` if there is room and it is new to the list; returns the end."""
+    if end == len(items):
+        return end
+    for i in range(start, end):
+        if items[i] == item:
+            return end
+    items[end] = item
+    return end + 1
