@@ -25,6 +25,9 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+_numba: Any = numba
+_Dispatcher: Any = CPUDispatcher
+"""Numba's type hints know neither all of its options nor what dispatchers can do."""
 ENGINE_FOLDER = Path(__file__).resolve().parent
 CACHE_VARIABLE = "KEIMA_CACHE"
 KERNEL_ROOMS = ("jit.py", "go", "rollout", "features", "inference", "search")
@@ -68,13 +71,13 @@ def _temporary_root() -> Path:
     """A folder for this user alone where temporary files go, for when the home folder cannot be written.
 
     Raises:
-        OSError: somebody else owns the folder of that name; machine code from there must not be run.
+        OSError: another user owns the folder of that name; machine code from there must not be run.
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     root = Path(tempfile.gettempdir()) / f"keima-{user}"
     root.mkdir(mode=0o700, exist_ok=True)
     if root.is_symlink() or (hasattr(os, "getuid") and root.stat().st_uid != user):
-        raise OSError(f"{root} belongs to somebody else")
+        raise OSError(f"{root} belongs to another user")
     return root
 
 
@@ -89,7 +92,7 @@ def _prepare() -> Path | None:
         except (OSError, RuntimeError):  # RuntimeError: the user has no home folder.
             continue
         _drop_torn(folder)
-        numba.config.CACHE_DIR = str(folder)
+        _numba.config.CACHE_DIR = str(folder)
         return folder
     return None
 
@@ -161,14 +164,14 @@ class _BodyFiles(CompileResultCacheImpl):
     """Names the files of a body's cache otherwise than those of the kernel that Python calls."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        return super().get_filename_base(f"{fullname}.body", abiflags)
+        return str(super().get_filename_base(f"{fullname}.body", abiflags))
 
 
 class _BodyCache(_Cache):
-    _impl_class = _BodyFiles
+    _impl_class: Any = _BodyFiles
 
 
-class _Shared(CPUDispatcher):
+class _Shared(_Dispatcher):
     """A function that processes compile together: what one of them is compiling, the others wait for and then load."""
 
     def compile(self, sig: Any) -> Any:
@@ -190,7 +193,7 @@ class _Body(_Shared):
 
     _kind = "body."
 
-    def get_call_template(self, args: tuple, kws: dict) -> Any:
+    def get_call_template(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         return super().get_call_template(tuple(map(_widened, args)), {name: _widened(of) for name, of in kws.items()})
 
 
@@ -199,7 +202,7 @@ class _Kernel(_Shared):
 
     body: _Body
 
-    def get_call_template(self, args: tuple, kws: dict) -> Any:
+    def get_call_template(self, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         return self.body.get_call_template(args, kws)
 
     def get_overload(self, sig: Any) -> Any:
@@ -214,12 +217,12 @@ def _widened(of: types.Type) -> types.Type:
     return types.int64 if of in NARROW else of
 
 
-def _kernel(**more: bool) -> Callable[[Callable], _Kernel]:
+def _kernel(**more: bool) -> Callable[[Callable[..., Any]], _Kernel]:
     """A decorator with the options that all kernels share."""
 
-    def decorate(function: Callable) -> _Kernel:
-        found = numba.njit(**KERNEL_OPTIONS, **more)(function)
-        body = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **KERNEL_OPTIONS, **more)(function)
+    def decorate(function: Callable[..., Any]) -> _Kernel:
+        found: _Kernel = _numba.njit(**KERNEL_OPTIONS, **more)(function)
+        body: _Body = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **KERNEL_OPTIONS, **more)(function)
         # Numba has no option for the class of a dispatcher.
         found.__class__, body.__class__, found.body = _Kernel, _Body, body
         if FOLDER is not None:
@@ -229,7 +232,7 @@ def _kernel(**more: bool) -> Callable[[Callable], _Kernel]:
     return decorate
 
 
-KERNEL_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+KERNEL_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 kernel = _kernel()
 """Decorator for every compiled function of the engine.
 

@@ -9,7 +9,7 @@ from engine.go.position import META_TO_MOVE, Position, new_position, play_move
 from engine.jit import kernel
 from engine.play import assembly as loading
 from engine.rollout.model import Patterns
-from engine.rollout.policy import Tables, begin, draw, follow, list_answers, new_weights, no_answers
+from engine.rollout.policy import Tables, begin, clear_responses, draw, follow, list_responses, new_weights
 from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
 
@@ -38,9 +38,9 @@ def _play_on(position, weights, tables, last, state, count):
     begin(weights, board, tables)
     for _ in range(count):
         color = position.meta[META_TO_MOVE]
-        answers = no_answers(weights)
+        answers = clear_responses(weights)
         if last[0] != PASS:
-            answers = list_answers(weights, board, tables, last[0], color, last[2])
+            answers = list_responses(weights, board, tables, last[0], color, last[2])
         last[1] = last[0]
         last[0] = draw(weights, board, color, answers, state)
         last[2] = play_move(position, last[0], color)

@@ -12,11 +12,11 @@ from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, legal_moves
 from engine.jit import kernel
+from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import Patterns
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
-from engine.rollout.replies import new_replies
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
 
@@ -88,7 +88,7 @@ def uniform_work(size: int, stream: int) -> Work:
 def policy_work(size: int, stream: int, tables: Tables) -> Work:
     """The same by the rollout policy."""
     boards, state, lead = (new_board(size), new_board(size)), seed_state(SEED, stream), np.zeros(1, np.int64)
-    weights, replies = new_weights(size), new_replies()
+    weights, replies = new_weights(size), new_last_good_replies()
     return lambda count: _policy_rollouts(*boards, weights, tables, replies, state, count, lead)
 
 

@@ -22,7 +22,7 @@ from bench.match.gtp_client import EngineError, EngineRefused, GtpClient
 from bench.speed.figures import print_figure
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, from_vertex, on_board_points, to_sgf
-from engine.go.scoring import area_owner, result_text, without
+from engine.go.scoring import area_owner, remove_dead, result_text
 from engine.go.seki import seki_points
 from engine.go.sgf import read_sgf
 from engine.play.assembly import shipped_tables
@@ -130,7 +130,7 @@ def judge(player: Player, referee: GtpClient | None, game: Finished, folder: Pat
 def drawing(player: Player, verdict: Verdict) -> str:
     """The board of the game the player has at hand, as the module's text says."""
     size, position = player.game.size, player.game.position
-    dead, cleared = set(verdict.settlement.dead), without(position, verdict.settlement.dead)
+    dead, cleared = set(verdict.settlement.dead), remove_dead(position, verdict.settlement.dead)
     owner = np.zeros(size * size, np.int8)
     area_owner(cleared.board, owner)
     in_seki = seki_points(cleared.board)

@@ -15,9 +15,9 @@ from engine.go.position import META_N_MOVES, META_TO_MOVE, copy_position, new_po
 from engine.jit import kernel
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
+from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
-from engine.rollout.replies import new_replies
 from engine.search.leaves import begin_rollout, end_rollout
 
 COUNTS = (10, 100, 1000)
@@ -67,7 +67,7 @@ def rollout_values(
     Returns:
         float64[P, len(counts)]: -1 to 1 for the side to move, the mean of the first so many rollouts.
     """
-    own, record, replies = local(), recorded(games), new_replies()
+    own, record, replies = local(), recorded(games), new_last_good_replies()
     rules = game_rules(games, rows, games.territory[rows])
     values = np.zeros((len(rows), len(counts)))
 

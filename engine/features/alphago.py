@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.features.key_parts import legality_key, recent_moves_key
-from engine.features.symmetry import steps, turn
+from engine.features.symmetry import apply_symmetry, symmetry_steps
 from engine.features.tactics import after_move, new_marks
 from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, is_eye
@@ -77,7 +77,7 @@ def _number_moves(position, symmetry, scratch):
     """Write the numbers of all points but for *turns since*, which is 8 for every stone."""
     board, color = position.board, position.meta[META_TO_MOVE]
     size, numbers = board.meta[META_SIZE], scratch.numbers
-    corner, down, right = steps(size, symmetry)
+    corner, down, right = symmetry_steps(size, symmetry)
     index = 0
     for row in range(size):
         at, first = corner + row * down - right, point_at(row, 0, size)
@@ -111,7 +111,7 @@ def _number_turns(position, symmetry, ages):
     for age in range(min(MOST - 1, n), 0, -1):
         point = np.int64(position.moves[n - age])
         if point != PASS and position.board.color[point] != EMPTY:
-            ages[turn(index_of(point, size), size, symmetry)] = age
+            ages[apply_symmetry(index_of(point, size), size, symmetry)] = age
 
 
 @kernel

@@ -69,7 +69,7 @@ def encode(position: Any, symmetry: int, scratch: NamedTuple, planes: np.ndarray
 
     Args:
         position: :class:`engine.go.position.Position`, only read.
-        symmetry: 0 to 7 as in engine/features/symmetry.py; the planes show the board turned that way.
+        symmetry: 0 to 7 as in :mod:`engine.features.symmetry`; the planes show the board under it.
         scratch: the encoder's ``new_scratch``, for boards of this size.
         planes: float32[C, N, N], overwritten.
         globals_: float32[G], overwritten.
@@ -79,24 +79,26 @@ def encode(position: Any, symmetry: int, scratch: NamedTuple, planes: np.ndarray
 
 def key(position: Any, scratch: NamedTuple) -> int:
     """uint64 that covers everything the scratch's encoder reads of a position: a part of the result cache's key."""
-    return _KERNELS[type(scratch)].key(position)
+    word: int = _KERNELS[type(scratch)].key(position)
+    return word
 
 
 @overload(encode, jit_options=KERNEL_OPTIONS, strict=True)
-def _encode_in_kernels(position, symmetry, scratch, planes, globals_):  # Numba wants both signatures alike.
+def _encode_in_kernels(position: Any, symmetry: Any, scratch: Any, planes: Any, globals_: Any) -> Callable[..., None]:
+    # Numba wants both signatures alike.
     chosen = _KERNELS[scratch.instance_class].encode
 
-    def implementation(position, symmetry, scratch, planes, globals_):
+    def implementation(position: Any, symmetry: Any, scratch: Any, planes: Any, globals_: Any) -> None:
         chosen(position, symmetry, scratch, planes, globals_)
 
     return implementation
 
 
 @overload(key, jit_options=KERNEL_OPTIONS, strict=True)
-def _key_in_kernels(position, scratch):
+def _key_in_kernels(position: Any, scratch: Any) -> Callable[..., Any]:
     chosen = _KERNELS[scratch.instance_class].key
 
-    def implementation(position, scratch):
+    def implementation(position: Any, scratch: Any) -> Any:
         return chosen(position)
 
     return implementation
@@ -113,7 +115,7 @@ def _new_key_scratch(size: int) -> KeyScratch:
 
 
 @kernel
-def _encode_key(position, symmetry, scratch, planes, globals_):
+def _encode_key(position: Any, symmetry: Any, scratch: KeyScratch, planes: Any, globals_: Any) -> None:
     """A number from -1 to 1 made of the position's key."""
     globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.symmetry import steps
+from engine.features.symmetry import symmetry_steps
 from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at
@@ -65,7 +65,7 @@ def board_planes(position, age, symmetry, own, opponent):
         fill_items(opponent, 0.0)
         return
     stones = position.past[(n - age) % PAST_BOARDS]
-    corner, down, right = steps(size, symmetry)
+    corner, down, right = symmetry_steps(size, symmetry)
     for row in range(size):
         at, first = corner + row * down, point_at(row, 0, size)
         for column in range(size):

@@ -18,7 +18,7 @@ Global values:
   group tax; 14 a pass would end the game; 17 the button can be taken;
 * 18 under area scoring a wave that tells how near the komi is to one that makes draws possible.
 
-7, 8, 20, 21 and 12, 13 belong to the phases in which KataGo settles territory games after their end, and 15, 16 to
+7, 8, 20, 21 and 12, 13 belong to the phases in which KataGo plays on after the end of territory games, and 15, 16 to
 games of unequal search; we have neither, so they are 0. As for KataGo's ``kata-raw-nn``, passes end the game wherever
 they do by the rules, but for friendly passing.
 
@@ -36,7 +36,7 @@ from engine.features.katago_areas import mark_areas
 from engine.features.katago_history import course
 from engine.features.katago_ladders import mark_caught
 from engine.features.key_parts import legality_key, recent_moves_key
-from engine.features.symmetry import steps, turn
+from engine.features.symmetry import apply_symmetry, symmetry_steps
 from engine.go.arrays import copy_items, fill_items
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, copy_board, is_legal
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at
@@ -179,7 +179,7 @@ def _write_points(position, symmetry, scratch, flat):
     size, suicide = board.meta[META_SIZE], position.rules[RULE_SUICIDE] == 1
     own_area = 1 if color == BLACK else -1
     ko = board.meta[META_KO_POINT] if board.meta[META_KO_COLOR] == color else PASS
-    corner, down, right = steps(size, symmetry)
+    corner, down, right = symmetry_steps(size, symmetry)
     index = 0
     for row in range(size):
         at, first = corner + row * down - right, point_at(row, 0, size)
@@ -246,7 +246,7 @@ def _encode(position, symmetry, scratch, suicide_areas, planes, globals_):
     for age in range(shown):
         point = position.moves[n - 1 - age]
         if point != PASS:
-            flat[RECENT + age, turn(index_of(point, size), size, symmetry)] = 1.0
+            flat[RECENT + age, apply_symmetry(index_of(point, size), size, symmetry)] = 1.0
     _write_globals(position, shown, ends, globals_)
 
 

@@ -8,8 +8,8 @@ With a tax only independent life counts, and stones. Points of one owner that ha
 of them touches a dame, or is a stone of the owner in atari; of such areas only the owner's stones are shown. The two
 points that the group tax costs are not.
 
-Under territory scoring KataGo shows areas in the phases that settle a game after its end. We do not play those, so
-there are none.
+Under territory scoring KataGo shows areas in the phases that play out the status of stones after the end of a game.
+We do not play those, so there are none.
 
 Source: KataGo, ``fillRowV7``, ``Board::calculateArea`` and ``Board::calculateIndependentLifeArea``.
 """
@@ -27,14 +27,14 @@ from engine.jit import kernel
 
 @kernel
 def mark_areas(board, rules, suicide, scratch, owner):
-    """Say who owns what.
+    """Write the owner of every point.
 
     Args:
         board: the caller's own; what it keeps at empty points is overwritten.
         rules: ``Position.rules``.
-        suicide: whether life is judged as if suicide of several stones were legal.
+        suicide: bool, whether pass-alive is meant as if suicide of several stones were legal.
         scratch: :class:`engine.go.life.LifeScratch` of this board size, the caller's own.
-        owner: int8[N*N] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = nobody's.
+        owner: int8[N*N] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = neither's.
     """
     if rules[RULE_SCORING] == SCORING_TERRITORY:
         fill_items(owner, 0)

@@ -1,7 +1,7 @@
 """Ladders as KataGo's input features show them: all chains that an atari now, or the next one, captures.
 
 A chain of either colour is *caught* if it is in atari and the runner, to move, cannot get away, or if it has two
-liberties and the hunter, to move, has an atari that works. Whose turn it is in the game does not matter. Any ko is
+liberties and the hunter, to move, has an atari that works. The side to move in the game does not matter. Any ko is
 forgotten before the runner's first move, so a hunter's first move may take one; later on the runner wins all kos.
 
 KataGo ends some reads early, and about one in a million wrongly: where the runner's extension is also a capture, it

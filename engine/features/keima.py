@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.features.key_parts import legality_key, recent_moves_key
-from engine.features.symmetry import turn
+from engine.features.symmetry import apply_symmetry
 from engine.features.tactics import after_move, new_marks
 from engine.go.arrays import fill_items
 from engine.go.board import (
@@ -105,7 +105,7 @@ def encode(position, symmetry, scratch, planes, globals_):
     suicide = rules[RULE_SUICIDE] == 1
     for index in range(size * size):
         point = point_of(index, size)
-        at = turn(index, size, symmetry)
+        at = apply_symmetry(index, size, symmetry)
         flat[ON_BOARD, at] = 1.0
         there = board.color[point]
         if there != EMPTY:
@@ -137,7 +137,7 @@ def encode(position, symmetry, scratch, planes, globals_):
     for age in range(min(RECENT_MOVES, n)):
         point = position.moves[n - 1 - age]
         if point != PASS:
-            flat[RECENT + age, turn(index_of(point, size), size, symmetry)] = 1.0
+            flat[RECENT + age, apply_symmetry(index_of(point, size), size, symmetry)] = 1.0
     komi = white_komi(position)
     globals_[KOMI] = (komi if color == WHITE else -komi) / KOMI_SCALE
     globals_[LAST_PASSED] = n > 0 and position.moves[n - 1] == PASS

@@ -1,4 +1,4 @@
-"""What the keys of encoders are made of: words that cover what an encoder reads of a position."""
+"""What the keys of encoders are made of: 64-bit words that cover what an encoder reads of a position."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def legality_key(position):
 
 @kernel
 def recent_moves_key(position, count):
-    """uint64 that covers the last ``count`` moves, passes included, and how many of them there are."""
+    """uint64 that covers the last ``count`` moves, passes included, and their number."""
     n = position.meta[META_N_MOVES]
     word = np.uint64(0)
     for age in range(min(count, n)):

@@ -14,8 +14,13 @@ INVERSE = (0, 1, 2, 3, 4, 6, 5, 7)
 
 
 @kernel
-def turn(index, size, symmetry):
-    """Where the policy index goes under a symmetry; a pass stays a pass."""
+def apply_symmetry(index, size, symmetry):
+    """The policy index that an index goes to under a symmetry; a pass stays a pass.
+
+    Args:
+        index: int, 0 to size * size.
+        symmetry: int, 0 to 7.
+    """
     if index == size * size:
         return index
     row, column = index // size, index % size
@@ -29,17 +34,13 @@ def turn(index, size, symmetry):
 
 
 @kernel
-def steps(size, symmetry):
-    """A symmetry as three whole numbers: the index ``row * size + column`` goes to
-    ``corner + row * down + column * right``.
-
-    Returns:
-        tuple of int: corner, down, right.
-    """
-    corner = turn(0, size, symmetry)
-    return corner, turn(size, size, symmetry) - corner, turn(1, size, symmetry) - corner
+def symmetry_steps(size, symmetry):
+    """A symmetry as three ints, corner, down and right: ``row * size + column`` goes to
+    ``corner + row * down + column * right``."""
+    corner = apply_symmetry(0, size, symmetry)
+    return corner, apply_symmetry(size, size, symmetry) - corner, apply_symmetry(1, size, symmetry) - corner
 
 
-def turn_table(size: int) -> np.ndarray:
+def symmetry_table(size: int) -> np.ndarray:
     """int16[8, size*size+1]: ``table[s, i]`` is where index i goes under symmetry s."""
-    return np.array([[turn(i, size, s) for i in range(size * size + 1)] for s in range(SYMMETRIES)], np.int16)
+    return np.array([[apply_symmetry(i, size, s) for i in range(size * size + 1)] for s in range(SYMMETRIES)], np.int16)

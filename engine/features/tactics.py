@@ -59,7 +59,7 @@ def after_move(board, point, color, most, scratch):
     # 1
     captured, stones, widest = 0, 1, -1
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
-        chain = np.int64(head[neighbour])
+        chain = head[neighbour]
         if chain == 0 or marks[chain] == seen:
             continue
         marks[chain] = seen

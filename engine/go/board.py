@@ -2,8 +2,8 @@
 
 Start at :func:`play`. A board is one buffer seen through typed views, so a copy is one ``memcpy`` (6.7 KiB on
 19x19). Every chain keeps its exact number of liberties and the sum of their points: with one liberty left the sum
-*is* that liberty, so atari is answered without a walk. Nothing here knows about superko, scoring or whose turn it
-is; :mod:`engine.go.position` does.
+*is* that liberty, so it is found without a walk over the stones. Superko, scoring and the side to move are not known
+here but in :mod:`engine.go.position`.
 """
 
 from typing import NamedTuple
@@ -200,7 +200,7 @@ def _remove_chain(board, chain):
 def play(board, point, color):
     """Put a stone on an empty point (or pass), capture, and set the simple ko.
 
-    Legality is not checked here: a chain left without liberties is taken off (suicide), whoever owns it.
+    Legality is not checked here: a chain left without liberties is taken off, also the player's own (suicide).
 
     Args:
         point: an empty point, or PASS.
@@ -237,7 +237,7 @@ def play(board, point, color):
 
 
 @inlined_kernel
-def is_suicide(board, point, color):
+def stones_lost_by_suicide(board, point, color):
     """Stones that playing here would take off the player's own board: 0 if the move is no suicide."""
     stride = board.meta[META_STRIDE]
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
@@ -263,7 +263,7 @@ def is_legal(board, point, color, multi_stone_suicide):
         return False
     if point == board.meta[META_KO_POINT] and color == board.meta[META_KO_COLOR]:
         return False
-    lost = is_suicide(board, point, color)
+    lost = stones_lost_by_suicide(board, point, color)
     return lost == 0 or (multi_stone_suicide and lost > 1)
 
 
@@ -298,7 +298,7 @@ def hash_after(board, point, color):
     for chain in _chains_around(board, point, 3 - color):
         if chain != 0 and board.libs[chain] == 1:
             result ^= _chain_hash(board, chain)
-    if is_suicide(board, point, color) > 0:
+    if stones_lost_by_suicide(board, point, color) > 0:
         result ^= ZOBRIST[color, point]
         for chain in _chains_around(board, point, color):
             if chain != 0:

@@ -3,7 +3,7 @@
 A :class:`Game` keeps the position its moves led to and the one it began from, and makes any other by replaying: undo
 and a change of rules go through the same kernel as play, so hashes and the history that superko reads come out the
 same. ``position`` is what everything else reads; it is a new object after undo, growth or a change of rules, so
-whoever holds the old one keeps an intact position.
+the old one stays intact for those who hold it.
 
 Messages of ``ValueError`` begin with the words GTP has for the failure.
 """
@@ -36,6 +36,8 @@ DEFAULT_KOMI = SetupOptions.komi
 class Game:
     """A game from its first position to its last move."""
 
+    position: Position
+
     def __init__(self, size: int = 19, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> None:
         self._rules = rules
         self._half_points = twice_komi(komi)
@@ -61,7 +63,7 @@ class Game:
 
     @property
     def to_move(self) -> int:
-        """The opponent of whoever moved last."""
+        """The opponent of the colour that moved last."""
         return int(self.position.meta[META_TO_MOVE])
 
     @property
@@ -86,11 +88,11 @@ class Game:
 
     @property
     def start_to_move(self) -> int:
-        """Whose turn it was before the first move."""
+        """The colour to move before the first move."""
         return int(self._first.meta[META_TO_MOVE])
 
     def captures(self, color: int) -> int:
-        """Stones that the colour has taken (or been given by suicide)."""
+        """Stones of the opponent that came off the board: captured, or lost by suicide."""
         return int(self.position.board.meta[META_CAPTURED_BLACK + other(color) - BLACK])
 
     def new(self, size: int) -> None:
@@ -124,7 +126,7 @@ class Game:
         return point == PASS or (self._is_empty(point) and bool(is_legal_move(self.position, point, color)))
 
     def play(self, color: int, point: int) -> None:
-        """Play a move, whoever's turn it is.
+        """Play a move of either colour, also out of turn.
 
         Repetition and suicide are accepted: the client's own rules may allow them, and it would go on without us.
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.arrays import append_once, copy_items
-from engine.go.board import META_KO_POINT, META_STRIDE, Board, is_suicide, list_captures, new_board, play
+from engine.go.board import META_KO_POINT, META_STRIDE, Board, list_captures, new_board, play, stones_lost_by_suicide
 from engine.go.geometry import BORDER, EMPTY, PASS
 from engine.jit import kernel
 
@@ -116,7 +116,7 @@ def push_answers(board, prey, pending, start):
     chain = np.int64(board.head[prey])
     end = list_captures(board, chain, pending, start, start)
     extension = board.lib_sum[chain]
-    if is_suicide(board, extension, board.color[prey]) == 0:
+    if stones_lost_by_suicide(board, extension, board.color[prey]) == 0:
         end = append_once(pending, start, end, extension)
     return end
 
@@ -142,10 +142,10 @@ def push_ataris(board, prey, banned, pending, start):
         room_one, room_two = room_two, room_one
     # Now the atari on ``one`` leaves the runner the smaller room, at ``two``.
     end = start
-    if room_one < 3 and end < MOST_PENDING and two != banned and is_suicide(board, two, 3 - color) == 0:
+    if room_one < 3 and end < MOST_PENDING and two != banned and stones_lost_by_suicide(board, two, 3 - color) == 0:
         pending[end] = two
         end += 1
-    if room_two < 3 and end < MOST_PENDING and one != banned and is_suicide(board, one, 3 - color) == 0:
+    if room_two < 3 and end < MOST_PENDING and one != banned and stones_lost_by_suicide(board, one, 3 - color) == 0:
         pending[end] = one
         end += 1
     return end
@@ -201,7 +201,7 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
     """Play a ladder out on the scratch board.
 
     1. Play the move chosen last.
-    2. Judge the position, or write down the moves of the side to move.
+    2. Find a verdict on the position, or write down the moves of the side to move.
     3. With a verdict, close the frames it decides and return to the first one that it does not.
     4. Choose the last move written; if others remain, open a frame to come back to. A frame is closed when its last
        move is taken, since that move's verdict is then the frame's own.
@@ -263,7 +263,7 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
                 return verdict, left
             depth -= 1
             hunts = scratch.hunts[depth] == 1
-            top, end = np.int64(scratch.first[depth]), np.int64(scratch.end[depth])
+            top, end = scratch.first[depth], scratch.end[depth]
             copy_items(now.buffer, scratch.saved[depth], len(now.buffer))
         # 4
         if end - top > 1:

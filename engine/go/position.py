@@ -18,9 +18,9 @@ from engine.go.board import (
     copy_board,
     hash_after,
     is_legal,
-    is_suicide,
     new_board,
     play,
+    stones_lost_by_suicide,
 )
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, ZOBRIST, cell_count, point_of
 from engine.go.rules import (
@@ -206,7 +206,7 @@ def repeats(position, point, color):
     if rule == KO_SIMPLE or point == PASS:
         return False
     none_taken = board.meta[META_CAPTURED_BLACK] + board.meta[META_CAPTURED_WHITE] == 0
-    if none_taken and (position.rules[RULE_SUICIDE] == 0 or is_suicide(board, point, color) == 0):
+    if none_taken and (position.rules[RULE_SUICIDE] == 0 or stones_lost_by_suicide(board, point, color) == 0):
         return False
     key = superko_key(hash_after(board, point, color), 3 - color, rule)
     bit = key & np.uint64(4095)
@@ -235,7 +235,7 @@ def legal_moves(position, color, out):
     Args:
         out: uint8 or bool[size * size + 1], overwritten; the pass, last, is always legal.
     Returns:
-        int: how many are legal, the pass included.
+        int: number of legal moves, the pass included.
     """
     size = position.board.meta[META_SIZE]
     count = 1

@@ -55,7 +55,7 @@ def _ko_taken(board, before, point):
 def _set_stones(board, stones, changed):
     """Give a board other stones; only the chains at points that change are walked.
 
-    Nobody is under ko afterwards; prisoners stay as they were counted.
+    No ko is forbidden afterwards; prisoners stay as they were counted.
 
     Args:
         stones: uint8[L]: the colours, each chain with a liberty.
@@ -64,9 +64,9 @@ def _set_stones(board, stones, changed):
     cells, head = board.color, board.head
     stride = board.meta[META_STRIDE]
     count = 0
-    for point in range(stride + 1, len(cells) - stride - 1):
-        if cells[point] != stones[point]:
-            changed[count] = point
+    for cell in range(stride + 1, len(cells) - stride - 1):
+        if cells[cell] != stones[cell]:
+            changed[count] = cell
             count += 1
     for i in range(count):
         point = np.int64(changed[i])

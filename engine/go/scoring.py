@@ -1,24 +1,24 @@
 """Who owns what when a game is over, and by how much it is won.
 
-Start at :func:`final_score_black`; dead stones are taken off before it, by :func:`without`. An empty *region*
+Start at :func:`final_score_black`; dead stones are taken off before it, by :func:`remove_dead`. An empty *region*
 (connected empty points) belongs to the colour of the stones around it if they are all of one colour; otherwise its
-points are *dame*, nobody's.
+points are *dame* and count for neither side.
 
 * Area scoring counts a colour's stones on the board and its regions, territory scoring its regions and its prisoners
   (stones captured during the game and dead ones).
 * A *group* is what hangs together through chains and the regions they own: all chains of one colour around one region
   are one group, and so on. A group is *in seki* if it touches a dame and its regions are worth fewer than two eyes: it
   lives only because neither side wants to play the dame. A group with two eyes that touches a dame is merely one whose
-  border nobody has filled. A region is worth two eyes unless it is so small or so shaped that one opposing stone at
+  border is not filled yet. A region is worth two eyes unless it is so small or so shaped that one opposing stone at
   its vital point would reduce it to one: up to three points, the square and the pyramid of four, the bulky and the
   crossed five, and the rabbity six (:func:`_eyes`). Eyes that are false through cutting points elsewhere count as
-  eyes. A group may look like a seki only because nobody has filled the dame that connect it; under the Japanese rules
+  eyes. A group may look like a seki only because the dame that connect it are not filled; under the Japanese rules
   themselves these are played first. People leave them, so wherever dead stones come off the count is that of
-  :func:`engine.go.seki.score_of_agreed`.
+  :func:`engine.go.seki.score_with_dame_filled`.
 * Tax "seki": regions of groups in seki do not count. Their stones do, under area scoring.
 * Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points,
   the eyes it cannot fill.
-* White gets the komi and, for handicap stones, the bonus of the rules; whoever took the button gets half a point.
+* White gets the komi and, for handicap stones, the bonus of the rules; the side that took the button gets half a point.
 
 All kernels keep what they find about regions in the cells that :class:`engine.go.board.Board` uses for chains only, at
 the empty points, where the board itself never reads them. Threads: the board must be the caller's own.
@@ -264,7 +264,7 @@ def _join_around(board, chain):
         board.lib_sum[group] |= DAME
 
 
-def without(position: Position, dead: Iterable[int]) -> Position:
+def remove_dead(position: Position, dead: Iterable[int]) -> Position:
     """A copy of the position with its dead chains taken off as prisoners.
 
     Args:
@@ -327,8 +327,8 @@ def mark_dead(board, ownership_black, certainty, against, dead):
 
     Args:
         ownership_black: as for :func:`dead_points`.
-        certainty: a chain is dead if its mean owner, seen from the opponent, exceeds this; what is unsettled or in
-            seki stays.
+        certainty: a chain is dead if its mean owner, seen from the opponent, exceeds this; chains of uncertain status
+            or in seki stay.
         against: float64[L], overwritten.
         dead: uint8[L] by point, overwritten on the board: 1 = a dead stone.
     """

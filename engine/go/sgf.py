@@ -96,7 +96,7 @@ def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
     """Read the main line of the first game of a file.
 
     Args:
-        n_moves: read so many moves and nothing that follows them, no later setup either; None = all.
+        n_moves: number of moves to read; what follows them, later setup too, is not read. None = all.
     Raises:
         ValueError: broken, too large, not Go, or not a square board of 2 to 25; one line.
     """
@@ -144,7 +144,7 @@ def _check_size(data: bytes) -> None:
 
 
 def _without_wide_encoding(data: bytes) -> tuple[bytes, str]:
-    """The file and its encoding, turned into UTF-8 where brackets could hide in characters."""
+    """The file and its encoding, converted to UTF-8 where brackets could hide in characters."""
     encoding = _declared_encoding(data)
     if encoding in WIDE_ENCODINGS:
         # Only in UTF-8 is a bracket always a bracket. Where the file is not what it says, its bytes must do.
@@ -229,7 +229,7 @@ class _Reader:
             self._setup(node)
             self._moves(node)
         else:
-            # A handicap is White's turn even where the file does not say so.
+            # After handicap stones White is to move even where the file does not say so.
             if "PL" not in root and self.game.black and not self.game.white and not self.game.moves:
                 self.game.to_move = WHITE
 

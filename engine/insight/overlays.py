@@ -12,13 +12,13 @@ from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, is_legal_move, with_capacity
-from engine.go.scoring import area_owner, without
+from engine.go.scoring import area_owner, remove_dead
 from engine.insight.raw_policy import inputs, move_chances
 from engine.play.assembly import shipped_patterns, shipped_tables
 from engine.play.life_and_death import SURE
 from engine.play.player import Player
 from engine.rollout.patterns import all_states
-from engine.rollout.policy import FACTOR_BITS, begin, list_answers, new_weights, no_answers
+from engine.rollout.policy import FACTOR_BITS, begin, clear_responses, list_responses, new_weights
 from engine.rollout.softmax import consider, new_candidates, weigh
 
 
@@ -69,7 +69,7 @@ def estimate(player: Player) -> Estimate:
         lead = score_stm if color == BLACK else -score_stm
     else:
         counted = np.zeros(len(ownership), np.int8)
-        area_owner(without(position, settlement.dead).board, counted)
+        area_owner(remove_dead(position, settlement.dead).board, counted)
         # What is not yet as it was counted; so a stone that dies costs its point twice, as under territory rules.
         lead = settlement.lead_black + float((ownership - counted).sum())
     doubtful = ownership[np.abs(ownership) < SURE]
@@ -83,11 +83,11 @@ def rollout_chances(position: Position, color: int) -> np.ndarray:
     weights = new_weights(size)
     begin(weights, board, tables)
     drawn = weights.weight[:, color - BLACK].astype(np.int64)
-    count = no_answers(weights)
+    count = clear_responses(weights)
     if last != PASS:
         # As in a search, where the root does not know what its last move captured.
-        count = list_answers(weights, board, tables, last, color, 0)
-    for point in weights.answer[:count]:
+        count = list_responses(weights, board, tables, last, color, 0)
+    for point in weights.response[:count]:
         drawn[point] = (drawn[point] * weights.factor[point]) >> FACTOR_BITS
     if board.meta[META_KO_COLOR] == color:
         drawn[board.meta[META_KO_POINT]] = 0
@@ -105,7 +105,7 @@ def _tree_policy(position: Position, color: int) -> np.ndarray:
     chances = np.zeros(size * size + 1)
     if count:
         weigh(moves, count, patterns.theta)
-    for point, chance in zip(moves.point[:count], moves.chance[:count], strict=True):
+    for point, chance in zip(moves.point[:count], moves.probability[:count], strict=True):
         if is_legal_move(position, point, color):
             chances[index_of(point, size)] = chance
     return _shares(chances)

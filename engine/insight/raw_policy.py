@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.features.encoder import ENCODERS, encode
-from engine.features.symmetry import turn_table
+from engine.features.symmetry import symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.geometry import WHITE
 from engine.go.position import META_TO_MOVE, Position, legal_moves
@@ -41,7 +41,7 @@ def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optim
         policy = move_chances(said.policy, position, symmetry)
     white = position.meta[META_TO_MOVE] == WHITE
     if said.ownership is not None:
-        turned = turn_table(size)[symmetry][:-1]
+        turned = symmetry_table(size)[symmetry][:-1]
         ownership = said.ownership.astype(np.float64).reshape(-1)[turned] * (1.0 if white else -1.0)
     if not white:
         said = said._replace(win=said.loss, loss=said.win, lead=-said.lead, score=-said.score)
@@ -84,7 +84,7 @@ def move_chances(logits: np.ndarray, position: Position, symmetry: int) -> np.nd
     """
     legal, found = np.zeros(len(logits), np.uint8), np.full(len(logits), np.nan)
     legal_moves(position, position.meta[META_TO_MOVE], legal)
-    home = logits.astype(np.float64)[turn_table(int(position.board.meta[META_SIZE]))[symmetry]][legal == 1]
+    home = logits.astype(np.float64)[symmetry_table(int(position.board.meta[META_SIZE]))[symmetry]][legal == 1]
     weights = np.exp(home - home.max())
     found[legal == 1] = weights / weights.sum()
     return found

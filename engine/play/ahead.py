@@ -55,7 +55,7 @@ def _encoder(encoder: str) -> None:
 
 def _tree(encoder: str) -> None:
     """The search tree: select, expand, back up, report, move on."""
-    from engine.features.symmetry import turn_table
+    from engine.features.symmetry import symmetry_table
     from engine.go.board import new_board
     from engine.inference.cache import new_cache
     from engine.search.backup import complete, release
@@ -79,7 +79,7 @@ def _tree(encoder: str) -> None:
     moves = SIZE * SIZE + 1
     batch.n_listed[0], batch.listed[0] = moves, np.arange(moves)
     policy, values = np.zeros((1, moves), np.float32), np.zeros(1, np.float32)
-    take_results(batch, count, turn_table(SIZE), policy, values, values, True, True, new_cache(1 << 20, moves))
+    take_results(batch, count, symmetry_table(SIZE), policy, values, values, True, True, new_cache(1 << 20, moves))
     rank_moves(batch, count, 1.0)
     complete(tree, batch, count, tuning.rollout_weight, True, False)
     read_root(tree, tuning, allowed[0], 1, new_root_table(SIZE))

@@ -16,8 +16,8 @@ from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
 from engine.go.position import Position
 from engine.go.rules import RULE_SUICIDE
-from engine.go.scoring import area_owner, dead_points, final_score_black, without
-from engine.go.seki import score_of_agreed, seki_stones
+from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead
+from engine.go.seki import score_with_dame_filled, seki_stones
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
 
@@ -91,14 +91,14 @@ def settle(position: Position, network_ownership: np.ndarray | None = None, tabl
         ownership = (1 - share) * ownership + share * network_ownership
     _apply_proofs(board, ownership, position.rules[RULE_SUICIDE] == 1)
     dead = _dead_points(position, ownership, certainty)
-    cleared = without(position, dead)
+    cleared = remove_dead(position, dead)
     counted = np.zeros(len(ownership), np.int8)
     area_owner(cleared.board, counted)
     return Settlement(
         ownership_black=ownership,
         dead=dead,
         n_open=int(np.count_nonzero((ownership * counted < SURE) | _in_atari(cleared.board))),
-        lead_black=score_of_agreed(cleared),
+        lead_black=score_with_dame_filled(cleared),
         strict_lead_black=float(final_score_black(position)),
     )
 

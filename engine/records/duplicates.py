@@ -10,7 +10,7 @@ import hashlib
 
 import numpy as np
 
-from engine.features.symmetry import SYMMETRIES, turn_table
+from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.splitmix import GOLDEN, mixed
 from engine.records.games import Games
 
@@ -24,7 +24,7 @@ SPLITS = ("train", "validation", "test")
 @functools.cache
 def _table(size: int) -> np.ndarray:
     """uint16[8, size * size + 1], big-endian, so that its bytes sort as its numbers."""
-    return turn_table(size).astype(">u2")
+    return symmetry_table(size).astype(">u2")
 
 
 def fingerprints(games: Games, beginning: int) -> np.ndarray:

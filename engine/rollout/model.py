@@ -31,6 +31,8 @@ from engine.rollout.vocabulary import (
 )
 
 FORMAT = "keima-patterns-1"
+ARRAYS = ("fine", "coarse", "answers", "nakade", "diamonds")
+"""What the fields of a Vocabulary are called in a file"""
 DAMAGED = (
     OSError,
     ValueError,
@@ -69,7 +71,7 @@ class PatternModel(NamedTuple):
 def save_patterns(path: Path, model: PatternModel) -> None:
     """Write a model file, whole or not at all."""
     header = json.dumps({"format": FORMAT, "kind": model.kind, "record": model.record}).encode()
-    arrays = {name: np.diff(words, prepend=0) for name, words in model.words._asdict().items()}
+    arrays: dict[str, Any] = {name: np.diff(words, prepend=0) for name, words in zip(ARRAYS, model.words, strict=True)}
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
         np.savez_compressed(
@@ -89,7 +91,7 @@ def load_patterns(path: Path) -> PatternModel:
         header = json.loads(archive["header"].tobytes())
         if header["format"] != FORMAT:
             raise ValueError(f"format {header['format']!r}, expected {FORMAT!r}")
-        words = Vocabulary(*(np.cumsum(archive[name], dtype=np.int64) for name in Vocabulary._fields))
+        words = Vocabulary(*(np.cumsum(archive[name], dtype=np.int64) for name in ARRAYS))
         theta, record = archive["theta"].astype(np.float32), header["record"]
     except DAMAGED as error:
         raise ValueError(f"{path}: not a readable pattern policy ({error})") from error
@@ -123,7 +125,7 @@ def load_rollout(path: Path) -> Tables:
 
 @functools.cache
 def load_both(rollout: Path, tree: Path) -> Patterns:
-    """Read the two policies of a search; nobody writes into them, so all searches of a process share them.
+    """Read the two policies of a search; they are never written into, so all searches of a process share them.
 
     Raises:
         ValueError: a file cannot be used; one line naming it.
@@ -159,10 +161,10 @@ def rollout_tables(model: PatternModel, numbers: Numbers | None = None) -> Table
     single = padded[numbers.single : -1]
     near = np.array([single[NEAR[cell]] if cell in NEAR else 0.0 for cell in range(N_CELLS)])
     known = np.flatnonzero(numbers.contexts.keys[:-1, 0] >= 0)
-    answers = numbers.contexts.values[known, FIRST_CELL:]
+    responses = numbers.contexts.values[known, FIRST_CELL:]
     contexts = hash_table(
         numbers.contexts.keys[known, 0],
-        _factors(near + padded[answers] + np.where(answers >= 0, single[RESPONSE], 0.0)),
+        _factors(near + padded[responses] + np.where(responses >= 0, single[RESPONSE], 0.0)),
         _factors(near),
         FIRST_CELL + N_CELLS,
     )

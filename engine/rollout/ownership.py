@@ -9,16 +9,16 @@ from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, Board, copy_board, new_board
 from engine.go.geometry import BLACK, PASS, WHITE, point_of
 from engine.jit import kernel
+from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
-from engine.rollout.replies import new_replies
 from engine.rollout.run import owner_at_end, play_out
 
 
 def rollout_ownership(board: Board, tables: Tables | None, count: int, seed: int) -> np.ndarray:
     """Mean owner of each point over games to the end, half of them begun by each colour.
 
-    In a seki whoever moves first has lost it, or won; and nobody's turn decides who owns what in a finished game.
+    The side that moves first loses a seki, or wins it, and in a finished game no side is to move.
 
     Args:
         board: left as it is.
@@ -30,7 +30,7 @@ def rollout_ownership(board: Board, tables: Tables | None, count: int, seed: int
     size = int(board.meta[META_SIZE])
     ownership = np.zeros(size * size, np.float32)
     state, scratch = seed_state(seed, 0), new_board(size)
-    policy = None if tables is None else (new_weights(size), tables, new_replies())
+    policy = None if tables is None else (new_weights(size), tables, new_last_good_replies())
     average_ownership(board, scratch, policy, count, state, ownership)
     return ownership
 

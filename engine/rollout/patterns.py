@@ -1,4 +1,4 @@
-"""What the rollout and tree policies see around a point: 3x3 and diamond patterns as integers.
+"""3x3 and diamond patterns as integers: what the rollout and tree policies see around a point.
 
 Every cell has a three-bit *state*, colour and liberties of its chain together::
 
@@ -40,13 +40,13 @@ ADJACENT = (1, 3, 4, 6)
 
 
 def images(offsets: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """int64[8, n]: under each symmetry of the board, the place in ``offsets`` where each of them comes from."""
+    """int64[8, n]: under each symmetry of the board, the place in ``offsets`` that each takes its state from."""
     found = []
     for flip_row in (1, -1):
         for flip_column in (1, -1):
             for swap in (False, True):
-                turned = [(flip_row * row, flip_column * column) for row, column in offsets]
-                found.append([offsets.index(cell[::-1] if swap else cell) for cell in turned])
+                mirrored = [(flip_row * row, flip_column * column) for row, column in offsets]
+                found.append([offsets.index(cell[::-1] if swap else cell) for cell in mirrored])
     return np.array(found, np.int64)
 
 
@@ -54,8 +54,13 @@ SQUARE_IMAGES = images(SQUARE)
 DIAMOND_IMAGES = images(DIAMOND)
 
 
-def turned(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Codes under one symmetry: one row of ``SQUARE_IMAGES`` or ``DIAMOND_IMAGES``. Bits above the cells stay."""
+def permuted(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Codes under one symmetry; bits above the cells stay.
+
+    Args:
+        codes: int64 of any shape.
+        places: int64[cells], a row of ``SQUARE_IMAGES`` or ``DIAMOND_IMAGES``.
+    """
     cells = STATE_BITS * len(places)
     result = (codes >> cells) << cells
     for to, of in enumerate(places.tolist()):
@@ -65,7 +70,7 @@ def turned(codes: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def folded(codes: np.ndarray, tables: np.ndarray) -> np.ndarray:
     """The smallest image of each code: one name for all that are the same up to symmetry."""
-    return np.min([turned(codes, places) for places in tables], axis=0)
+    return np.min([permuted(codes, places) for places in tables], axis=0)
 
 
 @inlined_kernel

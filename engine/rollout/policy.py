@@ -1,10 +1,10 @@
 """The rollout policy: a softmax over local patterns whose weights follow the board move by move.
 
-Each empty point has a *static* weight for each colour, the exponential of everything its 3x3 code says (pattern and
-save-atari), held in :class:`Weights` together with sums over blocks of points. After a move only the points near stones
-whose liberties changed their class are looked up again (:func:`follow`). The *answers*, points that the last move makes
-special, carry factors on top (:func:`list_answers`): response pattern and neighbour, nakade, and captures that
-save a chain the last move put into atari. :func:`draw` samples exactly from the product.
+Each empty point has a *static* weight for each colour, the exponential of the sum of the features that its 3x3 code
+has (pattern and save-atari), held in :class:`Weights` together with sums over blocks of points. After a move only the
+points near stones whose liberties changed their class are looked up again (:func:`follow`). The *responses*, points
+with features that depend on the last move, have factors too (:func:`list_responses`): response pattern and neighbour,
+nakade, and captures that save a chain the last move put into atari. :func:`draw` samples exactly from the product.
 
 Weights are whole numbers, so sums kept by adding differences equal sums computed afresh. A point that is illegal or an
 own eye weighs 0; simple ko is looked at when drawing.
@@ -20,15 +20,15 @@ from engine.go.arrays import fill_items
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, cell_count
 from engine.jit import inlined_kernel, kernel
-from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern
+from engine.rollout.last_good_replies import recall
 from engine.rollout.patterns import OUTSIDE, all_states, for_mover, is_rescue, square_code, swap_colors
 from engine.rollout.random import next_unit
-from engine.rollout.replies import recall
+from engine.rollout.responses import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern
 from engine.rollout.vocabulary import FIRST_CELL, HashTable, find
 
 BLOCK_BITS = 4
 """Points of a block of sums: 16. Drawing scans the sums, then one block: 27 and 16 steps at most on 19x19."""
-MOST_ANSWERS = 64
+MOST_RESPONSES = 64
 FACTOR_BITS = 7
 """Factors are in units of 1/128."""
 MOST_FACTOR = (1 << 16) - 1
@@ -41,11 +41,11 @@ class Tables(NamedTuple):
     square: np.ndarray
     """uint16[2**24]: number of a 3x3 code, the side to move black; 0 = no sensible move there"""
     static: np.ndarray
-    """int32[numbers]: weight; 0 for number 0"""
+    """int32[numbers]: weight, 1 to ``model.LARGEST``; 0 for number 0"""
     contexts: HashTable
     """values uint16[H + 1, 16]: factors by cell of the diamond around the last move, from FIRST_CELL on"""
     nakade: np.ndarray
-    """uint16[8192]: factors, see :func:`engine.rollout.answers.nakade_pattern`"""
+    """uint16[8192]: factors, see :func:`engine.rollout.responses.nakade_pattern`"""
     save: np.ndarray
     """uint16[1]: factor of a capture that saves a chain"""
 
@@ -56,27 +56,27 @@ class Weights(NamedTuple):
     cell: np.ndarray
     """uint8[L]: state of every cell (:mod:`engine.rollout.patterns`)"""
     weight: np.ndarray
-    """int32[L, 2]"""
+    """int32[L, 2]: static weight of an empty point; 0 = no sensible move, or no empty point"""
     block: np.ndarray
-    """int64[blocks, 2]: sums over 16 cells"""
+    """int64[blocks, 2]: sums of the weights of 16 cells"""
     total: np.ndarray
-    """int64[2]"""
+    """int64[2]: sums of all weights"""
     dirty: np.ndarray
-    """int16[2 * L]: points to look up again"""
+    """int16[2 * L]: points to look up again; :func:`changed_points` says how many are valid"""
     stamp: np.ndarray
-    """int32[L]: the last look-up that a point is listed for"""
-    answer: np.ndarray
-    """int16[MOST_ANSWERS]: points with factors, each once"""
+    """int32[L]: number of the last look-up that a point was listed for"""
+    response: np.ndarray
+    """int16[MOST_RESPONSES]: points with factors, each once; :func:`list_responses` says how many are valid"""
     factor: np.ndarray
-    """int64[L]: their factors, valid where ``answer_stamp`` is current"""
+    """int64[L]: their factors in units of 1/128, valid where ``response_stamp`` is current"""
     boosted: np.ndarray
-    """int64[MOST_ANSWERS]: their weights times factors"""
-    answer_stamp: np.ndarray
-    """int32[L]"""
+    """int64[MOST_RESPONSES]: their weights times factors"""
+    response_stamp: np.ndarray
+    """int32[L]: number of the last list of responses that a point was on"""
     saver: np.ndarray
     """int16[MOST_SAVERS]: captures that save a chain"""
     clock: np.ndarray
-    """int32[2]: current stamps of look-ups and answers"""
+    """int32[2]: current numbers of look-ups and of lists of responses"""
 
 
 def new_weights(size: int) -> Weights:
@@ -89,9 +89,9 @@ def new_weights(size: int) -> Weights:
         np.zeros(2, np.int64),
         np.zeros(2 * cells, np.int16),
         np.zeros(cells, np.int32),
-        np.zeros(MOST_ANSWERS, np.int16),
+        np.zeros(MOST_RESPONSES, np.int16),
         np.zeros(cells, np.int64),
-        np.zeros(MOST_ANSWERS, np.int64),
+        np.zeros(MOST_RESPONSES, np.int64),
         np.zeros(cells, np.int32),
         np.zeros(MOST_SAVERS, np.int16),
         np.zeros(2, np.int32),
@@ -107,7 +107,7 @@ def begin(weights, board, tables):
     fill_items(weights.total, 0)
     fill_items(weights.weight.reshape(-1), 0)
     fill_items(weights.stamp, 0)
-    fill_items(weights.answer_stamp, 0)
+    fill_items(weights.response_stamp, 0)
     for i in range(board.meta[META_N_EMPTY]):
         _look_up(weights, tables, np.int64(board.empty[i]), board.meta[META_STRIDE])
 
@@ -170,6 +170,7 @@ def changed_points(weights, board, point, color, captured):
     """Bring ``cell`` up to date after a move; lists the empty points whose 3x3 code changed.
 
     Args:
+        weights: :class:`Weights` as they were before the move.
         board: after the move.
         point: where the stone was put; no pass.
         captured: stones it captured; they are the last of ``board.empty``.
@@ -218,43 +219,45 @@ def follow(weights, board, tables, point, color, captured):
 
 
 @inlined_kernel
-def _add_answer(weights, count, point, factor):
-    """Multiply a point's factor, listing the point if it is new; returns the number of answers."""
-    if weights.answer_stamp[point] == weights.clock[1]:
+def _add_response(weights, count, point, factor):
+    """Multiply a point's factor, listing the point if it is new; returns the number of responses."""
+    if weights.response_stamp[point] == weights.clock[1]:
         weights.factor[point] = (weights.factor[point] * factor) >> FACTOR_BITS
         return count
-    weights.answer_stamp[point] = weights.clock[1]
+    weights.response_stamp[point] = weights.clock[1]
     weights.factor[point] = factor
-    weights.answer[count] = point
+    weights.response[count] = point
     return count + 1
 
 
 @inlined_kernel
 def _add_cell(weights, count, point, factor):
-    """List a cell that is not listed yet, if it is empty; without branches, which could hardly be foreseen."""
-    weights.answer_stamp[point] = weights.clock[1]
+    """List a cell that is not listed yet, if it is empty; without branches, which processors could hardly predict."""
+    weights.response_stamp[point] = weights.clock[1]
     weights.factor[point] = factor
-    weights.answer[count] = point
+    weights.response[count] = point
     return count + (weights.cell[point] == EMPTY)
 
 
 @kernel
-def no_answers(weights):
-    """Forget the answers to the move before; returns 0, how many there are."""
+def clear_responses(weights):
+    """Forget the responses to the move before; returns 0, their number."""
     weights.clock[1] += 1
     return 0
 
 
 @kernel
-def list_answers(weights, board, tables, last, color, captured):
-    """List the points that the last move makes special, with their factors; :func:`no_answers` comes before.
+def list_responses(weights, board, tables, last, color, captured):
+    """List the responses to the last move with their factors; :func:`clear_responses` comes before.
 
     Args:
+        weights: :class:`Weights` of the board; ``response`` and ``factor`` are overwritten.
+        tables: :class:`Tables`.
         last: the last move, no pass.
         color: the side to move.
         captured: stones the last move captured.
     Returns:
-        int: points in ``weights.answer``.
+        int: points in ``weights.response``.
     """
     cell, stride = weights.cell, board.meta[META_STRIDE]
     row, count = find(tables.contexts.keys, context_of(cell, board, last, color)), 0
@@ -270,7 +273,7 @@ def list_answers(weights, board, tables, last, color, captured):
     for i in range(list_savers(board, last, color, weights.saver)):
         point = np.int64(weights.saver[i])
         if not is_rescue(for_mover(square_code(cell, point, stride), color)):
-            count = _add_answer(weights, count, point, np.int64(tables.save[0]))
+            count = _add_response(weights, count, point, np.int64(tables.save[0]))
     return count
 
 
@@ -282,19 +285,19 @@ def _list_nakade(weights, board, tables, captured, count):
     stop = board.meta[META_N_EMPTY]
     for i in range(stop - captured, stop):
         point = np.int64(board.empty[i])
-        count = _add_answer(weights, count, point, np.int64(tables.nakade[nakade_pattern(board, point, captured)]))
+        count = _add_response(weights, count, point, np.int64(tables.nakade[nakade_pattern(board, point, captured)]))
     return count
 
 
 @inlined_kernel
 def _exclude_ko(weights, board, color, count):
-    """Weigh a point forbidden by ko as 0, as an answer; returns the number of answers."""
+    """Weigh a point forbidden by ko as 0, as an response; returns the number of responses."""
     ko = board.meta[META_KO_POINT]
     if ko == 0 or board.meta[META_KO_COLOR] != color:
         return count
-    if weights.answer_stamp[ko] != weights.clock[1]:
-        weights.answer_stamp[ko] = weights.clock[1]
-        weights.answer[count] = ko
+    if weights.response_stamp[ko] != weights.clock[1]:
+        weights.response_stamp[ko] = weights.clock[1]
+        weights.response[count] = ko
         count += 1
     weights.factor[ko] = 0
     return count
@@ -302,20 +305,21 @@ def _exclude_ko(weights, board, color, count):
 
 @inlined_kernel
 def draw(weights, board, color, count, state):
-    """Draw a move for a colour by the weights and the answers listed; PASS if nothing has weight.
+    """Draw a move for a colour by the weights and the responses listed; PASS if all weights are 0.
 
-    Every draw needs its own :func:`no_answers` or :func:`list_answers` before it, as a ko is entered among them.
+    Every draw needs its own :func:`clear_responses` or :func:`list_responses` before it, as a ko is entered among them.
 
     Args:
-        count: answers listed.
+        weights: :class:`Weights` of the board.
+        count: number of responses listed.
         state: uint64[4], the caller's random state.
     """
     side = color - BLACK
     count = _exclude_ko(weights, board, color, count)
     replaced, boosted = 0, 0
     for i in range(count):
-        point = np.int64(weights.answer[i])
-        plain = np.int64(weights.weight[point, side])
+        point = np.int64(weights.response[i])
+        plain = weights.weight[point, side]
         replaced += plain
         raised = (plain * weights.factor[point]) >> FACTOR_BITS
         weights.boosted[i] = raised
@@ -329,31 +333,32 @@ def draw(weights, board, color, count, state):
         while left >= weights.boosted[i]:
             left -= weights.boosted[i]
             i += 1
-        return np.int64(weights.answer[i])
+        return np.int64(weights.response[i])
     while True:
-        # Answers were drawn for above: drawing anew until it is none leaves the others their shares.
+        # Whether it is a response was drawn above: drawing anew until it is none leaves the others their shares.
         left = np.int64(next_unit(state) * total)
         block = 0
         while left >= weights.block[block, side]:
             left -= weights.block[block, side]
             block += 1
-        point = block << BLOCK_BITS
-        while left >= weights.weight[point, side]:
-            left -= weights.weight[point, side]
-            point += 1
-        if weights.answer_stamp[point] != weights.clock[1]:
-            return point
+        drawn = block << BLOCK_BITS
+        while left >= weights.weight[drawn, side]:
+            left -= weights.weight[drawn, side]
+            drawn += 1
+        if weights.response_stamp[drawn] != weights.clock[1]:
+            return drawn
 
 
 @kernel
-def play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, move_limit):
+def play_out_by_policy(board, weights, tables, replies, reply_probability, color, last, captured, state, move_limit):
     """Play moves of the policy on the board until both players have passed in turn.
 
     Args:
         board: played on in place.
-        weights: overwritten.
-        replies: :class:`engine.rollout.replies.Replies`.
-        reply_chance: how often a move is looked for there first; 0.0 = never.
+        weights: :class:`Weights` of this board size, overwritten.
+        tables: :class:`Tables`.
+        replies: :class:`engine.rollout.last_good_replies.LastGoodReplies`.
+        reply_probability: float64, with which a move is looked for there first; 0.0 = never.
         color: who moves first.
         last: the move before, PASS if there is none.
         captured: stones it captured, if they are the last of ``board.empty``; else 0.
@@ -365,16 +370,16 @@ def play_out_by_policy(board, weights, tables, replies, reply_chance, color, las
     passes = 0
     for move in range(move_limit):
         reply = PASS
-        if last != PASS and reply_chance > 0.0 and next_unit(state) < reply_chance:
+        if last != PASS and reply_probability > 0.0 and next_unit(state) < reply_probability:
             reply = recall(replies, board, weights.cell, last, color)
             if weights.weight[reply, color - BLACK] == 0:
                 reply = PASS
         if reply != PASS:
             last = reply
         else:
-            count = no_answers(weights)
+            count = clear_responses(weights)
             if last != PASS:
-                count = list_answers(weights, board, tables, last, color, captured)
+                count = list_responses(weights, board, tables, last, color, captured)
             last = draw(weights, board, color, count, state)
         captured = play(board, last, color)
         if last == PASS:

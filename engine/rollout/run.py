@@ -23,8 +23,8 @@ from engine.rollout.random import next_below
 def is_sensible(board, point, color):
     """Whether a move on an empty point is legal and fills no own single-point eye: ``is_legal`` and not ``is_eye``.
 
-    Random games ask this twice a move and can hardly be foreseen, so the neighbours are counted without branches, four
-    bits a colour.
+    Random games ask this twice a move, and processors can hardly predict the result: so the neighbours are counted
+    without branches, four bits a colour.
     """
     cells, stride = board.color, board.meta[META_STRIDE]
     up, left, right, down = point - stride, point - 1, point + 1, point + stride
@@ -52,7 +52,7 @@ def is_sensible(board, point, color):
 
 @inlined_kernel
 def random_move(board, color, state):
-    """A legal point that fills no own eye, each with the same chance; PASS if there is none.
+    """A legal point that fills no own eye, each with the same probability; PASS if there is none.
 
     Points that will not do are moved behind those not tried yet, so none is drawn twice and every draw is uniform
     over the rest. This only permutes ``board.empty``, whose order means nothing.
@@ -96,11 +96,11 @@ def play_out(board, color, state, move_limit):
 
 @kernel
 def owner_at_end(board, point):
-    """Whose area a point is after :func:`play_out`: 1 Black's, -1 White's, 0 nobody's.
+    """Whose area a point is after :func:`play_out`: 1 Black's, -1 White's, 0 neither's.
 
     A game that has ended leaves no two empty points side by side, since either would be a legal move and no eye. So
     the neighbours of an empty point decide, as Tromp and Taylor's flood fill would. In a game broken off, open points
-    count for nobody.
+    count for neither side.
     """
     if board.color[point] != EMPTY:
         return 1 if board.color[point] == BLACK else -1

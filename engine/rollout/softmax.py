@@ -18,8 +18,8 @@ import numpy as np
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE
 from engine.go.geometry import EMPTY, PASS, cell_count
 from engine.jit import inlined_kernel, kernel
-from engine.rollout.answers import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern, step_to
 from engine.rollout.patterns import beyond, diamond_code, for_mover, is_rescue, square_code
+from engine.rollout.responses import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern, step_to
 from engine.rollout.vocabulary import (
     CORNER_NEIGHBOUR,
     DIAMOND_PLACE,
@@ -46,17 +46,17 @@ class Candidates(NamedTuple):
     """int64[3]: the last move and the one before (PASS = none), and the stones the last one captured; these must be the
     last of ``board.empty``, else say 0. The caller's to fill."""
     point: np.ndarray
-    """int64[M]: the moves"""
+    """int64[M]: the moves, no pass; :func:`consider` says how many are valid"""
     place: np.ndarray
     """int16[L]: index of an empty point among them, -1 = not considered"""
     feature: np.ndarray
     """int32[M, MOST_FEATURES]: places in the vector of weights"""
     n_features: np.ndarray
-    """int32[M]"""
-    chance: np.ndarray
-    """float64[M]: probability"""
+    """int32[M]: number of valid features of a move"""
+    probability: np.ndarray
+    """float64[M]: of a move among those considered"""
     saver: np.ndarray
-    """int16[MOST_SAVERS]"""
+    """int16[MOST_SAVERS]: captures that save a chain"""
 
 
 def new_candidates(size: int) -> Candidates:
@@ -117,9 +117,10 @@ def _add(moves, i, feature):
 
 @kernel
 def consider(moves, board, numbers, color):
-    """List the sensible moves of a colour with the numbers of their features; returns how many there are.
+    """List the sensible moves of a colour with the numbers of their features; returns the number of moves.
 
     Args:
+        moves: :class:`Candidates` with ``cell`` and ``last`` filled; the rest is overwritten.
         numbers: :class:`engine.rollout.vocabulary.Numbers`.
     """
     cell = moves.cell
@@ -141,7 +142,7 @@ def consider(moves, board, numbers, color):
             _consider_for_tree(moves, board, numbers, count, point, color)
         count += 1
     if last != PASS:
-        _consider_answers(moves, board, numbers, color)
+        _consider_responses(moves, board, numbers, color)
     return count
 
 
@@ -159,11 +160,11 @@ def _consider_for_tree(moves, board, numbers, i, point, color):
 
 
 @kernel
-def _consider_answers(moves, board, numbers, color):
+def _consider_responses(moves, board, numbers, color):
     """Add the features that the last move gives."""
     cell, last, captured = moves.cell, moves.last[0], moves.last[2]
     stride = board.meta[META_STRIDE]
-    answers = numbers.contexts.values[find(numbers.contexts.keys, context_of(cell, board, last, color))]
+    responses = numbers.contexts.values[find(numbers.contexts.keys, context_of(cell, board, last, color))]
     for i in range(N_CELLS):
         step = step_to(i, stride)
         if i >= 8 and beyond(cell, last, step // 2) != EMPTY:
@@ -174,9 +175,9 @@ def _consider_answers(moves, board, numbers, color):
         if i < 8:
             corner = i == 0 or i == 2 or i == 5 or i == 7
             _add(moves, place, numbers.single + (CORNER_NEIGHBOUR if corner else EDGE_NEIGHBOUR))
-        if answers[FIRST_CELL + i] >= 0:
+        if responses[FIRST_CELL + i] >= 0:
             _add(moves, place, numbers.single + RESPONSE)
-            _add(moves, place, answers[FIRST_CELL + i])
+            _add(moves, place, responses[FIRST_CELL + i])
     if 0 < captured <= MOST_NAKADE:
         for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
             point = np.int64(board.empty[i])
@@ -190,7 +191,7 @@ def _consider_answers(moves, board, numbers, color):
 
 @kernel
 def weigh(moves, count, theta):
-    """Fill ``chance`` with the probabilities of the moves considered; returns the index of the largest.
+    """Fill ``probability`` with the probabilities of the moves considered; returns the index of the largest.
 
     Args:
         count: moves considered, at least 1.
@@ -201,13 +202,13 @@ def weigh(moves, count, theta):
         score = 0.0
         for j in range(moves.n_features[i]):
             score += theta[moves.feature[i, j]]
-        moves.chance[i] = score
+        moves.probability[i] = score
         if score > top:
             best, top = i, score
     total = 0.0
     for i in range(count):
-        moves.chance[i] = math.exp(moves.chance[i] - top)
-        total += moves.chance[i]
+        moves.probability[i] = math.exp(moves.probability[i] - top)
+        total += moves.probability[i]
     for i in range(count):
-        moves.chance[i] /= total
+        moves.probability[i] /= total
     return best

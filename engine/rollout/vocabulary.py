@@ -4,7 +4,8 @@ A :class:`Vocabulary` is fixed before learning starts (:mod:`engine.train.patter
 with the weights. Patterns are kept folded (:func:`engine.rollout.patterns.folded`), sorted, one int64 each:
 
 * *fine*: 3x3 codes; *coarse*: 3x3 codes without most liberties, which every move has, known or not;
-* *answers*: a context (diamond code of the last move, its liberties above) and the cell played, ``16 * context + cell``
+* *responses*: a context (diamond code around the last move, above it the move's liberties) and the cell of the
+  response, ``16 * context + cell``;
 * *nakade*: 13-bit patterns of captured points;
 * *diamonds* (tree policy only): diamond codes around the move.
 
@@ -27,7 +28,7 @@ from engine.rollout.patterns import (
     folded,
     is_rescue,
     is_sensible_code,
-    turned,
+    permuted,
 )
 
 CELL_BITS = 4
@@ -44,18 +45,22 @@ DISTANCES = 17
 UNSEEN, EDGE_NEIGHBOUR, CORNER_NEIGHBOUR, RESPONSE, SAVE, SELF_ATARI, LAST_DISTANCE = range(7)
 SINGLE = LAST_DISTANCE + 2 * DISTANCES
 """Number of single features. UNSEEN stands for coarse codes that are not known; RESPONSE is the feature of all known
-answers; the last ones are the distances to the last move and to the one before."""
+responses; the last ones are the Manhattan distances to the last move and to the one before."""
 
 
 class Vocabulary(NamedTuple):
-    """Folded patterns, each array int64, ascending."""
+    """Folded patterns, each array int64[patterns], ascending."""
 
     fine: np.ndarray
+    """3x3 codes of 24 bits"""
     coarse: np.ndarray
-    answers: np.ndarray
+    """coarse 3x3 codes of 24 bits"""
+    responses: np.ndarray
+    """contexts of 38 bits and, below them, cells of 4"""
     nakade: np.ndarray
+    """patterns of 13 bits"""
     diamonds: np.ndarray
-    """empty for a rollout policy"""
+    """diamond codes of 36 bits; empty for a rollout policy"""
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -98,13 +103,20 @@ class Numbers(NamedTuple):
     is_tree: bool
 
 
-def folded_answers(contexts: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """The smallest image of each context and cell together."""
+def folded_responses(contexts: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """The smallest image of each context and cell together under the symmetries of the board.
+
+    Args:
+        contexts: int64[n].
+        cells: int64[n], 0 to 11: the cell of the response in the context's diamond.
+    Returns:
+        int64[n]: as in ``Vocabulary.responses``.
+    """
     images = []
     for places in DIAMOND_IMAGES:
         # Cell ``to`` of the image shows cell ``places[to]``, so a cell moves to where it is shown.
         shown_at = np.argsort(places)
-        images.append((turned(contexts, places) << CELL_BITS) | shown_at[cells])
+        images.append((permuted(contexts, places) << CELL_BITS) | shown_at[cells])
     return np.min(images, axis=0)
 
 
@@ -121,7 +133,14 @@ def folded_nakade() -> np.ndarray:
 
 
 def number(patterns: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Index of each pattern among the known ones, -1 where it is none of them."""
+    """Index of each pattern among the known ones, -1 where it is none of them.
+
+    Args:
+        patterns: int64 of any shape.
+        known: int64[n], ascending.
+    Returns:
+        int64 of the patterns' shape.
+    """
     if len(known) == 0:
         return np.full(np.shape(patterns), -1, np.int64)
     places = np.minimum(np.searchsorted(known, patterns), len(known) - 1)
@@ -136,7 +155,12 @@ def _first_row(key, last):
 
 @inlined_kernel
 def find(keys, key):
-    """Row of a key in a hash table; the last one if it is not there. Arguments as in :class:`HashTable`."""
+    """Row of a key in a hash table; the last one if the key is not there.
+
+    Args:
+        keys: int64[H + 1, n], of a :class:`HashTable`.
+        key: int64, 0 or more.
+    """
     last = len(keys) - 1
     place = _first_row(key, last)
     while keys[place, 0] != key:
@@ -199,8 +223,8 @@ def _number_squares(words: Vocabulary) -> np.ndarray:
         raise ValueError(f"{unseen + 2} numbers for 3x3 patterns, expected {MOST_NUMBERS} at most")
     square, coarse = np.zeros(N_CODES, np.uint16), np.full(N_CODES, unseen, np.uint16)
     for places in SQUARE_IMAGES:
-        square[turned(words.fine, places)] = 1 + np.arange(n_fine)
-        coarse[turned(words.coarse, places)] = n_fine + 1 + 2 * np.arange(n_coarse)
+        square[permuted(words.fine, places)] = 1 + np.arange(n_fine)
+        coarse[permuted(words.coarse, places)] = n_fine + 1 + 2 * np.arange(n_coarse)
     _spread_coarse(square, coarse)
     return square
 
@@ -218,15 +242,15 @@ def _place_squares(words: Vocabulary) -> np.ndarray:
     return found
 
 
-def _place_answers(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
-    """All images of all known contexts, and for each the places of its answers by cell, int32[n, 12]."""
-    contexts, cells = words.answers >> CELL_BITS, words.answers & ((1 << CELL_BITS) - 1)
-    images = np.concatenate([turned(contexts, places) for places in DIAMOND_IMAGES])
+def _place_responses(words: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
+    """All images of all known contexts, and for each the places of its responses by cell, int32[n, 12]."""
+    contexts, cells = words.responses >> CELL_BITS, words.responses & ((1 << CELL_BITS) - 1)
+    images = np.concatenate([permuted(contexts, places) for places in DIAMOND_IMAGES])
     shown_at = np.concatenate([np.argsort(places)[cells] for places in DIAMOND_IMAGES])
     known, rows = np.unique(images, return_inverse=True)
-    answer = np.full((len(known), N_CELLS), -1, np.int32)
-    answer[rows, shown_at] = words.starts[2] + np.tile(np.arange(len(contexts)), len(DIAMOND_IMAGES))
-    return known, answer
+    response = np.full((len(known), N_CELLS), -1, np.int32)
+    response[rows, shown_at] = words.starts[2] + np.tile(np.arange(len(contexts)), len(DIAMOND_IMAGES))
+    return known, response
 
 
 def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) -> Numbers:
@@ -238,14 +262,17 @@ def unfold(words: Vocabulary, like: tuple[Vocabulary, Numbers] | None = None) ->
         ValueError: more 3x3 patterns than there are numbers.
     """
     starts = words.starts
-    shares = like is not None and all(map(np.array_equal, words[:2], like[0][:2]))
     nakade = number(folded_nakade(), words.nakade)
-    diamonds = np.concatenate([turned(words.diamonds, places) for places in DIAMOND_IMAGES])
+    diamonds = np.concatenate([permuted(words.diamonds, places) for places in DIAMOND_IMAGES])
     diamond_places = starts[4] + np.tile(np.arange(len(words.diamonds)), len(DIAMOND_IMAGES))
+    if like is not None and all(map(np.array_equal, words[:2], like[0][:2])):
+        square = like[1].square
+    else:
+        square = _number_squares(words)
     return Numbers(
-        like[1].square if shares else _number_squares(words),
+        square,
         _place_squares(words),
-        hash_table(*_place_answers(words), -1, FIRST_CELL + N_CELLS),
+        hash_table(*_place_responses(words), -1, FIRST_CELL + N_CELLS),
         np.where(nakade >= 0, starts[3] + nakade, -1).astype(np.int32),
         hash_table(diamonds, diamond_places[:, None].astype(np.int32), -1, DIAMOND_PLACE + 1),
         starts[5],

@@ -27,14 +27,14 @@ from engine.go.position import (
     play_move,
 )
 from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
-from engine.go.scoring import dead_points, final_score_black, white_komi, without
-from engine.go.seki import score_of_agreed
+from engine.go.scoring import dead_points, final_score_black, remove_dead, white_komi
+from engine.go.seki import score_with_dame_filled
 from engine.inference.cache import insert, probe
 from engine.jit import inlined_kernel, kernel
+from engine.rollout.last_good_replies import remember
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, play_out_by_policy
-from engine.rollout.replies import remember
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
 from engine.search.batch import FINISHED, LANDED, NEW, ROLLED, UNSETTLED, Batch
@@ -172,7 +172,7 @@ def _think_by_patterns(position, batch, i, moves, numbers, theta):
     if considered > 0:
         weigh(moves, considered, theta)
         for j in range(considered):
-            batch.logits[i, index_of(moves.point[j], size)] = max(UNCONSIDERED, math.log(moves.chance[j]))
+            batch.logits[i, index_of(moves.point[j], size)] = max(UNCONSIDERED, math.log(moves.probability[j]))
 
 
 @kernel
@@ -318,7 +318,7 @@ def take_results(batch, count, turned, policy, value, score, gives_policy, gives
     """Bring the network's answers for the misses of a batch home, un-turned, and store them in the cache.
 
     Args:
-        turned: int16[8, N*N + 1]: :func:`engine.features.symmetry.turn_table`.
+        turned: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
         policy, value, score: output slots of the request.
         gives_policy: the network has a policy; otherwise ``batch.logits`` stay as they are.
         gives_score: the network has a score head; otherwise ``batch.score`` stays as it is.
@@ -377,5 +377,5 @@ def settle_territory(
         replay(root, position, batch, i)
         ownership = rollout_ownership(position.board, tables, rollouts, seed)
         dead = dead_points(position.board, ownership, SETTLING_CERTAINTY)
-        lead = score_of_agreed(without(position, dead))
+        lead = score_with_dame_filled(remove_dead(position, dead))
         finish_leaf(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)

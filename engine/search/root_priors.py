@@ -7,7 +7,7 @@ import numpy as np
 
 from engine.features import encoder as encoders
 from engine.features.encoder import Encoder
-from engine.features.symmetry import SYMMETRIES, turn_table
+from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
@@ -79,7 +79,7 @@ def ask_all_symmetries(
 
 def average_policy(answers: dict[int, Request]) -> np.ndarray:
     """Logs of the mean move probabilities over some symmetries, float32[N*N + 1] in policy order."""
-    logits = np.stack([one.policy[0][turn_table(one.size)[s]] for s, one in answers.items()]).astype(np.float64)
+    logits = np.stack([one.policy[0][symmetry_table(one.size)[s]] for s, one in answers.items()]).astype(np.float64)
     chances = np.exp(logits - logits.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     return np.log(chances.mean(axis=0) + 1e-30).astype(np.float32)
@@ -87,7 +87,7 @@ def average_policy(answers: dict[int, Request]) -> np.ndarray:
 
 def average_ownership(answers: dict[int, Request]) -> np.ndarray:
     """Mean ownership over some symmetries, float32[N*N] in policy order, 1 = the mover's."""
-    turned = [one.ownership[0].reshape(-1)[turn_table(one.size)[s, :-1]] for s, one in answers.items()]
+    turned = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in answers.items()]
     return np.mean(turned, axis=0, dtype=np.float64).astype(np.float32)
 
 

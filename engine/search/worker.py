@@ -25,15 +25,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.features.encoder import Encoder
-from engine.features.symmetry import turn_table
+from engine.features.symmetry import symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.position import META_N_MOVES, Position, new_position
 from engine.inference.server import InferenceServer
 from engine.inference.slots import State
+from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import Patterns
 from engine.rollout.policy import Tables, new_weights
 from engine.rollout.random import seed_state
-from engine.rollout.replies import new_replies
 from engine.rollout.softmax import new_candidates
 from engine.search.backup import complete, land, place, release
 from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
@@ -188,7 +188,7 @@ class Worker:
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
         self._position = new_position(self._size, MAX_DEPTH)
-        self._turned = turn_table(self._size)
+        self._turned = symmetry_table(self._size)
         self._candidates = new_candidates(self._size)
         self._weights = new_weights(self._size)
         self.restart()
@@ -196,7 +196,7 @@ class Worker:
     def restart(self) -> None:
         """Begin the random numbers anew, for a tree that begins anew."""
         self._random = seed_state(self._shared.seed, self._index)
-        self._replies = new_replies()
+        self._replies = new_last_good_replies()
 
     def warm_up(self) -> None:
         """Give nothing up, which compiles how that is done. Threads: no search is running."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.features.encoder import Encoder, encode
-from engine.features.symmetry import turn
+from engine.features.symmetry import apply_symmetry
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position
 from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2
@@ -60,7 +60,7 @@ def _encode_rows(fresh, position, scratch, record, rows, plies, rules, turns, pl
         if len(legal) > 0:
             size = planes.shape[2]
             for i in range(size * size):
-                legal[b, turn(i, size, turns[b])] = is_legal_move(position, point_of(i, size), colors[b])
+                legal[b, apply_symmetry(i, size, turns[b])] = is_legal_move(position, point_of(i, size), colors[b])
             legal[b, size * size] = True
     return -1
 
@@ -77,11 +77,11 @@ def _label_targets(rows, turns, colors, index, weight, value, lead, ownership, o
             total += weight[row, k]
         for k in range(index.shape[1]):
             if weight[row, k] > 0:
-                policy[b, turn(index[row, k], size, turns[b])] = weight[row, k] / total
+                policy[b, apply_symmetry(index[row, k], size, turns[b])] = weight[row, k] / total
         out_value[b] = sign * value[row]
         out_score[b] = sign * lead[b]
         for i in range(size * size):
-            at = turn(i, size, turns[b])
+            at = apply_symmetry(i, size, turns[b])
             out_ownership[b, at // size, at % size] = sign * 0.1 * ownership[own_offsets[row] + i]
 
 
@@ -90,7 +90,7 @@ def _turn_ownership(ownership, signs, turns, size, out):
     """Turn rows of ownership (int8[B, N*N or more], Black's) and show them for the side to move."""
     for b in range(len(turns)):
         for i in range(size * size):
-            at = turn(i, size, turns[b])
+            at = apply_symmetry(i, size, turns[b])
             out[b, at // size, at % size] = signs[b] * ownership[b, i]
 
 
@@ -159,7 +159,7 @@ class BatchBuilder:
         policy = np.zeros((count, size * size + 1), np.float32)
         played = games.moves[games.offsets[rows] + plies]
         for i, (move, symmetry) in enumerate(zip(played.tolist(), turns.tolist(), strict=True)):
-            policy[i, turn(move, size, symmetry)] = 1.0
+            policy[i, apply_symmetry(move, size, symmetry)] = 1.0
         result = games.result[rows].astype(np.float32)
         decided = (result != 0) | (games.margin[rows] == 0)
         score, area_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)

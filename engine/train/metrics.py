@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from engine.features.encoder import Encoder
-from engine.features.symmetry import turn_table
+from engine.features.symmetry import symmetry_table
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.nets.compute.precision import likes_bfloat16
 from engine.nets.network import NetOutput
@@ -111,7 +111,7 @@ def judge(
     return found
 
 
-_turn_table = functools.cache(lambda size: turn_table(size).astype(np.int64))
+_turn_table = functools.cache(lambda size: symmetry_table(size).astype(np.int64))
 
 
 def _compare_moves(chances: np.ndarray, played: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

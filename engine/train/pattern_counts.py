@@ -1,7 +1,7 @@
 """Which patterns are worth a weight: counted in games, rare ones left out.
 
 A 3x3 code counts each time a sensible move could have been played there, since what people leave alone says as much as
-what they play; answers, nakade and diamonds count when they are played.
+what they play; responses, nakade and diamonds count when they are played.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from engine.go.board import META_N_EMPTY, META_STRIDE, Board, clear, new_board, 
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.jit import kernel
 from engine.records.games import Games
-from engine.rollout.answers import MOST_NAKADE, context_of, nakade_pattern, step_to
 from engine.rollout.patterns import (
     DIAMOND_IMAGES,
     N_CODES,
@@ -28,14 +27,15 @@ from engine.rollout.patterns import (
     square_code,
 )
 from engine.rollout.policy import Weights, changed_points, new_weights
+from engine.rollout.responses import MOST_NAKADE, context_of, nakade_pattern, step_to
 from engine.rollout.softmax import Candidates, manhattan, new_candidates
-from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_answers, folded_nakade
+from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_nakade, folded_responses
 
 SIZE = 19
 LEAST_SEEN = 100
 """Fine and coarse 3x3 codes seen less often are left out; moves there have their coarse code's weight, or UNSEEN's."""
 LEAST_PLAYED = 16
-"""The same for answers and diamonds."""
+"""The same for responses and diamonds."""
 LEAST_NAKADE = 2
 
 
@@ -80,15 +80,15 @@ class Counts:
     """int32[2**24]: 3x3 codes of empty points, the side to move black"""
     nakade: np.ndarray = field(default_factory=lambda: np.zeros(N_NAKADE, np.int32))
     """int32[8192]: nakade patterns played"""
-    answers: list[np.ndarray] = field(default_factory=list)
-    """int64, a part a shard: context and cell of every answer played"""
+    responses: list[np.ndarray] = field(default_factory=list)
+    """int64, a part a shard: context and cell of every response played"""
     diamonds: list[np.ndarray] = field(default_factory=list)
     """int64, a part a shard: diamond code of every move played"""
 
 
 @kernel
-def _count_game(replay, moves, seen, nakade, answers, diamonds, used):
-    """Add one game to counts; ``used`` int64[2] says how many answers and diamonds are listed."""
+def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
+    """Add one game to counts; ``used`` int64[2] says how many responses and diamonds are listed."""
     board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]
     for ply in range(len(moves)):
         point, color = point_of(np.int64(moves[ply]), SIZE), BLACK + ply % 2
@@ -102,7 +102,7 @@ def _count_game(replay, moves, seen, nakade, answers, diamonds, used):
         if last != PASS and manhattan(point, last, stride) <= 2:
             for i in range(N_CELLS):
                 if last + step_to(i, stride) == point:
-                    answers[used[0]] = (context_of(cell, board, last, color) << CELL_BITS) | i
+                    responses[used[0]] = (context_of(cell, board, last, color) << CELL_BITS) | i
                     used[0] += 1
         if 0 < captured <= MOST_NAKADE:
             for i in range(board.meta[META_N_EMPTY] - captured, board.meta[META_N_EMPTY]):
@@ -114,13 +114,13 @@ def _count_game(replay, moves, seen, nakade, answers, diamonds, used):
 def count_games(games: Games, counts: Counts) -> Iterator[None]:
     """Add a shard of 19x19 games to counts; yields after each game."""
     replay, total = new_replay(), len(games.moves)
-    answers, diamonds, used = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(2, np.int64)
+    responses, diamonds, used = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(2, np.int64)
     for game in range(len(games.size)):
         restart(replay)
         moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
-        _count_game(replay, moves, counts.seen, counts.nakade, answers, diamonds, used)
+        _count_game(replay, moves, counts.seen, counts.nakade, responses, diamonds, used)
         yield
-    counts.answers.append(answers[: used[0]])
+    counts.responses.append(responses[: used[0]])
     counts.diamonds.append(diamonds[: used[1]])
 
 
@@ -135,12 +135,12 @@ def choose_vocabulary(counts: Counts, is_tree: bool) -> Vocabulary:
     codes = np.flatnonzero(counts.seen)
     codes = codes[[is_sensible_code(code) for code in codes.tolist()]]
     seen = counts.seen[codes]
-    answers, diamonds = np.concatenate(counts.answers), np.concatenate(counts.diamonds)
+    responses, diamonds = np.concatenate(counts.responses), np.concatenate(counts.diamonds)
     nakade = np.flatnonzero(counts.nakade)
     return Vocabulary(
         fine=_frequent(folded(codes, SQUARE_IMAGES), LEAST_SEEN, seen),
         coarse=_frequent(folded(coarse_code.py_func(codes), SQUARE_IMAGES), LEAST_SEEN, seen),
-        answers=_frequent(folded_answers(answers >> CELL_BITS, answers & 15), LEAST_PLAYED),
+        responses=_frequent(folded_responses(responses >> CELL_BITS, responses & 15), LEAST_PLAYED),
         nakade=_frequent(folded_nakade()[nakade], LEAST_NAKADE, counts.nakade[nakade]),
         diamonds=_frequent(folded(diamonds, DIAMOND_IMAGES), LEAST_PLAYED) if is_tree else np.zeros(0, np.int64),
     )

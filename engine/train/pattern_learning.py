@@ -53,9 +53,9 @@ def _learn_game(replay, numbers, game, theta, squares, rate):
             weigh(moves, count, theta)
             for i in range(count):
                 if i == played:
-                    _step(moves, i, 1.0 - moves.chance[i], theta, squares, rate)
-                elif moves.chance[i] > NEGLIGIBLE:
-                    _step(moves, i, -moves.chance[i], theta, squares, rate)
+                    _step(moves, i, 1.0 - moves.probability[i], theta, squares, rate)
+                elif moves.probability[i] > NEGLIGIBLE:
+                    _step(moves, i, -moves.probability[i], theta, squares, rate)
         advance(replay, point, color)
 
 
@@ -75,7 +75,7 @@ def _judge_game(replay, numbers, game, first, theta, stride, figures):
             if played >= 0:
                 best = weigh(moves, count, theta)
                 figures[1, stage] += best == played
-                figures[2, stage] += math.log(moves.chance[played])
+                figures[2, stage] += math.log(moves.probability[played])
                 figures[3, stage] += 1
         advance(replay, point, color)
 

@@ -16,7 +16,7 @@ from engine.features.encoder import (
     encode,
     key,
 )
-from engine.features.symmetry import SYMMETRIES, steps, turn_table
+from engine.features.symmetry import SYMMETRIES, symmetry_steps, symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, WHITE
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL
@@ -34,15 +34,15 @@ def test_names_and_ids_are_each_ones_own():
 @pytest.mark.parametrize("symmetry", range(SYMMETRIES))
 def test_symmetry_turns_every_plane(encoder, symmetry):
     position = random_game(9, 70, 5).position
-    to = turn_table(9)[symmetry][:-1]
+    to = symmetry_table(9)[symmetry][:-1]
     turned = encoded(encoder, position, symmetry).reshape(encoder.planes, -1)[:, to]
     np.testing.assert_array_equal(turned, encoded(encoder, position).reshape(encoder.planes, -1))
 
 
 @pytest.mark.parametrize("size", [2, 5, 19])
 def test_steps_are_the_turns(size):
-    for symmetry, table in enumerate(turn_table(size)):
-        corner, down, right = steps(size, symmetry)
+    for symmetry, table in enumerate(symmetry_table(size)):
+        corner, down, right = symmetry_steps(size, symmetry)
         told = [corner + row * down + column * right for row in range(size) for column in range(size)]
         assert told == table[:-1].tolist()
 

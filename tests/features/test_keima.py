@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.features import keima
 from engine.features.encoder import KEIMA, encode, key
-from engine.features.symmetry import INVERSE, SYMMETRIES, turn, turn_table
+from engine.features.symmetry import INVERSE, SYMMETRIES, apply_symmetry, symmetry_table
 from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, index_of, on_board_points
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move, legal_moves, new_position, play_move
@@ -152,7 +152,7 @@ def test_symmetry_turns_every_plane_and_no_global(symmetry):
     position = random_position(9, 50, 3)
     plain, globals_ = encoded(position)
     turned, same = encoded(position, symmetry)
-    to = turn_table(9)[symmetry][:-1]
+    to = symmetry_table(9)[symmetry][:-1]
     back = np.empty_like(plain)
     back.reshape(KEIMA.planes, -1)[:] = turned.reshape(KEIMA.planes, -1)[:, to]
     np.testing.assert_array_equal(back, plain)
@@ -160,10 +160,10 @@ def test_symmetry_turns_every_plane_and_no_global(symmetry):
 
 
 def test_symmetries_are_the_eight_of_the_square_and_have_inverses():
-    table = turn_table(5)
+    table = symmetry_table(5)
     assert len({tuple(row) for row in table}) == 8
     for symmetry in range(8):
-        assert all(turn(turn(i, 5, symmetry), 5, INVERSE[symmetry]) == i for i in range(26))
+        assert all(apply_symmetry(apply_symmetry(i, 5, symmetry), 5, INVERSE[symmetry]) == i for i in range(26))
 
 
 def test_ko_point_is_forbidden_and_recent_moves_are_in_order():

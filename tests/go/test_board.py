@@ -13,9 +13,9 @@ from engine.go.board import (
     copy_board,
     hash_after,
     is_eye,
-    is_suicide,
     new_board,
     play,
+    stones_lost_by_suicide,
 )
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, ZOBRIST, point_at
@@ -171,7 +171,7 @@ def test_a_copy_is_independent():
 )  # fmt: skip
 def test_suicide_counts_the_stones_lost(diagram, lost):
     board, marks = parse(diagram)
-    assert is_suicide(board, marks["a"], BLACK) == lost
+    assert stones_lost_by_suicide(board, marks["a"], BLACK) == lost
     before = board.meta[META_CAPTURED_BLACK]
     play(board, marks["a"], BLACK)
     assert board.meta[META_CAPTURED_BLACK] - before == lost

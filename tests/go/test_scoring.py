@@ -13,7 +13,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_at, to_vertex
 from engine.go.position import legal_moves
 from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
-from engine.go.scoring import area_owner, dead_points, final_score_black, result_text, without
+from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead, result_text
 from engine.go.seki import seki_stones
 from tests.go.twin import Cell, Twin, eyes, neighbours, taxed_score_black
 
@@ -126,7 +126,7 @@ def test_scores_under_each_tax(diagram, area, territory):
 def test_dead_chains_are_taken_off(rules, dead, lead):
     game = game_from(DEAD_STONES, rules)
     before = game.position.board.color.copy()
-    assert final_score_black(without(game.position, points(game, dead))) == lead
+    assert final_score_black(remove_dead(game.position, points(game, dead))) == lead
     np.testing.assert_array_equal(game.position.board.color, before)
 
 
@@ -148,7 +148,7 @@ def test_seki_stones(diagram, dead, stones):
 @pytest.mark.parametrize("point", [PASS, 10])
 def test_only_stones_can_be_dead(point):
     with pytest.raises(ValueError, match="no stone at"):
-        without(game_from(DEAD_STONES).position, [point])
+        remove_dead(game_from(DEAD_STONES).position, [point])
 
 
 def test_prisoners_of_the_game_and_dead_stones_count_under_territory():
@@ -158,7 +158,7 @@ def test_prisoners_of_the_game_and_dead_stones_count_under_territory():
     game.play(WHITE, from_vertex("B2", 5))
     assert game.captures(BLACK) == 2
     # Two prisoners, two dead stones, 21 empty points, half a point of komi.
-    assert final_score_black(without(game.position, points(game, "E5"))) == 2 + 2 + 21 - 0.5
+    assert final_score_black(remove_dead(game.position, points(game, "E5"))) == 2 + 2 + 21 - 0.5
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from engine.go.geometry import on_board_points, to_vertex
 from engine.go.rules import RULE_SETS
 from engine.go.scoring import final_score_black
-from engine.go.seki import score_of_agreed, seki_points, seki_stones
+from engine.go.seki import score_with_dame_filled, seki_points, seki_stones
 from tests.go.test_scoring import DAME, ONE_EYE, SEKI, TWO_EYES, game_from
 
 TO_CONNECT = """
@@ -35,12 +35,12 @@ def test_only_what_no_dame_connects_is_in_seki(diagram, n_stones):
 def test_a_group_that_a_dame_connects_to_its_second_eye_keeps_its_points():
     """As the board stands it would look like a seki, and its points would not count."""
     game = game_from(TO_CONNECT, RULE_SETS["japanese"])
-    assert score_of_agreed(game.position) == final_score_black(game.position) - 2
+    assert score_with_dame_filled(game.position) == final_score_black(game.position) - 2
 
 
 def test_the_eyes_of_a_seki_do_not_count():
     game = game_from(SEKI, RULE_SETS["japanese"])
-    assert score_of_agreed(game.position) == final_score_black(game.position) == 21
+    assert score_with_dame_filled(game.position) == final_score_black(game.position) == 21
     marks = seki_points(game.position.board)
     assert vertices(game, on_board_points(7)[marks == 1][:3].tolist()) == "A7 B7 D7"
 
@@ -48,7 +48,7 @@ def test_the_eyes_of_a_seki_do_not_count():
 @pytest.mark.parametrize("rules", ["chinese", "tromp-taylor", "ancient-territory"])
 def test_rules_that_do_not_tax_seki_alone_are_left_as_they_are(rules):
     game = game_from(TO_CONNECT, RULE_SETS[rules])
-    assert score_of_agreed(game.position) == final_score_black(game.position)
+    assert score_with_dame_filled(game.position) == final_score_black(game.position)
 
 
 def test_a_game_that_has_hardly_begun_has_no_seki():

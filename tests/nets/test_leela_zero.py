@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.features.encoder import LEELA, encode
-from engine.features.symmetry import SYMMETRIES, turn_table
+from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.geometry import BLACK, on_board_points, to_vertex
 from engine.go.position import META_TO_MOVE, legal_moves, new_position, play_move
 from engine.go.rules import KO_POSITIONAL, RULE_KO
@@ -22,7 +22,7 @@ from tests.nets.models import CPU, toy
 POSITIONS = 30
 LIMIT_S = 300.0
 PRINTED = re.compile(r"((?:(?: *\d+ ){19}\n){19})pass: (\d+)\nwinrate: ([\d.]+)")
-TURNS = turn_table(19)
+TURNS = symmetry_table(19)
 MOST_OFF = 2e-5
 """Beyond the printed digits: Leela Zero's own arithmetic (Winograd, float32) strays so far"""
 

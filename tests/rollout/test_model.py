@@ -135,7 +135,8 @@ def test_other_files_are_refused(tmp_path):
 def write(path, header, changed):
     """Write a policy file with another header (None: the right one) and some arrays changed."""
     whole = model(False)
-    arrays = {name: np.diff(words, prepend=0) for name, words in whole.words._asdict().items()}
+    names = ("fine", "coarse", "answers", "nakade", "diamonds")
+    arrays = {name: np.diff(words, prepend=0) for name, words in zip(names, whole.words, strict=True)}
     arrays["theta"] = whole.theta.astype(np.float16)
     header = {"format": FORMAT, "kind": "rollout", "record": {}} if header is None else header
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -202,12 +203,12 @@ def test_factors_are_exponentials_of_scores():
     corners = [i for i, offset in enumerate(twin.NEAR) if 0 not in offset]
     assert (tables.contexts.keys[:, 0] >= 0).sum() == (numbers.contexts.keys[:, 0] >= 0).sum()
     for key in [*numbers.contexts.keys[numbers.contexts.keys[:, 0] >= 0, 0][::17].tolist(), 1 << 50]:
-        answers = numbers.contexts.values[find(numbers.contexts.keys, key), FIRST_CELL:]
+        responses = numbers.contexts.values[find(numbers.contexts.keys, key), FIRST_CELL:]
         factors = tables.contexts.values[find(tables.contexts.keys, key), FIRST_CELL:]
         for cell in range(N_CELLS):
             score = 0.0 if cell >= 8 else single[CORNER_NEIGHBOUR if cell in corners else EDGE_NEIGHBOUR]
-            if answers[cell] >= 0:
-                score += single[RESPONSE] + own.theta[answers[cell]]
+            if responses[cell] >= 0:
+                score += single[RESPONSE] + own.theta[responses[cell]]
             assert abs(factors[cell] - min(unit * np.exp(score), MOST_FACTOR)) < 0.6
     for pattern, place in enumerate(numbers.nakade.tolist()):
         assert abs(tables.nakade[pattern] - unit * np.exp(own.theta[place] if place >= 0 else 0.0)) < 0.6

@@ -7,10 +7,10 @@ from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.play.assembly import shipped_tables
+from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.ownership import average_ownership, rollout_ownership
 from engine.rollout.policy import new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
-from engine.rollout.replies import new_replies
 from engine.rollout.run import owner_at_end, play_out
 from tests.rollout.test_run import TANGLED
 
@@ -21,7 +21,7 @@ def test_ownership_is_the_mean_of_single_games_half_of_them_begun_by_each_colour
     size, scratch = int(board.meta[META_SIZE]), new_board(int(board.meta[META_SIZE]))
     before, tables, total = board.buffer.copy(), shipped_tables() if policy == "learnt" else None, np.zeros(36)
     found = rollout_ownership(board, tables, 40, 9)
-    state, weights, replies = seed_state(9, 0), new_weights(size), new_replies()
+    state, weights, replies = seed_state(9, 0), new_weights(size), new_last_good_replies()
     for color in [BLACK] * 20 + [WHITE] * 20:
         copy_board(scratch, board)
         if tables is None:

@@ -20,9 +20,9 @@ from engine.rollout.patterns import (
     for_mover,
     is_rescue,
     is_sensible_code,
+    permuted,
     square_code,
     swap_colors,
-    turned,
 )
 from tests.rollout import twin
 
@@ -99,13 +99,13 @@ def test_the_eight_images_of_a_pattern_fold_to_one(tables, count, far):
     fold = twin.fold_far if far else twin.fold
     assert folded(codes, tables).tolist() == [fold(code) for code in codes.tolist()]
     for code in codes[:40].tolist():
-        own = [int(turned(np.array([code]), places)[0]) for places in tables]
+        own = [int(permuted(np.array([code]), places)[0]) for places in tables]
         assert sorted(own) == sorted(twin.images(code, far))
         assert len(set(folded(np.array(own), tables).tolist())) == 1
     # A pattern without symmetry has eight images; bits above its cells (a context's liberties) stay where they are.
     lone = np.array([(2 << 3 * count) + 0o12])
-    assert len({int(turned(lone, places)[0]) for places in tables}) == 8
-    assert {int(turned(lone, places)[0]) >> 3 * count for places in tables} == {2}
+    assert len({int(permuted(lone, places)[0]) for places in tables}) == 8
+    assert {int(permuted(lone, places)[0]) >> 3 * count for places in tables} == {2}
 
 
 def test_turned_boards_show_patterns_that_fold_to_one():
@@ -120,7 +120,7 @@ def test_turned_boards_show_patterns_that_fold_to_one():
             codes = np.array([twin.code_at(before, cell, offsets, BLACK) for cell in before])
             images = np.array([twin.code_at(later, moved[cell], offsets, BLACK) for cell in before])
             assert (folded(codes, tables) == folded(images, tables)).all()
-            assert {tuple(turned(codes, places)) for places in tables} >= {tuple(images)}
+            assert {tuple(permuted(codes, places)) for places in tables} >= {tuple(images)}
 
 
 @settings(deadline=None, max_examples=40)

@@ -12,21 +12,21 @@ from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
 from engine.go.scoring import area_owner
 from engine.jit import kernel
+from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import PatternModel, load_patterns, rollout_tables
 from engine.rollout.patterns import N_CODES, swap_colors
 from engine.rollout.policy import (
     BLOCK_BITS,
     FACTOR_BITS,
     begin,
+    clear_responses,
     draw,
     follow,
-    list_answers,
+    list_responses,
     new_weights,
-    no_answers,
     play_out_by_policy,
 )
 from engine.rollout.random import seed_state
-from engine.rollout.replies import new_replies
 from engine.rollout.run import is_sensible, owner_at_end
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.rollout.vocabulary import FIRST_CELL, unfold
@@ -144,9 +144,9 @@ def expected_weight(moment, color, tables):
     if last is not None:
         liberties = min(len(chain_and_liberties(sight.stones, sight.size, last)[1]), 3)
         rows = np.flatnonzero(tables.contexts.keys[:-1, 0] == sight.diamond(last) + (liberties << 36))
-        answers = tables.contexts.values[rows[0] if len(rows) else -1, FIRST_CELL:]
+        responses = tables.contexts.values[rows[0] if len(rows) else -1, FIRST_CELL:]
         for i, offset in enumerate(twin.FAR):
-            factors.get(twin.shifted(last, offset), []).append(int(answers[i]))
+            factors.get(twin.shifted(last, offset), []).append(int(responses[i]))
         if len(sight.captured) <= 9:
             for cell in sight.captured:
                 offsets = [(row - cell[0], column - cell[1]) for row, column in sight.captured]
@@ -168,9 +168,9 @@ def expected_weight(moment, color, tables):
 def draw_many(weights, board, tables, color, last, captured, state, out):
     """Fill ``out`` with moves drawn in one position."""
     for i in range(len(out)):
-        count = no_answers(weights)
+        count = clear_responses(weights)
         if last != PASS:
-            count = list_answers(weights, board, tables, last, color, captured)
+            count = list_responses(weights, board, tables, last, color, captured)
         out[i] = draw(weights, board, color, count, state)
 
 
@@ -304,12 +304,12 @@ def fast_and_defined(moment, color):
     if count:
         weigh(moves, count, shipped_model().theta)
     defined = np.zeros(len(weights.cell))
-    defined[moves.point[:count]] = moves.chance[:count]
-    n_answers = no_answers(weights)
+    defined[moves.point[:count]] = moves.probability[:count]
+    n_responses = clear_responses(weights)
     if moment.last != PASS:
-        n_answers = list_answers(weights, board, tables, moment.last, color, len(moment.captured))
+        n_responses = list_responses(weights, board, tables, moment.last, color, len(moment.captured))
     plain, factor = weights.weight[:, color - BLACK].astype(np.int64), np.full(len(defined), 1 << FACTOR_BITS, np.int64)
-    listed = weights.answer[:n_answers]
+    listed = weights.response[:n_responses]
     factor[listed] = weights.factor[listed]
     if board.meta[META_KO_COLOR] == color:
         factor[board.meta[META_KO_POINT]] = 0
@@ -343,7 +343,7 @@ def play_out(size, seed, limit=None, color=BLACK, tables=None):
         board,
         weights,
         tables or made_up_tables(),
-        new_replies(),
+        new_last_good_replies(),
         0.0,
         color,
         PASS,
@@ -381,7 +381,7 @@ def test_a_seed_repeats_a_game():
 
 def test_two_passes_end_a_settled_game_at_once():
     board, _ = parse(". X .\nX X X\n. X .")
-    arguments = new_replies(), 0.0, WHITE, PASS, 0, seed_state(0, 0), 100
+    arguments = new_last_good_replies(), 0.0, WHITE, PASS, 0, seed_state(0, 0), 100
     assert play_out_by_policy(board, new_weights(3), made_up_tables(), *arguments) == 2
 
 
@@ -392,6 +392,6 @@ def test_games_go_on_from_any_position_for_either_colour():
         for color in (BLACK, WHITE):
             board, weights = new_board(7), new_weights(7)
             copy_board(board, moment.board)
-            arguments = new_replies(), 0.0, color, moment.last, len(moment.captured), seed_state(ply, 0), 1000
+            arguments = new_last_good_replies(), 0.0, color, moment.last, len(moment.captured), seed_state(ply, 0), 1000
             assert play_out_by_policy(board, weights, made_up_tables(), *arguments) < 1000
             check_from_scratch(weights, new_weights(7), board, made_up_tables())

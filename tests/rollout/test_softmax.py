@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from engine.go.board import META_N_EMPTY, META_SIZE, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, to_vertex
-from engine.rollout.answers import MOST_SAVERS, list_savers, nakade_pattern
 from engine.rollout.patterns import all_states
+from engine.rollout.responses import MOST_SAVERS, list_savers, nakade_pattern
 from engine.rollout.softmax import consider, is_self_atari, new_candidates, weigh
 from engine.rollout.vocabulary import LAST_DISTANCE, unfold
 from tests.rollout import twin
@@ -79,8 +79,8 @@ def test_the_most_probable_move_has_the_largest_score():
         scores = np.array([theta(True)[moves.feature[i, : moves.n_features[i]]].sum() for i in range(count)], float)
         best = weigh(moves, count, theta(True))
         expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
-        np.testing.assert_allclose(moves.chance[:count], expected, rtol=1e-4)
-        assert best == np.argmax(moves.chance[:count])
+        np.testing.assert_allclose(moves.probability[:count], expected, rtol=1e-4)
+        assert best == np.argmax(moves.probability[:count])
 
 
 def probabilities(moment, color, is_tree):
@@ -89,7 +89,7 @@ def probabilities(moment, color, is_tree):
     if count:
         weigh(moves, count, theta(is_tree))
     size = int(moment.board.meta[META_SIZE])
-    return {twin.to_cell(moves.point[i], size): moves.chance[i] for i in range(count)}
+    return {twin.to_cell(moves.point[i], size): moves.probability[i] for i in range(count)}
 
 
 @pytest.mark.parametrize("is_tree", [False, True])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.rollout.patterns import DIAMOND_IMAGES, N_CODES, turned
+from engine.rollout.patterns import DIAMOND_IMAGES, N_CODES, permuted
 from engine.rollout.vocabulary import (
     CELL_BITS,
     DIAMOND_PLACE,
@@ -15,8 +15,8 @@ from engine.rollout.vocabulary import (
     UNSEEN,
     Vocabulary,
     find,
-    folded_answers,
     folded_nakade,
+    folded_responses,
     number,
     unfold,
 )
@@ -56,14 +56,14 @@ def test_folded_answers_are_the_twins():
     random = np.random.default_rng(4)
     diamonds, liberties = random.integers(0, 1 << 36, 300), random.integers(1, 4, 300)
     cells = random.integers(0, N_CELLS, 300)
-    folded = folded_answers(diamonds | (liberties << 36), cells)
-    for i, answer in enumerate(folded.tolist()):
-        assert answer == twin.fold_answer(int(diamonds[i]), int(liberties[i]), twin.FAR[cells[i]])
+    folded = folded_responses(diamonds | (liberties << 36), cells)
+    for i, response in enumerate(folded.tolist()):
+        assert response == twin.fold_answer(int(diamonds[i]), int(liberties[i]), twin.FAR[cells[i]])
 
 
 def test_an_answer_to_an_empty_diamond_folds_by_its_offset():
-    # Four corners, four edges and four far points: without stones around they are three answers, not twelve.
-    folded = folded_answers(np.full(N_CELLS, 3 << 36), np.arange(N_CELLS))
+    # Four corners, four edges and four far points: without stones around they are three responses, not twelve.
+    folded = folded_responses(np.full(N_CELLS, 3 << 36), np.arange(N_CELLS))
     kinds = [sorted(offset) for offset in np.abs(twin.FAR).tolist()]
     for one in range(N_CELLS):
         for other in range(N_CELLS):
@@ -98,14 +98,16 @@ def test_every_sensible_code_has_the_places_of_its_patterns(words, numbers):
 def test_answers_are_found_under_every_symmetry(words, numbers):
     places = twin.Places(words)
     random = np.random.default_rng(7)
-    for answer in random.choice(words.answers, 60, replace=False).tolist():
-        context = np.array([answer >> CELL_BITS])
-        for image in {int(turned(context, table)[0]) for table in DIAMOND_IMAGES}:
+    for response in random.choice(words.responses, 60, replace=False).tolist():
+        context = np.array([response >> CELL_BITS])
+        for image in {int(permuted(context, table)[0]) for table in DIAMOND_IMAGES}:
             row = find(numbers.contexts.keys, image)
             assert row < len(numbers.contexts.keys) - 1
             diamond, liberties = image & ((1 << 36) - 1), image >> 36
             folded = [twin.fold_answer(diamond, liberties, offset) for offset in twin.FAR]
-            assert numbers.contexts.values[row, FIRST_CELL:].tolist() == [places.answers.get(one, -1) for one in folded]
+            assert numbers.contexts.values[row, FIRST_CELL:].tolist() == [
+                places.responses.get(one, -1) for one in folded
+            ]
     missing = find(numbers.contexts.keys, 0)
     assert missing == len(numbers.contexts.keys) - 1
     assert (numbers.contexts.values[missing, FIRST_CELL:] == -1).all()

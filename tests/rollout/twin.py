@@ -255,8 +255,8 @@ class Sight:
         """Diamond code around a cell."""
         return code_at(self.states, cell, FAR, self.color)
 
-    def answers(self) -> dict[Cell, int]:
-        """Folded answer by cell, for the moves in the diamond around the last move."""
+    def responses(self) -> dict[Cell, int]:
+        """Folded response by cell, for the moves in the diamond around the last move."""
         last = self.last[0]
         if last is None:
             return {}
@@ -273,7 +273,7 @@ class Sight:
     def features(self, places: "Places") -> dict[Cell, list[int]]:
         """Places in the vector of weights by move, ascending."""
         last, single = self.last[0], places.single
-        answers, nakade = self.answers(), self.nakade()
+        responses, nakade = self.responses(), self.nakade()
         saving = savers(self.stones, self.size, last, self.color) if last is not None else set()
         found = {}
         for cell, code in self.codes.items():
@@ -282,8 +282,8 @@ class Sight:
                 own.append(single + SAVE)
             if last is not None and shifted(cell, (-last[0], -last[1])) in NEAR:
                 own.append(single + (EDGE_NEIGHBOUR if cell in neighbours(self.size, last) else CORNER_NEIGHBOUR))
-            if answers.get(cell) in places.answers:
-                own += [single + RESPONSE, places.answers[answers[cell]]]
+            if responses.get(cell) in places.responses:
+                own += [single + RESPONSE, places.responses[responses[cell]]]
             own.append(places.nakade.get(nakade.get(cell)))
             if places.diamonds:
                 own.append(places.diamonds.get(fold_far(self.diamond(cell))))
@@ -302,7 +302,7 @@ class Places:
 
     def __init__(self, words: Vocabulary) -> None:
         start = 0
-        for name in ("fine", "coarse", "answers", "nakade", "diamonds"):
+        for name in ("fine", "coarse", "responses", "nakade", "diamonds"):
             patterns = getattr(words, name).tolist()
             setattr(self, name, {pattern: start + i for i, pattern in enumerate(patterns)})
             start += len(patterns)
@@ -312,17 +312,17 @@ class Places:
 @cache
 def small_vocabulary(is_tree: bool) -> Vocabulary:
     """Two of three patterns of some random games, so that known and unknown ones are both common."""
-    fine, rough, answers, nakade, diamonds = set(), set(), set(), set(), set()
+    fine, rough, responses, nakade, diamonds = set(), set(), set(), set(), set()
     for size, seed in ((4, 1), (6, 2), (9, 3)):
         for moment in random_game(size, seed, 2 * size * size):
             sight = Sight(moment, 3 - moment.color)
             fine |= {fold(code) for code in sight.codes.values()}
             rough |= {fold(coarse(code)) for code in sight.codes.values()}
-            answers |= set(sight.answers().values())
+            responses |= set(sight.responses().values())
             nakade |= set(sight.nakade().values())
             diamonds |= {fold_far(sight.diamond(cell)) for cell in sight.codes} if is_tree else set()
 
     def some(patterns: set[int]) -> np.ndarray:
         return np.array([p for i, p in enumerate(sorted(patterns)) if i % 3], np.int64)
 
-    return Vocabulary(some(fine), some(rough), some(answers), some(nakade), some(diamonds))
+    return Vocabulary(some(fine), some(rough), some(responses), some(nakade), some(diamonds))

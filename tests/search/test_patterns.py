@@ -38,7 +38,7 @@ def tree_policy(position, patterns):
         moves.last[back] = position.moves[played - 1 - back]
     count = consider(moves, position.board, patterns.numbers, position.meta[META_TO_MOVE])
     weigh(moves, count, patterns.theta)
-    return dict(zip(moves.point[:count].tolist(), moves.chance[:count].tolist(), strict=True))
+    return dict(zip(moves.point[:count].tolist(), moves.probability[:count].tolist(), strict=True))
 
 
 @pytest.mark.parametrize(("size", "n_moves"), [(5, 6), (9, 0), (9, 30), (13, 60), (19, 120), (25, 40)])

@@ -7,7 +7,7 @@ from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
 from engine.go.position import META_PASSES
 from engine.go.scoring import final_score_black
-from engine.go.seki import score_of_agreed
+from engine.go.seki import score_with_dame_filled
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.play.assembly import shipped_patterns
@@ -158,7 +158,7 @@ def test_a_finished_game_is_counted_as_people_count_it(patterns):
     search = Search(SearchOptions(threads=1), None, None, patterns())
     search.set_position(game.position)
     passing = next(move for move in search.run(visits=100, allowed=[PASS]).moves if move.point == PASS)
-    assert passing.score_stm == score_of_agreed(game.position) == final_score_black(game.position) - 2
+    assert passing.score_stm == score_with_dame_filled(game.position) == final_score_black(game.position) - 2
 
 
 @pytest.mark.parametrize("is_learnt", [False, True])

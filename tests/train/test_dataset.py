@@ -6,7 +6,7 @@ import pytest
 from engine.config import TrainOptions
 from engine.features import keima
 from engine.features.encoder import KEIMA
-from engine.features.symmetry import turn
+from engine.features.symmetry import apply_symmetry
 from engine.go.geometry import WHITE
 from engine.nets.fakes import HashNetwork
 from engine.records.final_owners import FinalOwners
@@ -37,7 +37,7 @@ def test_game_positions_show_the_board_before_the_move_and_target_the_move_and_t
     batch = BatchBuilder(KEIMA).from_games(games, rows, plies, games.territory[rows], turns, None, 0.25)
     for i in range(3):
         move = games.moves[games.offsets[rows[i]] + plies[i]]
-        assert batch.policy[i, turn(int(move), 9, int(turns[i]))] == 1
+        assert batch.policy[i, apply_symmetry(int(move), 9, int(turns[i]))] == 1
         assert batch.planes[i, keima.RECENT].sum() == (plies[i] > 0)
     assert batch.globals[:, keima.TERRITORY].tolist() == [1, 0, 1]
     assert batch.value.tolist() == [-1, -1, 1], "White won the first, Black the others; Black, White, Black to move"
@@ -79,7 +79,7 @@ def test_final_owners_teach_score_and_ownership_turned_and_from_the_movers_view(
     assert batch.area_weight.tolist() == [1, 1, 0]
     assert batch.score.tolist() == [4.5, -4.5, 0]
     assert batch.ownership[0, 0, 0] == 1 and batch.ownership[0, 8, 8] == -1
-    corner = turn(0, 9, 1)
+    corner = apply_symmetry(0, 9, 1)
     assert batch.ownership[1, corner // 9, corner % 9] == -1
     assert not batch.ownership[2].any()
 
@@ -93,9 +93,9 @@ def test_label_positions_are_seen_from_the_side_to_move_and_turned():
         sign = 1 if labels.ply[row] % 2 == 0 else -1
         assert batch.value[i] == pytest.approx(sign * labels.value_black[row])
         assert batch.score[i] == pytest.approx(sign * labels.lead_black[row])
-        first, second = (turn(int(index), 9, int(turns[i])) for index in labels.policy_index[row, :2])
+        first, second = (apply_symmetry(int(index), 9, int(turns[i])) for index in labels.policy_index[row, :2])
         assert batch.policy[i, [first, second]] == pytest.approx([0.75, 0.25])
-        corner = turn(0, 9, int(turns[i]))
+        corner = apply_symmetry(0, 9, int(turns[i]))
         assert batch.ownership[i, corner // 9, corner % 9] == pytest.approx(-0.4 * sign)
 
 

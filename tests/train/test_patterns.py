@@ -115,8 +115,8 @@ def slow_code(liberties, stones, cell, color, offsets):
 
 
 def slow_counts(games):
-    """3x3 codes seen, nakade, answers and diamonds played, as Counters; from the stones alone."""
-    seen, nakade, answers, diamonds = Counter(), Counter(), Counter(), Counter()
+    """3x3 codes seen, nakade, responses and diamonds played, as Counters; from the stones alone."""
+    seen, nakade, responses, diamonds = Counter(), Counter(), Counter(), Counter()
     for game in games:
         stones, last, gone = {}, None, set()
         for ply, move in enumerate(game):
@@ -132,38 +132,38 @@ def slow_counts(games):
             step = last and (cell[0] - last[0], cell[1] - last[1])
             if step in FURTHER:
                 context = slow_code(liberties, stones, last, color, FURTHER) + 8**12 * min(3, liberties[last])
-                answers[16 * context + FURTHER.index(step)] += 1
+                responses[16 * context + FURTHER.index(step)] += 1
             if cell in gone and len(gone) <= 9:
                 shape = [(cell[0] + down, cell[1] + right) in gone for down, right in sorted([*FURTHER, (0, 0)])]
                 nakade[sum(2**bit for bit, taken in enumerate(shape) if taken)] += 1
             result, _, _ = after(stones, SIZE, cell, color)
             gone, stones, last = set(stones) - set(result), result, cell
-    return seen, nakade, answers, diamonds
+    return seen, nakade, responses, diamonds
 
 
 def test_counting_equals_a_slow_count(games, counts):
-    seen, nakade, answers, diamonds = slow_counts(games)
+    seen, nakade, responses, diamonds = slow_counts(games)
     assert {code: int(counts.seen[code]) for code in np.flatnonzero(counts.seen).tolist()} == seen
     assert {shape: int(counts.nakade[shape]) for shape in np.flatnonzero(counts.nakade).tolist()} == nakade
-    assert Counter(np.concatenate(counts.answers).tolist()) == answers
+    assert Counter(np.concatenate(counts.responses).tolist()) == responses
     assert Counter(np.concatenate(counts.diamonds).tolist()) == diamonds
     # The games are worth counting only if all of this occurs in them.
-    assert min(len(nakade), len(answers), len(diamonds)) >= 3
+    assert min(len(nakade), len(responses), len(diamonds)) >= 3
 
 
 def test_images_of_a_pattern_count_together_and_rare_ones_are_left_out():
-    """The limits are 100 for 3x3 codes, where it could be played, 16 for diamonds and answers, 2 for nakade."""
+    """The limits are 100 for 3x3 codes, where it could be played, 16 for diamonds and responses, 2 for nakade."""
     counts = Counts()
     above, left, corner = 3 * 8**1, 3 * 8**3, 3 * 8**0
     eye = sum(3 * 8**place for place in range(8))
     counts.seen[[above, left, corner, eye]] = 60, 40, 99, 1000
     counts.nakade[[1 << 6 | 1 << 5, 1 << 6 | 1 << 7, 1 << 6 | 1]] = 1, 1, 1
     counts.diamonds.append(np.repeat([above, left, corner], [15, 1, 15]))
-    counts.answers.append(np.repeat([16 * (above + 8**12), 16 * (above + 2 * 8**12)], [16, 15]))
+    counts.responses.append(np.repeat([16 * (above + 8**12), 16 * (above + 2 * 8**12)], [16, 15]))
     words = choose_vocabulary(counts, is_tree=True)
     assert words.fine.tolist() == words.coarse.tolist() == [above]
     assert words.diamonds.tolist() == [above]
-    assert len(words.answers) == len(words.nakade) == 1
+    assert len(words.responses) == len(words.nakade) == 1
     assert choose_vocabulary(counts, is_tree=False).diamonds.tolist() == []
 
 
@@ -301,9 +301,9 @@ def test_the_shipped_policies_foresee_moves_of_strong_players(shared_path):
 
 def keima(*words):
     """Run a command in this process; any exception it does not turn into a line is a failure."""
-    answer = CliRunner().invoke(main, [str(word) for word in words])
-    assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
-    return answer
+    response = CliRunner().invoke(main, [str(word) for word in words])
+    assert response.exception is None or isinstance(response.exception, SystemExit), response.exception
+    return response
 
 
 @pytest.mark.parametrize("kind", ["rollout", "tree"])
@@ -315,25 +315,25 @@ def test_train_and_evaluate_from_games_to_figures(tmp_path, games, kind):
     read = read_games(held_out)
     assert read.moves.tolist() == [*staircase(60), *games[-1]] and read.offsets.tolist() == [0, 60, 120]
 
-    answer = keima("train", kind, "--games", folder, "--validation", held_out, "--out", out, "--shards", 3)
-    assert answer.exit_code == 0, answer.output
-    assert answer.stdout.startswith("positions")
+    response = keima("train", kind, "--games", folder, "--validation", held_out, "--out", out, "--shards", 3)
+    assert response.exit_code == 0, response.output
+    assert response.stdout.startswith("positions")
     model = load_patterns(out)
     assert model.kind == kind
     assert model.record["games"] == ["0.npz.xz", "1.npz.xz", "2.npz.xz"]
 
-    answer = keima("evaluate", kind, held_out, "--patterns", out, "--json")
-    assert answer.exit_code == 0, answer.output
-    figures = json.loads(answer.stdout)
+    response = keima("evaluate", kind, held_out, "--patterns", out, "--json")
+    assert response.exit_code == 0, response.output
+    figures = json.loads(response.stdout)
     assert list(figures)[:3] == ["positions", "top1", "log_likelihood"]
     # Weights are stored with half precision, so that a tie may break otherwise.
     assert figures["positions"] == model.record["validation"]["positions"] == 100
     assert figures["top1"] == pytest.approx(model.record["validation"]["top1"], abs=0.03)
     assert 0.2 < figures["top1"] < 1 and figures["log_likelihood"] > -5
 
-    answer = keima("evaluate", kind, held_out, "--positions", 30, "--json")
-    assert answer.exit_code == 0, answer.output
-    assert 20 <= json.loads(answer.stdout)["positions"] <= 60
+    response = keima("evaluate", kind, held_out, "--positions", 30, "--json")
+    assert response.exit_code == 0, response.output
+    assert 20 <= json.loads(response.stdout)["positions"] <= 60
 
 
 @pytest.fixture
@@ -362,10 +362,10 @@ SHARD_FAULTS = [
 ]
 
 
-def check_one_line(answer, status, name, message):
+def check_one_line(response, status, name, message):
     """One line that names the file and the fault."""
-    errors = [line for line in answer.stderr.splitlines() if line.startswith("Error: ")]
-    assert answer.exit_code == status and answer.stdout == "", answer.output
+    errors = [line for line in response.stderr.splitlines() if line.startswith("Error: ")]
+    assert response.exit_code == status and response.stdout == "", response.output
     assert len(errors) == 1 and name in errors[0] and message in errors[0]
 
 
@@ -374,8 +374,8 @@ def test_games_that_cannot_be_read_are_one_clear_line(bad_files, name, status, m
     bad, whole, out = bad_files / name, bad_files / "whole.npz.xz", bad_files / "out.npz"
     check_one_line(keima("evaluate", "rollout", bad), status, name, message)
     for learnt_from, held_out in ((bad, whole), (whole, bad)):
-        answer = keima("train", "tree", "--games", learnt_from, "--validation", held_out, "--out", out)
-        check_one_line(answer, status, name, message)
+        response = keima("train", "tree", "--games", learnt_from, "--validation", held_out, "--out", out)
+        check_one_line(response, status, name, message)
     assert not out.exists()
 
 
@@ -390,15 +390,15 @@ def test_games_that_cannot_be_read_are_one_clear_line(bad_files, name, status, m
     ],
 )
 def test_a_policy_that_cannot_be_read_is_one_clear_line(bad_files, kind, name, message):
-    answer = keima("evaluate", kind, bad_files / "whole.npz.xz", "--patterns", bad_files / name)
-    check_one_line(answer, 1, name, message)
+    response = keima("evaluate", kind, bad_files / "whole.npz.xz", "--patterns", bad_files / name)
+    check_one_line(response, 1, name, message)
 
 
 def test_training_without_games_is_one_clear_line(bad_files):
     """The shard to measure on is never learnt from, even if it is all there is."""
     whole, out = bad_files / "whole.npz.xz", bad_files / "out.npz"
-    answer = keima("train", "rollout", "--games", whole, "--validation", whole, "--out", out)
-    check_one_line(answer, 1, "no shard of games", "was found")
+    response = keima("train", "rollout", "--games", whole, "--validation", whole, "--out", out)
+    check_one_line(response, 1, "no shard of games", "was found")
 
 
 def test_games_on_other_boards_or_from_set_up_stones_are_left_out(tmp_path):

@@ -1,11 +1,11 @@
-"""Moves remembered from the search tree for rollouts: AlphaGo's generalised last good reply.
+"""Last good replies: moves remembered from the search tree for rollouts, as AlphaGo generalised them.
 
 At every step of a descent where the tree follows its most probable move, the move is entered under what surrounds the
-move before it. A rollout that comes upon the same surroundings plays the same answer with high probability, if what
-surrounds that answer is unchanged as well.
+move before it. A rollout that comes upon the same surroundings plays the same reply with high probability, if what
+surrounds that reply is unchanged as well.
 
 The paper keys on "colour, liberty and stone counts"; here on the 3x3 codes around both moves (colours and liberties)
-and on their points. How high the probability is, it does not say: ``SearchOptions.reply_chance``.
+and on their points. The paper does not say how high the probability is: ``SearchOptions.reply_chance``.
 
 Source: AlphaGo, Methods, "Rollout policy" (the last paragraph); Baier and Drake, "The power of forgetting" (2010).
 """
@@ -24,20 +24,20 @@ ENTRIES = 1 << 15
 POINT_BITS = 10
 
 
-class Replies(NamedTuple):
-    """A table of answers; one entry a slot, the newest stays."""
+class LastGoodReplies(NamedTuple):
+    """A table of replies; one entry a slot, the newest stays."""
 
     key: np.ndarray
     """int64[ENTRIES]: last move, its 3x3 code and the side to move; 0 = free"""
     move: np.ndarray
-    """int16[ENTRIES]: the answer"""
+    """int16[ENTRIES]: the reply, a point"""
     code: np.ndarray
-    """int32[ENTRIES]: the 3x3 code around the answer"""
+    """int32[ENTRIES]: the 3x3 code around the reply"""
 
 
-def new_replies() -> Replies:
+def new_last_good_replies() -> LastGoodReplies:
     """An empty table."""
-    return Replies(np.zeros(ENTRIES, np.int64), np.zeros(ENTRIES, np.int16), np.zeros(ENTRIES, np.int32))
+    return LastGoodReplies(np.zeros(ENTRIES, np.int64), np.zeros(ENTRIES, np.int16), np.zeros(ENTRIES, np.int32))
 
 
 @inlined_kernel
@@ -54,10 +54,14 @@ def _slot(key):
 
 @inlined_kernel
 def remember(replies, board, cell, last, color, move):
-    """Enter an answer of a colour to the last move; passes are neither answered nor answers.
+    """Enter a colour's reply to the last move; nothing is entered where either of them is a pass.
 
     Args:
+        replies: :class:`LastGoodReplies`, changed.
         cell: uint8[L], the state of every cell.
+        last: the last move, a point or PASS.
+        color: BLACK or WHITE, whose reply it is.
+        move: the reply, a point or PASS.
     """
     if last == PASS or move == PASS:
         return
@@ -71,7 +75,13 @@ def remember(replies, board, cell, last, color, move):
 
 @inlined_kernel
 def recall(replies, board, cell, last, color):
-    """The answer known to the last move, PASS if there is none, or none that is still what it was."""
+    """The reply known to the last move; PASS if there is none, if the points around it changed, or if a ko forbids it.
+
+    Args:
+        replies, cell: as for :func:`remember`.
+        last: the last move, no pass.
+        color: BLACK or WHITE, the side to move.
+    """
     stride = board.meta[META_STRIDE]
     key = _key(cell, stride, last, color)
     slot = _slot(key)

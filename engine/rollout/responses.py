@@ -1,6 +1,9 @@
-"""What the last move makes special: the context it leaves, the stones it captured, the chains it put into atari.
+"""Response patterns: the context that the last move leaves, the stones it captured, the chains it put into atari.
 
-The paper leaves open what exactly the nakade and the save-atari feature look at; here it is decided.
+The paper leaves open what exactly the nakade and the save-atari feature look at: :func:`nakade_pattern` and
+:func:`list_savers` define it.
+
+Source: AlphaGo, Extended Data Table 4.
 """
 
 import numpy as np
@@ -18,11 +21,14 @@ DIAMOND_ROWS = (0, 2, 6, 10, 12)
 
 @inlined_kernel
 def context_of(cell, board, point, color):
-    """What the side to move sees of the last move: the diamond around it, and above that its liberties.
+    """Code of the last move as the side to move sees it: the diamond around it, and above that its liberties.
 
     Args:
+        cell: uint8[L], the state of every cell.
         point: the last move, no pass.
         color: the side to move.
+    Returns:
+        int64: 36 bits of the diamond, then 2 of the liberties of the last move's chain, counted up to 3.
     """
     code = for_mover(diamond_code(cell, point, board.meta[META_STRIDE]), color)
     return code | (np.int64(min(board.libs[board.head[point]], 3)) << 36)

@@ -6,11 +6,11 @@ import pytest
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, copy_board, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
+from engine.rollout.last_good_replies import ENTRIES, new_last_good_replies, recall, remember
 from engine.rollout.model import PatternModel, rollout_tables
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
-from engine.rollout.replies import ENTRIES, new_replies, recall, remember
 from tests.rollout import twin
 
 TEXT = """
@@ -35,7 +35,7 @@ def known():
     """A board with Black's last move at ``l``, and a table that holds White's answer ``m`` to it."""
     board, marks = parse(TEXT)
     play(board, marks["l"], BLACK)
-    replies = new_replies()
+    replies = new_last_good_replies()
     remember(replies, board, states(board), marks["l"], WHITE, marks["m"])
     return board, replies, marks["l"], marks["m"]
 
@@ -51,7 +51,7 @@ def test_a_reply_is_for_one_move_and_one_colour(known):
     for other in on_board_points(6).tolist():
         if other != last:
             assert recall(replies, board, states(board), other, WHITE) == PASS
-    assert recall(new_replies(), board, states(board), last, WHITE) == PASS
+    assert recall(new_last_good_replies(), board, states(board), last, WHITE) == PASS
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_reply_that_is_occupied_is_not_given_back(known):
 
 def test_a_ko_is_not_retaken_at_once():
     board, marks = parse(". X O .\nX m X O\n. X O .\n. . . .")
-    replies = new_replies()
+    replies = new_last_good_replies()
     play(board, marks["m"], WHITE)
     ko = int(board.meta[META_KO_POINT])
     assert (ko, board.meta[META_KO_COLOR]) == (from_vertex("C3", 4), BLACK)
@@ -92,7 +92,7 @@ def test_a_ko_is_not_retaken_at_once():
 
 def test_passes_are_neither_answered_nor_answers(known):
     board, _, last, move = known
-    replies = new_replies()
+    replies = new_last_good_replies()
     remember(replies, board, states(board), PASS, WHITE, move)
     remember(replies, board, states(board), last, WHITE, PASS)
     assert not replies.key.any()
@@ -108,7 +108,7 @@ def test_the_newest_reply_stays(known):
 
 def test_many_replies_are_never_mixed_up():
     # Entries may lose their slots to others, but what comes back was entered for that very situation.
-    replies, entered, lost = new_replies(), {}, 0
+    replies, entered, lost = new_last_good_replies(), {}, 0
     moments = [(moment.board.color.tobytes(), moment) for seed in range(12) for moment in games(seed)]
     for index, (colors, moment) in enumerate(moments):
         key = colors, moment.last, moment.color
