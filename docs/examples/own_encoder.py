@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.features.encoder import Encoder, encode, key, register
 from engine.features.key_parts import mix
-from engine.features.symmetry import turn
+from engine.features.symmetry import apply_symmetry
 from engine.go.board import META_SIZE
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, WHITE, ZOBRIST, from_vertex, point_of
@@ -49,7 +49,7 @@ def write_planes(position, symmetry, scratch, planes, globals_):
     size = board.meta[META_SIZE]
     flat = planes.reshape(PLANES, size * size)
     for index in range(size * size):
-        point, at = point_of(index, size), turn(index, size, symmetry)
+        point, at = point_of(index, size), apply_symmetry(index, size, symmetry)
         stone = board.color[point]
         flat[0, at] = stone == color
         flat[1, at] = stone != EMPTY and stone != color

@@ -7,7 +7,7 @@ import pytest
 
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
-from engine.features.symmetry import SYMMETRIES, turn_table
+from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.geometry import PASS, from_vertex
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, SerialNetwork
@@ -257,6 +257,6 @@ def test_ownership_is_the_mean_over_the_symmetries_there_is_time_for():
         hurried = search.ownership_black(lambda: True)
     # They were asked for in order, and a second evaluation may have begun before the rest was cancelled.
     assert 1 <= len(network.said) <= 2
-    table = turn_table(9)[:, :-1]
+    table = symmetry_table(9)[:, :-1]
     expected = np.mean([said[table[symmetry]] for symmetry, said in enumerate(network.said)], axis=0)
     np.testing.assert_allclose(hurried, expected, atol=1e-6)
