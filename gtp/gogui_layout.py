@@ -3,6 +3,7 @@
 Points come as vertices. Source: GoGui's manual, "Analyze Commands" and "Live Graphics".
 """
 
+import math
 from collections.abc import Iterable
 
 LIVE = "gogui-gfx:"
@@ -34,7 +35,7 @@ def shades(shares: Iterable[tuple[str, float]]) -> str:
 
 def _fade(channel: int, share: float) -> int:
     """A colour channel that vanishes as the share grows; small shares still differ."""
-    return round(channel * (1.0 - share**0.5))
+    return round(channel * (1.0 - math.sqrt(share)))
 
 
 def labels(words: Iterable[tuple[str, str]]) -> str:

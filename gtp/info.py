@@ -26,12 +26,12 @@ NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ReportOptions:
     """What a client wants to read of each report."""
 
-    fewest: int = 0
+    min_moves: int = 0
     """moves at least, likely ones without visits among them"""
-    most: int = 1 << 30
+    max_moves: int = 1 << 30
     """moves at most"""
     pv_visits: bool = False
     pv_edge_visits: bool = False
@@ -39,41 +39,41 @@ class Wishes:
     ownership: bool = False
 
 
-def kata_line(report: "Report", size: int, is_black: bool, wishes: Wishes) -> str:
+def kata_line(report: "Report", size: int, is_black: bool, options: ReportOptions) -> str:
     """One update in KataGo's layout.
 
     Args:
         is_black: Black is to move.
     """
-    words = [_kata_move(move, order, size, wishes) for order, move in enumerate(_listed(report, wishes))]
-    if wishes.root:
+    words = [_kata_move(move, order, size, options) for order, move in enumerate(_listed(report, options))]
+    if options.root:
         words.append(
             f"rootInfo visits {report.visits} utility {report.value_stm:.6g} winrate {_rate(report.value_stm):.6g}"
             f"{_lead(report.score_stm)} weight {report.visits} {NO_ERRORS}"
         )
-    if wishes.ownership and report.ownership_black is not None:
+    if options.ownership and report.ownership_black is not None:
         owned = report.ownership_black if is_black else -report.ownership_black
         words.append("ownership " + " ".join(f"{value:.6g}" for value in owned.tolist()))
     return " ".join(words)
 
 
-def _kata_move(move: "MoveReport", order: int, size: int, wishes: Wishes) -> str:
+def _kata_move(move: "MoveReport", order: int, size: int, options: ReportOptions) -> str:
     """One move in KataGo's layout."""
     return (
         f"info move {vertices([move.point], size)} visits {move.visits} edgeVisits {move.visits}"
         f" utility {move.value_stm:.6g} winrate {_rate(move.value_stm):.6g}{_lead(move.score_stm)}"
         f" prior {move.prior:.6g} lcb {_rate(move.lcb_stm):.6g} utilityLcb {move.lcb_stm:.6g} weight {move.visits}"
-        f" order {order} {_variation(move, size, wishes)}"
+        f" order {order} {_variation(move, size, options)}"
     )
 
 
-def lz_line(report: "Report", size: int, is_black: bool, wishes: Wishes) -> str:
+def lz_line(report: "Report", size: int, is_black: bool, options: ReportOptions) -> str:
     """One update in Leela Zero's layout: rates and priors as whole numbers out of 10,000."""
     return " ".join(
         f"info move {vertices([move.point], size)} visits {move.visits} winrate {round(1e4 * _rate(move.value_stm))}"
         f" prior {round(1e4 * move.prior)} lcb {round(1e4 * _rate(move.lcb_stm))} order {order}"
-        f" {_variation(move, size, wishes)}"
-        for order, move in enumerate(_listed(report, wishes))
+        f" {_variation(move, size, options)}"
+        for order, move in enumerate(_listed(report, options))
     )
 
 
@@ -82,7 +82,7 @@ def lz_summary(report: "Report", size: int) -> str:
     lines = [
         f"{vertices([move.point], size):>4} -> {move.visits:7d} (V: {100 * _rate(move.value_stm):.2f}%) "
         f"(LCB: {100 * _rate(move.lcb_stm):.2f}%) (N: {100 * move.prior:.2f}%) PV: {vertices(move.pv, size)}"
-        for move in _listed(report, Wishes())
+        for move in _listed(report, ReportOptions())
     ]
     speed = report.playouts_this_run / max(report.seconds, 1e-3)
     counts = f"{report.visits} visits, {report.tree_nodes} nodes, {report.playouts_this_run} playouts, {speed:.0f} n/s"
@@ -100,20 +100,20 @@ def caption(report: "Report", is_black: bool) -> str:
     return f"{side} to move: win rate {_rate(report.value_stm):.1%}{lead}, {report.visits} visits"
 
 
-def _listed(report: "Report", wishes: Wishes) -> list["MoveReport"]:
+def _listed(report: "Report", options: ReportOptions) -> list["MoveReport"]:
     """The moves to show, best first."""
     moves = report.moves
     if moves and moves[0].visits == 0:
-        moves = moves[: max(wishes.fewest, LIKELIEST)]
-    return moves[: wishes.most]
+        moves = moves[: max(options.min_moves, LIKELIEST)]
+    return moves[: options.max_moves]
 
 
-def _variation(move: "MoveReport", size: int, wishes: Wishes) -> str:
+def _variation(move: "MoveReport", size: int, options: ReportOptions) -> str:
     """The moves that would follow, behind them their visits if wanted; a position's are those of the move to it."""
     visits = " ".join(map(str, move.pv_visits))
     line = f"pv {vertices(move.pv, size)}"
-    line += f" pvVisits {visits}" if wishes.pv_visits else ""
-    return line + (f" pvEdgeVisits {visits}" if wishes.pv_edge_visits else "")
+    line += f" pvVisits {visits}" if options.pv_visits else ""
+    return line + (f" pvEdgeVisits {visits}" if options.pv_edge_visits else "")
 
 
 def _rate(value: float) -> float:

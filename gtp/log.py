@@ -21,9 +21,9 @@ from typing import TextIO
 
 from engine import __version__
 from gtp.protocol import CONTROL
-from gtp.session import LineReader, Output
 
-IN, OUT, ERROR, OWN = "<", ">", "!", "-"
+ERROR, OWN = "!", "-"
+"""Signs beside :data:`gtp.session.IN` and ``OUT``"""
 MAX_WAITING = 1 << 16
 """Characters of a line of standard error that has not ended"""
 
@@ -64,43 +64,19 @@ class Log:
             self._is_well = True
 
 
-class LoggedOutput(Output):
-    """Standard output, with a copy of the replies in a log."""
+def start_log(path: Path) -> Log:
+    """Open the log of this process, and keep in it what is printed to standard error from now on.
 
-    def __init__(self, path: Path) -> None:
-        """Open the log, and let everything else that is printed go to standard error and there.
+    Call it when :class:`gtp.session.Output` has been made: a file opened earlier might be given the number of a
+    standard descriptor that is closed.
 
-        Raises:
-            ValueError: as for :class:`Log`.
-        """
-        super().__init__()  # First, or the file might be given the number of a standard descriptor that is closed.
-        self.log = Log(path)
-        sys.stdout = sys.stderr = LoggedStream(sys.stderr, self.log)
-        self.log.note(OWN, f"Keima {__version__}, process {os.getpid()}: {shlex.join(sys.argv[1:])}")
-
-    def write(self, text: str) -> None:
-        """See :meth:`gtp.session.Output.write`."""
-        self.log.note(OUT, text)
-        super().write(text)
-
-    def note_end(self, status: int) -> None:
-        """Write the last line."""
-        self.log.note(OWN, f"process {os.getpid()} ended with status {status}")
-
-
-class LoggedReader(LineReader):
-    """Input lines, with a copy of them in a log."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__()
-        self._log = log
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """See :meth:`gtp.session.LineReader.feed`."""
-        lines = super().feed(data)
-        for line in lines:
-            self._log.note(IN, line.decode("utf-8", "backslashreplace"))
-        return lines
+    Raises:
+        ValueError: as for :class:`Log`.
+    """
+    log = Log(path)
+    sys.stdout = sys.stderr = LoggedStream(sys.stderr, log)
+    log.note(OWN, f"Keima {__version__}, process {os.getpid()}: {shlex.join(sys.argv[1:])}")
+    return log
 
 
 class LoggedStream(io.TextIOBase):
@@ -133,6 +109,6 @@ class LoggedStream(io.TextIOBase):
         return self._stream.isatty()
 
     @property
-    def encoding(self) -> str:
+    def encoding(self) -> str:  # type: ignore[override]  # typeshed calls writable what is read-only in io
         """The stream's."""
         return self._stream.encoding

@@ -7,8 +7,8 @@ Three threads share the work, so that nothing that takes long keeps another from
 * the *command* thread answers them one after the other;
 * the main thread waits for the end and receives signals.
 
-Exit status: 0 after ``quit`` and at a plain end of input; 1 when input ended inside a command, when nobody reads the
-output any more and when the program could not start; 128 + the signal's number after SIGINT and SIGTERM.
+Exit status: 0 after ``quit`` and at a plain end of input; 1 when input ended inside a command, when the output is no
+longer read and when the program could not start; 128 + the signal's number after SIGINT and SIGTERM.
 """
 
 import contextlib
@@ -21,7 +21,8 @@ import signal
 import sys
 import threading
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from gtp.protocol import Registry, clean, failure, parse
 
@@ -36,16 +37,19 @@ INTERRUPT = b"# interrupt"
 WATCH_S = 0.2
 """How often the main thread wakes and looks whether the output is still read."""
 HURRY_S = 0.25
-"""A quit or the end of input that comes so long after the running command was not sent in one go with it, as scripts
-do: somebody wants to end, and the command is cut short."""
+"""A quit or the end of input that comes this long after the running command was not sent in one go with it, as scripts
+do: a person or a GUI wants to end, and the command is cut short."""
 REFUSAL_S = 1.0
 """How long a program that cannot start takes to refuse the commands it has read."""
 STATUS_FAILED = 1
 ENDED = "the end was asked for before the engine was ready"
-UNREAD = "nobody reads the replies any more"
+UNREAD = "the replies are no longer read"
+IN, OUT = "<", ">"
+LineLog = Callable[[str, str], None]
+"""Keeps a text that came in (``IN``) or went out (``OUT``)"""
 
 
-class Host(Protocol):
+class Program(Protocol):
     """What a session drives besides the registry's commands."""
 
     quitting: bool
@@ -53,8 +57,9 @@ class Host(Protocol):
     sigint_interrupts: bool
     """set by a command: SIGINT ends the running command, no longer the session"""
 
-    is_loading: bool
-    """commands wait for a program that has not started yet"""
+    @property
+    def is_loading(self) -> bool:
+        """Whether commands wait for a program that has not started yet. Threads: any."""
 
     def interrupt(self) -> None:
         """End the running command soon; it is answered all the same. Threads: any."""
@@ -67,9 +72,9 @@ class Host(Protocol):
 
 
 class _Patient(io.FileIO):
-    """A file that nobody need read: whoever closes standard error must not end the game."""
+    """A file whose reader may go away: closing standard error must not end the game."""
 
-    def write(self, data: bytes | bytearray | memoryview) -> int:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except OSError:
@@ -98,13 +103,13 @@ class Output:
         """Send a reply at once.
 
         Raises:
-            OSError: nobody reads any more.
+            OSError: the client has closed the other end.
         """
         self._file.write(text.encode("utf-8", "backslashreplace"))
         self._file.flush()
 
     def is_read(self) -> bool:
-        """Whether somebody still holds the other end; True where the system cannot tell."""
+        """Whether the client still holds the other end; True where the system cannot tell."""
         if not hasattr(select, "poll"):
             return True
         poll = select.poll()
@@ -141,12 +146,19 @@ class _Signalled(Exception):
 class Session:
     """One conversation. Create it, then call :meth:`run` in the main thread; the process ends with its result."""
 
-    def __init__(self, registry: Registry, host: Host, output: Output, reader: LineReader | None = None) -> None:
+    def __init__(self, registry: Registry, program: Program, output: Output, log: LineLog | None = None) -> None:
+        """Nothing is read yet.
+
+        Args:
+            log: told of every line that comes in, in the input thread, and of every piece of a reply that goes out, in
+                the command thread.
+        """
         self._registry = registry
-        self._host = host
+        self._program = program
         self._output = output
+        self._log: LineLog = log or (lambda sign, text: None)
         self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
-        self._reader = reader or LineReader()
+        self._reader = LineReader()
         self._ended = threading.Event()
         self._status = 0
         self._failure = ""
@@ -174,7 +186,7 @@ class Session:
                 self._note(True)
         except _Signalled as signalled:
             self.end(128 + signalled.args[0])
-        self._host.interrupt()
+        self._program.interrupt()
         return self._status
 
     def _watch(self) -> bool:
@@ -186,7 +198,7 @@ class Session:
                 if not self._output.is_read():
                     self.end(STATUS_FAILED, UNREAD)
         except _Signalled as signalled:
-            if signalled.args[0] != signal.SIGINT or not self._host.sigint_interrupts:
+            if signalled.args[0] != signal.SIGINT or not self._program.sigint_interrupts:
                 raise
             return True
         return False
@@ -199,7 +211,7 @@ class Session:
     def _on_signal(self, number: int, _: object) -> None:
         """Leave the main thread's wait, once: setting an event here could wait for a lock this very thread holds."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if number == signal.SIGTERM or not self._host.sigint_interrupts:
+        if number == signal.SIGTERM or not self._program.sigint_interrupts:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise _Signalled(number)
 
@@ -217,7 +229,7 @@ class Session:
     def fail(self, message: str) -> None:
         """End because the program could not start; commands read by now are refused first. Threads: any."""
         self._failure = message
-        self._host.refuse(message)
+        self._program.refuse(message)
         deadline = time.monotonic() + REFUSAL_S
         while self._lines.unfinished_tasks and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -232,7 +244,10 @@ class Session:
                 data = b""
             if not data:
                 break
-            for line in self._reader.feed(data):
+            lines = self._reader.feed(data)
+            for line in lines:
+                self._log(IN, line.decode("utf-8", "backslashreplace"))
+            for line in lines:
                 self._take(line)
         self._hurry()
         self._note(False)
@@ -256,7 +271,7 @@ class Session:
                 self._n_read += 1
                 self._read_s = time.monotonic()
             if interrupts or self._is_open_ended:
-                self._host.interrupt()
+                self._program.interrupt()
 
     def _hurry(self) -> None:
         """The end is asked for: end the running command too if it alone stands before it and has run for a while.
@@ -264,18 +279,18 @@ class Session:
         A program that is still being loaded is not waited for either, unless all was sent in one go.
         """
         with self._lock:
-            if self._host.is_loading and time.monotonic() > self._read_s + HURRY_S:
-                self._host.refuse(ENDED)
+            if self._program.is_loading and time.monotonic() > self._read_s + HURRY_S:
+                self._program.refuse(ENDED)
             elif self._n_begun == self._n_read and time.monotonic() > self._begun_s + HURRY_S:
-                self._host.interrupt()
+                self._program.interrupt()
 
     def _answer_all(self) -> None:
         """The command thread."""
         try:
-            while not self._host.quitting and (line := self._lines.get()) is not None:
+            while not self._program.quitting and (line := self._lines.get()) is not None:
                 self._answer(line)
                 self._lines.task_done()
-            unfinished = "" if self._host.quitting else clean(_decode(self._reader.rest))
+            unfinished = "" if self._program.quitting else clean(_decode(self._reader.rest))
             if unfinished:
                 self.end(STATUS_FAILED, f"input ended in the middle of a command: {unfinished[:60]!r}")
             elif self._failure:
@@ -292,17 +307,22 @@ class Session:
         with self._lock:
             self._n_begun += 1
             self._begun_s = time.monotonic()
-            self._host.resume()
+            self._program.resume()
             self._is_open_ended = self._registry.is_open_ended(text)
             if self._n_begun <= self._n_interrupted or (self._is_open_ended and self._n_begun < self._n_read):
-                self._host.interrupt()
+                self._program.interrupt()
         if len(line) > MAX_LINE and b"#" not in line:
             request = parse(text)
             reply = failure(request.id, f"syntax error: a line longer than {MAX_LINE} bytes") if request else None
         else:
-            reply = self._registry.answer(self._host, text, self._output.write)
+            reply = self._registry.answer(self._program, text, self._write)
         if reply is not None:
-            self._output.write(reply)
+            self._write(reply)
+
+    def _write(self, text: str) -> None:
+        """Send a piece of a reply."""
+        self._log(OUT, text)
+        self._output.write(text)
 
 
 def _decode(line: bytes | bytearray) -> str:

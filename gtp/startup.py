@@ -106,7 +106,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
     return player
 
 
-def _load_endings(encoder: str, helpers: "list[Popen]") -> None:
+def _load_endings(encoder: str, helpers: "list[Popen[bytes]]") -> None:
     """Load what is called where a game ends; a helper may still be compiling it."""
     from engine import jit
     from engine.play import ahead

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from contextlib import suppress
-from dataclasses import Field, field, fields, is_dataclass, replace
+from dataclasses import Field, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 Options = TypeVar("Options")
@@ -82,7 +82,8 @@ def resolve(options: Options, *conditions: str) -> Options:
 
 def is_automatic(item: Field[Any], value: Any) -> bool:
     """Whether a value leaves an option to the engine."""
-    is_open = value == item.default or (item.type is not str and item.default < 0 and value < 0)
+    default: Any = item.default
+    is_open = value == default or (item.type is not str and default < 0 and value < 0)
     return bool(item.metadata.get("automatic")) and is_open
 
 
@@ -189,7 +190,7 @@ def help_text(item: Field[Any]) -> str:
 
 def sections(kind: type) -> list[tuple[str, list[Field[Any]]]]:
     """The options of a class under the headings of the classes that declare them, its own first."""
-    parents = [one for one in kind.__mro__ if is_dataclass(one)]
+    parents = [one for one in kind.__mro__ if issubclass(one, Checked) and one is not Checked]
     return [(one.heading, [item for item in fields(kind) if item.name in one.__annotations__]) for one in parents]
 
 

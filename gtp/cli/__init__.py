@@ -33,7 +33,8 @@ class LazyGroup(click.Group):
         if cmd_name not in SUBCOMMANDS:
             return None
         module, _, name = SUBCOMMANDS[cmd_name][0].partition(":")
-        return getattr(importlib.import_module(module), name)
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,14 +1,14 @@
 """``keima data build`` and ``keima data show``: game files to shards, and what is in shards."""
 
 import json
-import os
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
@@ -21,42 +21,26 @@ from engine.records.overview import added, cell, overview
 from engine.records.sgf_values import date_of, rank_of
 from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
 from gtp.cli.label import label_command
+from gtp.cli.terminal import INTERRUPTED, PATHS, bar, one_line_errors, parsed, workers_for
 
 NAMED_PROBLEMS = 20
 """Problems named on standard error; the others are counted"""
-SMALL_BYTES = 4 << 20
-"""Less than this is read before worker processes would have started."""
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it"""
-PATHS = click.Path(exists=True, path_type=Path)
 
 
-class Rank(click.ParamType):
-    """``6d``, ``1p``, ``3k`` as a number of :func:`engine.records.sgf_values.rank_of`."""
-
-    name = "RANK"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        rank = rank_of(value)
-        if rank == 0:
-            self.fail(f"{value!r} is no rank, expected one like 3k, 6d or 1p", param, ctx)
-        return rank
+def _rank(text: str) -> int:
+    """A rank as a number of :func:`engine.records.sgf_values.rank_of`."""
+    rank = rank_of(text)
+    if rank == 0:
+        raise ValueError(f"{text!r} is no rank, expected one like 3k, 6d or 1p")
+    return rank
 
 
-class Day(click.ParamType):
-    """``2016``, ``2016-12`` or ``2016-12-29`` as yyyymmdd, zeros for what is open."""
-
-    name = "DATE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        day = date_of(value)
-        if day == 0 or value.count("-") != (day % 10000 > 0) + (day % 100 > 0):
-            self.fail(f"{value!r} is no date, expected 2016, 2016-12 or 2016-12-29", param, ctx)
-        return day
+def _day(text: str) -> int:
+    """A date as yyyymmdd, zeros for what is open."""
+    day = date_of(text)
+    if day == 0 or text.count("-") != (day % 10000 > 0) + (day % 100 > 0):
+        raise ValueError(f"{text!r} is no date, expected 2016, 2016-12 or 2016-12-29")
+    return day
 
 
 @click.group()
@@ -67,65 +51,36 @@ def data() -> None:
 @data.command("build", context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, required=True, type=PATHS)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make")
-@click.option(
-    "--size",
-    "sizes",
-    multiple=True,
-    type=click.IntRange(MIN_SIZE, MAX_SIZE),
-    default=(19,),
-    help="board size to keep; may be given several times",
-)
-@click.option("--max-handicap", type=click.IntRange(0, 255), default=0, help="handicap stones; 0 = even games only")
+@click.option("--size", "sizes", multiple=True, type=click.IntRange(MIN_SIZE, MAX_SIZE), default=Filters.sizes,
+              help="board size to keep; may be given several times")  # fmt: skip
+@click.option("--max-handicap", type=click.IntRange(0, 255), default=Filters.max_handicap,
+              help="handicap stones; 0 = even games only")  # fmt: skip
 @click.option("--setups", is_flag=True, help="keep games that begin from any other position")
-@click.option(
-    "--results",
-    type=click.Choice(RESULTS),
-    default="decided",
-    help="decided: somebody won; finished: by counting or resignation, not on time or by forfeit",
-)
-@click.option("--min-moves", type=click.IntRange(1, MAX_MOVES), default=1, help="shorter games go")
-@click.option("--max-moves", type=click.IntRange(1, MAX_MOVES), default=MAX_MOVES, help="longer games go")
-@click.option("--min-rank", type=Rank(), help="both players at least: 3k, 6d, 1p; professionals rank above all dan")
-@click.option("--from", "date_from", type=Day(), help="first date: 2016, 2016-12 or 2016-12-29")
-@click.option("--to", "date_to", type=Day(), help="last date, included")
+@click.option("--results", type=click.Choice(RESULTS), default=Filters.results,
+              help="decided: with a winner; finished: who won by counting or resignation")  # fmt: skip
+@click.option("--min-moves", type=click.IntRange(1, MAX_MOVES), default=Filters.min_moves, help="shorter games go")
+@click.option("--max-moves", type=click.IntRange(1, MAX_MOVES), default=Filters.max_moves, help="longer games go")
+@click.option("--min-rank", callback=parsed(_rank), metavar="RANK",
+              help="both players at least: 3k, 6d, 1p; professionals rank above all dan")  # fmt: skip
+@click.option("--from", "date_from", callback=parsed(_day), metavar="DATE",
+              help="first date: 2016, 2016-12 or 2016-12-29")  # fmt: skip
+@click.option("--to", "date_to", callback=parsed(_day), metavar="DATE", help="last date, included")
 @click.option("--komi", type=(float, float), metavar="LEAST MOST", default=None, help="e.g. 5.5 7.5")
-@click.option(
-    "--distinct-moves",
-    type=click.IntRange(0, MAX_MOVES),
-    default=0,
-    metavar="N",
-    help="of games with the same first N moves keep the longest; 0 = only equal games are doubles",
-)
-@click.option(
-    "--without",
-    multiple=True,
-    type=PATHS,
-    help=f"shard or folder to keep apart from: games with the same first {OPENING} moves go",
-)
-@click.option("--validation-share", type=click.FloatRange(0, 1), default=0.02, help="share of games for validation")
-@click.option("--test-share", type=click.FloatRange(0, 1), default=0.02, help="share of games for the final test")
-@click.option("--games-per-shard", type=click.IntRange(1), default=20000, help="in training shards")
-@click.option("--seed", type=click.IntRange(0), default=1, help="of the split and the order")
+@click.option("--distinct-moves", type=click.IntRange(0, MAX_MOVES), default=BuildOptions.distinct_moves, metavar="N",
+              help="of games with the same first N moves keep the longest; 0 = drop equal games only")  # fmt: skip
+@click.option("--without", multiple=True, type=PATHS,
+              help=f"shard or folder to keep apart from: games with the same first {OPENING} moves go")  # fmt: skip
+@click.option("--validation-share", type=click.FloatRange(0, 1), default=BuildOptions.validation_share,
+              help="share of games for validation")  # fmt: skip
+@click.option("--test-share", type=click.FloatRange(0, 1), default=BuildOptions.test_share,
+              help="share of games for the final test")  # fmt: skip
+@click.option("--games-per-shard", type=click.IntRange(1), default=BuildOptions.games_per_shard,
+              help="in training shards")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=BuildOptions.seed, help="of the split and the order")
 @click.option("--workers", type=click.IntRange(0), default=0, help="reading processes; 0 = one a core")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest instead of tables")
 @click.pass_context
-def build_command(
-    ctx,
-    sources,
-    out,
-    without,
-    distinct_moves,
-    validation_share,
-    test_share,
-    games_per_shard,
-    seed,
-    workers,
-    as_json,
-    min_rank,
-    date_from,
-    date_to,
-    **filters,
-) -> None:
+def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, as_json: bool, **given: Any) -> None:
     """Make shards of training games from SOURCES.
 
     A source is an SGF file (of one game or many), a zip or tar archive, a packed shard, or a folder of such, searched
@@ -136,16 +91,12 @@ def build_command(
         keima data build KGS-2019.zip my-games/ --out games --min-rank 6d --min-moves 60
         keima train dual --games games/train --validation games/validation.npz.xz --out run
     """
+    workers = given.pop("workers") or workers_for(sources)
+    build_fields = {item.name: given.pop(item.name) for item in fields(BuildOptions) if item.name in given}
     try:
-        limits = Filters(min_rank=min_rank or 0, date_from=date_from or 0, date_to=date_to or 0, **filters)
-        small = sum(map(disk_bytes, sources)) < SMALL_BYTES
-        options = BuildOptions(
-            sources, limits, without, distinct_moves, validation_share, test_share, games_per_shard, seed,
-            workers or (1 if small else os.cpu_count() or 1),
-        )  # fmt: skip
-        manifest = _build(options, out)
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        with one_line_errors():
+            limits = Filters(**{name: value for name, value in given.items() if value is not None})
+            manifest = _build(BuildOptions(sources, limits, workers=workers, **build_fields), out)
     except BrokenProcessPool as error:
         raise click.ClickException("a reading process was killed; try fewer --workers") from error
     except KeyboardInterrupt:
@@ -159,13 +110,10 @@ def build_command(
 
 def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
     """:func:`engine.records.shards.build` with progress and problems on standard error."""
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"),
-        TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
+    texts = (TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[note]}"))
     console = Console(stderr=True)
     games = problems = 0
-    with Progress(*columns, console=console) as progress:
+    with bar(console, *texts, TimeElapsedColumn(), TimeRemainingColumn()) as progress:
         reading = progress.add_task("reading", total=sum(map(disk_bytes, options.sources)), note="")
         writing = progress.add_task("writing", total=None, note="", visible=False)
 
@@ -179,7 +127,7 @@ def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
         def advance(done: int, total: int) -> None:
             progress.update(writing, completed=done, total=total, note=f"{done} games", visible=True)
 
-        manifest = build(options, out, report, advance)
+        manifest: dict[str, Any] = build(options, out, report, advance)
     if problems > NAMED_PROBLEMS:
         console.print(f"... and {problems - NAMED_PROBLEMS} more that could not be read", highlight=False)
     return manifest
@@ -215,17 +163,15 @@ def show_command(path: Path, as_json: bool) -> None:
 
     Of a folder that `keima data build` made, every shard is first checked against the manifest.
     """
-    try:
+    # One shard in memory at a time.
+    found: dict[str, dict[str, Any]] = {}
+    with one_line_errors():
         if path.is_dir() and (path / MANIFEST).exists():
             verify(path)
-        # One shard in memory at a time.
-        found: dict[str, dict[str, Any]] = {}
         for file in shard_files_below(path):
             name = next((split for split in SPLITS if file.name.startswith(split)), file.name)
             facts = overview(read_games(file))
             found[name] = added(found[name], facts) if name in found else facts
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from error
     order = {name: number for number, name in enumerate(SPLITS)}
     found = {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
     if as_json:

@@ -61,7 +61,7 @@ Check = Callable[[], Iterator[Finding]]
 @options_of(SetupOptions, "weights", "device", "size")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table")
 @click.pass_context
-def doctor(ctx: click.Context, config: Path | None, weights: str, device: str, size: int, as_json: bool) -> None:
+def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str, size: int, as_json: bool) -> None:
     """Check that everything works here, and say what to fix.
 
     Looks at versions, devices, the folder of compiled kernels, the settings file and the network, compares what the
@@ -203,6 +203,7 @@ def _search(settings: Settings) -> Iterator[Finding]:
     try:
         move = player.genmove(BLACK)
         report = player.report
+        assert report is not None, "two seconds of search"
         speed = report.playouts_this_run / report.seconds
         text = f"{speed:.0f} visits/s for {report.seconds:.1f} s on {player.game.size}x{player.game.size}"
         text += f", move {to_vertex(move, player.game.size)}"

@@ -8,27 +8,22 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from engine.config.declaration import core_count
 from engine.evaluation.evaluation import Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
 from engine.nets.on_device import load_network
 from engine.play.assembly import shipped_tables
-from engine.records.archive import SHARD_FILE, disk_bytes
+from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters
 from engine.records.games import Games, join, read_games
 from engine.records.gather import gather
 from engine.records.labels import read_labels
-from gtp.cli.data import SMALL_BYTES
 from gtp.cli.evaluate_tables import tables_of
 from gtp.cli.patterns import KINDS, evaluate_command
+from gtp.cli.terminal import AS_JSON, PATHS, bar, one_line_errors, tell, workers_for
 from weights import find_network
 
-PATHS = click.Path(exists=True, path_type=Path)
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
-WIDTH = 100
-"""Widest table; a narrower terminal has its own way"""
 
 
 class EvaluateGroup(click.Group):
@@ -65,50 +60,44 @@ def evaluate() -> None:
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw pictures (PNG) in")
 @click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
-@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of tables")
+@AS_JSON
 def evaluate_named(
     network: str, data: Path, positions: int, symmetries: str, rollouts: int, game: int, plots: Path | None,
     labels: Path | None, device: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """How well NETWORK foresees the moves and the results of the games of DATA.
+    """How well NETWORK predicts the moves and the results of the games of DATA.
 
     DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
 
     How well its policy plays without search is a matter for keima match and keima gtp --policy-only.
     """
     wanted = Wanted(positions, int(symmetries), rollouts, game)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    try:
+    with one_line_errors(RuntimeError), ExitStack() as shown:
         if plots:
             check_plots(plots)
         loaded = load_network(find_network(network), device)
         tables = shipped_tables() if rollouts else None
         console = Console(stderr=True)
-        given, opinions = _read(data, console), read_labels(labels) if labels else None
-        progress = Progress(*columns, console=console)
-        with ExitStack() as shown:
+        games, label_rows = _read(data, console), read_labels(labels) if labels else None
+        progress = bar(console)
 
-            def new_bar(title: str, total: int) -> Callable[[int], None]:
-                if not progress.live.is_started:
-                    shown.enter_context(progress)
-                return partial(progress.advance, progress.add_task(title, total=total))
+        def new_bar(title: str, total: int) -> Callable[[int], None]:
+            if not progress.live.is_started:
+                shown.enter_context(progress)
+            return partial(progress.advance, progress.add_task(title, total=total))
 
-            report = evaluate_network(loaded, given, wanted, new_bar, tables, opinions)
+        report = evaluate_network(loaded, games, wanted, new_bar, tables, label_rows)
         drawn = write_plots(report, plots) if plots else []
-    except (ValueError, RuntimeError, OSError) as error:
-        raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(json.dumps(report))
         return
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDTH)
-    console.print(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions", soft_wrap=True)
+    tell(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions")
     if report["skipped_games"]:
-        console.print(f"{report['skipped_games']:,} games left out: the network does not play their boards")
+        tell(f"{report['skipped_games']:,} games left out: the network does not play their boards")
     for heading, table in tables_of(report):
-        console.print(f"\n{heading}", table, sep="\n", soft_wrap=True)
+        tell(f"\n{heading}", table)
     for path in drawn:
-        console.print(f"drawn: {path}", soft_wrap=True)
+        tell(f"drawn: {path}")
 
 
 def _read(data: Path, console: Console) -> Games:
@@ -119,11 +108,10 @@ def _read(data: Path, console: Console) -> Games:
     """
     if data.name.casefold().endswith(SHARD_FILE):
         return read_games(data)
-    workers = 1 if disk_bytes(data) < SMALL_BYTES else core_count()
     parts: list[Games] = []
     problems: list[tuple[str, str]] = []
     with console.status(f"reading {data.name}"):
-        for found in gather([data], EVERY_GAME, 0, workers):
+        for found in gather([data], EVERY_GAME, 0, workers_for([data])):
             parts += [] if found.games is None else [found.games]
             problems += found.problems
     told = ": ".join(problems[0]) if problems else "there are none in it"

@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from engine.evaluation.rollout_values import COUNTS
 from engine.train.metrics import STAGES
+from gtp.cli.terminal import new_table
 
 FIGURES = {
     "top1": ("first choice", "{:.1%}"),
     "top5": ("among the first five", "{:.1%}"),
     "cross_entropy": ("cross-entropy, nats", "{:.3f}"),
     "value_mse": ("value MSE", "{:.3f}"),
-    "value_accuracy": ("winner foreseen", "{:.1%}"),
+    "value_accuracy": ("winner predicted", "{:.1%}"),
 }
 LABEL_FIGURES = {
     "teacher_top1": ("same first choice", "{:.1%}"),
@@ -29,7 +29,7 @@ LONGEST = 1000
 
 def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
     """Everything a report holds, each table with its heading."""
-    yield "Moves and results foreseen; value MSE is the mean of (z - v)^2 with z = 1 or -1", _figures(report)
+    yield "Moves and results predicted; value MSE is the mean of (z - v)^2 with z = 1 or -1", _figures(report)
     if "calibration" in report:
         yield f"Calibration of the value, off by {report['calibration_error']:.1%} in the mean", _calibration(report)
     if "rollouts" in report:
@@ -43,20 +43,12 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
         yield f"Black's win rate through game {game['number']}, {game['winner']}", _game(game)
 
 
-def _table(*columns: str) -> Table:
-    """An empty table, its first column to the left."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    return table
-
-
 def _figures(report: dict[str, Any]) -> Table:
     """Policy and value by stage, with and without the ensemble."""
     several = report["symmetries"] > 1
     spans = [f"from {first}" if last > LONGEST else f"{first}-{last - 1}" for _, first, last in STAGES]
     stages = [f"{stage}\n{span}" for (stage, _, _), span in zip(STAGES, spans, strict=True)]
-    table = _table("", *(("symmetries",) if several else ()), "all", *stages)
+    table = new_table("", *(("symmetries",) if several else ()), "all", *stages)
     for name, (words, form) in FIGURES.items():
         for prefix, count in (("plain/", 1), ("", report["symmetries"])):
             if prefix + name in report:
@@ -73,7 +65,7 @@ def _shown(row: dict[str, Any], key: str, form: str) -> str:
 
 def _calibration(report: dict[str, Any]) -> Table:
     """Win rates predicted and observed."""
-    table = _table("win rate", "predicted", "observed", "positions")
+    table = new_table("win rate", "predicted", "observed", "positions")
     for row in report["calibration"]:
         span = f"{row['from']:.0%}-{row['to']:.0%}"
         table.add_row(span, f"{row['predicted']:.1%}", f"{row['observed']:.1%}", f"{row['positions']:,}")
@@ -86,12 +78,12 @@ def _by_move(report: dict[str, Any]) -> Table:
     sides = []
     if whole:
         total = report | {"positions": sum(row["positions"] for row in whole)}
-        names = {"positions": "positions", "value_mse": "MSE", "value_accuracy": "winner\nforeseen"}
+        names = {"positions": "positions", "value_mse": "MSE", "value_accuracy": "winner\npredicted"}
         sides.append((whole, total, names))
     if rolled["by_move"]:
         names = {"positions": "rolled\nout", "network": "network"} | {str(count): f"{count:,}" for count in COUNTS}
         sides.append((rolled["by_move"], rolled, {key: name for key, name in names.items() if key in rolled}))
-    table = _table("moves", *(name for _, _, columns in sides for name in columns.values()))
+    table = new_table("moves", *(name for _, _, columns in sides for name in columns.values()))
     starts = {row["from"]: row["to"] for rows, _, _ in sides for row in rows}
     held = [({row["from"]: row for row in rows}, columns) for rows, _, columns in sides]
     for start, last in sorted(starts.items()):
@@ -111,7 +103,7 @@ def _cells(row: dict[str, Any], names: Iterable[str]) -> Iterator[str]:
 def _labels(report: dict[str, Any]) -> Table:
     """Agreement with a teacher by board size."""
     sizes = sorted({int(name.partition("/")[2]) for name in report if name.partition("/")[2].isdigit()})
-    table = _table("", *(f"{size}x{size}" for size in sizes))
+    table = new_table("", *(f"{size}x{size}" for size in sizes))
     for name, (words, form) in LABEL_FIGURES.items():
         if any(f"{name}/{size}" in report for size in sizes):
             table.add_row(words, *(_shown(report, f"{name}/{size}", form) for size in sizes))
@@ -121,7 +113,7 @@ def _labels(report: dict[str, Any]) -> Table:
 def _game(game: dict[str, Any]) -> Table:
     """Black's win rate before each move of a game, ten to a row."""
     rates = [f"{(1 + value) / 2:.0%}" for value in game["value_black"]]
-    table = _table("moves", *(f"+{i}" for i in range(GAME_COLUMNS)))
+    table = new_table("moves", *(f"+{i}" for i in range(GAME_COLUMNS)))
     for start in range(0, len(rates), GAME_COLUMNS):
         table.add_row(str(start), *rates[start : start + GAME_COLUMNS])
     return table

@@ -3,46 +3,39 @@
 import hashlib
 import shutil
 import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from engine.config.declaration import core_count
+from engine.go.rules import Rules
 from engine.nets.on_device import choose_device, load_network
-from engine.records.archive import SHARD_FILE, disk_bytes
+from engine.records.archive import SHARD_FILE
 from engine.records.duplicates import OPENING
 from engine.records.filters import Filters
 from engine.records.games import join, shard_files, write_games
 from engine.records.gather import gather
 from engine.selfplay.labelling import GAMES, PARTIAL_GAMES, Labelling, LabelOptions, check_out
-from engine.selfplay.variety import Variety, parse_share, read_komi, read_rules, read_temperature
+from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_rules, read_temperature
 from engine.train.teacher import Teacher
+from gtp.cli.terminal import PATHS, bar, one_line_errors, parsed, workers_for
 from weights import find_network
 
-SMALL_BYTES = 4 << 20
-"""Less than this is read before worker processes would have started."""
-PATHS = click.Path(exists=True, path_type=Path)
 AT_ONCE = {"cpu": 8, "gpu": 256}
 """Positions a batch: a processor is no faster with more"""
 GAMES_PER_PART = 20000
 
 
-class Share(click.ParamType):
-    """``WHAT=SHARE``."""
-
-    name = "WHAT=SHARE"
-
-    def __init__(self, read: Any):
-        self._read = read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return value if isinstance(value, tuple) else parse_share(value, self._read)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def _share(metavar: str, read: Callable[[str], Any], *default: str, text: str = "") -> dict[str, Any]:
+    """What the options ``WHAT=SHARE`` have in common: several may be given, a share left out is 1."""
+    callback = parsed(partial(parse_share, read=read))
+    return {"multiple": True, "callback": callback, "metavar": metavar, "default": default, "help": text}
 
 
 @click.command("label", context_settings={"show_default": True})
@@ -50,32 +43,35 @@ class Share(click.ParamType):
 @click.option("--network", required=True, help="network (name or file) that judges the positions")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
 @click.option("--positions", default=1_000_000, type=click.IntRange(1), help="positions in all")
+@click.option("--recorded", **_share("SIZE=SHARE", int, text="board sizes of positions of SOURCES"))
+@click.option("--self-play", **_share(
+    "SIZE=SHARE", int, text="board sizes of games that the network plays against itself, a move an evaluation"
+))  # fmt: skip
+@click.option("--rules", **_share("NAME=SHARE", read_rules, "chinese"))
+@click.option("--komi", **_share(
+    "KOMI=SHARE", read_komi, "usual",
+    text="usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
+))  # fmt: skip
+@click.option("--temperature", **_share("T=SHARE", read_temperature, "1", text="of the policy in self-played games"))
 @click.option(
-    "--recorded", multiple=True, type=Share(int), metavar="SIZE=SHARE", help="board sizes of positions of SOURCES"
+    "--every",
+    default=LabelOptions.every,
+    type=click.IntRange(1),
+    help="take one position in this many of a recorded game",
 )
 @click.option(
-    "--self-play", multiple=True, type=Share(int), metavar="SIZE=SHARE",
-    help="board sizes of games that the network plays against itself, a move an evaluation",
-)  # fmt: skip
-@click.option("--rules", multiple=True, type=Share(read_rules), default=("chinese",), metavar="NAME=SHARE")
-@click.option(
-    "--komi", multiple=True, type=Share(read_komi), default=("usual",), metavar="KOMI=SHARE",
-    help="usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
-)  # fmt: skip
-@click.option(
-    "--temperature", multiple=True, type=Share(read_temperature), default=("1",), metavar="T=SHARE",
-    help="of the policy in self-played games",
-)  # fmt: skip
-@click.option("--every", default=12, type=click.IntRange(1), help="take one position in this many of a recorded game")
-@click.option("--moves", default=12, type=click.IntRange(1, 64), help="most probable moves kept of a position")
-@click.option("--positions-per-shard", default=80000, type=click.IntRange(1))
-@click.option("--seed", default=1, type=click.IntRange(0))
+    "--moves", default=LabelOptions.moves, type=click.IntRange(1, 64), help="most probable moves kept of a position"
+)
+@click.option("--positions-per-shard", default=LabelOptions.positions_per_shard, type=click.IntRange(1))
+@click.option("--seed", default=LabelOptions.seed, type=click.IntRange(0))
 @click.option("--device", default="auto", help="auto, cpu or cuda")
 @click.option("--threads", default=0, type=click.IntRange(0), help="processors the network takes; 0 = all")
 @click.option("--at-once", type=click.IntRange(1), help="positions a batch; 8 on a processor, 256 on a GPU")
 def label_command(
-    sources, network, out, positions, recorded, self_play, rules, komi, temperature, device, threads, at_once, **rest
-) -> None:
+    sources: tuple[Path, ...], network: str, out: Path, positions: int, recorded: Shares[int], self_play: Shares[int],
+    rules: Shares[Rules], komi: Shares[Komi], temperature: Shares[float], device: str, threads: int,
+    at_once: int | None, **rest: int,
+) -> None:  # fmt: skip
     """Let a network judge positions, and write what it says as labels to train on.
 
     SOURCES are shards of games, SGF files, archives, or folders of such. A share says how much of all positions is of a
@@ -90,7 +86,7 @@ def label_command(
         recorded = ((19, 1.0),)
     options = LabelOptions(recorded, self_play, Variety(rules, komi, temperature), **rest)
     console = Console(stderr=True)
-    try:
+    with one_line_errors(RuntimeError), ExitStack() as stack:
         found = find_network(network)
         chosen = choose_device(device)
         files = _game_shards(sources, out, console)
@@ -98,15 +94,11 @@ def label_command(
         for path in found if isinstance(found, tuple) else (found,):
             digest.update(path.read_bytes())
         teacher = Teacher(load_network(found, chosen), threads)
-        try:
-            identity = {"name": teacher.spec.name, "sha256": digest.hexdigest()}
-            labelling = Labelling(teacher, options, files, identity, out)
-            batch = at_once or AT_ONCE["cpu" if chosen.type == "cpu" else "gpu"]
-            _run(labelling, positions, batch, (threads or core_count()) + 1, console)
-        finally:
-            teacher.close()
-    except (ValueError, OSError, RuntimeError) as error:
-        raise click.ClickException(str(error)) from error
+        stack.callback(teacher.close)
+        identity = {"name": teacher.spec.name, "sha256": digest.hexdigest()}
+        labelling = Labelling(teacher, options, files, identity, out)
+        batch = at_once or AT_ONCE["cpu" if chosen.type == "cpu" else "gpu"]
+        _run(labelling, positions, batch, (threads or core_count()) + 1, console)
 
 
 def _run(labelling: Labelling, positions: int, at_once: int, threads: int, console: Console) -> None:
@@ -116,9 +108,8 @@ def _run(labelling: Labelling, positions: int, at_once: int, threads: int, conso
         labelling.stop()
 
     handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn(),
-               TimeRemainingColumn())  # fmt: skip
-    with Progress(*columns, console=console) as progress:
+    columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())
+    with bar(console, *columns) as progress:
         task = progress.add_task("", total=positions, completed=labelling.positions, rate="")
         begun = labelling.positions
 
@@ -154,8 +145,7 @@ def _game_shards(sources: tuple[Path, ...], out: Path, console: Console) -> list
     waiting, count, parts = [], 0, 0
     filters = Filters(sizes=(), results="any")
     with console.status("reading games"):
-        workers = 1 if sum(map(disk_bytes, sources)) < SMALL_BYTES else core_count()
-        for found in gather(sources, filters, OPENING, workers):
+        for found in gather(sources, filters, OPENING, workers_for(sources)):
             if found.games is not None:
                 waiting.append(found.games)
                 count += len(found.games.size)

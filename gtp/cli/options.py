@@ -3,33 +3,30 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from engine.config import REMOVED, removed
-from engine.config.declaration import help_text, key_of, parse, sections
+from engine.config.declaration import Checked, help_text, key_of, parse, sections
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
 from weights import NO_NETWORK, find_network
 
+Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Value(click.ParamType):
-    """A value of one option, of its type and within its range; from a settings file it comes as it is."""
+def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """The callback that makes a value of an option from its text; from a settings file it comes as it is."""
 
-    name = "value"
-
-    def __init__(self, item: Field[Any]):
-        self._item = item
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         try:
-            read = parse(self._item, value, key_of(self._item.name)) if isinstance(value, str) else value
-            return well_formed(self._item, read)
+            return well_formed(item, parse(item, value, key_of(item.name)) if isinstance(value, str) else value)
         except ValueError as error:
             raise click.ClickException(str(error)) from error
+
+    return read
 
 
 class GroupedOption(click.Option):
@@ -69,7 +66,7 @@ def options_of(
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for heading, item in reversed(listed):
             flag, choices = f"--{key_of(item.name)}", item.metadata["choices"]
-            about: dict[str, Any] = {"type": Value(item)}
+            about: dict[str, Any] = {"type": click.UNPROCESSED, "callback": _reader(item)}
             if item.type is bool:
                 # Both ways, since a settings file may have switched it on.
                 flag, about = f"{flag}/--no-{flag[2:]}", {}
@@ -128,13 +125,15 @@ def settings_option(*kinds: type) -> Decorator:
     )
 
 
-def options_from(kind: type, values: dict[str, Any]) -> Any:
+def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
     """An options object of the values that belong to it; what is missing has its default.
 
     Raises:
         ValueError: a value is out of range.
     """
-    return kind(**{item.name: values[item.name] for item in fields(kind) if item.name in values})
+    # mypy knows a dataclass when it sees one, but cannot be told that a class variable is one.
+    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in values.items() if name in names})
 
 
 def network_of(context: click.Context, config: Path | None, weights: str) -> Path | tuple[Path, Path] | None:

@@ -7,16 +7,16 @@ from pathlib import Path
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from engine.records.games import Games, read_games, select, shard_files
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
-from engine.rollout.vocabulary import unfold
+from engine.rollout.vocabulary import Numbers, unfold
 from engine.train.pattern_counts import SIZE, Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, judge, learn
+from gtp.cli.terminal import PATHS, bar, one_line_errors
 from weights import find_patterns
 
-PATHS = click.Path(exists=True, path_type=Path)
 KINDS = {
     "rollout": "the fast policy that plays games to the end",
     "tree": "the policy whose priors stand in for a network's",
@@ -42,7 +42,7 @@ def train_command(kind: str) -> click.Command:
     )
     @click.option("--seed", default=1, show_default=True, help="order of the games")
     def command(games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, seed: int) -> None:
-        try:
+        with one_line_errors():
             files = shard_files(games, validation)[: shards or None]
             if not files:
                 raise ValueError("no shard of games (.npz.xz) was found")
@@ -54,8 +54,6 @@ def train_command(kind: str) -> click.Command:
             model = _learn(kind, files, rate, seed)
             figures = judge(held_out, unfold(model.words), model.theta).as_dict()
             save_patterns(out, model._replace(record=model.record | {"validation": figures}))
-        except (ValueError, OSError) as error:
-            raise click.ClickException(str(error)) from error
         _show(figures, as_json=False)
 
     return command
@@ -76,13 +74,11 @@ def evaluate_command(kind: str) -> click.Command:
     )
     @click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
     def command(data: Path, patterns: str | None, positions: int, as_json: bool) -> None:
-        try:
+        with one_line_errors():
             model = load_patterns(find_patterns(patterns or kind))
             if model.kind != kind:
                 raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
             figures = judge(_read(data), unfold(model.words), model.theta, positions).as_dict()
-        except ValueError as error:
-            raise click.ClickException(str(error)) from error
         _show(figures, as_json)
 
     return command
@@ -103,8 +99,7 @@ def _read(path: Path) -> Games:
 
 def _learn(kind: str, files: list[Path], rate: float, seed: int) -> PatternModel:
     """Count, choose the vocabulary, learn from every game once."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with bar(Console(stderr=True)) as progress:
         shards, counts = [_read(path) for path in files], Counts()
         n_games = sum(len(games.size) for games in shards)
         steps = (None for games in shards for _ in count_games(games, counts))
@@ -127,8 +122,15 @@ def _learn(kind: str, files: list[Path], rate: float, seed: int) -> PatternModel
     return PatternModel(words, theta, record)
 
 
-def _learn_shards(shards: list[Games], random: np.random.Generator, numbers, theta, squares, rates) -> Iterable[None]:
-    """Learn from the games of all shards, each shard's in random order."""
+def _learn_shards(
+    shards: list[Games], random: np.random.Generator, numbers: Numbers, theta: np.ndarray, squares: np.ndarray,
+    rates: np.ndarray,
+) -> Iterable[None]:  # fmt: skip
+    """Learn from the games of all shards, each shard's in random order; theta and squares (float32[W]) are changed.
+
+    Args:
+        rates: float64[games], one learning rate a game.
+    """
     done = 0
     for games in shards:
         count = len(games.size)

@@ -16,7 +16,7 @@ from gtp.cli.options import GroupedCommand, network_of, options_from, options_of
 from gtp.cli.settings import KINDS, render, with_whole_paths
 from gtp.commands import COMMANDS
 from gtp.host import Host
-from gtp.log import LoggedOutput, LoggedReader
+from gtp.log import OWN, Log, start_log
 from gtp.session import Output, Session
 from gtp.startup import Settings, greet, load_player
 
@@ -29,7 +29,7 @@ from gtp.startup import Settings, greet, load_player
 @options_of(SearchOptions)
 @options_of(SessionOptions)
 @click.pass_context
-def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: Any) -> None:
+def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values: Any) -> None:
     """Play: speak GTP on standard input and output.
 
     A move takes as long as the client's clock allows; without a clock --seconds, or as many as --visits need.
@@ -37,7 +37,8 @@ def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: A
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
-        setup, play, search, _ = (options_from(kind, values) for kind in KINDS)
+        setup, play = options_from(SetupOptions, values), options_from(PlayOptions, values)
+        search = options_from(SearchOptions, values)
         network = network_of(ctx, config, setup.weights)
         if print_config:
             text = render(with_whole_paths(values, Path.cwd()))
@@ -45,7 +46,8 @@ def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: A
             click.echo(text.encode(), nl=False)
             return
         log_file = with_whole_paths(values, Path.cwd())["log_file"]
-        output = LoggedOutput(Path(log_file)) if log_file else Output()
+        output = Output()
+        log = start_log(Path(log_file)) if log_file else None
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if sys.stdin is not None and sys.stdin.isatty():
@@ -53,9 +55,9 @@ def gtp(ctx: click.Context, config: Path | None, print_config: bool, **values: A
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
     startup.bar = _bar
-    status = converse(Settings(setup, play, search, network), output)
-    if isinstance(output, LoggedOutput):
-        output.note_end(status)
+    status = converse(Settings(setup, play, search, network), output, log)
+    if log:
+        log.note(OWN, f"process {os.getpid()} ended with status {status}")
     # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
     os._exit(status)
 
@@ -73,11 +75,10 @@ def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
     return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
 
 
-def converse(settings: Settings, output: Output) -> int:
+def converse(settings: Settings, output: Output, log: Log | None) -> int:
     """Speak GTP while the player is being loaded, and then with it; returns the exit status."""
     host = Host(COMMANDS)
-    reader = LoggedReader(output.log) if isinstance(output, LoggedOutput) else None
-    session = Session(COMMANDS, host, output, reader)
+    session = Session(COMMANDS, host, output, log.note if log else None)
 
     def load() -> None:
         try:

@@ -1,6 +1,5 @@
 """How compiling looks to people at a terminal, and compiling ahead of play: ``python -m gtp.cli.progress``."""
 
-import sys
 import threading
 from collections.abc import Callable
 
@@ -42,4 +41,5 @@ if __name__ == "__main__":
 
     startup.bar = compile_bar
     expected = expected_input(find_network(DEFAULT_ALIAS))
-    sys.exit(compile_ahead(expected.encoder) if expected else None)
+    if expected:
+        compile_ahead(expected.encoder)

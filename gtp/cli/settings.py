@@ -84,7 +84,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         ValueError: it cannot be read, is not TOML, or holds an unknown key or a value that is not allowed: one line
             naming the file, the key, its value and what was expected.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for key, value in _parse(path, _text_of(path)).items():
         if gone := removed(key):
             # A complete file of an earlier version names every option: that must not keep the engine from starting.

@@ -9,14 +9,14 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, fields
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from torch import nn
 
 from engine.config import TrainOptions
@@ -36,14 +36,14 @@ from engine.train.metrics import game_figures, in_training, label_figures, sampl
 from engine.train.ranks import join_ranks
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Trainer
-from gtp.cli.options import GroupedCommand, options_from, options_of
+from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
+from gtp.cli.terminal import PATHS, bar, one_line_errors
 from weights import find, find_network
 
 VALIDATION_POSITIONS = 4000
 LABEL_POSITIONS = 600
 LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight")
-PATHS = click.Path(exists=True, path_type=Path)
 
 
 class NetworkKind(NamedTuple):
@@ -70,7 +70,7 @@ KINDS_OF_NETWORK = {
         uses_labels=False,
     ),
     "value": NetworkKind(
-        "Train AlphaGo's value network (49 planes, 15 layers) to foresee the results of games.",
+        "Train AlphaGo's value network (49 planes, 15 layers) to predict the results of games.",
         ("alphago-value",),
         Goal("value_mse", -1),
         {"value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
@@ -90,10 +90,10 @@ KINDS_OF_NETWORK = {
 }
 
 
-def _shape_options(kind: NetworkKind) -> Callable[[Callable], Callable]:
+def _shape_options(kind: NetworkKind) -> Decorator:
     """A decorator that adds the shape of the network."""
 
-    def decorate(command: Callable) -> Callable:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         texts: dict[str, str] = {}
         for architecture in kind.architectures:
             for item in fields(ARCHITECTURES[architecture].shape):
@@ -128,20 +128,18 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @click.option("--threads", default=0, show_default=True, help="CPU threads of torch; 0 = torch's choice")
     @_shape_options(kind)
     @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
-    def command(**given) -> None:
-        options = options_from(TrainOptions, given)
-        shape_and_files = {name: value for name, value in given.items() if name not in vars(options)}
-        try:
-            _train(kind, options, **shape_and_files)
-        except ValueError as error:
-            raise click.ClickException(str(error)) from error
+    def command(**given: Any) -> None:
+        with one_line_errors():
+            options = options_from(TrainOptions, given)
+            _train(kind, options, **{name: value for name, value in given.items() if name not in vars(options)})
 
     return command
 
 
 def _train(
-    kind: NetworkKind, options: TrainOptions, games, labels, validation, label_validation, teacher, out, start,
-    architecture, device, threads, **shape,
+    kind: NetworkKind, options: TrainOptions, games: tuple[Path, ...], labels: tuple[Path, ...], validation: Path,
+    label_validation: Path | None, teacher: str | None, out: Path, start: str | None, architecture: str, device: str,
+    threads: int, **shape: int | None,
 ) -> None:  # fmt: skip
     """One run with its options read.
 
@@ -160,8 +158,10 @@ def _train(
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
         game_shards = [read_games(path) for path in game_files]
         owners = _final_owners(game_shards, console) if spec.has_ownership else ()
-        record = {"games": [path.name for path in game_files], "labels": [path.name for path in label_files]}
-        record |= {"validation": validation.name, "processes": ranks.count}
+        record: dict[str, Any] = {
+            "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
+            "validation": validation.name, "processes": ranks.count,
+        }  # fmt: skip
         if start:
             record["start"] = _identity(find(start)) | {"training": load_model(find(start))[2]}
         tutor = None
@@ -176,17 +176,16 @@ def _train(
         )  # fmt: skip
         validate = _validation(spec, validation, label_validation, game_shards, chosen)
         trainer = Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks)
-        with Bar(console, options.steps) as bar:
-            trainer.run(bar)
+        with Bar(console, options.steps) as observer:
+            trainer.run(observer)
 
 
 class Bar:
     """A run on the terminal: a bar, and lines above it."""
 
     def __init__(self, console: Console, steps: int):
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self._console = console
-        self._progress = Progress(*columns, console=console)
+        self._progress = bar(console)
         self._task = self._progress.add_task("training", total=steps)
 
     def __enter__(self) -> "Bar":
@@ -216,8 +215,9 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     model, spec, _ = load_model(find(start))
     if type(model) is not ARCHITECTURES[architecture].module or spec.encoder != encoder.name:
         raise ValueError(f"{start}: another architecture than {architecture} on {encoder.name}")
-    wanted = type(model.shape)(**(asdict(model.shape) | shape))
-    return model if wanted == model.shape else grown(model, wanted)
+    present: Any = model.shape
+    wanted = replace(present, **shape)
+    return model if wanted == present else grown(model, wanted)
 
 
 def _identity(path: Path) -> dict[str, str]:
@@ -233,7 +233,9 @@ def _own_cores() -> int:
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
     """Who owned what at the end of the scored games; the first run computes it, later ones read it."""
     with Progress(console=console) as progress:
-        task = progress.add_task("settling scored games", total=sum((shard.margin >= 0).sum() for shard in shards))
+        task = progress.add_task(
+            "final owners of scored games", total=sum((shard.margin >= 0).sum() for shard in shards)
+        )
         found = []
         for shard in shards:
             found.append(
@@ -245,7 +247,9 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
     return found
 
 
-def _validation(spec: NetworkSpec, games: Path, labels: Path | None, seen: list[Games], device: torch.device):
+def _validation(
+    spec: NetworkSpec, games: Path, labels: Path | None, seen: list[Games], device: torch.device
+) -> Callable[[nn.Module], dict[str, float]]:
     """What measures a network in training: held-out games and labels, and games it has seen, to know the difference.
 
     Raises:

@@ -5,35 +5,23 @@ Torch is imported by the subcommands that need it; finding networks does not.
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from engine.nets.files.header import Header, recognise
+from gtp.cli.terminal import AS_JSON, WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, find
 from weights.places import PROGRAM_DEPTH, Place, candidates, places
 
-WIDTH = 100
-"""Widest table; a narrower terminal has its own way"""
 SHOWN = 240
 """Characters of one line of a training record"""
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
 NETWORK = click.argument("network", metavar="NETWORK")
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """What went wrong, as a command says it."""
-    try:
-        yield
-    except (ValueError, RuntimeError, OSError) as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
 
 
 @click.group("weights")
@@ -53,7 +41,7 @@ def show(network: str, as_json: bool) -> None:
     from engine.features.encoder import ENCODERS
     from engine.nets.files.describe import describe
 
-    with one_line_errors():
+    with one_line_errors(RuntimeError):
         found = describe(find(network))
     encoder = ENCODERS.get(found["encoder"])
     found["rules"] = encoder.rules if encoder else "unknown"
@@ -81,7 +69,7 @@ def show(network: str, as_json: bool) -> None:
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(name, value)
-    _print(table)
+    tell(table)
 
 
 @weights_group.command("verify")
@@ -89,7 +77,7 @@ def show(network: str, as_json: bool) -> None:
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, mps, cuda or cuda:N; with commas")
 @AS_JSON
 @click.pass_context
-def verify_command(ctx: click.Context, network: str, device: str, as_json: bool) -> None:
+def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bool) -> None:
     """Compute NETWORK in every way this machine can, and compare.
 
     On sample positions each device, in 32 and in 16 bits, is held against plain float32 on the CPU, which is always
@@ -101,7 +89,7 @@ def verify_command(ctx: click.Context, network: str, device: str, as_json: bool)
     from engine.nets.files.read import read_network
     from engine.nets.on_device import choose_device, choose_devices
 
-    with one_line_errors():
+    with one_line_errors(RuntimeError):
         model, spec, _ = read_network(find(network))
         devices = list(dict.fromkeys([choose_device("cpu"), *choose_devices(device)]))
         with Console(stderr=True).status(f"evaluating {spec.name}"):
@@ -112,15 +100,17 @@ def verify_command(ctx: click.Context, network: str, device: str, as_json: bool)
         click.echo(json.dumps({"name": spec.name, "ways": ways, "symmetry_spread": spread}))
     else:
         boards = " and ".join(f"{size}x{size}" for size in board_sizes(spec))
-        table = _table("device", "numbers", *checks[0].errors, "", right=range(2, 2 + len(checks[0].errors)))
+        table = new_table(
+            "device", "numbers", *checks[0].errors, "", right=range(2, 2 + len(checks[0].errors)), folds=True
+        )
         for check in checks:
             cells = (f"{error:.2g}" for error in check.errors.values())
             verdict = ("sound" if check.is_close else "TOO FAR OFF") + (", plays so" if check.plays else "")
             table.add_row(check.device, check.dtype, *cells, verdict)
-        _print(f"{spec.name} on {boards}: largest differences from plain float32 on the CPU\n", table)
+        tell(f"{spec.name} on {boards}: largest differences from plain float32 on the CPU\n", table)
         for head, value in spread.items():
             shown = f"{value:.1%}" if head == "win rate" else f"{value:.2f} points"
-            _print(f"The eight views of one position differ in {head} by {shown} (standard deviation).")
+            tell(f"The eight views of one position differ in {head} by {shown} (standard deviation).")
     ctx.exit(0 if all(check.is_close for check in checks) else 1)
 
 
@@ -134,7 +124,7 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
     KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the like, and Downloads. Only the
     beginning of each file is read.
     """
-    with one_line_errors():
+    with one_line_errors(RuntimeError):
         chosen = [Place(folder, PROGRAM_DEPTH) for folder in folders] or places()
         shipped = {FOLDER / entry.file: name for name, entry in entries().items()}
         found = list(_recognised(candidates(chosen)))
@@ -144,15 +134,15 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
         click.echo(json.dumps(list(rows)))
         return
     if not found:
-        _print("No networks in " + ", ".join(str(place.folder) for place in chosen))
+        tell("No networks in " + ", ".join(str(place.folder) for place in chosen))
         return
-    table = _table("format", "network", "size", "for --weights", right=(2,))
+    table = new_table("format", "network", "size", "for --weights", right=(2,), folds=True)
     table.columns[-1].no_wrap = True
     for path, header in found:
         size = _size(path.stat().st_size)
         table.add_row(f"{header.format} {header.version}", header.network, size, shipped.get(path, str(path)))
     # A path is for copying: better a line too long than one that is folded.
-    _print(table, width=WIDTH + max(len(str(path)) for path, _ in found))
+    tell(table, width=WIDTH + max(len(str(path)) for path, _ in found))
 
 
 @weights_group.command("convert")
@@ -168,9 +158,9 @@ def convert_command(network: str, target: Path) -> None:
     calm_openmp()
     from engine.nets.files.read import convert
 
-    with one_line_errors():
+    with one_line_errors(RuntimeError):
         convert(find(network), target)
-        _print(f"written: {target} ({_size(target.stat().st_size)})")
+        tell(f"written: {target} ({_size(target.stat().st_size)})")
 
 
 def _recognised(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:
@@ -194,18 +184,3 @@ def _in_short(value: Any) -> str:
     else:
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
-
-
-def _table(*columns: str, right: Iterable[int]) -> Table:
-    """An empty table; ``right`` are the columns of numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i in right else "left", overflow="fold")
-    return table
-
-
-def _print(*items: Any, width: int = 0) -> None:
-    """To standard output, no wider than people read, unless a width is given."""
-    console = Console(highlight=False, markup=False)
-    console.width = width or min(console.width, WIDTH)
-    console.print(*items, sep="\n", soft_wrap=True)

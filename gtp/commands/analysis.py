@@ -12,13 +12,13 @@ Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from gtp.commands import arguments
 from gtp.commands.play import tell_search
 from gtp.host import Host
-from gtp.info import Wishes, kata_line, lz_line, vertices
+from gtp.info import ReportOptions, kata_line, lz_line, vertices
 from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number, switch
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ MAX_MOVES = 1000
 UNANSWERED = ("ownershipStdev", "movesOwnership", "movesOwnershipStdev")
 LZ_SWITCHES = {"pvVisits": "pv_visits", "pvEdgeVisits": "pv_edge_visits"}
 KATA_SWITCHES = {"rootInfo": "root", "ownership": "ownership", **LZ_SWITCHES, **dict.fromkeys(UNANSWERED, "")}
-"""Key that takes true or false -> what of :class:`gtp.info.Wishes` it sets; "" = nothing"""
-COUNTS = {"minmoves": "fewest", "maxmoves": "most"}
+"""Key that takes true or false -> what of :class:`gtp.info.ReportOptions` it sets; "" = nothing"""
+COUNTS = {"minmoves": "min_moves", "maxmoves": "max_moves"}
 """Key that takes a number of moves -> likewise"""
-Line = Callable[["Report", int, bool, Wishes], str]
+Line = Callable[["Report", int, bool, ReportOptions], str]
 """A layout of :mod:`gtp.info`"""
 
 
@@ -86,7 +86,7 @@ class _Asked:
 
     color: int
     interval_s: float = DEFAULT_CENTISECONDS / 100.0
-    wishes: Wishes = field(default_factory=Wishes)
+    report: ReportOptions = field(default_factory=ReportOptions)
     bars: list["Bar"] = field(default_factory=list)
 
 
@@ -117,13 +117,13 @@ def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watch
     from engine.play.analysis import bars_by_depth
     from engine.search.report import Watcher
 
-    size, wishes = host.keeper.game.size, asked.wishes
+    size, options = host.keeper.game.size, asked.report
 
     def tell(report: "Report") -> None:
-        reply.line(line(report, size, asked.color == BLACK, wishes))
+        reply.line(line(report, size, asked.color == BLACK, options))
 
     first_s = min(FIRST_S, asked.interval_s)
-    watcher = Watcher(tell, asked.interval_s, first_s, wishes.fewest, wishes.ownership)
+    watcher = Watcher(tell, asked.interval_s, first_s, options.min_moves, options.ownership)
     return watcher, bars_by_depth(asked.bars, size, asked.color)
 
 
@@ -135,7 +135,7 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
     Raises:
         CommandError: something there is not understood.
     """
-    left = list(words)
+    left, report = list(words), dict[str, Any]()
     asked = _Asked(arguments.leading_color(host, left))
     if left and NUMBER.fullmatch(left[0]):
         left.insert(0, "interval")
@@ -145,11 +145,9 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
             values = [_next(left, f"{key} COLOR VERTICES DEPTH") for _ in range(3)]
             asked.bars.append(_bar(host, key == "allow", *values))
         elif key in switches:
-            value = switch(key, _next(left, f"{key} true"))
-            asked.wishes = replace(asked.wishes, **{switches[key]: value}) if switches[key] else asked.wishes
+            report[switches[key]] = switch(key, _next(left, f"{key} true"))
         elif key in COUNTS:
-            value = _count(key, _next(left, f"{key} NUMBER"))
-            asked.wishes = replace(asked.wishes, **{COUNTS[key]: value})
+            report[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
         elif key == "interval":
             seconds = number(_next(left, "interval CENTISECONDS")) / 100.0
             asked.interval_s = min(max(seconds, MIN_INTERVAL_S), MAX_INTERVAL_S)
@@ -158,6 +156,8 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
             raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
     if any(bar.inverted for bar in asked.bars) and len(asked.bars) > 1:
         raise CommandError("syntax error: allow stands alone, without avoid or another allow")
+    report.pop("", None)
+    asked.report = ReportOptions(**report)
     return asked
 
 

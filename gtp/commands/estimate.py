@@ -4,7 +4,7 @@ Sources: the GNU Go program documentation, "GTP command reference" (``estimate_s
 it writes to standard error.
 """
 
-from gtp import gogui_layout as pictures
+from gtp import gogui_layout
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry
 
@@ -32,6 +32,8 @@ def heatmap(host: Host, symmetry: str = "0") -> str:
     asked as it plays, perhaps in 16 bits; kata-raw-nn is exact. Without a network this is the policy of patterns,
     which has no win rate.
     """
+    import numpy as np  # by now it is loaded
+
     from engine.insight.overlays import Policy, policy
 
     if symmetry not in ("average", "all", *"01234567"):
@@ -40,7 +42,7 @@ def heatmap(host: Host, symmetry: str = "0") -> str:
     player = host.player
     found = [policy(player, player.game.to_move, one) for one in symmetries]
     if symmetry == "average":
-        found = [Policy(sum(one.chances for one in found) / 8, sum(one.win for one in found) / 8)]
+        found = [Policy(np.mean([one.chances for one in found], axis=0), sum(one.win for one in found) / 8)]
     return "\n".join(_text(one.chances.tolist(), one.win, player.game.size) for one in found)
 
 
@@ -48,4 +50,4 @@ def _text(chances: list[float], win: float, size: int) -> str:
     """A policy as Leela Zero lays it out."""
     *words, pass_word = (str(round(1000 * chance)) for chance in chances)
     rate = "" if win != win else f"\nwinrate: {win:.6f}"
-    return f"{pictures.board(words, size)}\npass: {pass_word}{rate}"
+    return f"{gogui_layout.board(words, size)}\npass: {pass_word}{rate}"

@@ -6,11 +6,11 @@ A colour that is not given is the side to move.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gtp import gogui_layout as pictures
-from gtp import live
+from gtp import gogui_layout
 from gtp.commands import arguments
 from gtp.host import Host
 from gtp.info import caption
+from gtp.live_graphics import live_graphics
 from gtp.protocol import Registry
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def keima_search(host: Host, color: str = "") -> str:
         labels.append((vertex, f"{100 * share:.0f}|{100 * move.prior:.0f}"))
         if abs(share - move.prior) > AGREED:
             colors.append(f"COLOR {'green' if share > move.prior else 'red'} {vertex}")
-    return pictures.graphic(*colors, pictures.labels(labels), f"TEXT {caption(report, side == BLACK)}")
+    return gogui_layout.graphic(*colors, gogui_layout.labels(labels), f"TEXT {caption(report, side == BLACK)}")
 
 
 @COMMANDS.command("keima-scores")
@@ -74,7 +74,7 @@ def keima_scores(host: Host, color: str = "") -> str:
     """Search, and label the moves with the lead in points that the player expects after them."""
     report = _report(host, arguments.optional_color(host, color))
     judged = [(vertex, move.score_stm) for vertex, move in _on_board(host, report) if move.visits]
-    return pictures.pairs((vertex, f"{score:+.1f}") for vertex, score in judged if score is not None)
+    return gogui_layout.pairs((vertex, f"{score:+.1f}") for vertex, score in judged if score is not None)
 
 
 @COMMANDS.command("keima-pv")
@@ -87,8 +87,9 @@ def keima_pv(host: Host, color: str = "") -> str:
 @COMMANDS.command("keima-ownership")
 def keima_ownership(host: Host) -> str:
     """Show who will probably own every point: 1 = Black's, -1 = White's."""
-    report = host.player.look(host.keeper.game.to_move, visits=1)
-    return pictures.board((f"{value:.3f}" for value in report.ownership_black.tolist()), host.keeper.game.size)
+    owners = host.player.look(host.keeper.game.to_move, visits=1).ownership_black
+    assert owners is not None, "look() asks for it"
+    return gogui_layout.board((f"{value:.3f}" for value in owners.tolist()), host.keeper.game.size)
 
 
 @COMMANDS.command("keima-liberties")
@@ -97,7 +98,7 @@ def keima_liberties(host: Host) -> str:
     from engine.insight.overlays import liberties
 
     found = liberties(host.keeper.game.position.board).tolist()
-    return pictures.board((str(count or "") for count in found), host.keeper.game.size)
+    return gogui_layout.board((str(count or "") for count in found), host.keeper.game.size)
 
 
 @COMMANDS.command("keima-ladders")
@@ -107,9 +108,9 @@ def keima_ladders(host: Host, color: str = "") -> str:
 
     side = arguments.optional_color(host, color)
     captures, escapes = ladders(host.keeper.game.position.board, side)
-    return pictures.graphic(
-        pictures.points("TRIANGLE", arguments.vertices(host, captures)),
-        pictures.points("SQUARE", arguments.vertices(host, escapes)),
+    return gogui_layout.graphic(
+        gogui_layout.points("TRIANGLE", arguments.vertices(host, captures)),
+        gogui_layout.points("SQUARE", arguments.vertices(host, escapes)),
         f"TEXT {_name(side)} to move: {len(captures)} moves capture in a ladder, {len(escapes)} escape from one",
     )
 
@@ -122,7 +123,7 @@ def _name(color: int) -> str:
 
 def _report(host: Host, color: int) -> "Report":
     """What a search as long as a move's finds for a colour."""
-    with live.graphics(host.player, color) as watcher:
+    with live_graphics(host.player, color) as watcher:
         return host.player.look(color, watcher=watcher)
 
 
@@ -141,8 +142,8 @@ def _heat(host: Host, chances: "np.ndarray", text: str) -> str:
 
     vertices = arguments.vertices(host, on_board_points(host.keeper.game.size).tolist()).split()
     found = list(zip(vertices, chances[:-1].tolist(), strict=True))
-    return pictures.graphic(
-        pictures.shades((vertex, chance) for vertex, chance in found if chance >= SHADED),
-        pictures.labels((vertex, f"{100 * chance:.0f}") for vertex, chance in found if chance >= LABELLED),
+    return gogui_layout.graphic(
+        gogui_layout.shades((vertex, chance) for vertex, chance in found if chance >= SHADED),
+        gogui_layout.labels((vertex, f"{100 * chance:.0f}") for vertex, chance in found if chance >= LABELLED),
         f"TEXT {text}",
     )

@@ -6,9 +6,7 @@ cpp/configs/gtp_example.cfg.
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import Field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from engine.config import PlayOptions, SearchOptions, removed
@@ -89,14 +87,16 @@ def kata_get_models(host: Host) -> str:
     """Tell which networks play on this board, as a JSON list; empty where rollouts play alone."""
     from engine.nets.files.header import recognise
 
-    server, path = host.player.server, host.player.network_path
-    files: Iterable[Path] = [] if server is None else path if isinstance(path, tuple) else [path]
+    player = host.player
+    if player.server is None or player.network_path is None:
+        return "[]"
+    files = player.network_path if isinstance(player.network_path, tuple) else (player.network_path,)
     return json.dumps(
         [
             {
                 "name": file.name,
-                "internalName": recognise(file).network if len(files) > 1 else server.spec.name,
-                "maxBatchSize": server.max_batch,
+                "internalName": recognise(file).network if len(files) > 1 else player.server.spec.name,
+                "maxBatchSize": player.server.max_batch,
                 "usesHumanSLProfile": False,
                 "version": recognise(file).version,
                 "usingFP16": "auto",

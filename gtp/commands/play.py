@@ -5,10 +5,10 @@ Source of ``kgs-`` commands: kgsGtp's documentation.
 
 import sys
 
-from gtp import live
 from gtp.commands import arguments
 from gtp.host import Host
 from gtp.info import lz_summary
+from gtp.live_graphics import live_graphics
 from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
@@ -26,7 +26,7 @@ def genmove(host: Host, color: str) -> str:
     from engine.play.keeper import RESIGN
 
     side = arguments.color(color)
-    with live.graphics(host.player, side) as watcher:
+    with live_graphics(host.player, side) as watcher:
         move = host.player.genmove(side, watcher=watcher)
     tell_search(host)
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
@@ -57,7 +57,7 @@ def tell_search(host: Host) -> None:
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
     side = arguments.color(color)
-    with live.graphics(host.player, side) as watcher:
+    with live_graphics(host.player, side) as watcher:
         return arguments.vertices(host, [host.player.genmove(side, update=False, watcher=watcher)])
 
 
@@ -65,7 +65,7 @@ def reg_genmove(host: Host, color: str) -> str:
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
     """Choose among some moves for a player without playing it; pass if none of them is legal."""
     side, allowed = arguments.color(color), [arguments.vertex(host, vertex) for vertex in vertices]
-    with live.graphics(host.player, side) as watcher:
+    with live_graphics(host.player, side) as watcher:
         moves = host.player.look(side, allowed=allowed, watcher=watcher).moves
     return arguments.vertices(host, [moves[0].point]) if moves else "pass"
 

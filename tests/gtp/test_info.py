@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.go.geometry import PASS, point_at
 from engine.search.report import MoveReport, Report
-from gtp.info import LIKELIEST, Wishes, caption, kata_line, lz_line, lz_summary
+from gtp.info import LIKELIEST, ReportOptions, caption, kata_line, lz_line, lz_summary
 
 D4, C3 = point_at(5, 3, 9), point_at(6, 2, 9)
 OWNED = np.linspace(-1.0, 1.0, 81, dtype=np.float32)
@@ -19,7 +19,7 @@ SECOND = MoveReport(PASS, 20, 0.00001234, -0.5, -2.7, -3.0, [PASS], [20])
 
 
 def test_kata_line():
-    assert kata_line(report_of(FIRST, SECOND), 9, True, Wishes()) == (
+    assert kata_line(report_of(FIRST, SECOND), 9, True, ReportOptions()) == (
         "info move D4 visits 100 edgeVisits 100 utility 0.25 winrate 0.625 scoreMean 1.5 scoreLead 1.5 prior 0.218518"
         " lcb 0.55 utilityLcb 0.1 weight 100 order 0 pv D4 pass C3"
         " info move pass visits 20 edgeVisits 20 utility -0.5 winrate 0.25 scoreMean -3 scoreLead -3 prior 1.234e-05"
@@ -28,40 +28,40 @@ def test_kata_line():
 
 
 def test_lz_line():
-    assert lz_line(report_of(FIRST, SECOND), 9, True, Wishes(pv_visits=True)) == (
+    assert lz_line(report_of(FIRST, SECOND), 9, True, ReportOptions(pv_visits=True)) == (
         "info move D4 visits 100 winrate 6250 prior 2185 lcb 5500 order 0 pv D4 pass C3 pvVisits 100 40 3"
         " info move pass visits 20 winrate 2500 prior 0 lcb 0 order 1 pv pass pvVisits 20"
     )
 
 
 def test_variations_tell_their_visits_behind_them():
-    line = kata_line(report_of(FIRST), 9, True, Wishes(pv_visits=True, pv_edge_visits=True))
+    line = kata_line(report_of(FIRST), 9, True, ReportOptions(pv_visits=True, pv_edge_visits=True))
     assert line.endswith(" pv D4 pass C3 pvVisits 100 40 3 pvEdgeVisits 100 40 3")
 
 
 def test_root_and_owners_follow_the_moves():
-    line = kata_line(report_of(FIRST, SECOND), 9, True, Wishes(most=1, root=True, ownership=True))
+    line = kata_line(report_of(FIRST, SECOND), 9, True, ReportOptions(max_moves=1, root=True, ownership=True))
     moves, _, owners = line.partition(" ownership ")
     assert moves.endswith(
         "pv D4 pass C3 rootInfo visits 130 utility 0.123457 winrate 0.561728 scoreMean 1.25 scoreLead 1.25 weight 130"
         " rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
     )
     assert owners.split()[:2] == ["-1", "-0.975"] and len(owners.split()) == 81
-    assert kata_line(report_of(FIRST), 9, False, Wishes(ownership=True)).split()[-81] == "1", "White's view"
+    assert kata_line(report_of(FIRST), 9, False, ReportOptions(ownership=True)).split()[-81] == "1", "White's view"
 
 
 def test_leads_are_left_out_where_nothing_estimates_them():
     first = MoveReport(D4, 100, 0.2, 0.25, 0.1, None, [D4], [100])
-    line = kata_line(report_of(first, score=None), 9, True, Wishes(root=True))
+    line = kata_line(report_of(first, score=None), 9, True, ReportOptions(root=True))
     assert "score" not in line and "Score" not in line.replace("rawStScoreError", "")
 
 
 def test_before_any_visit_the_likeliest_moves_are_shown():
     moves = [MoveReport(point_at(0, i % 9, 9), 0, 0.1, 0.1, -1.0, 0.0, [D4], [0]) for i in range(81)]
-    assert lz_line(report_of(*moves), 9, True, Wishes()).count("info move") == LIKELIEST
-    assert lz_line(report_of(*moves), 9, True, Wishes(fewest=30)).count("info move") == 30
-    assert lz_line(report_of(*moves), 9, True, Wishes(fewest=30, most=2)).count("info move") == 2
-    assert lz_line(report_of(), 9, True, Wishes()) == ""
+    assert lz_line(report_of(*moves), 9, True, ReportOptions()).count("info move") == LIKELIEST
+    assert lz_line(report_of(*moves), 9, True, ReportOptions(min_moves=30)).count("info move") == 30
+    assert lz_line(report_of(*moves), 9, True, ReportOptions(min_moves=30, max_moves=2)).count("info move") == 2
+    assert lz_line(report_of(), 9, True, ReportOptions()) == ""
 
 
 def test_captions_speak_of_the_side_to_move():

@@ -144,7 +144,7 @@ def test_closed_descriptors_do_no_harm(closed, status):
         (["--komi", "6.3"], "komi is 6.3"),
         (["--size", "26"], "size is 26, expected 2 to 25"),
         (["--visits", "-1"], "visits is -1, expected 0 to 1000000000"),
-        (["--visits", "many"], "'many' is not a valid integer"),
+        (["--visits", "many"], 'visits is "many", expected a whole number'),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_one_clear_line(options, message):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gtp import gogui_layout as pictures
+from gtp import gogui_layout
 from gtp.info import caption
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ INTERVAL_S = 0.5
 """Between two drawings; people read no faster"""
 FIRST_S = 0.02
 """Before the first one, so that short searches are seen too"""
-CLEAR = f"{pictures.LIVE} CLEAR\n"
+CLEAR = f"{gogui_layout.LIVE} CLEAR\n"
 
 
 @contextmanager
-def graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
-    """Who draws a search for a colour, if the player's options ask for it; the board is cleared at the block's end."""
+def live_graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
+    """A watcher that draws a search for a colour; None if the options ask for none. The end of the block clears it."""
     if not player.options.live_graphics:
         yield None
         return
@@ -43,7 +43,7 @@ def graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
 
 
 def _write(text: str) -> None:
-    """Send graphics; who does not look at them must not stop the search."""
+    """Send graphics; where they are not read, the search goes on."""
     with suppress(OSError):
         print(text, end="", file=sys.stderr, flush=True)
 
@@ -55,8 +55,8 @@ def _drawing(report: "Report", size: int, color: int) -> str:
     shares = [(move.point, move.visits / max(1, report.visits)) for move in report.moves]
     sides = " bw"[color] + " bw"[other(color)]
     line = [(sides[n % 2], to_vertex(point, size)) for n, point in enumerate(report.moves[0].pv)]
-    return pictures.live(
-        pictures.shades((to_vertex(point, size), share) for point, share in shares if point != PASS),
-        pictures.variation(line),
+    return gogui_layout.live(
+        gogui_layout.shades((to_vertex(point, size), share) for point, share in shares if point != PASS),
+        gogui_layout.variation(line),
         f"TEXT {caption(report, color == BLACK)}",
     )

@@ -1,0 +1,84 @@
+"""What the commands share at a terminal: arguments of their own kinds, errors in one line, bars and tables."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from engine.config.declaration import core_count
+from engine.records.archive import disk_bytes
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it"""
+WIDTH = 100
+"""Widest table; a narrower terminal has its own way"""
+SMALL_BYTES = 4 << 20
+"""Less than this is read before worker processes would have started."""
+PATHS = click.Path(exists=True, path_type=Path)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
+
+
+@contextmanager
+def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """What went wrong, as a command says it: ``ValueError``, ``OSError`` and some kinds besides, in one line."""
+    caught: tuple[type[Exception], ...] = (ValueError, OSError, *kinds)
+    try:
+        yield
+    except caught as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
+
+
+def workers_for(sources: Iterable[Path]) -> int:
+    """Processes to read game files with: one a core, but one alone for what is read before others have started."""
+    return 1 if sum(map(disk_bytes, sources)) < SMALL_BYTES else core_count()
+
+
+def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """The callback of an option whose text a function reads, each of them where it is repeated.
+
+    Args:
+        read: raises ``ValueError`` with what it expected.
+    """
+
+    def convert(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        try:
+            if isinstance(value, tuple):
+                return tuple(map(read, value))
+            return None if value is None else read(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return convert
+
+
+def bar(console: Console, *columns: ProgressColumn) -> Progress:
+    """A progress bar: a description, the bar and some columns, by default the count and the time left."""
+    last = columns or (MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(TextColumn("{task.description}"), BarColumn(), *last, console=console)
+
+
+def new_table(*columns: str, right: Collection[int] | None = None, folds: bool = False) -> Table:
+    """An empty table.
+
+    Args:
+        right: the columns of numbers; None = all but the first.
+        folds: cells too wide for the terminal continue below; else the table is wider.
+    """
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for i, column in enumerate(columns):
+        is_number = i > 0 if right is None else i in right
+        made.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=not folds)
+    return made
+
+
+def tell(*items: Any, width: int = 0) -> None:
+    """To standard output, no wider than people read, unless a width is given."""
+    console = Console(highlight=False, markup=False)
+    console.width = width or min(console.width, WIDTH)
+    console.print(*items, sep="\n", soft_wrap=True)
