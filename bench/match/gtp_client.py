@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 STDERR_LINES = 50
@@ -88,9 +88,17 @@ class GtpClient:
         """the line sent last"""
         self._killed = False
         try:
-            options = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | _own_group()
-            environment = os.environ | variables
-            self._process = subprocess.Popen(argument_words(command), cwd=folder, env=environment, **options)
+            # A process group of its own keeps the terminal's Ctrl-C away: the match ends its engines itself.
+            self._process = subprocess.Popen(
+                argument_words(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=os.environ | variables,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+                start_new_session=sys.platform != "win32",
+            )
         except OSError as error:
             raise EngineDied(f"cannot start {self.command!r}: {error.strerror or error}") from error
         self._readers = [
@@ -270,13 +278,6 @@ def argument_words(command: str | Sequence[str]) -> str | list[str]:
     if not isinstance(command, str):
         return list(command)
     return command if sys.platform == "win32" else shlex.split(command)
-
-
-def _own_group() -> dict[str, Any]:
-    """Popen options that keep the terminal's Ctrl-C away from the engine: the match ends its engines itself."""
-    if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    return {"start_new_session": True}
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

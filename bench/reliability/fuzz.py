@@ -1,9 +1,9 @@
-"""A fuzzer: sends the real process lines that no client would, and holds it to one reply a command and nothing else.
+"""A fuzzer: sends the real process malformed lines, and holds it to one reply a command and nothing else.
 
 Lines are a random mixture, the same for the same seed: sensible commands with good and bad arguments, so that games
 go on, finish and are taken back; those with bytes changed, words doubled, ids put in front; random bytes; endless
-lines. All are sent as fast as the process takes them, cut anywhere. Of what comes back is checked: exactly one reply a
-command, in order, with its id; nothing between replies; no "internal error"; no silence of a minute; exit status 0.
+lines. All are sent as fast as the process takes them, cut anywhere. Checked are: exactly one reply a command, in order,
+with its id; nothing between replies; no "internal error"; no silence of a minute; exit status 0.
 
     python -m bench.reliability.fuzz --lines 100000 --seed 1
 """
@@ -12,26 +12,22 @@ import os
 import random
 import re
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
+from typing import IO
 
 import click
 
+from bench.match.gtp_client import ROOT, keima
 from bench.speed.figures import print_figure
 from gtp.commands import COMMANDS
 from gtp.session import MAX_LINE
 
-ROOT = Path(__file__).resolve().parents[1]
-COMMAND_LINE = (
-    sys.executable, "-m", "gtp.cli", "gtp", "--weights", "none", "--size", "9", "--visits", "1", "--policy-only",
-    "--memory", "64",
-)  # fmt: skip
-"""Moves at once: what is looked for is not in the search"""
+COMMAND_LINE = keima("--weights", "none", "--size", "9", "--visits", "1", "--policy-only", "--memory", "64")
+"""An engine that moves at once: the search is not tested here"""
 SILENCE_S = 60.0
 START_S = 600.0
 """Silence that is allowed before the first reply: kernels may have to be compiled"""
@@ -41,7 +37,7 @@ FIRST_LINE = re.compile(rb"([=?])([0-9]*)(?: .*)?")
 COMMAND = re.compile(rb"[ \t]*(?:([0-9]{1,10})(?![^ \t]))?[ \t]*([^ \t]?[^ \t]*)")
 CONTROL = bytes([*range(9), *range(11, 32), 127])
 LARGEST_ID = 2**31 - 1
-BARRED = ("quit", "printsgf")
+LEFT_OUT = ("quit", "printsgf")
 PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "gumbel", "seed", "nonsense")
 """For kata-set-param: none that lets it search for long, or in many threads"""
 SIZES = ("2", "3", "5", "7", "9", "9", "9", "13", "19", "25", "26", "0", "-1", "9 9", "9 13")
@@ -122,26 +118,28 @@ def reply_to(line: bytes) -> tuple[bytes, bytes] | None:
     text = line[: MAX_LINE + 1].translate(None, CONTROL).partition(b"#")[0].strip(b" \t")
     if not text:
         return None
-    id_, name = COMMAND.match(text).groups()
+    found = COMMAND.match(text)
+    assert found is not None  # every part of the pattern may be empty
+    id_, name = found.groups()
     if id_ is not None and int(id_) > LARGEST_ID:
         id_, name = None, id_
     return id_ or b"", name
 
 
 def lines(seed: int, count: int) -> Iterator[bytes]:
-    """So many lines, none of which ends the session or writes a file."""
+    """``count`` lines, none of which ends the session or writes a file."""
     rng = random.Random(seed)
-    names = [command.name for command in COMMANDS if command.name not in BARRED]
+    names = [command.name for command in COMMANDS if command.name not in LEFT_OUT]
     while count:
         line = line_of(rng, names)
         due = reply_to(line)
-        if due is None or not due[1].lower().startswith(tuple(name.encode() for name in BARRED)):
+        if due is None or not due[1].lower().startswith(tuple(name.encode() for name in LEFT_OUT)):
             count -= 1
             yield line
 
 
 class Fuzzer:
-    """One process under fire."""
+    """One process and the lines it is sent. Threads: one writes, the caller's reads."""
 
     def __init__(self, seed: int, count: int) -> None:
         self._lines = lines(seed, count)
@@ -162,10 +160,10 @@ class Fuzzer:
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
             search_path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
             environment = {**os.environ, "PYTHONPATH": search_path, "KEIMA_CONFIG": "none"}
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
-            with subprocess.Popen(COMMAND_LINE, cwd=folder, env=environment, **pipes) as process:
-                writer = threading.Thread(target=self._write, args=(process,), daemon=True)
-                writer.start()
+            with subprocess.Popen(
+                COMMAND_LINE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=folder, env=environment
+            ) as process:
+                threading.Thread(target=self._write, args=(process.stdin,), daemon=True).start()
                 try:
                     self._read(process)
                     status = process.wait(SILENCE_S)
@@ -176,7 +174,7 @@ class Fuzzer:
         if status or self._due or "Traceback" in said:
             raise self._fault(f"exit status {status}, {len(self._due)} replies missing; standard error: {said[-2000:]}")
 
-    def _write(self, process: subprocess.Popen) -> None:
+    def _write(self, pipe: IO[bytes]) -> None:
         """Send all lines, in pieces that end anywhere."""
         waiting = b""
         try:
@@ -188,22 +186,23 @@ class Fuzzer:
                 waiting += line + b"\n"
                 if len(waiting) > self._rng.randint(1, 2000):
                     cut = self._rng.randint(0, len(waiting))
-                    process.stdin.write(waiting[:cut])
-                    process.stdin.flush()
+                    pipe.write(waiting[:cut])
+                    pipe.flush()
                     waiting = waiting[cut:]
-            process.stdin.write(waiting)
-            process.stdin.close()
+            pipe.write(waiting)
+            pipe.close()
         except OSError:
             pass  # The process has ended; its exit status tells.
 
-    def _read(self, process: subprocess.Popen) -> None:
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
         """Check all that comes back."""
-        begin = 0.0
+        begin, pipe = 0.0, process.stdout
+        assert pipe is not None  # as it was started
         while True:
             watchdog = threading.Timer(SILENCE_S if self.replies else START_S, process.kill)
             watchdog.start()
             reply = []
-            while (line := process.stdout.readline()) not in (b"", b"\n"):
+            while (line := pipe.readline()) not in (b"", b"\n"):
                 reply.append(line[:-1])
             watchdog.cancel()
             if not line:
@@ -216,18 +215,18 @@ class Fuzzer:
             self.seconds = time.perf_counter() - begin
 
     def _check(self, reply: list[bytes]) -> None:
-        """Hold a reply against the line it answers."""
+        """Compare a reply with the line it answers."""
         found = FIRST_LINE.fullmatch(reply[0]) if reply else None
         if found is None:
             raise self._fault(f"no reply of GTP: {reply}")
         if not self._due:
-            raise self._fault(f"a reply that nobody asked for: {reply}")
+            raise self._fault(f"a reply without a command: {reply}")
         id_, line = self._due.popleft()
         self._recent.append(line[:200])
         if found[2] != id_ or (id_ and not reply[0].startswith((b"=" + id_, b"?" + id_))):
             raise self._fault(f"id {id_.decode()!r} was asked, answered: {reply}")
         if b"internal error" in reply[0]:
-            raise self._fault(f"a fault of ours: {reply}")
+            raise self._fault(f"an internal error: {reply}")
 
     def _fault(self, text: str) -> Fault:
         """What is wrong, with the lines that led there."""
@@ -240,7 +239,7 @@ class Fuzzer:
 @click.option("--lines", "count", default=100_000, type=click.IntRange(1), help="lines to send")
 @click.option("--seed", default=1, help="of the lines; the same seed sends the same")
 def main(count: int, seed: int) -> None:
-    """Send the engine lines that no client would, and check what comes back."""
+    """Send the engine malformed lines, and check what comes back."""
     fuzzer = Fuzzer(seed, count)
     try:
         fuzzer.run()

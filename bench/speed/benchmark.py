@@ -55,10 +55,7 @@ def _number(name: str) -> click.IntRange:
 @click.option("--batch", "batches", multiple=True, type=_number("batch"), help="try this number, repeatable")
 @click.option("--write/--no-write", default=None, help="write the best to the settings file; without either, ask")
 @click.pass_context
-def command(
-    ctx: click.Context, config: Path | None, weights: str, device: str, size: int, seconds: float,
-    move_seconds: float | None, evaluators, threads, batches, write: bool | None,
-) -> None:  # fmt: skip
+def command(ctx, config, weights, device, size, seconds, move_seconds, evaluators, threads, batches, write) -> None:
     """Find the settings that play strongest on this machine.
 
     Searches middle-game positions as under a clock, with different numbers of threads and of leaves a batch. On the
@@ -170,7 +167,7 @@ def _conclude(is_present: bool, values: dict[str, int], config: Path | None, wri
     click.echo(f"recommended: {line}")
     if write is None and config is not None and sys.stdin.isatty() and sys.stderr.isatty():
         write = click.confirm(f"write this to {config}?", default=True, err=True)
-    if write:
+    if write and config is not None:
         try:
             write_settings(config, values)
         except (OSError, ValueError) as error:

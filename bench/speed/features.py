@@ -7,12 +7,11 @@ inside a kernel on one core. Start at :func:`command`.
 import click
 import numpy as np
 
-from bench.speed.figures import Work, measured, print_figure, sample
-from bench.speed.positions import POSITIONS, MiddleGame, middle_games, shipped_patterns
+from bench.speed.figures import Work, measure, measured, print_figure
+from bench.speed.positions import POSITIONS, MiddleGame, middle_games, sizes
 from engine.features.encoder import ENCODERS, Encoder, encode
 from engine.features.symmetry import SYMMETRIES
 from engine.go.board import META_SIZE
-from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.jit import kernel
 
 
@@ -33,19 +32,15 @@ def encoding_work(encoder: Encoder, games: list[MiddleGame]) -> Work:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option(
-    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
-)
+@sizes
 @measured(2.0)
 def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
     """Time to encode a middle-game position on one core, by encoder and board: one JSON line a figure."""
-    patterns = shipped_patterns()
     for size in sizes:
-        games = middle_games(size, patterns.tables)
+        games = middle_games(size)
         for encoder in ENCODERS.values():
             name = f"features/{encoder.name}/{size}"
-            click.echo(f"measuring {name}", err=True)
-            rates = sample([encoding_work(encoder, games)], seconds, repeats)
+            rates = measure(name, [encoding_work(encoder, games)], seconds, repeats)
             print_figure(name, [1e6 / rate.items_per_s / POSITIONS for rate in rates], "us")
 
 

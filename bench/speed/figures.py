@@ -1,4 +1,4 @@
-"""The form of every bench: one JSON line a figure on standard output, each the median of repetitions.
+"""The output of every bench: one JSON line a figure on standard output, each the median of repetitions.
 
 ``{"name": "uniform/19/1", "value": 17800, "unit": "rollouts/s"}``
 
@@ -16,12 +16,12 @@ from typing import NamedTuple
 import click
 
 DIGITS = 4
-"""Figures are told to so many significant digits; repetitions differ by more."""
+"""Significant digits of a figure; repetitions differ by more."""
 SLICES = 20
-"""A repetition asks the clock about so many times, so that it ends on time and Python costs nothing."""
+"""How often a repetition reads the clock, about: it ends on time, and Python costs nothing"""
 
 Work = Callable[[int], int]
-"""Does something so many times; returns how many smaller steps it took"""
+"""Does something N times; returns how many smaller steps that took"""
 
 
 class Sample(NamedTuple):
@@ -34,8 +34,8 @@ class Sample(NamedTuple):
 def sample(works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
     """Repetitions of some work, each thread doing its own for an equal part of the time.
 
-    Each thread counts what it has done until its own end, so that nobody's waiting is measured. What has to be compiled
-    is compiled before the first clock is read.
+    Each thread counts what it has done until its own end, so that no waiting is measured. What has to be compiled is
+    compiled before the clock is read.
 
     Args:
         works: one a thread; they must release the GIL to run side by side.
@@ -49,8 +49,14 @@ def sample(works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
     return [_repetition(works, part_s, count) for _ in range(repeats)]
 
 
+def measure(name: str, works: Sequence[Work], seconds: float, repeats: int) -> list[Sample]:
+    """:func:`sample`, announced on standard error."""
+    click.echo(f"measuring {name}", err=True)
+    return sample(works, seconds, repeats)
+
+
 def _items_in(work: Work, seconds: float) -> int:
-    """A number of items, a power of two, that takes about so long or a little longer."""
+    """A number of items, a power of two, that takes this long or a little longer."""
     count = 1
     while True:
         start = time.perf_counter()
@@ -61,7 +67,7 @@ def _items_in(work: Work, seconds: float) -> int:
 
 
 def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
-    """One repetition, so many items between looks at the clock."""
+    """One repetition; ``count`` items between two readings of the clock."""
     rates: list[Sample] = []
     barrier = threading.Barrier(len(works))
 
@@ -84,7 +90,7 @@ def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
 
 
 def measured(seconds: float) -> Callable[[Callable], Callable]:
-    """Decorator: the options that say how long a command measures, ``--seconds`` by default so many."""
+    """Decorator: the options that say how long a command measures; ``seconds`` is the default of the first."""
 
     def decorate(command: Callable) -> Callable:
         command = click.option(

@@ -11,19 +11,21 @@ On a device without graphs there is ``plain/...`` instead. Start at :func:`comma
 
 import statistics
 import time
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from bench.speed.figures import print_figure, sample
-from bench.speed.networks import CHOICES, evaluation_works, evaluator_count, made_network
-from bench.speed.positions import middle_games, shipped_patterns
+from bench.speed.figures import measure, print_figure
+from bench.speed.networks import evaluation_works, evaluator_count, made_network, network_option
+from bench.speed.positions import middle_games
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.cuda import CudaRunner
-from engine.nets.compute.runner import PlainRunner
+from engine.nets.compute.runner import PlainRunner, Runner
 from engine.nets.compute.speed import matrix_rate
 from engine.nets.on_device import choose_device
 from engine.search.search import Search
@@ -41,19 +43,17 @@ def measure_alone(
     name: str, network: TorchNetwork, flops: int, ceiling: float, size: int, batches, seconds: float, repeats: int
 ) -> float:
     """Print the figures of a network without search; returns the best rate, evaluations/s."""
-    count = evaluator_count(network)
+    makers: dict[str, Callable[[], Runner]] = {"plain": lambda: PlainRunner(network)}
     if network.device.type == "cuda":
-        kinds = {kind: [CudaRunner(network, kind == "graphs") for _ in range(count)] for kind in ("eager", "graphs")}
-    else:
-        kinds = {"plain": [PlainRunner(network) for _ in range(count)]}
+        makers = {"eager": lambda: CudaRunner(network, False), "graphs": lambda: CudaRunner(network, True)}
+    kinds = {kind: [make() for _ in range(evaluator_count(network))] for kind, make in makers.items()}
     best = 0.0
     for batch in batches:
         reached = 0.0
         for kind, runners in kinds.items():
-            click.echo(f"measuring {kind}/{name}/{size}/{batch}", err=True)
-            found = sample(evaluation_works(network, runners, size, batch), seconds, repeats)
-            rates = [batch * one.items_per_s for one in found]
-            print_figure(f"{kind}/{name}/{size}/{batch}", rates, "evaluations/s")
+            figure, works = f"{kind}/{name}/{size}/{batch}", evaluation_works(network, runners, size, batch)
+            rates = [batch * one.items_per_s for one in measure(figure, works, seconds, repeats)]
+            print_figure(figure, rates, "evaluations/s")
             reached = max(reached, statistics.median(rates))
         print_figure(f"share/{name}/{size}/{batch}", [reached * flops / ceiling], "of the matrix rate")
         best = max(best, reached)
@@ -84,26 +84,22 @@ def measure_search(
 
 @click.command(context_settings={"show_default": True})
 @click.option("--device", default="cuda", help="cuda, cuda:N, mps, or cpu to rehearse")
-@click.option(
-    "--network", "names", multiple=True, default=(DEFAULT_ALIAS, "keima-12x192", "keima-20x256"),
-    type=click.Choice(CHOICES), help="repeatable",
-)  # fmt: skip
+@network_option(DEFAULT_ALIAS, "keima-12x192", "keima-20x256")
 @click.option(
     "--batch", "batches", multiple=True, default=(8, 16, 32, 64, 128, 256, 512, 1024), type=click.IntRange(1, 1024),
     help="positions, repeatable",
 )  # fmt: skip
 @click.option("--size", default=19, type=click.IntRange(7, 19), help="board")
 @click.option("--side", default=8192, type=click.IntRange(16, 32768), help="of the matrices")
-@click.option("--leaves", default=64, type=click.IntRange(1, 512), help="most leaves of a search thread's batch")
+@click.option(
+    "--leaves", "batch", default=64, type=click.IntRange(1, 512), help="most leaves of a search thread's batch"
+)
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="search threads; 0 = chosen for the machine")
 @click.option("--memory", default=16384, type=click.IntRange(512, 1 << 20), help="of the search's tree, in MiB")
 @click.option("--seconds", default=2.0, type=click.FloatRange(0.001, 600), help="time for each network and batch")
 @click.option("--search-seconds", default=15.0, type=click.FloatRange(0.001, 600), help="time for each search")
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
-def command(
-    device: str, names, batches, size: int, side: int, leaves: int, threads: int, memory: int, seconds: float,
-    search_seconds: float, repeats: int,
-) -> None:  # fmt: skip
+def command(device, names, batches, size, side, seconds, search_seconds, repeats, **search: Any) -> None:
     """What a GPU reaches with our networks, alone and in search: one JSON line a figure."""
     try:
         chosen = choose_device(device)
@@ -112,8 +108,7 @@ def command(
     click.echo("measuring matrix", err=True)
     rates = [matrix_rate(chosen, side, PRODUCTS) for _ in range(repeats)]
     print_figure("matrix", [rate / 1e12 for rate in rates], "TFLOP/s")
-    options = SearchOptions(batch=leaves, threads=threads, memory=memory)
-    start = middle_games(size, shipped_patterns().tables)[0].position
+    options, start = SearchOptions(**search), middle_games(size)[0].position
     for name in names:
         network, flops = made_network(name, device)
         alone = measure_alone(name, network, flops, statistics.median(rates), size, batches, seconds, repeats)

@@ -6,30 +6,21 @@ the CPU, each with one thread of torch, and two on a GPU. Inputs are random. Sta
 
 import click
 
-from bench.speed.figures import measured, print_figure, sample
-from bench.speed.networks import CHOICES, evaluation_works, evaluator_count, made_network
-from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from bench.speed.figures import measure, measured, print_figure
+from bench.speed.networks import bits_option, evaluation_works, evaluator_count, made_network, network_option
+from bench.speed.positions import sizes
 from engine.nets.compute.runner import new_runner
 from weights import DEFAULT_ALIAS
 
 
 @click.command(context_settings={"show_default": True})
-@click.option(
-    "--network",
-    "names",
-    multiple=True,
-    default=(DEFAULT_ALIAS, "keima-6x96"),
-    type=click.Choice(CHOICES),
-    help="repeatable",
-)
-@click.option(
-    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
-)
+@network_option(DEFAULT_ALIAS, "keima-6x96")
+@sizes
 @click.option(
     "--batch", "batches", multiple=True, default=(1, 8, 64), type=click.IntRange(1, 4096), help="positions, repeatable"
 )
 @click.option("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N")
-@click.option("--bits", default="auto", type=click.Choice(("auto", "16", "32")), help="of numbers; auto = as we play")
+@bits_option
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="evaluators on the CPU; 0 = one a core")
 @measured(3.0)
 def command(names, sizes, batches, device: str, bits: str, threads: int, seconds: float, repeats: int) -> None:
@@ -41,9 +32,9 @@ def command(names, sizes, batches, device: str, bits: str, threads: int, seconds
             if not network.spec.min_size <= size <= network.spec.max_size:
                 continue
             for batch in batches:
-                click.echo(f"measuring {name}/{size}/{batch}", err=True)
-                rates = sample(evaluation_works(network, runners, size, batch), seconds, repeats)
-                print_figure(f"{name}/{size}/{batch}", [batch * one.items_per_s for one in rates], "evaluations/s")
+                figure, works = f"{name}/{size}/{batch}", evaluation_works(network, runners, size, batch)
+                rates = [batch * one.items_per_s for one in measure(figure, works, seconds, repeats)]
+                print_figure(figure, rates, "evaluations/s")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Networks to measure: shipped ones, and some sizes with random weights, which cost the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 import numpy as np
@@ -32,9 +32,21 @@ NETWORKS = {
 }
 """Name -> architecture and shape"""
 CHOICES = (DEFAULT_ALIAS, *NETWORKS)
+BITS = {"auto": None, "16": True, "32": False}
+"""What ``--bits`` allows, and what it means to a network"""
+bits_option = click.option(
+    "--bits", default="auto", type=click.Choice(list(BITS)), help="of numbers; auto = as we play"
+)
 DENSITY = 0.3
 """Share of ones in the planes that are evaluated"""
 SEED = 1
+
+
+def network_option(*default: str) -> Callable:
+    """Decorator: the option that chooses networks among ``CHOICES``."""
+    return click.option(
+        "--network", "names", multiple=True, default=default, type=click.Choice(CHOICES), help="repeatable"
+    )
 
 
 def shape_of(name: str) -> tuple[str, dict]:
@@ -49,7 +61,7 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
     """One of ``CHOICES`` on a device, and its operations for a position on the largest board up to 19x19.
 
     Args:
-        bits: auto, 16 or 32.
+        bits: one of ``BITS``.
     Raises:
         click.ClickException: the device or the shipped network cannot be used.
     """
@@ -60,12 +72,15 @@ def made_network(name: str, device: str, bits: str = "auto") -> tuple[TorchNetwo
             model = new_model(*shape_of(name))
             spec = new_spec(model, name)
         else:
-            model, spec, _ = read_network(find_network(name))
+            path = find_network(name)
+            if isinstance(path, tuple):
+                raise ValueError(f"{name}: expected a single network")
+            model, spec, _ = read_network(path)
         # One thread of torch for each evaluator, as when we play.
         chosen = choose_device(device, threads=1)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    network = TorchNetwork(model, spec, chosen, {"auto": None, "16": True, "32": False}[bits])
+    network = TorchNetwork(model, spec, chosen, BITS[bits])
     return network, forward_flops(model, min(19, spec.max_size))
 
 
@@ -76,10 +91,10 @@ def evaluator_count(network: Network, threads: int = 0) -> int:
 
 def evaluation_works(network: TorchNetwork, runners: Sequence[Runner], size: int, batch: int) -> list[Work]:
     """Batches of one size again and again, one work a runner; the GIL is free while a network computes."""
-    rng = np.random.default_rng(1)
+    rng, encoder = np.random.default_rng(SEED), ENCODERS[network.spec.encoder]
 
     def work_of(runner: Runner) -> Work:
-        slots = Request(size, batch, network.shape.planes, network.shape.globals, network.device.type == "cuda")
+        slots = Request(size, batch, encoder.planes, encoder.globals, network.device.type == "cuda")
         slots.planes[:] = rng.random(slots.planes.shape) < DENSITY
         slots.globals[:] = rng.random(slots.globals.shape)
         inputs = [slots.tensors["planes"]], [slots.tensors["globals"]]

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import click
 
-from engine.go.geometry import PASS
+from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, Position, new_position, play_move
 from engine.jit import kernel
 from engine.play import assembly as loading
 from engine.rollout.model import Patterns
-from engine.rollout.policy import Tables, begin, clear_responses, draw, follow, list_responses, new_weights
+from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
 from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
 
@@ -33,7 +33,7 @@ def shipped_patterns() -> Patterns:
 
 @kernel
 def _play_on(position, weights, tables, last, state, count):
-    """Play moves of the rollout policy; ``last`` is told as :class:`engine.rollout.softmax.Candidates` has it."""
+    """Play ``count`` moves of the rollout policy; ``last`` is that of :class:`engine.rollout.softmax.Candidates`."""
     board = position.board
     begin(weights, board, tables)
     for _ in range(count):
@@ -48,15 +48,26 @@ def _play_on(position, weights, tables, last, state, count):
             follow(weights, board, tables, last[0], color, last[2])
 
 
+sizes = click.option(
+    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
+)
+"""Decorator: the option that chooses boards"""
+
+
 class MiddleGame(NamedTuple):
-    """A position, and memory for its moves that knows what was played last."""
+    """A position, and its candidate moves, which hold the last move played."""
 
     position: Position
     moves: Candidates
 
 
-def middle_games(size: int, tables: Tables) -> list[MiddleGame]:
-    """Positions that the rollout policy comes to."""
+def middle_games(size: int) -> list[MiddleGame]:
+    """``POSITIONS`` positions that the shipped rollout policy comes to.
+
+    Raises:
+        click.ClickException: the file of the policy is missing or damaged.
+    """
+    tables = shipped_patterns().tables
     games = [MiddleGame(new_position(size), new_candidates(size)) for _ in range(POSITIONS)]
     for stream, (position, moves) in enumerate(games):
         _play_on(position, new_weights(size), tables, moves.last, seed_state(SEED, stream), round(MIDDLE * size * size))

@@ -1,15 +1,15 @@
 """``python -m bench.speed.rollouts``: speeds of rollouts and of the board, one JSON line a figure.
 
-Every loop runs inside a kernel, so Python is not measured; each thread has memory of its own. Start at :func:`command`.
+Every loop runs inside a kernel, so Python is not measured; each thread has its own memory. Start at :func:`command`.
 """
 
 import click
 import numpy as np
 
-from bench.speed.figures import Work, measured, print_figure, sample
-from bench.speed.positions import POSITIONS, SEED, MiddleGame, middle_games, shipped_patterns
+from bench.speed.figures import Work, measure, measured, print_figure
+from bench.speed.positions import POSITIONS, SEED, MiddleGame, middle_games, shipped_patterns, sizes
 from engine.go.board import META_SIZE, copy_board, new_board
-from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, PASS
+from engine.go.geometry import BLACK, PASS
 from engine.go.position import META_TO_MOVE, legal_moves
 from engine.jit import kernel
 from engine.rollout.last_good_replies import new_last_good_replies
@@ -21,7 +21,7 @@ from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
 
 THREADS = 2
-"""Rollouts by policy are measured with one thread and with so many."""
+"""Rollouts by policy are measured with one thread and with this number."""
 
 
 @kernel
@@ -109,25 +109,23 @@ def tree_work(games: list[MiddleGame], patterns: Patterns) -> Work:
     return lambda count: sum(_tree_policy(position, moves, *policy, count) for position, moves in games)
 
 
-def measure(size: int, patterns: Patterns, seconds: float, repeats: int) -> None:
+def measure_board(size: int, patterns: Patterns, seconds: float, repeats: int) -> None:
     """Measure and print the figures of one board size."""
 
     def rollouts(name: str, works: list[Work]) -> None:
-        click.echo(f"measuring {name}", err=True)
-        found = sample(works, seconds, repeats)
+        found = measure(name, works, seconds, repeats)
         print_figure(name, [rate.items_per_s for rate in found], "rollouts/s")
         print_figure(f"{name}/us_per_move", [1e6 * len(works) / rate.steps_per_s for rate in found], "us")
         print_figure(f"{name}/moves", [rate.steps_per_s / rate.items_per_s for rate in found], "moves")
 
     def duration(name: str, work: Work, share: int, unit: str) -> None:
-        click.echo(f"measuring {name}", err=True)
-        units_per_s = {"ns": 1e9, "us": 1e6}[unit]
-        print_figure(name, [units_per_s / rate.items_per_s / share for rate in sample([work], seconds, repeats)], unit)
+        units_per_s, found = {"ns": 1e9, "us": 1e6}[unit], measure(name, [work], seconds, repeats)
+        print_figure(name, [units_per_s / rate.items_per_s / share for rate in found], unit)
 
     rollouts(f"uniform/{size}/1", [uniform_work(size, 0)])
     for threads in (1, THREADS):
         rollouts(f"rollout/{size}/{threads}", [policy_work(size, i, patterns.tables) for i in range(threads)])
-    games = middle_games(size, patterns.tables)
+    games = middle_games(size)
     duration(f"legal_moves/{size}", legal_work(games), POSITIONS, "ns")
     duration(f"tree_policy/{size}", tree_work(games, patterns), POSITIONS, "us")
     # Last, for it makes the first two positions one.
@@ -135,15 +133,13 @@ def measure(size: int, patterns: Patterns, seconds: float, repeats: int) -> None
 
 
 @click.command(context_settings={"show_default": True})
-@click.option(
-    "--size", "sizes", multiple=True, default=(19, 9), type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board, repeatable"
-)
+@sizes
 @measured(5.0)
 def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
     """Speeds of rollouts, from the empty board, and of the board: one JSON line a figure."""
     patterns = shipped_patterns()
     for size in sizes:
-        measure(size, patterns, seconds, repeats)
+        measure_board(size, patterns, seconds, repeats)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 what remains is the search itself. ``null_encoded`` also writes AlphaGo Zero's planes for it. ``delayed`` has an
 evaluator shaped like a GPU: 2 ms for any batch of up to 64, one after another. These grow a tree of 100,000 visits
 from the empty board, nearly all of which are evaluated. ``net6x96`` (random weights) and ``default`` search ten
-middle-game positions, 800 visits each, the result cache empty, beside ``.../evaluations`` and what as many threads
+middle-game positions, 800 visits each, the result cache empty, beside ``.../evaluations`` and what the same threads
 reach without a search, ``.../alone``. Names end in board and threads: search threads where evaluating costs nothing,
 evaluator threads for networks, which one search thread feeds. Start at :func:`command`.
 """
@@ -16,8 +16,8 @@ import click
 import numpy as np
 
 from bench.speed.figures import print_figure, sample
-from bench.speed.networks import evaluation_works, made_network
-from bench.speed.positions import middle_games, shipped_patterns
+from bench.speed.networks import bits_option, evaluation_works, made_network
+from bench.speed.positions import middle_games
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS, KEY, ZERO, Encoder
 from engine.go.game import Game
@@ -36,7 +36,7 @@ from weights import DEFAULT_ALIAS
 
 SIZE = 19
 KOMI = 7.5
-"""Nothing is drawn then: where two passes drew, searches would play hardly anything else."""
+"""No game is drawn with it: where two passes drew, searches would hardly play anything else."""
 NULL_VISITS = 100_000
 NULL_BATCH = 128
 """Leaves a batch where evaluating costs nothing"""
@@ -56,7 +56,7 @@ class Run(NamedTuple):
     weights: str
     """the network of ``default``"""
     bits: str
-    """of a network's numbers: auto, 16 or 32"""
+    """one of :data:`bench.speed.networks.BITS`"""
 
 
 @kernel
@@ -72,17 +72,18 @@ def _answer(planes, globals_, value):
         value[i] = ((digest * 0x9E3779B97F4A7C1 >> 32) & 0xFFFF) / 32768.0 - 1.0
 
 
-class InstantServer:
-    """Stands where :class:`engine.inference.server.InferenceServer` stands, and answers in the caller's thread."""
+class InstantServer(InferenceServer):
+    """An inference server without threads: it answers in the caller's."""
+
+    merges = False
+    evaluators = 1
+    evaluations = 0
+    seconds_per_position = 0.0
 
     def __init__(self, encoder: Encoder):
         self.spec = NetworkSpec("null", encoder.name, 2, 25, has_score=False, has_ownership=False)
-        self.merges = False
         # One set of entries: nothing here is worth keeping.
         self.cache = new_cache(0, SIZE * SIZE + 1)
-        self.evaluators = 1
-        self.evaluations = 0
-        self.seconds_per_position = 0.0
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
         """See the server."""
@@ -102,9 +103,7 @@ class InstantServer:
         """Nothing waits."""
 
 
-def grown(
-    server: InstantServer | InferenceServer, encoder: Encoder, threads: int, batch: int, repeats: int
-) -> Iterator[Search]:
+def grown(server: InferenceServer, encoder: Encoder, threads: int, batch: int, repeats: int) -> Iterator[Search]:
     """Searches of the empty board, one after another, each finished when it is given out."""
     search = Search(SearchOptions(threads=threads, batch=batch, memory=MEMORY), server, encoder)
     search.set_position(Game(SIZE, rules_named("tromp-taylor"), KOMI).position)
@@ -119,6 +118,7 @@ def measure_empty_board(name: str, run: Run) -> None:
     """``null``, ``null_encoded`` and ``delayed``, and what a node weighs."""
     kind, _, *threads = name.split("/")
     encoder = KEY if kind == "null" else ZERO
+    server: InferenceServer
     if kind == "delayed":
         network = SerialNetwork(ZERO.name)
         batch = resolved(SearchOptions(), network).batch
@@ -146,7 +146,7 @@ def measure_network(name: str, run: Run) -> None:
     batch = resolved(SearchOptions(), network).batch
     works = evaluation_works(network, runners, int(size), batch)
     encoder = ENCODERS[network.spec.encoder]
-    positions = [game.position for game in middle_games(int(size), shipped_patterns().tables)[:POSITIONS]]
+    positions = [game.position for game in middle_games(int(size))[:POSITIONS]]
     with InferenceServer(network, cache_mib=64, threads=int(threads)) as server:
         search = Search(SearchOptions(threads=1), server, encoder)
         search.set_position(positions[0])
@@ -184,7 +184,7 @@ FIGURES: dict[str, Callable[[str, Run], None]] = {
 @click.option("--only", "names", multiple=True, type=click.Choice(list(FIGURES)), help="figure to measure, repeatable")
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="measurements of each; their median counts")
 @click.option("--weights", default=DEFAULT_ALIAS, help="the network of default/...: a shipped one or a file")
-@click.option("--bits", default="auto", type=click.Choice(("auto", "16", "32")), help="of a network's numbers")
+@bits_option
 def command(names: tuple[str, ...], repeats: int, weights: str, bits: str) -> None:
     """Visits a second of searches, one JSON line a figure; see the module for what is what."""
     for name in names or FIGURES:

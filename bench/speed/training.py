@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from bench.speed.figures import Work, measured, print_figure, rounded, sample
+from bench.speed.figures import Work, measure, measured, print_figure, rounded
 from bench.speed.networks import NETWORKS, shape_of
-from bench.speed.positions import middle_games, shipped_patterns
+from bench.speed.positions import middle_games
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
 from engine.go.position import META_N_MOVES
@@ -31,7 +31,7 @@ SIZE = 19
 def made_games() -> Games:
     """Games to the middle game, played by the rollout policy."""
     moves = []
-    for position, _ in middle_games(SIZE, shipped_patterns().tables):
+    for position, _ in middle_games(SIZE):
         played = position.moves[: int(position.meta[META_N_MOVES])].astype(np.int64)
         row, column = np.divmod(played, SIZE + 1)
         moves.append(np.where(played == 0, SIZE * SIZE, (row - 1) * SIZE + column - 1).astype(np.uint16))
@@ -92,15 +92,14 @@ def command(names, batches, device: str, threads: int, seconds: float, repeats: 
         for name in names:
             encoder = ARCHITECTURES[NETWORKS[name][0]].encoder
             if encoder not in prepared:
-                click.echo(f"measuring batches/{encoder}/{SIZE}", err=True)
-                found = [one.items_per_s for one in sample([batch_work(games, encoder, 64)], seconds, repeats)]
-                print_figure(f"batches/{encoder}/{SIZE}", found, "positions/s")
+                figure, work = f"batches/{encoder}/{SIZE}", batch_work(games, encoder, 64)
+                found = [one.items_per_s for one in measure(figure, [work], seconds, repeats)]
+                print_figure(figure, found, "positions/s")
                 prepared[encoder] = statistics.median(found)
             for batch in batches:
-                click.echo(f"measuring step/{name}/{batch}", err=True)
-                work = step_work(games, name, batch, chosen, Path(folder))
-                rates = [batch * one.items_per_s for one in sample([work], seconds, repeats)]
-                print_figure(f"step/{name}/{batch}", rates, "positions/s")
+                figure, work = f"step/{name}/{batch}", step_work(games, name, batch, chosen, Path(folder))
+                rates = [batch * one.items_per_s for one in measure(figure, [work], seconds, repeats)]
+                print_figure(figure, rates, "positions/s")
                 needed = rounded(statistics.median(rates) / prepared[encoder])
                 print_figure(f"threads/{name}/{batch}", [needed], "threads")
 

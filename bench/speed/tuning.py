@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from bench.speed.positions import middle_games, shipped_patterns
+from bench.speed.positions import middle_games
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.play.assembly import Parts, new_server
@@ -35,7 +35,7 @@ ELO_A_LEAF = 7.0
 WORTH_ELO = 10.0
 """Less is no reason to change anything."""
 ERRORS = 2.0
-"""Standard errors that chance is held to be capable of"""
+"""Standard errors that a gain must exceed: less may be luck"""
 
 
 class Choice(NamedTuple):
@@ -57,7 +57,7 @@ class Searched(NamedTuple):
     """leaves under way, on average"""
 
     def elo(self, move_s: float) -> float:
-        """Strength at so many seconds a move, on a scale without a zero: only differences mean anything.
+        """Strength at ``move_s`` seconds a move, on a scale without a zero: only differences mean anything.
 
         Visits gain by their logarithm. Leaves in flight cost, for each was chosen without knowing what the others
         will find; the more visits a move has, the less.
@@ -87,15 +87,15 @@ class Measured(list[Searched]):
 
 
 class Gain(NamedTuple):
-    """A difference in Elo, and how far it may be off by chance; what the rule itself is off is not in it."""
+    """A difference in Elo and its statistical error; the error of the rule of thumb is not in it."""
 
     elo: float
     margin: float
-    """inf = nobody knows"""
+    """inf = unknown"""
 
 
 def counts(most: int) -> list[int]:
-    """Numbers of threads to try, up to so many: all of a few, else powers of two and the most."""
+    """Numbers of threads to try, up to ``most``: all if they are few, else powers of two and the most."""
     if most <= 4:
         return list(range(1, most + 1))
     return sorted({1 << i for i in range(most.bit_length())} | {most})
@@ -143,7 +143,7 @@ def as_options(choice: Choice, parts: Parts) -> dict[str, int]:
 
 
 def best_of(found: dict[Choice, Measured], present: Choice, move_s: float) -> Choice:
-    """The strongest choice; the present one, unless another is better beyond chance and by something worth having."""
+    """The strongest choice; the present one, unless another gains more than its error and ``WORTH_ELO``."""
     gains = {choice: one.gain(found[present], move_s) for choice, one in found.items()}
     best = max(gains, key=lambda choice: gains[choice].elo)
     return best if gains[best].elo > max(WORTH_ELO, gains[best].margin) else present
@@ -161,7 +161,7 @@ def measure(
     Raises:
         RuntimeError: the network failed.
     """
-    positions = [game.position for game in middle_games(size, shipped_patterns().tables)[:POSITIONS]]
+    positions = [game.position for game in middle_games(size)[:POSITIONS]]
     server, evaluators = None, None
     try:
         for position in positions:

@@ -9,7 +9,7 @@ import hashlib
 
 import click
 
-from bench.speed.positions import middle_games, shipped_patterns
+from bench.speed.positions import middle_games
 from engine.config import SearchOptions
 from engine.features.encoder import ZERO
 from engine.go.position import Position, new_position
@@ -29,11 +29,10 @@ SEED = 20160127
 
 def positions() -> list[Position]:
     """Empty boards and middle games of several sizes."""
-    tables = shipped_patterns().tables
     return [
         position
         for size in SIZES
-        for position in (new_position(size), *(game.position for game in middle_games(size, tables)[:MIDDLE_GAMES]))
+        for position in (new_position(size), *(game.position for game in middle_games(size)[:MIDDLE_GAMES]))
     ]
 
 
