@@ -31,7 +31,8 @@ pass is row 19), ``length``, ``result``, ``komi``, ``source``, and where known `
 import io
 import lzma
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +46,14 @@ MAX_MOVES = 1000
 ENDINGS = ("unknown", "counted", "resigned", "time", "forfeit", "void")
 UNKNOWN, COUNTED, RESIGNED, TIME, FORFEIT, VOID = range(6)
 """How games end: indices into ``ENDINGS``."""
+
+
+UNKNOWN_VALUES: dict[str, np.generic] = {
+    "komi": np.float32(np.nan), "result": np.int8(0), "territory": np.False_, "margin": np.float32(np.nan),
+    "ending": np.uint8(UNKNOWN), "first": np.uint8(BLACK), "handicap": np.uint8(0), "date": np.int32(0),
+    "rank_black": np.int8(0), "rank_white": np.int8(0), "main_time": np.int32(-1),
+}  # fmt: skip
+"""What arrays with one entry a game hold, in their dtype, where nothing is known of it"""
 
 
 class _GameArrays(NamedTuple):
@@ -85,10 +94,10 @@ class _GameArrays(NamedTuple):
 
 
 class Games(_GameArrays):
-    """Game records, joined. Moves are policy indices of each game's own board.
+    """G game records, joined: M moves, S stones set up. Moves are policy indices of each game's own board.
 
-    Arrays from ``margin`` on may be left out when one is made: then nothing is known, and all games begin on the empty
-    board with Black. Where that is not so, ``starts_even`` is False and a replay must begin with
+    Only ``size``, ``offsets`` and ``moves`` are needed to make one: of the rest nothing is known then, and all games
+    begin on the empty board with Black. Where they do not, ``starts_even`` is False and a replay must begin with
     :func:`engine.records.replay.set_up`.
     """
 
@@ -96,27 +105,14 @@ class Games(_GameArrays):
 
     def __new__(cls, *arrays: np.ndarray, **named: np.ndarray) -> "Games":
         given = dict(zip(cls._fields, arrays, strict=False)) | named
-        return super().__new__(cls, **(_nothing_known(len(given["size"])) | given))
+        count = len(given["size"])
+        unknown = {name: np.full(count, value) for name, value in UNKNOWN_VALUES.items()}
+        even = {"setup_offsets": np.zeros(count + 1, np.int64), "setup": np.zeros(0, np.uint16)}
+        return super().__new__(cls, **(unknown | even | given))
 
     def starts_even(self) -> np.ndarray:
         """bool[G]: whether the game begins on the empty board with Black, as most consumers replay it."""
         return (np.diff(self.setup_offsets) == 0) & (self.first == BLACK)
-
-
-def _nothing_known(count: int) -> dict[str, np.ndarray]:
-    """The arrays from ``margin`` on for games of which only moves, komi and result are known."""
-    return {
-        "margin": np.full(count, np.nan, np.float32),
-        "ending": np.zeros(count, np.uint8),
-        "first": np.full(count, BLACK, np.uint8),
-        "setup_offsets": np.zeros(count + 1, np.int64),
-        "setup": np.zeros(0, np.uint16),
-        "handicap": np.zeros(count, np.uint8),
-        "date": np.zeros(count, np.int32),
-        "rank_black": np.zeros(count, np.int8),
-        "rank_white": np.zeros(count, np.int8),
-        "main_time": np.full(count, -1, np.int32),
-    }
 
 
 JOINED = ("moves", "setup")
@@ -145,8 +141,14 @@ def select(games: Games, rows: np.ndarray) -> Games:
     return Games(**{name: getattr(games, name)[rows] for name in Games._fields if name not in arrays}, **arrays)
 
 
-def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Where each of some joined pieces begins, and where the last one ends."""
+def policy_indices(points: np.ndarray | Sequence[int], size: int) -> np.ndarray:
+    """int64[P]: policy indices of points on one board; ``size * size`` for a pass."""
+    row, column = np.divmod(np.asarray(points, np.int64), size + 1)
+    return np.where(row == 0, size * size, (row - 1) * size + column - 1)
+
+
+def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
+    """int64[P+1]: where each of P joined pieces begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
@@ -168,6 +170,8 @@ def read_arrays(path: Path, kind: str, needed: set[str]) -> dict[str, np.ndarray
         raise ValueError(f"{path}: not a readable .npz.xz shard ({error})") from error
     if missing := needed - arrays.keys():
         raise ValueError(f"{path}: not a shard of {kind}, it lacks {', '.join(sorted(missing))}")
+    if other := [name for name, array in arrays.items() if array.dtype.kind not in "biuf"]:
+        raise ValueError(f"{path}: a damaged shard of {kind} ({other[0]} holds no numbers)")
     return arrays
 
 
@@ -221,16 +225,13 @@ def _first_version(data: dict[str, np.ndarray]) -> Games:
     """Games of a shard of version 1."""
     row, column = _places(data["delta"], 20, 19)
     count = len(data["length"])
-    known = {"date": data["date"]} if "date" in data else {}
+    known = {name: data[name].astype(UNKNOWN_VALUES[name].dtype) for name in UNKNOWN_VALUES if name in data}
     if "margin" in data:
-        known["margin"] = data["margin"].astype(np.float32)
         known["ending"] = np.where(np.isnan(known["margin"]), RESIGNED, COUNTED).astype(np.uint8)
     return Games(
         size=np.full(count, 19, np.int64),
-        komi=data["komi"].astype(np.float32),
         offsets=offsets_of(data["length"]),
         moves=np.minimum(row * 19 + column, 361).astype(np.uint16),
-        result=data["result"],
         territory=data["source"] == TERRITORY_SOURCE,
         **known,
     )
@@ -244,15 +245,14 @@ def _second_version(data: dict[str, np.ndarray]) -> Games:
     is_pass = row == MAX_SIZE
     if not (is_pass | ((row < side) & (column < side))).all():
         raise ValueError("a move is off the board")
-    same = {name: data[name] for name in SECOND_ARRAYS - {"length", "delta", "setup_length"}}
-    return Games(**same | {
-        "size": size,
-        "komi": data["komi"].astype(np.float32),
-        "margin": data["margin"].astype(np.float32),
-        "offsets": offsets_of(data["length"]),
-        "moves": np.where(is_pass, side * side, row * side + column).astype(np.uint16),
-        "setup_offsets": offsets_of(data["setup_length"]),
-    })  # fmt: skip
+    return Games(
+        size=size,
+        offsets=offsets_of(data["length"]),
+        moves=np.where(is_pass, side * side, row * side + column).astype(np.uint16),
+        setup_offsets=offsets_of(data["setup_length"]),
+        setup=data["setup"],
+        **{name: data[name].astype(value.dtype) for name, value in UNKNOWN_VALUES.items()},
+    )
 
 
 def _places(steps: np.ndarray, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -269,21 +269,30 @@ def check_games(games: Games) -> None:
     count = len(games.size)
     for name in Games._fields:
         array, expected = getattr(games, name), count + (name in OFFSETS)
-        if array.dtype.kind not in "biuf":
-            raise ValueError(f"{name} holds no numbers")
         if name not in JOINED and array.shape != (expected,):
             raise ValueError(f"{name} has shape {array.shape}, expected ({expected},)")
     if len(games.moves) != games.offsets[-1] or len(games.setup) != games.setup_offsets[-1]:
-        raise ValueError("there are not as many moves or stones as the games have")
+        raise ValueError("the number of moves or stones is not that of the games")
     points = games.size**2
-    for is_right, what in (
-        (((games.size >= MIN_SIZE) & (games.size <= MAX_SIZE)), "board size"),
-        (np.isin(games.result, (-1, 0, 1)), "result"),
-        (games.ending < len(ENDINGS), "ending"),
-        (np.isin(games.first, (BLACK, WHITE)), "colour to begin"),
-        (games.moves <= np.repeat(points, np.diff(games.offsets)), "move"),
-        (games.setup < 2 * np.repeat(points, np.diff(games.setup_offsets)), "stone set up"),
-    ):
+    refuse_impossible({
+        "board size": (games.size >= MIN_SIZE) & (games.size <= MAX_SIZE),
+        "result": np.isin(games.result, (-1, 0, 1)),
+        "ending": games.ending < len(ENDINGS),
+        "colour to begin": np.isin(games.first, (BLACK, WHITE)),
+        "move": games.moves <= np.repeat(points, np.diff(games.offsets)),
+        "stone set up": games.setup < 2 * np.repeat(points, np.diff(games.setup_offsets)),
+    })  # fmt: skip
+
+
+def refuse_impossible(checks: dict[str, np.ndarray]) -> None:
+    """Refuse arrays in which some value is not what it should be.
+
+    Args:
+        checks: bool arrays by what they check; each must be true everywhere.
+    Raises:
+        ValueError: what is impossible.
+    """
+    for what, is_right in checks.items():
         if not is_right.all():
             raise ValueError(f"an impossible {what}")
 
@@ -321,6 +330,13 @@ def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
     """Write the arrays of one shard; the file appears under its name only when it is whole."""
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
+    with written_whole(path) as partial:
+        partial.write_bytes(lzma.compress(packed.getvalue(), preset=6))
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A path beside the one wanted, which is renamed to it at the end: no reader meets half a file."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(lzma.compress(packed.getvalue(), preset=6))
+    yield partial
     partial.replace(path)

@@ -1,4 +1,4 @@
-"""Teacher's labels: positions of games with what a network answered about them, read and written as packed shards.
+"""Labels: a network's outputs for positions of games, read and written as packed shards.
 
 A shard is an ``.npz`` inside ``.xz``; G games, R labelled positions (rows), K moves a row:
 
@@ -12,12 +12,12 @@ A shard is an ``.npz`` inside ``.xz``; G games, R labelled positions (rows), K m
 ``rules``           uint8[G, 7]     rules in force, flags as in :mod:`engine.go.rules` without the komi; optional, and
                                     Chinese where it is missing
 ``row_game``        uint32[R]       the row's game
-``row_ply``         uint16[R]       the row is the position after that many moves
+``row_ply``         uint16[R]       the row is the position after this number of moves
 ``policy_index``    uint16[K, R]    most probable moves, most probable first; ``NO_MOVE`` = none
 ``policy_byte``     uint8[K, R]     their probabilities, p = exp(-byte / 24); 255 = none
 ``value``           float16[R]      win minus loss for Black
 ``lead``            float16[R]      points Black leads by; NaN = the network has no score or no ownership
-``ownership``       int8            tenths, 10 = surely Black's; the boards of all rows joined
+``ownership``       int8            tenths, 10 = certainly Black's; the boards of all rows joined
 ==================  ==============  =============================================================================
 """
 
@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.rules import BONUS_N, RULE_FIELDS, RULE_FRIENDLY_PASS, RULE_HANDICAP_BONUS
-from engine.records.games import Games, check_games, offsets_of, read_arrays, write_arrays
+from engine.records.games import Games, check_games, offsets_of, read_arrays, refuse_impossible, write_arrays
 
 RECORDED, SELF_PLAYED = range(2)
 """Where a labelled game comes from: ``source``"""
@@ -52,7 +52,7 @@ class Labels(NamedTuple):
     game: np.ndarray
     """int64[R]: index into games"""
     ply: np.ndarray
-    """int64[R]: the position after that many moves"""
+    """int64[R]: the position after this number of moves"""
     policy_index: np.ndarray
     """uint16[R, K]: most probable moves; ``NO_MOVE`` = none"""
     policy: np.ndarray
@@ -62,9 +62,9 @@ class Labels(NamedTuple):
     lead_black: np.ndarray
     """float32[R]: points; NaN = unknown, and so is the row's ownership"""
     ownership_black: np.ndarray
-    """int8, joined: tenths"""
+    """int8: tenths, in policy order, the boards of all rows joined"""
     own_offsets: np.ndarray
-    """int64[R+1]"""
+    """int64[R+1]: the board of row r is ownership_black[own_offsets[r]:own_offsets[r+1]]"""
     flags: np.ndarray
     """uint8[G, 7]: rules in force, as in :mod:`engine.go.rules` without the komi"""
 
@@ -87,15 +87,8 @@ def read_labels(path: Path) -> Labels:
 
 def _labels(data: dict[str, np.ndarray]) -> Labels:
     """Labels of a shard's arrays."""
-    count = len(data["size"])
-    games = Games(
-        size=data["size"].astype(np.int64),
-        komi=data["komi"].astype(np.float32),
-        offsets=offsets_of(data["length"]),
-        moves=data["moves"],
-        result=np.zeros(count, np.int8),
-        territory=np.zeros(count, bool),
-    )
+    size, komi = data["size"].astype(np.int64), data["komi"].astype(np.float32)
+    games = Games(size=size, komi=komi, offsets=offsets_of(data["length"]), moves=data["moves"])
     game = data["row_game"].astype(np.int64)
     return Labels(
         games=games,
@@ -107,7 +100,7 @@ def _labels(data: dict[str, np.ndarray]) -> Labels:
         lead_black=data["lead"].astype(np.float32),
         ownership_black=data["ownership"],
         own_offsets=offsets_of(games.size[game] ** 2),
-        flags=data.get("rules", np.tile(CHINESE_FLAGS, (count, 1))),
+        flags=data.get("rules", np.tile(CHINESE_FLAGS, (len(size), 1))),
     )
 
 
@@ -126,14 +119,12 @@ def _check_labels(labels: Labels) -> None:
     if len(labels.ownership_black) != labels.own_offsets[-1]:
         raise ValueError("ownership has not as many points as the boards")
     named = (labels.policy_index <= passing[:, None]) | (labels.policy_index == NO_MOVE) | (labels.policy == 0)
-    for is_right, what in (
-        (labels.game >= 0, "game"),
-        ((labels.ply >= 0) & (labels.ply <= np.diff(labels.games.offsets)[labels.game]), "ply"),
-        (named, "move"),
-        (np.isfinite(labels.value_black) & ~np.isinf(labels.lead_black), "value"),
-    ):
-        if not is_right.all():
-            raise ValueError(f"an impossible {what}")
+    refuse_impossible({
+        "game": labels.game >= 0,
+        "ply": (labels.ply >= 0) & (labels.ply <= np.diff(labels.games.offsets)[labels.game]),
+        "move": named,
+        "value": np.isfinite(labels.value_black) & ~np.isinf(labels.lead_black),
+    })  # fmt: skip
 
 
 def write_labels(path: Path, labels: Labels, source: np.ndarray, number: np.ndarray) -> None:
@@ -144,7 +135,6 @@ def write_labels(path: Path, labels: Labels, source: np.ndarray, number: np.ndar
         source, number: int[G], which game each is.
     """
     games = labels.games
-    byte = np.where(labels.policy > 0, np.rint(-BYTES_PER_NAT * np.log(np.maximum(labels.policy, 1e-30))), NO_BYTE)
     write_arrays(path, {
         "size": games.size.astype(np.uint8),
         "komi": games.komi.astype(np.float16),
@@ -156,7 +146,7 @@ def write_labels(path: Path, labels: Labels, source: np.ndarray, number: np.ndar
         "row_game": labels.game.astype(np.uint32),
         "row_ply": labels.ply.astype(np.uint16),
         "policy_index": np.ascontiguousarray(labels.policy_index.T),
-        "policy_byte": np.ascontiguousarray(byte.T.astype(np.uint8)),
+        "policy_byte": np.ascontiguousarray(_policy_byte(labels.policy).T),
         "value": labels.value_black.astype(np.float16),
         "lead": labels.lead_black.astype(np.float16),
         "ownership": labels.ownership_black,
@@ -164,7 +154,7 @@ def write_labels(path: Path, labels: Labels, source: np.ndarray, number: np.ndar
 
 
 def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest moves of each row, as a shard holds them.
+    """The most probable moves of each row, as a shard holds them.
 
     Args:
         probabilities: float64[B, A], in policy order.
@@ -175,9 +165,13 @@ def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.n
     some = np.argpartition(-probabilities, moves - 1, axis=1)[:, :moves]
     order = np.argsort(-np.take_along_axis(probabilities, some, axis=1), axis=1, kind="stable")
     index = np.take_along_axis(some, order, axis=1)
-    chosen = np.take_along_axis(probabilities, index, axis=1)
-    byte = np.minimum(np.rint(-BYTES_PER_NAT * np.log(np.maximum(chosen, 1e-30))), NO_BYTE).astype(np.uint8)
+    byte = _policy_byte(np.take_along_axis(probabilities, index, axis=1))
     return np.where(byte == NO_BYTE, NO_MOVE, index).astype(np.uint16), byte
+
+
+def _policy_byte(probabilities: np.ndarray) -> np.ndarray:
+    """uint8: ``policy_byte`` of probabilities; ``NO_BYTE`` for those too small for it."""
+    return np.minimum(np.rint(-BYTES_PER_NAT * np.log(np.maximum(probabilities, 1e-30))), NO_BYTE).astype(np.uint8)
 
 
 def unpack_policy(byte: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import RULE_SETS, SCORING_TERRITORY
 from engine.go.sgf import SgfGame
-from engine.records.games import Games
+from engine.records.games import UNKNOWN_VALUES, Games, offsets_of, policy_indices
 from engine.records.replay import Replayer
 from engine.records.sgf_values import date_of, rank_of, result_of, seconds_of
 
@@ -29,24 +29,13 @@ MAX_MAIN_TIME = 10**6
 def to_games(rows: Sequence[dict[str, Any]]) -> Games:
     """One game after the other; at least one, each from :func:`row_of`."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    lengths = {name: np.cumsum([0, *map(len, columns[name])]).astype(np.int64) for name in ("moves", "setup")}
     return Games(
         size=np.array(columns["size"], np.int64),
-        komi=np.array(columns["komi"], np.float32),
-        offsets=lengths["moves"],
+        offsets=offsets_of([len(moves) for moves in columns["moves"]]),
         moves=np.concatenate(columns["moves"]),
-        result=np.array(columns["result"], np.int8),
-        territory=np.array(columns["territory"], bool),
-        margin=np.array(columns["margin"], np.float32),
-        ending=np.array(columns["ending"], np.uint8),
-        first=np.array(columns["first"], np.uint8),
-        setup_offsets=lengths["setup"],
+        setup_offsets=offsets_of([len(stones) for stones in columns["setup"]]),
         setup=np.concatenate(columns["setup"]),
-        handicap=np.array(columns["handicap"], np.uint8),
-        date=np.array(columns["date"], np.int32),
-        rank_black=np.array(columns["rank_black"], np.int8),
-        rank_white=np.array(columns["rank_white"], np.int8),
-        main_time=np.array(columns["main_time"], np.int32),
+        **{name: np.array(columns[name], value.dtype) for name, value in UNKNOWN_VALUES.items()},
     )
 
 
@@ -86,11 +75,11 @@ def _row(record: SgfGame) -> dict[str, Any]:
     komi = np.nan if record.komi is None else record.komi
     komi = FOX_KOMI if is_fox and is_even and komi == 0 else komi
     has_territory = record.rules_name is not None and RULE_SETS[record.rules_name].scoring == SCORING_TERRITORY
-    setup = np.concatenate([2 * _indices(record.black, size), 2 * _indices(record.white, size) + 1])
+    setup = np.concatenate([2 * policy_indices(record.black, size), 2 * policy_indices(record.white, size) + 1])
     return {
         "size": size,
         "komi": komi,
-        "moves": _indices([point for _, point in record.moves], size).astype(np.uint16),
+        "moves": policy_indices([point for _, point in record.moves], size).astype(np.uint16),
         "result": result.winner,
         "territory": has_territory and komi != AREA_KOMI,
         "margin": result.margin,
@@ -103,9 +92,3 @@ def _row(record: SgfGame) -> dict[str, Any]:
         "rank_white": rank_of(details.get("WR", "")),
         "main_time": min(seconds_of(details.get("TM", "")), MAX_MAIN_TIME),
     }
-
-
-def _indices(points: Sequence[int], size: int) -> np.ndarray:
-    """Policy indices (int64) of points."""
-    row, column = np.divmod(np.array(points, np.int64), size + 1)
-    return np.where(row == 0, size * size, (row - 1) * size + column - 1)

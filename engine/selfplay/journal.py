@@ -140,10 +140,8 @@ def to_shard(
     games = Games(
         size=np.array(sizes, np.int64),
         komi=(flags[:, RULE_KOMI_X2] / 2).astype(np.float32),
-        offsets=offsets_of(np.array([len(of_game) for of_game in moves])),
+        offsets=offsets_of([len(of_game) for of_game in moves]),
         moves=np.concatenate(moves).astype(np.uint16),
-        result=np.zeros(len(sizes), np.int8),
-        territory=np.zeros(len(sizes), bool),
     )
 
     def joined(name: str) -> np.ndarray:

@@ -79,11 +79,8 @@ class Table:
         self._moves = np.full((slots, self._room), size * size, np.uint16)
         self.games = Games(
             size=np.full(slots, size, np.int64),
-            komi=np.zeros(slots, np.float32),
             offsets=np.arange(slots + 1, dtype=np.int64) * self._room,
             moves=self._moves.reshape(-1),
-            result=np.zeros(slots, np.int8),
-            territory=np.zeros(slots, bool),
         )
         """the games as records whose unplayed moves are passes; replay them to :attr:`lengths` under :attr:`rules`"""
 

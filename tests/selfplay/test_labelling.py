@@ -145,8 +145,15 @@ def test_killed_between_a_shard_and_its_journal_nothing_is_twice(teacher, shard,
     out = tmp_path / "out"
     label(teacher, shard, out, 5000, stop_after=290, threads=1)
     before = {path: path.read_bytes() for path in out.glob("journal-*.bin")}
-    label(teacher, shard, out, 5000, stop_after=1000, threads=1)
-    assert json.loads((out / "labels.json").read_text())["shards"]
+    labelling = Labelling(teacher, SHARES, [shard], NETWORK, out)
+
+    def stop_at_the_first_shard():
+        if (out / "labels-00000.npz.xz").exists():
+            labelling.stop()
+
+    labelling.run(5000, 4, 1, stop_at_the_first_shard, 0.01)
+    labelling.close()
+    assert len(json.loads((out / "labels.json").read_text())["shards"]) == 1
     for path, data in before.items():
         path.write_bytes(data)
     label(teacher, shard, out, 1500, threads=1)
