@@ -1,4 +1,4 @@
-"""How GoGui reads pictures: boards of words, pairs of points and words, and graphics commands. It knows no Go.
+"""The layout of GoGui's graphics: boards of words, pairs of points and words, and graphics commands. It knows no Go.
 
 Points come as vertices. Source: GoGui's manual, "Analyze Commands" and "Live Graphics".
 """

@@ -29,7 +29,7 @@ class Host:
         self._interrupted = False
         self._loaded = threading.Event()
         self._early: GameKeeper | None = None
-        """what keeps the game until the player has been loaded; None once the player has it"""
+        """keeps the game until the player has been loaded; None once the player has it"""
         self._has_board = threading.Event()
         """there is a keeper, or never will be"""
 

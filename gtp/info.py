@@ -1,4 +1,4 @@
-"""What a search has found, as clients read it: lines of ``info`` in KataGo's and Leela Zero's layouts, summaries.
+"""A search's results, as clients read them: lines of ``info`` in KataGo's and Leela Zero's layouts, summaries.
 
 Everything is said for the side to move, as both programs do by default. Moves stand in the order in which they would
 be played, and the variation is the last thing said of a move unless more is asked for, since clients read it to the
@@ -6,7 +6,7 @@ end of the segment.
 
 Of KataGo's numbers those that nothing here estimates are left out: the standard deviations of score and ownership,
 and the score that selfplay would reach. The lead in points is the mean over the search of what the network's score
-head says, or of rollouts where those judge; without either it is left out.
+head says, or of rollouts where there is no value network; without either it is left out.
 
 Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Leela Zero's ``lz-analyze``, and what
 gtp2ogs reads of its standard error.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 LIKELIEST = 10
 """Moves listed where none has a visit and no number was asked for"""
 NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
-"""KataGo's words for a network that does not say how sure it is of itself"""
+"""KataGo's words for a network without uncertainty outputs"""
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a client wants to read of each report."""
+    """What a client asks to have in each report."""
 
     min_moves: int = 0
     """moves at least, likely ones without visits among them"""
@@ -78,7 +78,7 @@ def lz_line(report: "Report", size: int, is_black: bool, options: ReportOptions)
 
 
 def lz_summary(report: "Report", size: int) -> str:
-    """A finished search as Leela Zero tells it: a line a move, then one on the whole; gtp2ogs shows it in chats."""
+    """A finished search in Leela Zero's layout: a line a move, then one on the whole; gtp2ogs shows it in chats."""
     lines = [
         f"{vertices([move.point], size):>4} -> {move.visits:7d} (V: {100 * _rate(move.value_stm):.2f}%) "
         f"(LCB: {100 * _rate(move.lcb_stm):.2f}%) (N: {100 * move.prior:.2f}%) PV: {vertices(move.pv, size)}"
@@ -90,7 +90,7 @@ def lz_summary(report: "Report", size: int) -> str:
 
 
 def caption(report: "Report", is_black: bool) -> str:
-    """A search in one line, for people who look at a picture of it.
+    """A search in one line, as a caption below graphics.
 
     Args:
         is_black: Black is to move.

@@ -137,7 +137,7 @@ class Reply:
         self._write = write
         self.has_begun = False
         self.is_unread = False
-        """nobody took what was written"""
+        """the client took nothing of what was written"""
 
     def begin(self) -> None:
         """Write the first line, which says nothing but that the command has been understood."""
@@ -149,7 +149,7 @@ class Reply:
         """Write a line; nothing where it is empty, since that would end the reply.
 
         Raises:
-            OSError: nobody reads any more.
+            OSError: the client has closed the other end.
         """
         self.begin()
         if words := CONTROL.sub("", text).split():
@@ -230,7 +230,7 @@ class Registry:
         Args:
             host: handed to the command's function.
             write: takes what is said while the command runs, so that only the rest of the reply is returned; None =
-                nobody does before the end.
+                all is returned at the end.
         Raises:
             OSError: writing failed.
         """

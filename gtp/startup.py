@@ -87,7 +87,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
     left = ahead.missing(encoder) if encoder else []
     helpers = ahead.start_helpers(encoder) if left else []
     with compile_progress(encoder if left else ""):
-        # Whoever names a network wants that network or nothing.
+        # A network that was named plays, or nothing does.
         any_size = setup.weights == DEFAULT_ALIAS
         if any_size or settings.network is None or (expected and expected.sizes):
             sizes = None if any_size or expected is None else expected.sizes

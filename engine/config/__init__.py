@@ -15,7 +15,7 @@ REMOVED = {"mercy": "rollouts are played to their end"}
 
 
 def removed(name: str) -> str:
-    """What to tell people who still name an option of earlier versions; empty where it never was one."""
+    """The answer to an option of earlier versions: what there is instead; empty where it never was one."""
     key = name.replace("-", "_")
     return f"{name} is no option any more: {REMOVED[key]}" if key in REMOVED else ""
 
@@ -211,13 +211,11 @@ class TrainOptions(Checked):
     clip: float = option(1.0, "gradients are scaled down to this norm; 0 = never", low=0.0, high=1e6)
     ema: float = option(0.999, "decay a step of the averaged weights that are shipped", low=0.0, high=1.0)
     positions_per_game: int = option(
-        0, "positions taken from a game, always the same ones, against learning results by heart; 0 = all", low=0
+        0, "positions taken from a game, always the same ones, against memorising results; 0 = all", low=0
     )
-    label_share: float = option(
-        0.5, "share of steps on a teacher's labels, when both kinds are given", low=0.0, high=1.0
-    )
+    label_share: float = option(0.5, "share of steps on a teacher's labels, if games are given too", low=0.0, high=1.0)
     teacher_share: float = option(
-        0.5, "share of steps on games whose positions the teacher judges, when there is one", low=0.0, high=1.0
+        0.5, "share of steps on games whose positions the teacher evaluates, if there is one", low=0.0, high=1.0
     )
     policy_weight: float = option(1.0, "weight of the policy's loss", low=0.0, high=1000.0)
     value_weight: float = option(1.0, "weight of the value's loss", low=0.0, high=1000.0)
@@ -231,7 +229,7 @@ class TrainOptions(Checked):
     )
     workers: int = option(1, "threads that prepare batches; they hold no interpreter lock", low=1, high=256)
     minutes: float = option(
-        0.0, "stop after so long, the state saved; the run goes on when started again; 0 = no limit", low=0.0, high=1e6
+        0.0, "stop after this time, the state saved, to go on when started again; 0 = no limit", low=0.0, high=1e6
     )
     patience: int = option(0, "validations without a better figure before the run ends; 0 = never", low=0, high=10**6)
     validate_every: int = option(1000, "steps between validations", low=1, high=10**9)

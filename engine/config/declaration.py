@@ -162,7 +162,7 @@ def shown(value: Any) -> str:
 
 
 def range_text(item: Field[Any]) -> str:
-    """The allowed range of a field in words, for messages and help."""
+    """The range of a field in words, for messages and help."""
     if choices := item.metadata.get("choices"):
         return f"{', '.join(choices[:-1])} or {choices[-1]}"
     low, high, unit = item.metadata.get("low"), item.metadata.get("high"), item.metadata.get("unit")

@@ -1,14 +1,20 @@
 """The command ``keima``: a group whose subcommands are imported only when they are called.
 
-Importing torch takes seconds, and a GTP client wants to know who we are at once; so nothing here imports more than
+Importing torch takes seconds, and a GTP client asks for our name at once; so nothing here imports more than
 click.
 """
 
 import importlib
+import sys
 
 import click
 
-from engine import __version__
+from gtp.cli.shadowing import FIX, shadows
+
+try:
+    from engine import __version__
+except ImportError as error:
+    sys.exit(f"keima: {'; '.join(shadows()) or error}; {FIX}")
 
 SUBCOMMANDS = {
     "gtp": ("gtp.cli.play:gtp", "Play: speak GTP on standard input and output."),
@@ -33,7 +39,12 @@ class LazyGroup(click.Group):
         if cmd_name not in SUBCOMMANDS:
             return None
         module, _, name = SUBCOMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        try:
+            command: click.Command = getattr(importlib.import_module(module), name)
+        except ImportError as error:
+            if found := "; ".join(shadows()):
+                raise click.ClickException(f"{found}; {FIX}") from error
+            raise
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -57,7 +57,7 @@ def data() -> None:
               help="handicap stones; 0 = even games only")  # fmt: skip
 @click.option("--setups", is_flag=True, help="keep games that begin from any other position")
 @click.option("--results", type=click.Choice(RESULTS), default=Filters.results,
-              help="decided: with a winner; finished: who won by counting or resignation")  # fmt: skip
+              help="decided: with a winner; finished: won by counting or resignation")  # fmt: skip
 @click.option("--min-moves", type=click.IntRange(1, MAX_MOVES), default=Filters.min_moves, help="shorter games go")
 @click.option("--max-moves", type=click.IntRange(1, MAX_MOVES), default=Filters.max_moves, help="longer games go")
 @click.option("--min-rank", callback=parsed(_rank), metavar="RANK",

@@ -1,6 +1,6 @@
 """``keima doctor``: whether everything that playing needs works on this machine, and what to do where it does not.
 
-Every check is a generator of findings, run one after the other; one that fails in a way nobody foresaw is itself a
+Every check is a generator of findings, run one after the other; an unexpected failure is itself a
 finding. Whatever is heavy is imported inside the checks, since a broken installation is what they look for.
 """
 
@@ -28,6 +28,8 @@ from gtp import startup
 from gtp.cli.options import network_of, options_from, options_of, settings_option
 from gtp.cli.progress import compile_ahead, compile_bar
 from gtp.cli.settings import read_settings
+from gtp.cli.shadowing import FIX, HOME, shadows
+from gtp.cli.shadowing import PACKAGES as OURS
 from gtp.startup import Settings, calm_openmp, load_player
 from weights import FOLDER, entries
 
@@ -70,7 +72,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
     startup.bar = compile_bar
     calm_openmp()
     network = None
-    checks: list[Check] = [_versions, _devices, _kernels, partial(_settings_file, config)]
+    checks: list[Check] = [_versions, _packages, _devices, _kernels, partial(_settings_file, config)]
     try:
         network = network_of(ctx, config, weights)
         setup = options_from(SetupOptions, {"weights": weights, "device": device, "size": size})
@@ -117,6 +119,14 @@ def _versions() -> Iterator[Finding]:
             yield Finding(name, WELL, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
             yield Finding(name, WRONG, "missing", INSTALL)
+
+
+def _packages() -> Iterator[Finding]:
+    found = list(shadows())
+    for text in found:
+        yield Finding("packages", WRONG, text, FIX)
+    if not found:
+        yield Finding("packages", WELL, f"{', '.join(OURS)} from {HOME}")
 
 
 def _devices() -> Iterator[Finding]:

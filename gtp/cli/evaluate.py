@@ -1,4 +1,4 @@
-"""``keima evaluate``: figures of networks and pattern policies on held-out positions."""
+"""``keima evaluate``: metrics of networks and pattern policies on held-out positions."""
 
 import json
 from collections.abc import Callable
@@ -53,11 +53,11 @@ def evaluate() -> None:
 @click.option("--symmetries", default="1", show_default=True, type=click.Choice(("1", "8")),
               help="8: also the ensemble of all eight symmetries")  # fmt: skip
 @click.option("--rollouts", default=0, show_default=True, type=click.IntRange(0), metavar="POSITIONS",
-              help="compare the value with 10, 100 and 1,000 rollouts of the rollout policy on so many of them; about "
-              "a quarter of a second each on a core")  # fmt: skip
+              help="compare the value with 10, 100 and 1,000 rollouts by policy on this number of positions; "
+              "about a quarter of a second each on a core")  # fmt: skip
 @click.option("--game", default=0, type=click.IntRange(0), metavar="K",
               help="also the value through game K of DATA, counted from 1")  # fmt: skip
-@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw pictures (PNG) in")
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw plots (PNG) in")
 @click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @AS_JSON
@@ -69,7 +69,7 @@ def evaluate_named(
 
     DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
 
-    How well its policy plays without search is a matter for keima match and keima gtp --policy-only.
+    How well its policy plays without search, keima match tells with keima gtp --policy-only.
     """
     wanted = Wanted(positions, int(symmetries), rollouts, game)
     with one_line_errors(RuntimeError), ExitStack() as shown:

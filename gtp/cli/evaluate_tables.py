@@ -9,14 +9,14 @@ from engine.evaluation.rollout_values import COUNTS
 from engine.train.metrics import STAGES
 from gtp.cli.terminal import new_table
 
-FIGURES = {
+METRICS = {
     "top1": ("first choice", "{:.1%}"),
     "top5": ("among the first five", "{:.1%}"),
     "cross_entropy": ("cross-entropy, nats", "{:.3f}"),
     "value_mse": ("value MSE", "{:.3f}"),
     "value_accuracy": ("winner predicted", "{:.1%}"),
 }
-LABEL_FIGURES = {
+LABEL_METRICS = {
     "teacher_top1": ("same first choice", "{:.1%}"),
     "value_mse": ("value: mean squared error", "{:.3f}"),
     "score_mae": ("score: mean absolute error (points)", "{:.1f}"),
@@ -29,7 +29,7 @@ LONGEST = 1000
 
 def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
     """Everything a report holds, each table with its heading."""
-    yield "Moves and results predicted; value MSE is the mean of (z - v)^2 with z = 1 or -1", _figures(report)
+    yield "Moves and results predicted; value MSE is the mean of (z - v)^2 with z = 1 or -1", _metrics(report)
     if "calibration" in report:
         yield f"Calibration of the value, off by {report['calibration_error']:.1%} in the mean", _calibration(report)
     if "rollouts" in report:
@@ -43,13 +43,13 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
         yield f"Black's win rate through game {game['number']}, {game['winner']}", _game(game)
 
 
-def _figures(report: dict[str, Any]) -> Table:
+def _metrics(report: dict[str, Any]) -> Table:
     """Policy and value by stage, with and without the ensemble."""
     several = report["symmetries"] > 1
     spans = [f"from {first}" if last > LONGEST else f"{first}-{last - 1}" for _, first, last in STAGES]
     stages = [f"{stage}\n{span}" for (stage, _, _), span in zip(STAGES, spans, strict=True)]
     table = new_table("", *(("symmetries",) if several else ()), "all", *stages)
-    for name, (words, form) in FIGURES.items():
+    for name, (words, form) in METRICS.items():
         for prefix, count in (("plain/", 1), ("", report["symmetries"])):
             if prefix + name in report:
                 keys = [prefix + name, *(f"{prefix}{name}/{stage}" for stage, _, _ in STAGES)]
@@ -59,7 +59,7 @@ def _figures(report: dict[str, Any]) -> Table:
 
 
 def _shown(row: dict[str, Any], key: str, form: str) -> str:
-    """A figure as text, empty where there is none."""
+    """A metric as text, empty where there is none."""
     return form.format(row[key]) if key in row else ""
 
 
@@ -104,7 +104,7 @@ def _labels(report: dict[str, Any]) -> Table:
     """Agreement with a teacher by board size."""
     sizes = sorted({int(name.partition("/")[2]) for name in report if name.partition("/")[2].isdigit()})
     table = new_table("", *(f"{size}x{size}" for size in sizes))
-    for name, (words, form) in LABEL_FIGURES.items():
+    for name, (words, form) in LABEL_METRICS.items():
         if any(f"{name}/{size}" in report for size in sizes):
             table.add_row(words, *(_shown(report, f"{name}/{size}", form) for size in sizes))
     return table

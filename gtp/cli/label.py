@@ -1,4 +1,4 @@
-"""``keima data label``: positions judged by a network, as shards of labels to train on."""
+"""``keima data label``: positions evaluated by a network, as shards of labels to train on."""
 
 import hashlib
 import shutil
@@ -28,7 +28,7 @@ from gtp.cli.terminal import PATHS, bar, one_line_errors, parsed, workers_for
 from weights import find_network
 
 AT_ONCE = {"cpu": 8, "gpu": 256}
-"""Positions a batch: a processor is no faster with more"""
+"""Positions a batch: more are hardly faster on the CPU"""
 GAMES_PER_PART = 20000
 
 
@@ -40,7 +40,7 @@ def _share(metavar: str, read: Callable[[str], Any], *default: str, text: str = 
 
 @click.command("label", context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, type=PATHS)
-@click.option("--network", required=True, help="network (name or file) that judges the positions")
+@click.option("--network", required=True, help="network (name or file) that evaluates the positions")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
 @click.option("--positions", default=1_000_000, type=click.IntRange(1), help="positions in all")
 @click.option("--recorded", **_share("SIZE=SHARE", int, text="board sizes of positions of SOURCES"))
@@ -72,7 +72,7 @@ def label_command(
     rules: Shares[Rules], komi: Shares[Komi], temperature: Shares[float], device: str, threads: int,
     at_once: int | None, **rest: int,
 ) -> None:  # fmt: skip
-    """Let a network judge positions, and write what it says as labels to train on.
+    """Let a network evaluate positions, and write its outputs as labels to train on.
 
     SOURCES are shards of games, SGF files, archives, or folders of such. A share says how much of all positions is of a
     kind: --self-play 9=2 --self-play 19=1 means two of 9x9 for each of 19x19. A run that was stopped, in any way, goes

@@ -1,4 +1,4 @@
-"""``keima train rollout|tree`` and ``keima evaluate rollout|tree``: the pattern policies, from games to figures."""
+"""``keima train rollout|tree`` and ``keima evaluate rollout|tree``: the pattern policies, from games to metrics."""
 
 import json
 from collections.abc import Iterable
@@ -52,9 +52,9 @@ def train_command(kind: str) -> click.Command:
                 raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
             held_out = _read(validation)
             model = _learn(kind, files, rate, seed)
-            figures = judge(held_out, unfold(model.words), model.theta).as_dict()
-            save_patterns(out, model._replace(record=model.record | {"validation": figures}))
-        _show(figures, as_json=False)
+            metrics = judge(held_out, unfold(model.words), model.theta).as_dict()
+            save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
+        _show(metrics, as_json=False)
 
     return command
 
@@ -78,8 +78,8 @@ def evaluate_command(kind: str) -> click.Command:
             model = load_patterns(find_patterns(patterns or kind))
             if model.kind != kind:
                 raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
-            figures = judge(_read(data), unfold(model.words), model.theta, positions).as_dict()
-        _show(figures, as_json)
+            metrics = judge(_read(data), unfold(model.words), model.theta, positions).as_dict()
+        _show(metrics, as_json)
 
     return command
 
@@ -147,10 +147,10 @@ def _advance(progress: Progress, title: str, steps: Iterable[None], total: int) 
     progress.update(task, completed=total)
 
 
-def _show(figures: dict[str, float | int], as_json: bool) -> None:
-    """Print figures."""
+def _show(metrics: dict[str, float | int], as_json: bool) -> None:
+    """Print metrics."""
     if as_json:
-        click.echo(json.dumps(figures))
+        click.echo(json.dumps(metrics))
         return
-    for name, value in figures.items():
+    for name, value in metrics.items():
         click.echo(f"{name:24} {value:.4f}" if isinstance(value, float) else f"{name:24} {value}")

@@ -81,7 +81,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """The options that a settings file sets, by their names in Python; no file, no options.
 
     Raises:
-        ValueError: it cannot be read, is not TOML, or holds an unknown key or a value that is not allowed: one line
+        ValueError: it cannot be read, is not TOML, or holds an unknown key or a value out of range: one line
             naming the file, the key, its value and what was expected.
     """
     values: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """``keima train``: from files on disk to a trained network.
 
 One command a kind of network; they differ in the architecture, in what is known of its training by default and in
-the figure that early stopping watches (``KINDS_OF_NETWORK``). The pattern policies' subcommands are in
+the metric that early stopping watches (``KINDS_OF_NETWORK``). The pattern policies' subcommands are in
 :mod:`gtp.cli.patterns`, ``keima evaluate`` in :mod:`gtp.cli.evaluate`.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import click
 import torch
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from torch import nn
 
 from engine.config import TrainOptions
@@ -25,7 +25,7 @@ from engine.features.encoder import ENCODERS
 from engine.jit import cache_root
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.files.checkpoint import load_model
-from engine.nets.network import NetworkSpec
+from engine.nets.network import Model, NetworkSpec
 from engine.nets.on_device import choose_device, load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
@@ -80,7 +80,7 @@ KINDS_OF_NETWORK = {
     "dual": NetworkKind(
         "Train a network with policy and value: our own for all board sizes, or AlphaGo Zero's.\n\nGames teach the "
         "policy people's moves, the value their results, and where the last board could be counted, score and "
-        "ownership. Labels, and a teacher that judges positions of the games as training goes on, teach all of these.",
+        "ownership. Labels, and a teacher that evaluates positions of the games meanwhile, teach all of these.",
         ("keima-resnet", "alphago-zero"),
         Goal("top1", 1),
         {},
@@ -117,7 +117,9 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @click.option("--validation", type=PATHS, required=True, help="shard of games to measure on; never trained on")
     @click.option("--label-validation", type=PATHS, hidden=not kind.uses_labels,
                   help="shard of labels to measure on; never trained on")  # fmt: skip
-    @click.option("--teacher", hidden=not kind.uses_labels, help="network (name or file) that judges game positions")
+    @click.option(
+        "--teacher", hidden=not kind.uses_labels, help="network (name or file) that evaluates positions of games"
+    )
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
     @click.option(
         "--start", help="network (name or file) to start from instead of random weights; keima-resnet may be smaller"
@@ -176,35 +178,26 @@ def _train(
         )  # fmt: skip
         validate = _validation(spec, validation, label_validation, game_shards, chosen)
         trainer = Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks)
-        with Bar(console, options.steps) as observer:
-            trainer.run(observer)
+        with bar(console) as progress:
+            trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
 
 
-class Bar:
-    """A run on the terminal: a bar, and lines above it."""
+class Display(NamedTuple):
+    """A run on the terminal: a bar, and lines above it; see :class:`engine.train.trainer.Observer`."""
 
-    def __init__(self, console: Console, steps: int):
-        self._console = console
-        self._progress = bar(console)
-        self._task = self._progress.add_task("training", total=steps)
-
-    def __enter__(self) -> "Bar":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+    progress: Progress
+    task: TaskID
 
     def at_step(self, step: int, losses: str) -> None:
-        """See :class:`engine.train.trainer.Observer`."""
-        self._progress.update(self._task, completed=step, description=losses)
+        """Move the bar."""
+        self.progress.update(self.task, completed=step, description=losses)
 
     def say(self, line: str) -> None:
-        """See :class:`engine.train.trainer.Observer`."""
-        self._console.print(line)
+        """Print a line."""
+        self.progress.console.print(line)
 
 
-def _new_network(architecture: str, shape: dict[str, int | None], start: str | None) -> nn.Module:
+def _new_network(architecture: str, shape: dict[str, int | None], start: str | None) -> Model:
     """A network of random weights, or one that begins as the file ``start``; the shape's None are left open."""
     shape = {name: value for name, value in shape.items() if value is not None}
     encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
@@ -267,13 +260,13 @@ def _validation(
 
     def validate(network: nn.Module) -> dict[str, float]:
         evaluate = in_training(network, device)
-        figures = game_figures(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
+        metrics = game_figures(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
         for shard in seen:
             trained = game_figures(evaluate, encoder, shard, VALIDATION_POSITIONS // 2, sizes)
-            figures |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
+            metrics |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
         if held_labels:
-            figures |= label_figures(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
-        return figures
+            metrics |= label_figures(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
+        return metrics
 
     return validate
 

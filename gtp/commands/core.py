@@ -1,4 +1,4 @@
-"""Administration: who we are, what we can, and the end. Nothing here waits for the player."""
+"""Administration: name, version, commands, and the end. Nothing here waits for the player."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Figures about the position without a search: the score, and the policy as a board of numbers.
+"""Estimates of the position without a search: the score, and the policy as a board of numbers.
 
 Sources: the GNU Go program documentation, "GTP command reference" (``estimate_score``); Leela Zero's ``heatmap``, which
 it writes to standard error.

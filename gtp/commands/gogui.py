@@ -23,7 +23,7 @@ gfx/Rollout policy/keima-rollout_policy %c
 gfx/Ladders/keima-ladders %c
 sboard/Liberties/keima-liberties
 string/Heatmap/heatmap
-hstring/Network in its own words/kata-raw-nn %c 0
+hstring/Raw network output/kata-raw-nn %c 0
 string/Estimate score/estimate_score
 string/Final score/final_score
 plist/Dead stones/final_status_list dead
@@ -32,7 +32,7 @@ plist/Legal moves/all_legal %c
 varc/Move without playing it/reg_genmove %c
 string/Rules/kata-get-rules
 none/Set rules/kata-set-rules %s
-none/Forget what was thought/clear_cache"""
+none/Clear tree and cache/clear_cache"""
 """Kind of reply, text of the menu, and command: the form of ``gogui-analyze_commands``"""
 
 
@@ -75,7 +75,7 @@ def gogui_setup(host: Host, *moves: str) -> None:
 
 @COMMANDS.command("gogui-setup_player")
 def gogui_setup_player(host: Host, color: str) -> None:
-    """Say who is to move in a position that was set up."""
+    """Set the side to move of a position that was set up."""
     from engine.go.geometry import BLACK, WHITE
 
     side, game = arguments.color(color), host.keeper.game
@@ -126,7 +126,7 @@ def gogui_rules_board(host: Host) -> str:
 
 @COMMANDS.command("gogui-rules_side_to_move")
 def gogui_rules_side_to_move(host: Host) -> str:
-    """Who is to move."""
+    """The side to move."""
     from engine.go.geometry import BLACK
 
     return "black" if host.keeper.game.to_move == BLACK else "white"

@@ -1,4 +1,4 @@
-"""Pictures of what the engine thinks, in the types of reply that GoGui can show; ``gogui-analyze_commands`` lists them.
+"""Policy, search and ownership in the types of reply that GoGui draws; ``gogui-analyze_commands`` lists them.
 
 A colour that is not given is the side to move.
 """
@@ -40,7 +40,7 @@ def keima_policy(host: Host, color: str = "") -> str:
 
 @COMMANDS.command("keima-rollout_policy")
 def keima_rollout_policy(host: Host, color: str = "") -> str:
-    """Colour the moves by how likely a rollout plays them next, in percent."""
+    """Colour the moves by their probability in a rollout, in percent."""
     from engine.insight.overlays import rollout_chances
 
     side = arguments.optional_color(host, color)
@@ -73,8 +73,8 @@ def keima_search(host: Host, color: str = "") -> str:
 def keima_scores(host: Host, color: str = "") -> str:
     """Search, and label the moves with the lead in points that the player expects after them."""
     report = _report(host, arguments.optional_color(host, color))
-    judged = [(vertex, move.score_stm) for vertex, move in _on_board(host, report) if move.visits]
-    return gogui_layout.pairs((vertex, f"{score:+.1f}") for vertex, score in judged if score is not None)
+    scores = [(vertex, move.score_stm) for vertex, move in _on_board(host, report) if move.visits]
+    return gogui_layout.pairs((vertex, f"{score:+.1f}") for vertex, score in scores if score is not None)
 
 
 @COMMANDS.command("keima-pv")
@@ -86,7 +86,7 @@ def keima_pv(host: Host, color: str = "") -> str:
 
 @COMMANDS.command("keima-ownership")
 def keima_ownership(host: Host) -> str:
-    """Show who will probably own every point: 1 = Black's, -1 = White's."""
+    """Show the probable owner of every point: 1 = Black's, -1 = White's."""
     owners = host.player.look(host.keeper.game.to_move, visits=1).ownership_black
     assert owners is not None, "look() asks for it"
     return gogui_layout.board((f"{value:.3f}" for value in owners.tolist()), host.keeper.game.size)
@@ -136,14 +136,14 @@ def _on_board(host: Host, report: "Report") -> Iterator[tuple[str, "MoveReport"]
             yield arguments.vertices(host, [move.point]), move
 
 
-def _heat(host: Host, chances: "np.ndarray", text: str) -> str:
+def _heat(host: Host, probabilities: "np.ndarray", text: str) -> str:
     """Points coloured and labelled by probability, and a line of text."""
     from engine.go.geometry import on_board_points
 
     vertices = arguments.vertices(host, on_board_points(host.keeper.game.size).tolist()).split()
-    found = list(zip(vertices, chances[:-1].tolist(), strict=True))
+    found = list(zip(vertices, probabilities[:-1].tolist(), strict=True))
     return gogui_layout.graphic(
-        gogui_layout.shades((vertex, chance) for vertex, chance in found if chance >= SHADED),
-        gogui_layout.labels((vertex, f"{100 * chance:.0f}") for vertex, chance in found if chance >= LABELLED),
+        gogui_layout.shades((vertex, p) for vertex, p in found if p >= SHADED),
+        gogui_layout.labels((vertex, f"{100 * p:.0f}") for vertex, p in found if p >= LABELLED),
         f"TEXT {text}",
     )

@@ -1,4 +1,4 @@
-"""Strength to taste while the engine runs: its options by name, as on the command line, and by KataGo's names.
+"""Parameters while the engine runs: its options by name, as on the command line, and by KataGo's names.
 
 A parameter that KataGo has under another name answers to both. Ranges and messages are those of the command line; a
 change counts from the next move on and until it is changed again. Sources: KataGo, docs/GTP_Extensions.md and
@@ -84,7 +84,7 @@ def kata_set_param(host: Host, name: str, value: str) -> None:
 
 @COMMANDS.command("kata-get-models")
 def kata_get_models(host: Host) -> str:
-    """Tell which networks play on this board, as a JSON list; empty where rollouts play alone."""
+    """List the networks that play on this board, as a JSON list; empty where rollouts play alone."""
     from engine.nets.files.header import recognise
 
     player = host.player

@@ -1,4 +1,4 @@
-"""Moves: the client's and ours, and how KGS ends a game.
+"""Moves: the client's and the engine's, and how KGS ends a game.
 
 Source of ``kgs-`` commands: kgsGtp's documentation.
 """
@@ -16,13 +16,13 @@ COMMANDS = Registry()
 
 @COMMANDS.command("play")
 def play(host: Host, color: str, vertex: str) -> None:
-    """Play a move for a player, whoever's turn it is."""
+    """Play a move for a player, whether or not it is its turn."""
     host.keeper.play(arguments.color(color), arguments.vertex(host, vertex))
 
 
 @COMMANDS.command("genmove")
 def genmove(host: Host, color: str) -> str:
-    """Choose and play a move for a player, whoever's turn it is: a vertex, pass or resign."""
+    """Choose and play a move for a player, whether or not it is its turn: a vertex, pass or resign."""
     from engine.play.keeper import RESIGN
 
     side = arguments.color(color)
@@ -78,7 +78,7 @@ def undo(host: Host) -> None:
 
 @COMMANDS.command("gg-undo")
 def gg_undo(host: Host, moves: str = "1") -> None:
-    """Take so many moves back, or none if there are fewer."""
+    """Take this number of moves back, or none if there are fewer."""
     count = integer(moves)
     if count < 0:
         raise CommandError(f"syntax error: {count} is no number of moves")
@@ -90,5 +90,5 @@ def gg_undo(host: Host, moves: str = "1") -> None:
 
 @COMMANDS.command("clear_cache")
 def clear_cache(host: Host) -> None:
-    """Forget all that was thought so far, so that the next search begins with nothing; the game stays."""
+    """Clear the tree and the network's cache, so that the next search begins with nothing; the game stays."""
     host.player.forget()

@@ -1,4 +1,4 @@
-"""The network's own words, without a search, in the layout of KataGo's ``kata-raw-nn``.
+"""The raw network output, without a search, in the layout of KataGo's ``kata-raw-nn``.
 
 Source: KataGo, docs/GTP_Extensions.md.
 """
@@ -21,7 +21,7 @@ OPTIMISM = 0.2
 
 @COMMANDS.command("kata-raw-nn")
 def kata_raw_nn(host: Host, *words: str) -> str:
-    """Show what the network says of the position, in float32 on the CPU: kata-raw-nn [COLOR] SYMMETRY [OPTIMISM].
+    """Show the network's output for the position, in float32 on the CPU: kata-raw-nn [COLOR] SYMMETRY [OPTIMISM].
 
     The symmetry is 0 to 7 or all; the optimism, from 0 to 1, mixes the two policies that some networks have. Win rates,
     points and ownership are White's; nan = the network has no such output, or the move is illegal.

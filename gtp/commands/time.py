@@ -27,7 +27,7 @@ KGS_KINDS = ("none", "absolute", "byoyomi", "canadian")
 
 @COMMANDS.command("time_settings")
 def time_settings(host: Host, main_time: str, period: str, stones: str) -> None:
-    """Set the clock: main time, then so many stones in every period; times in seconds.
+    """Set the clock: main time, then periods of this length, each for this number of stones; in seconds.
 
     A period of 0 means none: absolute time. A period with 0 stones means no clock at all.
     """
@@ -45,7 +45,7 @@ def kgs_time_settings(host: Host, kind: str, *numbers: str) -> None:
 
 @COMMANDS.command("kata-time_settings")
 def kata_time_settings(host: Host, kind: str, *numbers: str) -> None:
-    """Set a clock of one of these kinds, times in seconds; fractions are welcome.
+    """Set a clock of one of these kinds, times in seconds; fractions too.
 
     none; absolute MAIN; byoyomi MAIN PERIOD PERIODS; canadian MAIN PERIOD STONES; fischer MAIN INCREMENT;
     fischer-capped MAIN INCREMENT LIMIT MOVE: the main time never grows beyond LIMIT, no move may take longer than
@@ -62,7 +62,7 @@ def kata_list_time_settings(host: Host) -> str:
 
 @COMMANDS.command("time_left")
 def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
-    """Tell a player's time in seconds: of the main time, or of a period with so many stones to go.
+    """Tell a player's time in seconds: of the main time, or of a period and its stones to go.
 
     Under byo-yomi the last number is the periods left; 0 = main time.
     """
