@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,19 +137,11 @@ def mark_warm() -> None:
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
     """Keep other processes out of the block; where the file system knows no locks they are not kept out."""
-    if FOLDER is None:
+    with ExitStack() as stack:
+        if FOLDER is not None:
+            with suppress(OSError, NotImplementedError):
+                stack.enter_context(FileLock(FOLDER / LOCKS / f"{name}.lock"))
         yield
-        return
-    lock = FileLock(FOLDER / LOCKS / f"{name}.lock")
-    try:
-        lock.acquire()
-    except (OSError, NotImplementedError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 class _Cache(FunctionCache):

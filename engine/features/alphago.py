@@ -51,6 +51,7 @@ class AlphaGoScratch(NamedTuple):
     """Working memory for boards of one size; one per thread."""
 
     ladder: LadderScratch
+    """for ladders"""
     capture: np.ndarray
     """uint8[N*N]: ladder captures, policy order"""
     escape: np.ndarray

@@ -22,6 +22,7 @@ class Encoder(NamedTuple):
     """What a network reads: its name in files, shapes, and what its planes know of the rules."""
 
     name: str
+    """as network files give it"""
     planes: int
     """C: planes of size N x N"""
     globals: int
@@ -52,6 +53,7 @@ def register(encoder: Encoder, scratch: type, encode: Any, key: Any) -> Encoder:
     """Make an encoder known.
 
     Args:
+        encoder: under a name of its own.
         scratch: NamedTuple of arrays, what ``encoder.new_scratch`` returns and no other encoder uses for other kernels.
         encode, key: kernels; see :class:`_Kernels`.
     Raises:
@@ -107,11 +109,8 @@ def _key_in_kernels(position: Any, scratch: Any) -> Callable[..., Any]:
 class KeyScratch(NamedTuple):
     """Tells the encoder ``key`` from others; nothing is read of it."""
 
-    unused: np.ndarray
-
-
-def _new_key_scratch(size: int) -> KeyScratch:
-    return KeyScratch(np.zeros(1))
+    unused: np.ndarray = np.zeros(1)
+    """float64[1], never read"""
 
 
 @kernel
@@ -134,11 +133,11 @@ ALPHAGO_VALUE = register(
     alphago.AlphaGoScratch, alphago.encode, alphago.key,
 )  # fmt: skip
 ZERO = register(
-    Encoder("zero-17", history.PLANES, 0, history.new_zero_scratch),
+    Encoder("zero-17", history.PLANES, 0, lambda size: history.ZeroScratch()),
     history.ZeroScratch, history.encode, history.key,
 )  # fmt: skip
 LEELA = register(
-    Encoder("leela-18", history.LEELA_PLANES, 0, history.new_leela_scratch,
+    Encoder("leela-18", history.LEELA_PLANES, 0, lambda size: history.LeelaScratch(),
             "area scoring, komi 7.5, positional superko, no suicide; no others", komi=7.5),
     history.LeelaScratch, history.encode_leela, history.key,
 )  # fmt: skip
@@ -152,6 +151,6 @@ KATAGO_SUICIDE = register(
     katago.KatagoSuicideScratch, katago.encode_suicide, katago.key,
 )  # fmt: skip
 """For KataGo's networks that want areas as if suicide were always legal"""
-KEY = Encoder("key", 0, 1, _new_key_scratch)
+KEY = Encoder("key", 0, 1, lambda size: KeyScratch())
 """No planes, and a number that says nothing: to measure searches without a network. No file may ask for it."""
 _KERNELS[KeyScratch] = _Kernels(_encode_key, history.key)

@@ -29,25 +29,17 @@ LEELA_PLANES = BLACK_TO_MOVE + 2
 
 
 class ZeroScratch(NamedTuple):
-    """Nothing is worked out beforehand; the type alone counts."""
+    """Nothing is worked out beforehand: its type alone tells :func:`encode` from others."""
 
-    unused: np.ndarray
+    unused: np.ndarray = np.zeros(1)
+    """float64[1], never read"""
 
 
 class LeelaScratch(NamedTuple):
-    """Likewise."""
+    """The same for :func:`encode_leela`."""
 
-    unused: np.ndarray
-
-
-def new_zero_scratch(size: int) -> ZeroScratch:
-    """For :func:`encode`."""
-    return ZeroScratch(np.zeros(1))
-
-
-def new_leela_scratch(size: int) -> LeelaScratch:
-    """For :func:`encode_leela`."""
-    return LeelaScratch(np.zeros(1))
+    unused: np.ndarray = np.zeros(1)
+    """float64[1], never read"""
 
 
 @kernel
@@ -55,7 +47,8 @@ def board_planes(position, age, symmetry, own, opponent):
     """Write the stones of the board ``age`` moves ago, from the view of the side to move now.
 
     Args:
-        age: 0 to 7; boards from before the first move are empty.
+        age: int, 0 to 7; boards from before the first move are empty.
+        symmetry: int, 0 to 7.
         own, opponent: float32[N*N], overwritten.
     """
     size, color = position.board.meta[META_SIZE], position.meta[META_TO_MOVE]

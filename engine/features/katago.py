@@ -25,7 +25,7 @@ they do by the rules, but for friendly passing.
 There are two encoders. Networks differ in how they were shown pass-alive areas: some always as if suicide were legal,
 whatever the rules, which their file tells (``preferPassAliveUnderSuicideRules``).
 
-Source: KataGo, ``fillRowV7``.
+Source: KataGo, ``NNInputs::fillRowV7`` in cpp/neuralnet/nninputs.cpp: the input specification of model version 8 on.
 """
 
 from typing import NamedTuple
@@ -59,7 +59,7 @@ from engine.go.rules import (
     TAX_ALL,
     TAX_NONE,
 )
-from engine.go.scoring import white_komi
+from engine.go.scoring import owner_sign, white_komi
 from engine.go.splitmix import mix
 from engine.jit import kernel
 
@@ -91,7 +91,9 @@ class KatagoScratch(NamedTuple):
     """Working memory for boards of one size; one per thread."""
 
     life: LifeScratch
+    """for areas"""
     ladder: LadderScratch
+    """for ladders; its board holds the boards that are read"""
     owner: np.ndarray
     """int8[N*N]: 1 Black's, -1 White's"""
     marks: np.ndarray
@@ -103,6 +105,7 @@ class KatagoSuicideScratch(NamedTuple):
     """The same for :func:`encode_suicide`."""
 
     katago: KatagoScratch
+    """the working memory itself"""
 
 
 def new_scratch(size: int) -> KatagoScratch:
@@ -124,8 +127,7 @@ def new_suicide_scratch(size: int) -> KatagoSuicideScratch:
 @kernel
 def _white_komi(position):
     """White's compensation as if area were counted, the button included."""
-    taker = position.meta[META_BUTTON_TAKER]
-    return white_komi(position) + (0.5 * (taker == WHITE) - 0.5 * (taker == BLACK))
+    return white_komi(position) - 0.5 * owner_sign(position.meta[META_BUTTON_TAKER])
 
 
 @kernel
@@ -223,7 +225,7 @@ def encode_suicide(position, symmetry, scratch, planes, globals_):
     """:func:`encode` with the areas that there were if suicide was legal, whatever the rules.
 
     Args:
-        scratch: :class:`KatagoSuicideScratch`.
+        scratch: :class:`KatagoSuicideScratch`; the others as for :func:`encode`.
     """
     _encode(position, symmetry, scratch.katago, True, planes, globals_)
 

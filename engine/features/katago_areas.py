@@ -21,7 +21,7 @@ from engine.go.board import META_SIZE, META_STRIDE
 from engine.go.geometry import BLACK, BORDER, EMPTY, WHITE, index_of, point_of
 from engine.go.life import find_life
 from engine.go.rules import RULE_SCORING, RULE_TAX, SCORING_TERRITORY, TAX_NONE
-from engine.go.scoring import area_owner
+from engine.go.scoring import area_owner, owner_sign
 from engine.jit import kernel
 
 
@@ -54,7 +54,7 @@ def _claim_dead(board, color, suicide, scratch, owner):
     for index in range(size * size):
         region = scratch.region[point_of(index, size)]
         if region != 0 and scratch.holds[region] and scratch.region_lives[region] and scratch.inner[region] < 2:
-            owner[index] = 1 if color == BLACK else -1
+            owner[index] = owner_sign(color)
 
 
 @kernel
@@ -70,7 +70,7 @@ def _give_up_dependent(board, scratch, owner):
     for index in range(size * size):
         if abs(owner[index]) == 2:
             there = board.color[point_of(index, size)]
-            owner[index] = owner[index] // 2 if there == (BLACK if owner[index] > 0 else WHITE) else 0
+            owner[index] = owner[index] // 2 if owner_sign(there) * owner[index] > 0 else 0
 
 
 @kernel
@@ -78,7 +78,7 @@ def _is_dependent(board, index, owner):
     """Whether a point that is owned is the owner's stone in atari, or touches a dame."""
     size, stride, cells = board.meta[META_SIZE], board.meta[META_STRIDE], board.color
     point = point_of(index, size)
-    if cells[point] == (BLACK if owner[index] > 0 else WHITE) and board.libs[board.head[point]] == 1:
+    if owner_sign(cells[point]) == owner[index] and board.libs[board.head[point]] == 1:
         return True
     for beside in (point - stride, point - 1, point + 1, point + stride):
         if cells[beside] == EMPTY and owner[index_of(beside, size)] == 0:

@@ -69,6 +69,7 @@ class KeimaScratch(NamedTuple):
     """Working memory for boards of one size; one per thread."""
 
     ladder: LadderScratch
+    """for ladders"""
     capture: np.ndarray
     """uint8[N*N]: ladder captures, policy order"""
     escape: np.ndarray
@@ -103,6 +104,7 @@ def encode(position, symmetry, scratch, planes, globals_):
     fill_items(planes.reshape(-1), 0.0)
     ladder_planes(board, color, scratch.ladder, scratch.capture, scratch.escape)
     suicide = rules[RULE_SUICIDE] == 1
+    ko = board.meta[META_KO_POINT] if board.meta[META_KO_COLOR] == color else PASS
     for index in range(size * size):
         point = point_of(index, size)
         at = apply_symmetry(index, size, symmetry)
@@ -114,14 +116,11 @@ def encode(position, symmetry, scratch, planes, globals_):
             if liberties <= 3:
                 flat[LIBERTIES + liberties - 1, at] = 1.0
             continue
-        if not is_legal(board, point, color, suicide) or repeats(position, point, color):
-            if (point == board.meta[META_KO_POINT] and color == board.meta[META_KO_COLOR]) or is_legal(
-                board, point, color, suicide
-            ):
-                flat[FORBIDDEN, at] = 1.0
+        on_board_legal = is_legal(board, point, color, suicide)
+        if not on_board_legal or repeats(position, point, color):
+            flat[FORBIDDEN, at] = on_board_legal or point == ko
             continue
-        if not is_eye(board, point, color):
-            flat[SENSIBLE, at] = 1.0
+        flat[SENSIBLE, at] = not is_eye(board, point, color)
         captured, stones, liberties = after_move(board, point, color, 4, scratch)
         if captured > 0:
             flat[CAPTURE + min(captured, 3) - 1, at] = 1.0
@@ -129,10 +128,8 @@ def encode(position, symmetry, scratch, planes, globals_):
             flat[SELF_ATARI + min(stones, 2) - 1, at] = 1.0
         elif liberties > 1:
             flat[AFTER + min(liberties, 4) - 2, at] = 1.0
-        if scratch.capture[index]:
-            flat[LADDER_CAPTURE, at] = 1.0
-        if scratch.escape[index]:
-            flat[LADDER_ESCAPE, at] = 1.0
+        flat[LADDER_CAPTURE, at] = scratch.capture[index]
+        flat[LADDER_ESCAPE, at] = scratch.escape[index]
     n = position.meta[META_N_MOVES]
     for age in range(min(RECENT_MOVES, n)):
         point = position.moves[n - 1 - age]

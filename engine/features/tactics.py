@@ -48,6 +48,9 @@ def after_move(board, point, color, most, scratch):
     marked ``seen``. Heads are stones, so one array serves both. A suicide is told as the chain before it is taken off.
 
     Args:
+        point: int, an empty point.
+        color: BLACK or WHITE, who moves there.
+        most: int, at least 1.
         scratch: has ``marks``, int64[L], and ``stamp``, int64[1], from :func:`new_marks`.
     """
     stride = board.meta[META_STRIDE]

@@ -22,7 +22,13 @@ def fill_items(target, value):
 
 @kernel
 def append_once(items, start, end, item):
-    """Append an item to the list ``items[start:end]`` if there is room and it is new to the list; returns the end."""
+    """Append an item to a list if there is room and the list does not hold it.
+
+    Args:
+        items: an array of one dimension; the list is ``items[start:end]``.
+    Returns:
+        int: the list's new end.
+    """
     if end == len(items):
         return end
     for i in range(start, end):

@@ -50,26 +50,13 @@ class Board(NamedTuple):
 def new_board(size: int) -> Board:
     """An empty board of the given size, 2 to 25."""
     cells, area = int(cell_count(size)), size * size
-    layout = [
-        (np.uint64, 1),
-        (np.int64, META_FIELDS),
-        (np.int32, cells),
-        (np.int16, cells),
-        (np.int16, cells),
-        (np.int16, cells),
-        (np.int16, cells),
-        (np.int16, area),
-        (np.int16, cells),
-        (np.uint8, cells),
-    ]
-    total = sum(np.dtype(kind).itemsize * count for kind, count in layout)
-    buffer = np.zeros((total + 7) // 8, dtype=np.uint64)
-    memory, views, start = buffer.view(np.uint8), [], 0
-    for kind, count in layout:
-        stop = start + np.dtype(kind).itemsize * count
-        views.append(memory[start:stop].view(kind))
-        start = stop
-    board = Board(buffer, *views)
+    # Widest first, so that every field is aligned.
+    layout = [(np.uint64, 1), (np.int64, META_FIELDS), (np.int32, cells)]
+    layout += [(np.int16, count) for count in (cells, cells, cells, cells, area, cells)] + [(np.uint8, cells)]
+    ends = np.cumsum([np.dtype(kind).itemsize * count for kind, count in layout])
+    buffer = np.zeros((ends[-1] + 7) // 8, np.uint64)
+    parts = np.split(buffer.view(np.uint8), ends)[: len(layout)]
+    board = Board(buffer, *(part.view(kind) for part, (kind, _) in zip(parts, layout, strict=True)))
     board.meta[META_SIZE] = size
     clear(board)
     return board
@@ -95,21 +82,36 @@ def copy_board(target, source):
     copy_items(target.buffer, source.buffer, len(source.buffer))
 
 
-@kernel
-def _fill_point(board, point, color):
-    """Take the point off the empty list and put a lone stone there, liberties counted."""
-    meta = board.meta
-    last = board.empty[meta[META_N_EMPTY] - 1]
-    hole = board.slot[point]
+@inlined_kernel
+def color_empty_point(board, point, color):
+    """Give an empty point a colour: hash and the list of empty points follow, chains do not."""
+    board.meta[META_N_EMPTY] -= 1
+    last, hole = board.empty[board.meta[META_N_EMPTY]], board.slot[point]
     board.empty[hole] = last
     board.slot[last] = hole
-    meta[META_N_EMPTY] -= 1
     board.color[point] = color
     board.hash[0] ^= ZOBRIST[color, point]
+
+
+@inlined_kernel
+def empty_point(board, point):
+    """Take the colour off a point: the reverse of :func:`color_empty_point`."""
+    count = board.meta[META_N_EMPTY]
+    board.hash[0] ^= ZOBRIST[board.color[point], point]
+    board.color[point] = EMPTY
+    board.empty[count] = point
+    board.slot[point] = count
+    board.meta[META_N_EMPTY] = count + 1
+
+
+@kernel
+def _fill_point(board, point, color):
+    """Put a lone stone on an empty point, liberties counted."""
+    color_empty_point(board, point, color)
     board.head[point] = point
     board.next[point] = point
     board.stones[point] = 1
-    stride = meta[META_STRIDE]
+    stride = board.meta[META_STRIDE]
     count, total = 0, 0
     for neighbour in (point - stride, point - 1, point + 1, point + stride):
         if board.color[neighbour] == EMPTY:
@@ -178,21 +180,15 @@ def _merge(board, first, second):
 @kernel
 def _remove_chain(board, chain):
     """Take a chain off the board, giving its points back as liberties; returns the number of stones."""
-    meta, color = board.meta, board.color
-    mine = color[chain]
-    enemy = 3 - mine
+    mine = np.int64(board.color[chain])
     count = np.int64(board.stones[chain])
     stone = chain
     for _ in range(count):
-        color[stone] = EMPTY
+        empty_point(board, stone)
         board.head[stone] = 0
-        board.hash[0] ^= ZOBRIST[mine, stone]
-        board.empty[meta[META_N_EMPTY]] = stone
-        board.slot[stone] = meta[META_N_EMPTY]
-        meta[META_N_EMPTY] += 1
-        _change_liberty(board, stone, enemy, 1)
+        _change_liberty(board, stone, 3 - mine, 1)
         stone = board.next[stone]
-    meta[META_CAPTURED_BLACK + mine - BLACK] += count
+    board.meta[META_CAPTURED_BLACK + mine - BLACK] += count
     return count
 
 
@@ -258,6 +254,11 @@ def is_legal(board, point, color, multi_stone_suicide):
     """Whether a move on the board obeys occupation, simple ko and suicide rules.
 
     A suicide of a single stone changes nothing on the board and is never legal, as in KataGo's rules.
+
+    Args:
+        point: int, on the board or a border cell; no pass.
+        color: BLACK or WHITE.
+        multi_stone_suicide: bool, whether a move may take off two or more of its own stones.
     """
     if board.color[point] != EMPTY:
         return False
@@ -324,6 +325,7 @@ def list_captures(board, stone, points, start, end):
 
     Args:
         stone: int, any stone of the chain; the walk begins with it.
+        start, end: int, where the list begins and where it ends so far.
         points: int16[n], written from ``end`` on. What it holds from ``start`` on is not listed again; what does not
             fit is left out.
     Returns:

@@ -78,14 +78,14 @@ def new_ladder_scratch(size: int) -> LadderScratch:
 
 
 @kernel
-def _first_liberty(board, chain):
-    """Any one liberty of a chain that has some."""
+def _two_liberties(board, chain):
+    """The liberties of a chain that has two."""
     stride = board.meta[META_STRIDE]
     stone = np.int64(chain)
     while True:
         for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
             if board.color[beside] == EMPTY:
-                return beside
+                return beside, board.lib_sum[chain] - beside
         stone = np.int64(board.next[stone])
 
 
@@ -94,7 +94,8 @@ def room(board, point, taken, color):
     """Liberties, at least and counted up to 3, of a chain extended to ``point`` once the hunter stands on ``taken``.
 
     Args:
-        taken: a point, or PASS where the hunter does not move before.
+        taken: int, a point, or PASS where the hunter does not move before.
+        color: BLACK or WHITE, the chain's.
     """
     stride = board.meta[META_STRIDE]
     found = 0
@@ -108,10 +109,14 @@ def room(board, point, taken, color):
 
 
 @kernel
-def push_answers(board, prey, pending, start):
-    """Write the runner's moves for a prey in atari into ``pending`` from ``start``; returns where they end.
+def push_defences(board, prey, pending, start):
+    """List the runner's moves for a prey in atari. The extension comes last, where it is taken first.
 
-    The extension comes last, where it is taken first. A full list ends at ``MOST_PENDING``.
+    Args:
+        prey: int, a stone of the chain.
+        pending: int16[MOST_PENDING], written from ``start`` on; what does not fit is left out.
+    Returns:
+        int: where the list ends.
     """
     chain = np.int64(board.head[prey])
     end = list_captures(board, chain, pending, start, start)
@@ -123,18 +128,21 @@ def push_answers(board, prey, pending, start):
 
 @kernel
 def push_ataris(board, prey, banned, pending, start):
-    """Write the ataris worth trying on a prey of two liberties into ``pending``; returns where they end.
+    """List the ataris worth trying on a prey of two liberties.
 
     An atari is left out if the extension on the other liberty surely has three. The narrower one comes last, where
     it is taken first.
 
     Args:
-        banned: a point where the hunter may not play, or PASS.
+        prey: int, a stone of the chain.
+        banned: int, a point where the hunter may not play, or PASS.
+        pending, start: as for :func:`push_defences`.
+    Returns:
+        int: where the list ends.
     """
     chain = board.head[prey]
     color = board.color[prey]
-    one = _first_liberty(board, chain)
-    two = board.lib_sum[chain] - one
+    one, two = _two_liberties(board, chain)
     room_one = room(board, one, two, color)
     room_two = room(board, two, one, color)
     if room_two > room_one:
@@ -186,8 +194,7 @@ def _dies_by_two_kos(board, prey, scratch):
     """KataGo's double ko: both liberties of the prey are kos the hunter can take, neither connection leaves the runner
     with three liberties, and no hunter's chain that touches the prey is in atari."""
     chain, runner = np.int64(board.head[prey]), board.color[prey]
-    one = _first_liberty(board, chain)
-    two = np.int64(board.lib_sum[chain]) - one
+    one, two = _two_liberties(board, chain)
     if not _is_ko_to_take(board, one, 3 - runner) or not _is_ko_to_take(board, two, 3 - runner):
         return False
     spare = scratch.saved[SAVED_TRIED]
@@ -252,7 +259,7 @@ def search_ladder(scratch, first, prey, hunts, nodes, katagos):
             pending[top] = now.lib_sum[now.head[prey]]  # a lone stone may be captured into a ko: play on and see
             end = top + 1
         else:
-            end = push_answers(now, prey, pending, top)
+            end = push_defences(now, prey, pending, top)
             if end == top:
                 verdict = CAPTURED
         # 3

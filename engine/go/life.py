@@ -1,12 +1,14 @@
 """Chains that live whatever happens: Benson's algorithm.
 
-A chain is *pass-alive* if its opponent cannot capture it even when its owner always passes (D. Benson, "Life in the
-game of Go", 1976). Regions here are the connected points not held by the owner, the opponent's stones included. A
-region is *vital* to a chain if each of its empty points is a liberty of the chain. Chains with fewer than two vital
-regions, and regions that touch a chain given up, are given up in turn until nothing changes.
+A chain is *pass-alive* if its opponent cannot capture it even when its owner always passes. Regions here are the
+connected points not held by the owner, the opponent's stones included. A region is *vital* to a chain if each of its
+empty points is a liberty of the chain. Chains with fewer than two vital regions, and regions that touch a chain given
+up, are given up one after another until nothing changes.
 
 Where suicide of several stones is legal, an opponent may clear a region of his own stones and so gain room in it. So
 there a region is vital only if each of its points, not only each empty one, touches the chain.
+
+Source: David B. Benson, "Life in the game of Go", Information Sciences 10 (1976).
 """
 
 from typing import NamedTuple
@@ -62,6 +64,7 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
     """Mark what one colour holds for certain.
 
     Args:
+        color: BLACK or WHITE.
         out: uint8[size * size] in policy order, overwritten: 1 on pass-alive chains of the colour and on the regions
             vital to one of them, in which the opponent can make no eye.
         suicide: whether suicide of several stones is legal.
@@ -71,9 +74,14 @@ def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False)
 
 @kernel
 def find_life(board, color, suicide, scratch):
-    """Number the regions of a colour and find out which of its chains and regions live; returns the pairs.
+    """Number the regions of a colour and find out which of its chains and regions live.
 
-    Afterwards ``region``, ``chain_lives``, ``region_lives``, ``inner`` and ``holds`` of the scratch tell of both.
+    Args:
+        suicide: bool, whether suicide of several stones is legal.
+        scratch: :class:`LifeScratch` of this board size, overwritten; afterwards ``region``, ``chain_lives``,
+            ``region_lives``, ``inner`` and ``holds`` tell of chains and regions.
+    Returns:
+        int: number of valid pairs.
     """
     pairs = _find_pairs(board, color, suicide, scratch)
     _give_up(scratch, pairs)
@@ -82,7 +90,12 @@ def find_life(board, color, suicide, scratch):
 
 @kernel
 def mark_pass_alive(board, color, suicide, scratch, out):
-    """:func:`pass_alive` for kernels."""
+    """:func:`pass_alive` for kernels.
+
+    Args:
+        suicide, scratch: as for :func:`find_life`.
+        out: uint8[size * size], as for :func:`pass_alive`.
+    """
     size = board.meta[META_SIZE]
     pairs = find_life(board, color, suicide, scratch)
     fill_items(scratch.proves, 0)

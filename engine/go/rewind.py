@@ -7,8 +7,8 @@ on 19x19.
 
 import numpy as np
 
-from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE
-from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, ZOBRIST
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_STRIDE, color_empty_point, empty_point
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE
 from engine.go.position import META_N_MOVES, PAST_BOARDS
 from engine.jit import kernel
 
@@ -18,7 +18,8 @@ def past_board(position, age, board, changed):
     """Make a board that is at most a few moves away the one of some moves ago, ko included; prisoners apart.
 
     Args:
-        age: moves ago, 0 to PAST_BOARDS - 2 and not more than have been played.
+        position: only read.
+        age: int, moves ago, 0 to PAST_BOARDS - 2 and not more than have been played.
         board: a copy of the position's board, or what this wrote into it for a smaller age.
         changed: int16[L], overwritten: working memory.
     """
@@ -94,22 +95,11 @@ def _forget_chain(board, stone):
 
 @kernel
 def _recolor(board, point, stones):
-    """Change what stands on a point of no chain: hash and the list of empty points follow."""
-    meta, cells = board.meta, board.color
-    if cells[point] == EMPTY:
-        last, hole = board.empty[meta[META_N_EMPTY] - 1], board.slot[point]
-        board.empty[hole] = last
-        board.slot[last] = hole
-        meta[META_N_EMPTY] -= 1
-    else:
-        board.hash[0] ^= ZOBRIST[cells[point], point]
-    cells[point] = stones[point]
-    if cells[point] == EMPTY:
-        board.empty[meta[META_N_EMPTY]] = point
-        board.slot[point] = meta[META_N_EMPTY]
-        meta[META_N_EMPTY] += 1
-    else:
-        board.hash[0] ^= ZOBRIST[cells[point], point]
+    """Change what stands on a point of no chain."""
+    if board.color[point] != EMPTY:
+        empty_point(board, point)
+    if stones[point] != EMPTY:
+        color_empty_point(board, point, stones[point])
 
 
 @kernel

@@ -76,7 +76,7 @@ def area_owner(board, owner):
         holder = board.color[point]
         if holder == EMPTY:
             holder = board.lib_sum[board.libs[point]] & TOUCHES
-        owner[index] = 1 if holder == BLACK else (-1 if holder == WHITE else 0)
+        owner[index] = owner_sign(holder)
 
 
 @kernel
@@ -94,11 +94,7 @@ def score_black(position, tax):
     """:func:`final_score_black` under another tax."""
     rules, meta, board = position.rules, position.meta, position.board
     lead = _board_score_black(board, rules[RULE_SCORING], tax) - rules[RULE_KOMI_X2] / 2.0 - _handicap_bonus(position)
-    if meta[META_BUTTON_TAKER] == BLACK:
-        lead += 0.5
-    elif meta[META_BUTTON_TAKER] == WHITE:
-        lead -= 0.5
-    return lead
+    return lead + 0.5 * owner_sign(meta[META_BUTTON_TAKER])
 
 
 @kernel
@@ -212,13 +208,7 @@ def _eyes(count, squares):
     others: of four points the square (16) and the pyramid (12), of five the bulky (22) and the cross (20), of six the
     rabbity (30).
     """
-    if count <= 3:
-        return 1
-    if count == 4:
-        return 1 if squares == 16 or squares == 12 else 2
-    if count == 5:
-        return 1 if squares == 22 or squares == 20 else 2
-    return 1 if count == 6 and squares == 30 else 2
+    return 1 if count <= 3 or (count, squares) in ((4, 16), (4, 12), (5, 22), (5, 20), (6, 30)) else 2
 
 
 @kernel

@@ -24,6 +24,7 @@ def rollout_ownership(board: Board, tables: Tables | None, count: int, seed: int
         board: left as it is.
         tables: of the rollout policy; None = uniformly random moves.
         count: games to play, at least 1.
+        seed: any int; the same one gives the same games.
     Returns:
         float32[N*N], policy order: 1 = always Black's, -1 = always White's.
     """

@@ -172,7 +172,8 @@ def changed_points(weights, board, point, color, captured):
     Args:
         weights: :class:`Weights` as they were before the move.
         board: after the move.
-        point: where the stone was put; no pass.
+        point: int, where the stone was put; no pass.
+        color: BLACK or WHITE, the stone's.
         captured: stones it captured; they are the last of ``board.empty``.
     Returns:
         int: points listed in ``weights.dirty``.
@@ -210,7 +211,12 @@ def changed_points(weights, board, point, color, captured):
 
 @inlined_kernel
 def follow(weights, board, tables, point, color, captured):
-    """Bring the weights up to date after a move; arguments as for :func:`changed_points`."""
+    """Bring the weights up to date after a move.
+
+    Args:
+        tables: :class:`Tables`, those that the weights were made with.
+        weights, board, point, color, captured: as for :func:`changed_points`.
+    """
     count = changed_points(weights, board, point, color, captured)
     _set_weight(weights, point, 0, 0)
     stride = board.meta[META_STRIDE]
@@ -311,6 +317,7 @@ def draw(weights, board, color, count, state):
 
     Args:
         weights: :class:`Weights` of the board.
+        color: BLACK or WHITE, the side to move.
         count: number of responses listed.
         state: uint64[4], the caller's random state.
     """

@@ -14,7 +14,8 @@ from engine.go.board import (
     META_STRIDE,
     play,
 )
-from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, point_at
+from engine.go.geometry import BORDER, EMPTY, PASS, point_at
+from engine.go.scoring import owner_sign
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.random import next_below
 
@@ -103,7 +104,7 @@ def owner_at_end(board, point):
     count for neither side.
     """
     if board.color[point] != EMPTY:
-        return 1 if board.color[point] == BLACK else -1
+        return owner_sign(board.color[point])
     stride = board.meta[META_STRIDE]
     seen = 0
     for near in (point - stride, point - 1, point + 1, point + stride):
@@ -112,7 +113,7 @@ def owner_at_end(board, point):
             return 0
         if there != BORDER:
             seen |= there
-    return 1 if seen == BLACK else (-1 if seen == WHITE else 0)
+    return owner_sign(seen)
 
 
 @kernel

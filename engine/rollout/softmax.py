@@ -122,6 +122,7 @@ def consider(moves, board, numbers, color):
     Args:
         moves: :class:`Candidates` with ``cell`` and ``last`` filled; the rest is overwritten.
         numbers: :class:`engine.rollout.vocabulary.Numbers`.
+        color: BLACK or WHITE, the side to move.
     """
     cell = moves.cell
     stride, last = board.meta[META_STRIDE], moves.last[0]
