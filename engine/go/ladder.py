@@ -4,7 +4,7 @@ AlphaGo's ladder planes leave the definition open, so this is ours. The *hunter*
 of the *runner*. Whenever the hunter is to move, a prey of one liberty is captured, a prey of three or more has
 escaped, and a prey of two must be put into atari on either of its liberties. The runner, always in atari, may extend
 at the prey's last liberty or capture any hunter's chain in atari that touches the prey. All of these are tried: a
-ladder *works* if the hunter has an answer to everything. So ladder makers and breakers, second escape lines,
+ladder *works* if the hunter captures whatever the runner tries. So ladder makers and breakers, second escape lines,
 snapbacks and stones that are captured on the way all count; a net, which needs a quiet move, does not.
 
 Ko: the runner is taken to win every ko, so the hunter never captures into one, neither on the way nor at the end. A

@@ -18,7 +18,7 @@ loaded.
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 RULE_KO, RULE_SCORING, RULE_TAX, RULE_SUICIDE, RULE_BUTTON, RULE_HANDICAP_BONUS, RULE_FRIENDLY_PASS, RULE_KOMI_X2 = (
@@ -174,11 +174,8 @@ def _flag(key: str, value: Any) -> dict[str, Any]:
 
 def _recognised(flags: dict[str, Any]) -> Rules:
     """The rules of these flags, by their name if they have one."""
-    flags = flags | {"name": CUSTOM}
-    for known in RULE_SETS.values():
-        if asdict(known) | {"name": CUSTOM} == flags:
-            return known
-    return Rules(**flags)
+    custom = Rules(**flags | {"name": CUSTOM})
+    return next((known for known in RULE_SETS.values() if replace(known, name=CUSTOM) == custom), custom)
 
 
 def twice_komi(komi: float) -> int:

@@ -37,8 +37,7 @@ WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "
 """By Python's name of a multi-byte encoding, the largest one of its family to read it by. In all of them a byte inside
 a character may look like a bracket or a backslash."""
 COLOR_OF = {"B": BLACK, "W": WHITE}
-NAMES = ("PB", "PW")
-DETAILS = ("AP", "BR", "DT", "HA", "KM", "RD", "TM", "WR")
+DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
 """A property's value. Possessive, and satisfied by the end of the file, so that no byte is looked at twice."""
 _START = re.compile(rb"\(\s*;")
@@ -56,7 +55,6 @@ class SgfGame:
     size: int
     komi: float | None
     """None = not given, or not a komi"""
-    handicap: int
     rules_name: str | None
     """name in ``RULE_SETS``; None = not given, or unknown"""
     black: list[int] = field(default_factory=list)
@@ -66,10 +64,8 @@ class SgfGame:
     moves: list[tuple[int, int]] = field(default_factory=list)
     """colour and point"""
     result: str = ""
-    names: dict[str, str] = field(default_factory=dict)
-    """by property: ``PB``, ``PW``"""
     details: dict[str, str] = field(default_factory=dict)
-    """other properties of the first node as they are written, by name; those in ``DETAILS``"""
+    """other properties of the first node as they are written, by name; those in ``DETAILS`` that are not empty"""
 
     def to_game(self, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> Game:
         """The game with all its moves played.
@@ -201,7 +197,7 @@ def _check_bounds(data: bytes) -> None:
 
 
 class _Reader:
-    """Turns the nodes of a main line into a :class:`SgfGame`."""
+    """Makes the nodes of a main line into a :class:`SgfGame`."""
 
     def __init__(self, nodes: list[dict[str, list[bytes]]], encoding: str, n_moves: int | None):
         root = nodes[0]
@@ -213,11 +209,9 @@ class _Reader:
         self.game = SgfGame(
             size=size,
             komi=_komi(self._first(root, "KM")),
-            handicap=_whole(self._first(root, "HA")),
             rules_name=_rules_name(self._first(root, "RU")),
             result=self._first(root, "RE"),
-            names=self._texts(root, NAMES),
-            details=self._texts(root, DETAILS),
+            details={name: text for name in DETAILS if (text := self._first(root, name))},
         )
         self._setups = 0
         self._moves_left = 2 * len(nodes) if n_moves is None else n_moves
@@ -242,11 +236,6 @@ class _Reader:
             except UnicodeError:
                 continue
         return ""
-
-    def _texts(self, node: dict[str, list[bytes]], names: tuple[str, ...]) -> dict[str, str]:
-        """Those of some properties that are there and not empty."""
-        texts = {name: self._first(node, name) for name in names if name in node}
-        return {name: text for name, text in texts.items() if text}
 
     @staticmethod
     def _size(text: str) -> int:
@@ -325,11 +314,6 @@ class _Reader:
 def _shown(text: str) -> str:
     """A value's beginning as it may stand in a message of one line."""
     return "".join(sign if sign.isprintable() else "?" for sign in text[:20])
-
-
-def _whole(text: str) -> int:
-    """A small whole number, 0 for anything else."""
-    return int(text) if re.fullmatch(r"[0-9]{1,3}", text) else 0
 
 
 def _komi(text: str) -> float | None:

@@ -77,7 +77,7 @@ class KatagoGame:
         return frozenset(self.stones.items()), self.color
 
     def play(self, cell: Cell | None, color: int) -> None:
-        """Play a move, None for a pass, whoever's turn it is."""
+        """Play a move, None for a pass, of either side."""
         play_move(self.position, PASS if cell is None else point_at(*cell, self.size), color)
         if color != self.color:
             self.twin.to_move = color
@@ -281,7 +281,7 @@ def katago_input(game: KatagoGame, as_if_suicide: bool, nodes: int) -> tuple[np.
     """The 22 planes and 19 global values.
 
     Raises:
-        UnreadError: a ladder takes the twin more than so many moves.
+        UnreadError: a ladder takes the twin more moves than it may read.
     """
     size, color, rules = game.size, game.color, game.rules
     planes, globals_ = np.zeros((22, size, size), np.float32), np.zeros(19, np.float32)

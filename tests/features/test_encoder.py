@@ -35,8 +35,8 @@ def test_names_and_ids_are_each_ones_own():
 def test_symmetry_turns_every_plane(encoder, symmetry):
     position = random_game(9, 70, 5).position
     to = symmetry_table(9)[symmetry][:-1]
-    turned = encoded(encoder, position, symmetry).reshape(encoder.planes, -1)[:, to]
-    np.testing.assert_array_equal(turned, encoded(encoder, position).reshape(encoder.planes, -1))
+    image = encoded(encoder, position, symmetry).reshape(encoder.planes, -1)[:, to]
+    np.testing.assert_array_equal(image, encoded(encoder, position).reshape(encoder.planes, -1))
 
 
 @pytest.mark.parametrize("size", [2, 5, 19])

@@ -151,10 +151,10 @@ def test_planes_equal_the_slow_twin(board, seed, ko_rule):
 def test_symmetry_turns_every_plane_and_no_global(symmetry):
     position = random_position(9, 50, 3)
     plain, globals_ = encoded(position)
-    turned, same = encoded(position, symmetry)
+    image, same = encoded(position, symmetry)
     to = symmetry_table(9)[symmetry][:-1]
     back = np.empty_like(plain)
-    back.reshape(KEIMA.planes, -1)[:] = turned.reshape(KEIMA.planes, -1)[:, to]
+    back.reshape(KEIMA.planes, -1)[:] = image.reshape(KEIMA.planes, -1)[:, to]
     np.testing.assert_array_equal(back, plain)
     np.testing.assert_array_equal(globals_, same)
 

@@ -49,7 +49,7 @@ class Game:
         self.twin.play(cell, self.color)
 
     def past(self, age: int) -> Stones | None:
-        """The stones so many moves ago; None before the first move."""
+        """The stones some moves ago; None before the first move."""
         situations = self.twin.situations
         return dict(situations[-1 - age][0]) if age < len(situations) else None
 

@@ -1,4 +1,4 @@
-"""Seki on boards whose dame nobody has filled, and the score that people agree upon there."""
+"""Seki on boards whose dame are not filled, and the score that people agree upon there."""
 
 import pytest
 

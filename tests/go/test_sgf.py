@@ -20,7 +20,7 @@ def test_a_plain_game():
     game = read_sgf(b"(;GM[1]FF[4]SZ[9]KM[6.5]RU[Japanese]PB[A]RE[B+2.5];B[ee];W[ce](;B[];W[tt])(;B[aa]))")
     assert (game.size, game.komi, game.rules_name, game.result) == (9, 6.5, "japanese", "B+2.5")
     assert game.moves == [(BLACK, at("E5", 9)), (WHITE, at("C5", 9)), (BLACK, PASS), (WHITE, PASS)]
-    assert game.names == {"PB": "A"}
+    assert game.details == {"KM": "6.5", "PB": "A"}
     assert game.to_game().n_moves == 4
 
 
@@ -40,7 +40,7 @@ def test_what_follows_the_moves_wanted_is_not_read():
 
 def test_missing_properties_mean_nineteen_and_unknown():
     game = read_sgf(b"(;B[pd])")
-    assert (game.size, game.komi, game.rules_name, game.handicap) == (19, None, None, 0)
+    assert (game.size, game.komi, game.rules_name, game.details) == (19, None, None, {})
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_junk_before_the_game_is_passed_over(head):
 )
 def test_names_in_encodings_right_wrong_and_missing(data, name):
     game = read_sgf(data)
-    assert game.names["PB"] == name
+    assert game.details["PB"] == name
     assert game.moves == [(BLACK, at("A19"))]
 
 
@@ -109,7 +109,7 @@ def test_old_long_property_names():
 
 def shown(game):
     """A game of a collection by its black player, an error by its words."""
-    return game.names["PB"] if isinstance(game, SgfGame) else str(game)
+    return game.details["PB"] if isinstance(game, SgfGame) else str(game)
 
 
 def test_all_games_of_a_collection_are_read():
@@ -216,7 +216,7 @@ def test_what_is_written_reads_back():
     assert again.moves() == game.moves()
     assert (again.size, again.komi, again.rules, again.handicap) == (9, 6.5, game.rules, 2)
     assert again.start_stones() == game.start_stones()
-    assert record.names == {"PB": "B]", "PW": "Ω"} and record.result == "W+R"
+    assert (record.details["PB"], record.details["PW"]) == ("B]", "Ω") and record.result == "W+R"
     assert (again.position.board.hash == game.position.board.hash).all()
 
 

@@ -101,7 +101,7 @@ class Twin:
         return legal
 
     def area(self) -> dict[Cell, int]:
-        """Owner of every cell as Tromp and Taylor define it; cells that nobody owns are missing."""
+        """Owner of every cell as Tromp and Taylor define it; cells without an owner are missing."""
         owners, seen = dict(self.stones), set()
         for cell in self.empty_cells():
             if cell not in seen:
@@ -121,7 +121,7 @@ ONE_EYE_SHAPES = """
 """Regions of four to six points with a vital point: square, pyramid, bulky five, crossed five, rabbity six."""
 
 
-def turned(cells: set[Cell]) -> set[frozenset[Cell]]:
+def symmetric(cells: set[Cell]) -> set[frozenset[Cell]]:
     """A shape in all eight orientations, moved to the origin."""
     forms = set()
     for _ in range(4):
@@ -137,7 +137,7 @@ def one_eye_forms() -> set[frozenset[Cell]]:
     rows = ONE_EYE_SHAPES.strip("\n").split("\n")
     drawn = {(r, c): 1 for r, row in enumerate(rows) for c, sign in enumerate(row) if sign == "X"}
     shapes = {frozenset(flood(drawn, 40, cell)[0]) for cell in drawn}
-    return set().union(*(turned(set(shape)) for shape in shapes))
+    return set().union(*(symmetric(set(shape)) for shape in shapes))
 
 
 ONE_EYE_FORMS = one_eye_forms()
@@ -145,7 +145,7 @@ ONE_EYE_FORMS = one_eye_forms()
 
 def eyes(region: set[Cell]) -> int:
     """Eyes a region is worth: two unless it is one point to three, or has a shape with a vital point."""
-    return 1 if len(region) <= 3 or turned(region) & ONE_EYE_FORMS else 2
+    return 1 if len(region) <= 3 or symmetric(region) & ONE_EYE_FORMS else 2
 
 
 def taxed_score_black(stones: Stones, size: int, per_group: int) -> int:

@@ -32,7 +32,7 @@ def states(board):
 
 @pytest.fixture
 def known():
-    """A board with Black's last move at ``l``, and a table that holds White's answer ``m`` to it."""
+    """A board with Black's last move at ``l``, and a table that holds White's reply ``m`` to it."""
     board, marks = parse(TEXT)
     play(board, marks["l"], BLACK)
     replies = new_last_good_replies()
@@ -141,10 +141,10 @@ def test_rollouts_play_the_reply_as_often_as_told(known):
     words = twin.small_vocabulary(False)
     tables = rollout_tables(PatternModel(words, np.zeros(words.starts[-1], np.float32), {}))
     weights, scratch, state = new_weights(6), new_board(6), seed_state(1, 0)
-    for chance, least, most in ((0.0, 0, 60), (0.5, 180, 260), (1.0, 400, 400)):
+    for probability, least, most in ((0.0, 0, 60), (0.5, 180, 260), (1.0, 400, 400)):
         played = 0
         for _ in range(400):
             copy_board(scratch, board)
-            play_out_by_policy(scratch, weights, tables, replies, chance, WHITE, last, 0, state, 1)
+            play_out_by_policy(scratch, weights, tables, replies, probability, WHITE, last, 0, state, 1)
             played += scratch.color[move] == WHITE
         assert least <= played <= most

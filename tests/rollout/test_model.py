@@ -1,4 +1,4 @@
-"""Pattern policies on disk: read as written, refused in one line when damaged, and turned into tables."""
+"""Pattern policies on disk: read as written, refused in one line when damaged, and made into tables."""
 
 import json
 

@@ -34,10 +34,10 @@ def test_ownership_is_the_mean_of_single_games_half_of_them_begun_by_each_colour
     assert np.abs(found).max() <= 1.0
 
 
-def test_nobody_leads_an_empty_board():
+def test_an_empty_board_is_even():
     out = np.empty(81, np.float32)
     average_ownership(new_board(9), new_board(9), None, 4000, seed_state(1, 0), out)
     assert abs(out.sum()) < 1.0
     square = out.reshape(9, 9)
-    for turned in (square[::-1], square[:, ::-1], square.T):
-        assert np.abs(square - turned).max() < 0.1
+    for image in (square[::-1], square[:, ::-1], square.T):
+        assert np.abs(square - image).max() < 0.1

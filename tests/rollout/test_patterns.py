@@ -1,4 +1,4 @@
-"""Codes of what surrounds a point: read cell by cell, turned, folded, and what they say about a move."""
+"""Codes of what surrounds a point: read cell by cell, under symmetries, folded, and what they say about a move."""
 
 import numpy as np
 import pytest
@@ -108,13 +108,13 @@ def test_the_eight_images_of_a_pattern_fold_to_one(tables, count, far):
     assert {int(permuted(lone, places)[0]) >> 3 * count for places in tables} == {2}
 
 
-def test_turned_boards_show_patterns_that_fold_to_one():
-    # What ties images to boards: a whole position turned, and the codes around the same stone in both.
+def test_symmetric_boards_show_patterns_that_fold_to_one():
+    # What ties images to boards: a whole position under a symmetry, and the codes around the same stone in both.
     *_, moment = twin.random_game(5, 8, 16)
     stones = twin.stones_of(moment.board)
     before = twin.states_of(stones, 5)
-    for turn in twin.TURNS:
-        moved = {cell: twin.shifted(turn(cell[0] - 2, cell[1] - 2), (2, 2)) for cell in before}
+    for symmetry in twin.SYMMETRIES:
+        moved = {cell: twin.shifted(symmetry(cell[0] - 2, cell[1] - 2), (2, 2)) for cell in before}
         later = twin.states_of({moved[cell]: color for cell, color in stones.items()}, 5)
         for offsets, tables in ((twin.NEAR, SQUARE_IMAGES), (twin.FAR, DIAMOND_IMAGES)):
             codes = np.array([twin.code_at(before, cell, offsets, BLACK) for cell in before])

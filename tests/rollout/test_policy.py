@@ -112,7 +112,7 @@ def test_weights_of_the_shipped_policy_are_those_from_scratch():
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [9, 19])
 def test_weights_of_a_thousand_games_are_those_from_scratch(size):
-    # The two tables by turns; the twin looks at three or four positions of each game.
+    # The two tables alternate; the twin looks at three or four positions of each game.
     for seed in range(1000):
         tables = hashed_tables() if seed % 2 else shipped_tables()
         follow_game(tables, size, seed, 2 * size * size, size * size // 2 + 1)
@@ -128,7 +128,7 @@ def after_move(text, color):
 
 
 def middle_game(size, seed, ply):
-    """The moment after so many moves of a random game, or a few later if that was a pass."""
+    """The moment after a number of moves of a random game, or a few later if that was a pass."""
     for number, moment in enumerate(twin.random_game(size, seed, 2 * size * size)):
         if number >= ply and moment.last != PASS:
             return moment
@@ -355,7 +355,7 @@ def play_out(size, seed, limit=None, color=BLACK, tables=None):
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 9, 19])
-def test_games_end_when_nobody_has_a_move(size):
+def test_games_end_when_neither_side_has_a_move(size):
     for seed in range(10):
         board, weights, moves = play_out(size, seed, tables=shipped_tables())
         assert moves < 100_000
@@ -379,7 +379,7 @@ def test_a_seed_repeats_a_game():
     assert ends[0] == ends[1] != ends[2]
 
 
-def test_two_passes_end_a_settled_game_at_once():
+def test_two_passes_end_a_finished_game_at_once():
     board, _ = parse(". X .\nX X X\n. X .")
     arguments = new_last_good_replies(), 0.0, WHITE, PASS, 0, seed_state(0, 0), 100
     assert play_out_by_policy(board, new_weights(3), made_up_tables(), *arguments) == 2

@@ -90,7 +90,7 @@ def test_sensible_means_legal_and_no_own_eye(size, moves):
 
 
 @pytest.mark.parametrize("size", [2, 5, 9, 19])
-def test_games_end_when_nobody_has_a_move(size):
+def test_games_end_when_neither_side_has_a_move(size):
     for seed in range(20):
         board = new_board(size)
         moves = play_out(board, BLACK, seed_state(seed, 0), 100 * size * size)
@@ -136,7 +136,7 @@ def test_the_limit_stops_a_game():
     assert [owner_at_end(board, p) for p in on_board_points(9).tolist() if board.color[p] == EMPTY].count(0) > 60
 
 
-def test_two_passes_end_a_settled_game_at_once():
+def test_two_passes_end_a_finished_game_at_once():
     board, _ = parse(". X .\nX X X\n. X .")
     assert play_out(board, WHITE, seed_state(0, 0), 100) == 2
     assert area_lead_black(board) == 9

@@ -93,18 +93,18 @@ def probabilities(moment, color, is_tree):
 
 
 @pytest.mark.parametrize("is_tree", [False, True])
-@pytest.mark.parametrize("turn", range(1, 8))
-def test_turned_games_and_swapped_colours_have_the_same_probabilities(turn, is_tree):
-    size, images = 7, twin.TURNS
+@pytest.mark.parametrize("symmetry", range(1, 8))
+def test_symmetric_games_and_swapped_colours_have_the_same_probabilities(symmetry, is_tree):
+    size, images = 7, twin.SYMMETRIES
     image = new_board(size)
 
     def moved(cell):
-        return twin.shifted(images[turn](cell[0] - 3, cell[1] - 3), (3, 3))
+        return twin.shifted(images[symmetry](cell[0] - 3, cell[1] - 3), (3, 3))
 
     def moved_point(point):
         return twin.to_point(moved(twin.to_cell(point, size)), size) if point else PASS
 
-    for moment in twin.random_game(size, turn, 70):
+    for moment in twin.random_game(size, symmetry, 70):
         play(image, moved_point(moment.last), 3 - moment.color)
         other = twin.Moment(
             image, moved_point(moment.last), moved_point(moment.before), moment.captured, 3 - moment.color
@@ -112,8 +112,8 @@ def test_turned_games_and_swapped_colours_have_the_same_probabilities(turn, is_t
         expected = probabilities(moment, 3 - moment.color, is_tree)
         found = probabilities(other, moment.color, is_tree)
         assert found.keys() == {moved(cell) for cell in expected}
-        for cell, chance in expected.items():
-            assert abs(found[moved(cell)] - chance) < 1e-9
+        for cell, probability in expected.items():
+            assert abs(found[moved(cell)] - probability) < 1e-9
 
 
 @settings(deadline=None, max_examples=30)

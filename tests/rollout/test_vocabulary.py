@@ -58,7 +58,7 @@ def test_folded_answers_are_the_twins():
     cells = random.integers(0, N_CELLS, 300)
     folded = folded_responses(diamonds | (liberties << 36), cells)
     for i, response in enumerate(folded.tolist()):
-        assert response == twin.fold_answer(int(diamonds[i]), int(liberties[i]), twin.FAR[cells[i]])
+        assert response == twin.fold_response(int(diamonds[i]), int(liberties[i]), twin.FAR[cells[i]])
 
 
 def test_an_answer_to_an_empty_diamond_folds_by_its_offset():
@@ -104,7 +104,7 @@ def test_answers_are_found_under_every_symmetry(words, numbers):
             row = find(numbers.contexts.keys, image)
             assert row < len(numbers.contexts.keys) - 1
             diamond, liberties = image & ((1 << 36) - 1), image >> 36
-            folded = [twin.fold_answer(diamond, liberties, offset) for offset in twin.FAR]
+            folded = [twin.fold_response(diamond, liberties, offset) for offset in twin.FAR]
             assert numbers.contexts.values[row, FIRST_CELL:].tolist() == [
                 places.responses.get(one, -1) for one in folded
             ]

@@ -1,6 +1,6 @@
 """Slow twins of the pattern policies: what they see and how they weigh it, in plain Python.
 
-Positions are stones by (row, column), as in :mod:`tests.go.twin`. Codes are read cell by cell, symmetries turn
+Positions are stones by (row, column), as in :mod:`tests.go.twin`. Codes are read cell by cell, symmetries symmetry
 coordinates, chains are flooded anew for every question, patterns are looked up in dictionaries. Shared with the code
 under test are the names of the single features and the layout of the vector of weights, no more.
 """
@@ -34,7 +34,7 @@ NEAR = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1) if (row, co
 FAR = [*NEAR, (-2, 0), (0, -2), (0, 2), (2, 0)]
 THIRTEEN = sorted([*FAR, (0, 0)])
 """Cells of the diamond row by row, as the bits of a nakade pattern are numbered"""
-TURNS = [
+SYMMETRIES = [
     lambda row, column, down=down, right=right, swap=swap: (
         (right * column, down * row) if swap else (down * row, right * column)
     )
@@ -63,7 +63,7 @@ def stones_of(board: Board) -> Stones:
 
 
 def shifted(cell: Cell, offset: Cell) -> Cell:
-    """The cell so many rows and columns away."""
+    """The cell at an offset of rows and columns."""
     return cell[0] + offset[0], cell[1] + offset[1]
 
 
@@ -136,7 +136,7 @@ def images(code: int, far: bool) -> list[int]:
     """A 3x3 or diamond code under the eight symmetries."""
     offsets = FAR if far else NEAR
     cells = dict(zip(offsets, split(code, len(offsets)), strict=True))
-    return [join([cells[turn(*offset)] for offset in offsets]) for turn in TURNS]
+    return [join([cells[symmetry(*offset)] for offset in offsets]) for symmetry in SYMMETRIES]
 
 
 def fold(code: int) -> int:
@@ -150,11 +150,11 @@ def fold_far(code: int) -> int:
 
 
 @cache
-def fold_answer(diamond: int, liberties: int, played: Cell) -> int:
+def fold_response(diamond: int, liberties: int, played: Cell) -> int:
     """The smallest image of a diamond around the last move, its liberties, and the offset of a move in it."""
     found = []
-    for image, turn in zip(images(diamond, True), TURNS, strict=True):
-        shown_at = next(offset for offset in FAR if turn(*offset) == played)
+    for image, symmetry in zip(images(diamond, True), SYMMETRIES, strict=True):
+        shown_at = next(offset for offset in FAR if symmetry(*offset) == played)
         found.append((image + (liberties << 36)) * 16 + FAR.index(shown_at))
     return min(found)
 
@@ -162,7 +162,9 @@ def fold_answer(diamond: int, liberties: int, played: Cell) -> int:
 @cache
 def fold_nakade(captured: frozenset[Cell]) -> int:
     """The smallest image of a set of captured points, given as offsets from one of them; those far off are left out."""
-    bits = [{THIRTEEN.index(turn(*cell)) for cell in captured if turn(*cell) in THIRTEEN} for turn in TURNS]
+    bits = [
+        {THIRTEEN.index(symmetry(*cell)) for cell in captured if symmetry(*cell) in THIRTEEN} for symmetry in SYMMETRIES
+    ]
     return min(sum(1 << bit for bit in image) for image in bits)
 
 
@@ -262,7 +264,9 @@ class Sight:
             return {}
         liberties = min(len(chain_and_liberties(self.stones, self.size, last)[1]), 3)
         around = {shifted(last, offset): offset for offset in FAR}
-        return {cell: fold_answer(self.diamond(last), liberties, around[cell]) for cell in self.codes if cell in around}
+        return {
+            cell: fold_response(self.diamond(last), liberties, around[cell]) for cell in self.codes if cell in around
+        }
 
     def nakade(self) -> dict[Cell, int]:
         """Folded pattern by cell, for the moves on captured points."""
