@@ -44,6 +44,13 @@ def test_every_module_and_target_that_a_page_calls_exists(page):
     assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.M)) <= targets
 
 
+def test_the_steps_of_the_search_are_called_what_the_page_calls_them():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"^\d\. `(_\w+)`: ", page, re.M)
+    worker = (ROOT / "engine" / "search" / "worker.py").read_text(encoding="utf-8")
+    assert len(steps) == 7 and all(f"def {step}(" in worker for step in steps)
+
+
 def test_contributors_find_files_for_every_change():
     """Each row names a file to begin with, and each of its tests."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

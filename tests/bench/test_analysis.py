@@ -20,7 +20,7 @@ def test_every_figure_is_one_line():
     found = figures("--repeats", "2", "--updates", "3", "--interval", "0.05")
     assert list(found) == [f"{name}{worst}" for name in ("first", "late", "stop", "next") for worst in ("", "/worst")]
     for name in ("first", "late", "stop", "next"):
-        assert 0 <= found[name] <= found[f"{name}/worst"] < 5000
+        assert 0 <= found[name] <= found[f"{name}/worst"]
 
 
 @pytest.mark.slow

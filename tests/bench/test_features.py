@@ -15,7 +15,7 @@ def test_every_encoder_has_a_figure_on_every_board():
     lines = [json.loads(line) for line in answer.stdout.splitlines()]
     assert all(list(line) == ["name", "value", "unit"] for line in lines)
     assert [line["name"] for line in lines] == [f"features/{name}/{size}" for size in (19, 9) for name in ENCODERS]
-    assert all(line["unit"] == "us" and 0 < line["value"] < 10_000 for line in lines)
+    assert all(line["unit"] == "us" and line["value"] > 0 for line in lines)
     assert "measuring features/alphago-49/19" in answer.stderr
 
 

@@ -4,8 +4,6 @@ import re
 
 import pytest
 
-from tests.gtp.process import Engine
-
 FAILS = {
     "boardsize": "? syntax error: expected boardsize SIZE [HEIGHT]",
     "boardsize x": "? syntax error: 'x' is not a whole number",
@@ -312,20 +310,20 @@ def test_a_record_that_is_none_changes_nothing(ask, tmp_path):
     assert ask(f"printsgf {tmp_path}").startswith("? cannot write file: ")
 
 
-def test_the_networks_own_words_have_katagos_layout():
-    with Engine("--weights", "default", "--size", "7") as engine:
-        assert engine.ask("play b D4") == "="
-        lines = engine.ask("kata-raw-nn w 0").split("\n")
-        assert lines[0] == "= symmetry 0"
-        names = [line.split()[0] for line in lines[1:10]]
-        assert names == [
-            "whiteWin", "whiteLoss", "noResult", "whiteLead", "whiteScoreSelfplay", "whiteScoreSelfplaySq",
-            "varTimeLeft", "shorttermWinlossError", "shorttermScoreError",
-        ]  # fmt: skip
-        assert (lines[10], lines[19]) == ("policy", "whiteOwnership")
-        policy = [line.split() for line in lines[11:18]]
-        assert all(len(row) == 7 for row in policy) and policy[3][3] == "NAN"
-        assert sum(word == "NAN" for row in policy for word in row) == 1
-        assert re.fullmatch(r"policyPass \d\.\d{6}", lines[18])
-        assert [len(line.split()) for line in lines[20:]] == [7] * 7
-        assert engine.ask("kata-raw-nn all").count("symmetry") == 8
+def test_the_networks_own_words_have_katagos_layout(network):
+    for command in ("boardsize 7", "play b D4"):
+        assert network(command) == "="
+    lines = network("kata-raw-nn w 0").split("\n")
+    assert lines[0] == "= symmetry 0"
+    names = [line.split()[0] for line in lines[1:10]]
+    assert names == [
+        "whiteWin", "whiteLoss", "noResult", "whiteLead", "whiteScoreSelfplay", "whiteScoreSelfplaySq",
+        "varTimeLeft", "shorttermWinlossError", "shorttermScoreError",
+    ]  # fmt: skip
+    assert (lines[10], lines[19]) == ("policy", "whiteOwnership")
+    policy = [line.split() for line in lines[11:18]]
+    assert all(len(row) == 7 for row in policy) and policy[3][3] == "NAN"
+    assert sum(word == "NAN" for row in policy for word in row) == 1
+    assert re.fullmatch(r"policyPass \d\.\d{6}", lines[18])
+    assert [len(line.split()) for line in lines[20:]] == [7] * 7
+    assert network("kata-raw-nn all").count("symmetry") == 8

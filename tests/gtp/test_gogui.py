@@ -177,12 +177,22 @@ def test_ladders_as_marks(ask):
 
 def test_live_graphics_of_a_search(process, ask):
     del process.errors[:]
-    assert re.fullmatch(f"= {VERTEX}", ask("genmove b"))
-    assert ask("keima-pv").startswith("= ")
-    deadline = time.monotonic() + 60.0
-    while (text := b"".join(process.errors).decode()).count("CLEAR\n") < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    drawings = [drawing for drawing in text.split("gogui-gfx:") if drawing]
+
+    def drawn():
+        """What has come on standard error, cut into drawings."""
+        return [drawing for drawing in b"".join(process.errors).decode().split("gogui-gfx:") if drawing]
+
+    assert ask("kata-set-param seconds 600") == "="
+    for command, answer in (("genmove b", f"= {VERTEX}"), ("keima-pv", "= .*")):
+        process.send(command + "\n")
+        while drawn()[-1:] in ([], [" CLEAR\n"]):
+            time.sleep(0.01)
+        process.send("# interrupt\n")
+        assert re.fullmatch(answer, process.reply(), re.S)
+        while drawn()[-1] != " CLEAR\n":
+            time.sleep(0.01)
+    assert ask("kata-set-param seconds 0.25") == "="
+    drawings = drawn()
     assert drawings.count(" CLEAR\n") == 2 and drawings[-1] == " CLEAR\n"
     assert len(drawings) >= 4
     for drawing in drawings:

@@ -69,30 +69,35 @@ def test_the_next_move_begins_with_what_was_found(make_player):
 
 
 @pytest.fixture
-def engine():
+def pondering():
+    """A process of its own that ponders on its first move without an end."""
     with Engine("--visits", "8", "--ponder", "--ponder-visits", "1000000000", "--threads", "1") as started:
         started.ready()
+        assert MOVE.fullmatch(started.ask("genmove b"))
         yield started
 
 
 def test_a_whole_conversation_has_one_answer_a_command(engine):
+    for command in ("kata-set-param ponder true", "kata-set-param ponder-visits 1000000000"):
+        assert engine.ask(command) == "="
     commands = "1 genmove b\n2 play w pass\n3 genmove b\n4 undo\n5 final_score\n6 genmove w\n7 showboard\n8 genmove b\n"
     engine.send(commands)
     replies = [engine.reply() for _ in range(8)]
     assert [re.match(r"=(\d)", reply)[1] for reply in replies] == list("12345678")
     engine.send("# interrupt\n9 genmove w\n")
     assert engine.reply().startswith("=9 ")
-    status, rest, errors = engine.end()
-    assert (status, rest, "Traceback" in errors) == (0, "", False)
+    assert engine.ask("kata-set-param ponder-visits 0") == "="
+    assert "Traceback" not in b"".join(engine.errors).decode()
 
 
-@pytest.mark.parametrize("way", ["quit", "sigterm"])
-def test_every_end_ends_it(engine, way):
+@pytest.mark.parametrize("way", ["quit", "eof", "sigterm"])
+def test_every_end_ends_it(pondering, way):
     if way == "sigterm" and sys.platform == "win32":
         pytest.skip("POSIX signals")
-    assert MOVE.fullmatch(engine.ask("genmove b"))
     if way == "quit":
-        assert engine.ask("quit") == "="
+        assert pondering.ask("quit") == "="
+    elif way == "eof":
+        pondering.process.stdin.close()
     else:
-        engine.process.send_signal(signal.SIGTERM)
-    assert engine.process.wait(ANSWER_S) == (128 + signal.SIGTERM if way == "sigterm" else 0)
+        pondering.process.send_signal(signal.SIGTERM)
+    assert pondering.process.wait(ANSWER_S) == (128 + signal.SIGTERM if way == "sigterm" else 0)

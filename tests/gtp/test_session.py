@@ -62,23 +62,23 @@ def test_pipelined_commands_are_answered_in_order_while_loading():
     assert status == 0
 
 
-def test_a_search_is_interrupted_and_still_answered():
-    with Engine("--seconds", "600") as engine:
-        engine.ready()
-        engine.search()
-        engine.send("# interrupt\n")
-        assert re.fullmatch("play [A-J][1-9]", engine.reply().split("\n")[-1])
-        # Sent in one piece, the interruption comes before the search has begun.
-        engine.send("genmove w\nname\n# interrupt\n")
-        assert re.fullmatch("= [A-J][1-9]", engine.reply())
-        assert engine.reply() == "= Keima"
+def test_a_search_is_interrupted_and_still_answered(engine):
+    for command in ("kata-set-param visits 0", "kata-set-param seconds 600"):
+        assert engine.ask(command) == "="
+    engine.search()
+    engine.send("# interrupt\n")
+    assert re.fullmatch("play [A-J][1-9]", engine.reply().split("\n")[-1])
+    # Sent in one piece, the interruption comes before the search has begun.
+    engine.send("genmove w\nname\n# interrupt\n")
+    assert re.fullmatch("= [A-J][1-9]", engine.reply())
+    assert engine.reply() == "= Keima"
 
 
-def test_an_interruption_of_nothing_is_forgotten():
-    with Engine("--visits", "300") as engine:
-        engine.ready()
-        engine.send("# interrupt\n")
-        assert engine.ask("genmove b").startswith("= ")
+def test_an_interruption_of_nothing_is_forgotten(engine):
+    """The next search takes its visits; interrupted before it began, it would have one."""
+    engine.send("# interrupt\n")
+    *_, last, _ = engine.ask("lz-genmove_analyze b 60000").split("\n")
+    assert sum(int(visits) for visits in re.findall(r" visits (\d+)", last)) >= 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

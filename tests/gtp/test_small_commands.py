@@ -7,7 +7,6 @@ import pytest
 from engine.config import PlayOptions
 from gtp.commands import COMMANDS
 from gtp.host import Host
-from tests.gtp.process import Engine
 
 FAILS = {
     "is_legal b": "? syntax error: expected is_legal COLOR VERTEX",
@@ -98,17 +97,16 @@ def test_a_heatmap_without_a_network_is_the_patterns(ask):
     assert rows[9:] == ["pass: 0"]
 
 
-def test_a_heatmap_of_a_network_has_its_win_rate():
-    with Engine("--weights", "default", "--size", "7") as engine:
-        assert engine.ask("play b D4") == "="
-        for symmetry in ("", " 3", " average"):
-            *rows, passing, rate = engine.ask(f"heatmap{symmetry}").split("\n")[1:]
-            assert [len(row.split()) for row in rows] == [7] * 7
-            assert re.fullmatch(r"pass: \d+", passing) and re.fullmatch(r"winrate: 0\.\d{6}", rate)
-        assert engine.ask("heatmap all").count("winrate") == 8
-        assert engine.ask("gogui-title").startswith("= Keima with keima-")
-        assert engine.ask("clear_cache") == "="
-        assert re.fullmatch(r"= [BW]\+\d+\.\d \(.*\)", engine.ask("estimate_score"))
+def test_a_heatmap_of_a_network_has_its_win_rate(network):
+    for command in ("boardsize 7", "play b D4"):
+        assert network(command) == "="
+    for symmetry in ("", " 3", " average"):
+        *rows, passing, rate = network(f"heatmap{symmetry}").split("\n")[1:]
+        assert [len(row.split()) for row in rows] == [7] * 7
+        assert re.fullmatch(r"pass: \d+", passing) and re.fullmatch(r"winrate: 0\.\d{6}", rate)
+    assert network("heatmap all").count("winrate") == 8
+    assert network("gogui-title").startswith("= Keima with keima-")
+    assert re.fullmatch(r"= [BW]\+\d+\.\d \(.*\)", network("estimate_score"))
 
 
 def test_what_was_thought_is_forgotten(make_player, tiny_network):
