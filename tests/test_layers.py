@@ -23,7 +23,7 @@ LONG_FILES = {
     "engine/search/worker.py": "its state will be split by lifetime",
     "tests/search/test_search.py": "one subject, many cases",
     "tests/search/test_kernels.py": "one subject, many cases",
-    "tests/train/test_patterns.py": "one subject, many cases",
+    "tests/train/test_pattern_learning.py": "one subject, many cases",
 }
 """Files that may be longer, and why"""
 FLOORS = (
