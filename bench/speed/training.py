@@ -63,7 +63,9 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
     model, options = new_model(*shape_of(name)), TrainOptions(batch=batch, steps=10**9)
     encoder = ENCODERS[ARCHITECTURES[NETWORKS[name][0]].encoder]
     data = Mixture(encoder, [games], [], options)
-    trainer = Trainer(model, new_spec(model, name), data, dict, Goal("top1", 1), options, folder / name, device, {})
+    trainer = Trainer(
+        model, new_spec(model, name), data, lambda _: {}, Goal("top1", 1), options, folder / name, device, {}
+    )
     held = data.batch_at(0)
 
     def work(count: int) -> int:

@@ -12,15 +12,18 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 GAME_FILE = ".sgf"
 SHARD_FILE = ".npz.xz"
 TAR_FILES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 OTHER_ARCHIVES = (".rar", ".7z", ".lzh", ".lha", ".arj")
-PACKED = {".sgf.gz": gzip.open, ".sgf.bz2": bz2.open, ".sgf.xz": lzma.open}
+PACKED: dict[str, Callable[..., Any]] = {".sgf.gz": gzip.open, ".sgf.bz2": bz2.open, ".sgf.xz": lzma.open}
+Member = tuple[str, Callable[[], Any], int]
+"""Of an archive: name, opener, size"""
 MAX_FILE_BYTES = 64 << 20
 """Largest file of games, unpacked"""
 MAX_INNER_ARCHIVE_BYTES = 1 << 30
@@ -85,7 +88,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a name is one that no person gave: archives from Apple's machines hold ``._x.sgf`` and ``__MACOSX``."""
+    """Whether a name was given by a program: archives from Apple's machines hold ``._x.sgf`` and ``__MACOSX``."""
     return name.startswith("__MACOSX") or (name.startswith(".") and name.strip(".") != "")
 
 
@@ -148,7 +151,7 @@ def _documents_in(name: str, file: BinaryIO, depth: int) -> Iterator[Document]:
         yield _whole(name, packed(file) if packed else file)
 
 
-def _member(name: str, opened, size: int, depth: int) -> Iterator[Document]:
+def _member(name: str, opened: Callable[[], Any], size: int, depth: int) -> Iterator[Document]:
     """Documents of a member of an archive; ``opened()`` is its file."""
     kind = name.casefold()
     if not _is_wanted(kind):
@@ -167,22 +170,22 @@ def _member(name: str, opened, size: int, depth: int) -> Iterator[Document]:
         yield Document(name, problem=_told(error))
 
 
-def _zip_members(file: BinaryIO) -> Iterator[tuple]:
+def _zip_members(file: BinaryIO) -> Iterator[Member]:
     """Name, opener and size of every file of a zip archive."""
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             if not member.is_dir():
-                yield member.filename, lambda member=member: archive.open(member), member.file_size
+                yield member.filename, partial(archive.open, member), member.file_size
 
 
-def _tar_members(file: BinaryIO) -> Iterator[tuple]:
+def _tar_members(file: BinaryIO) -> Iterator[Member]:
     """Name, opener and size of every file of a tar archive, compressed or not."""
     with tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:
             if member.isfile():
-                yield member.name, lambda member=member: archive.extractfile(member), member.size
+                yield member.name, partial(archive.extractfile, member), member.size
             # The archive would keep every member's header until it is closed.
-            archive.members.clear()
+            archive.members.clear()  # type: ignore[attr-defined]  # the type stubs leave it out
 
 
 def _whole(name: str, file: BinaryIO) -> Document:

@@ -1,4 +1,4 @@
-"""When two games are the same up to the eight symmetries, and which split a game belongs to.
+"""Duplicate games, up to the eight symmetries, and the split that a game belongs to.
 
 A game's *fingerprint* is a hash of its stones and first moves, taken from whichever of the eight images of the game
 comes first in lexicographic order. Since a beginning of the first image is the first image of that beginning, one look
@@ -15,7 +15,7 @@ from engine.go.splitmix import GOLDEN, mixed
 from engine.records.games import Games
 
 OPENING = 40
-"""Moves; games that share so many go to one split."""
+"""Games that share this number of first moves go to one split."""
 WHOLE, OPENING_KEY, BEGINNING = range(3)
 """Columns of :func:`fingerprints`"""
 SPLITS = ("train", "validation", "test")
@@ -28,10 +28,10 @@ def _table(size: int) -> np.ndarray:
 
 
 def fingerprints(games: Games, beginning: int) -> np.ndarray:
-    """Hashes by which equal games are found.
+    """Hashes by which duplicates are found.
 
     Args:
-        beginning: how many moves count for the third column.
+        beginning: the number of moves that count for the third column.
     Returns:
         uint64[G, 3]: of the whole game without the passes at its end, of its first ``OPENING`` moves, and of its first
         ``beginning`` moves. Board size, stones set up and the colour to begin count in all three.

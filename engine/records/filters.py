@@ -1,4 +1,4 @@
-"""Which games are worth training on: filters, each of which counts what it removes."""
+"""Filters of games to train on; each counts the games that it removes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Filters:
     setups: bool = False
     """keep games that begin neither even nor with a handicap, from any position"""
     results: str = "decided"
-    """any; decided: somebody won; finished: somebody won by counting or resignation, not on time or by forfeit"""
+    """any; decided: one side won; finished: it won by counting or resignation, not on time or by forfeit"""
     min_moves: int = 1
     max_moves: int = MAX_MOVES
     min_rank: int = 0

@@ -106,9 +106,9 @@ class Games(_GameArrays):
     def __new__(cls, *arrays: np.ndarray, **named: np.ndarray) -> "Games":
         given = dict(zip(cls._fields, arrays, strict=False)) | named
         count = len(given["size"])
-        unknown = {name: np.full(count, value) for name, value in UNKNOWN_VALUES.items()}
-        even = {"setup_offsets": np.zeros(count + 1, np.int64), "setup": np.zeros(0, np.uint16)}
-        return super().__new__(cls, **(unknown | even | given))
+        arrays_: dict[str, np.ndarray] = {name: np.full(count, value) for name, value in UNKNOWN_VALUES.items()}
+        arrays_ |= {"setup_offsets": np.zeros(count + 1, np.int64), "setup": np.zeros(0, np.uint16)}
+        return super().__new__(cls, **(arrays_ | given))
 
     def starts_even(self) -> np.ndarray:
         """bool[G]: whether the game begins on the empty board with Black, as most consumers replay it."""

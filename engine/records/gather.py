@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Gathered(NamedTuple):
     source: int
     files: int
     found: int
-    """games, with those that are no use"""
+    """games, the unusable ones included"""
     problems: list[tuple[str, str]]
     """name and reason of each file or game that could not be read"""
     removed: dict[str, int]
@@ -118,7 +118,8 @@ def _replayer() -> Replayer:
 def read_batch(batch: Batch, filters: Filters, beginning: int) -> Gathered:
     """Read, check and filter the games of some documents."""
     problems: list[tuple[str, str]] = []
-    found, parts, rows = 0, [], []
+    found, parts = 0, []
+    rows: list[dict[str, Any]] = []
     files = [document for document in batch.documents if document.data or document.is_shard or document.problem]
     for document in files:
         try:
@@ -133,7 +134,7 @@ def read_batch(batch: Batch, filters: Filters, beginning: int) -> Gathered:
                 _read_document(document, rows, problems)
                 found += len(problems) + len(rows) - before
         except Exception as error:
-            # A file that finds a mistake of ours must not end hours of work: it is named like any other.
+            # A file that meets a defect of the program must not end hours of work: it is named like any other.
             problems.append((document.name, f"{type(error).__name__}: {error}"))
     if rows:
         parts.append(to_games(rows))

@@ -117,7 +117,7 @@ def _check_labels(labels: Labels) -> None:
     if labels.flags.shape != (len(labels.games.size), FLAGS) or labels.flags.dtype != np.uint8:
         raise ValueError(f"rules are not uint8 of {len(labels.games.size)} games and {FLAGS} flags")
     if len(labels.ownership_black) != labels.own_offsets[-1]:
-        raise ValueError("ownership has not as many points as the boards")
+        raise ValueError("the ownership has not the length of the boards")
     named = (labels.policy_index <= passing[:, None]) | (labels.policy_index == NO_MOVE) | (labels.policy == 0)
     refuse_impossible({
         "game": labels.game >= 0,

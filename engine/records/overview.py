@@ -1,4 +1,4 @@
-"""What is in a record of games, as numbers that add up over shards."""
+"""Statistics of game records, as numbers that add up over shards."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""A recorded game on the board: the stones it begins with, then its moves with colours alternating."""
+"""Replaying recorded games: the stones they begin with, then their moves with colours alternating."""
 
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ def set_up(position, stones, first):
 
 
 class Recorded(NamedTuple):
-    """What a replay reads of :class:`engine.records.games.Games`."""
+    """The arrays of :class:`engine.records.games.Games` that a replay reads, as there."""
 
     offsets: np.ndarray
     moves: np.ndarray
@@ -134,8 +134,8 @@ class Replayer:
     def check(self, size: int, stones: np.ndarray, first: int, moves: np.ndarray) -> None:
         """Replay a game under the rules that all rule sets share.
 
-        The simple ko holds and nobody fills his last liberty with a single stone; larger suicides and longer
-        repetitions are legal somewhere.
+        The simple ko holds and a single stone may not fill its last liberty; larger suicides and longer repetitions
+        are legal under some rules.
 
         Raises:
             ValueError: more than ``MAX_MOVES`` moves, the stones are no position, or a move is illegal.

@@ -1,4 +1,4 @@
-"""What people and servers write into the properties of SGF files: results, ranks, dates, times.
+"""Properties of SGF files as people and servers write them: results, ranks, dates, times.
 
 Every function takes the text of a property, empty if it is missing, and never fails: what it does not understand is
 unknown. The standard's own forms are at www.red-bean.com/sgf; the others are those of KGS, OGS, IGS, Tygem, Fox, and
@@ -22,7 +22,7 @@ class Result(NamedTuple):
     """How a game ended."""
 
     winner: int
-    """1 Black, -1 White, 0 nobody or unknown"""
+    """1 Black, -1 White, 0 neither or unknown"""
     ending: int
     """one of the endings of :mod:`engine.records.games`"""
     margin: float
@@ -66,7 +66,7 @@ def result_of(text: str) -> Result:
 def _margin(words: str) -> float | None:
     """Points in the words after the winner; None if there are none, or zero; NaN for a number that is no margin."""
     found = next((match for match in _POINTS.finditer(words) if match[0]), None)
-    whole, upper, lower = found.groups() if found else (None, None, None)
+    whole, upper, lower = found.groups(default="") if found else ("", "", "")
     margin = float(whole.replace(",", ".")) if whole else 0.0
     if upper and int(lower):
         margin += int(upper) / int(lower)

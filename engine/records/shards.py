@@ -1,8 +1,8 @@
 """``keima data build``: games from anywhere to a folder of shards with a manifest.
 
-Start at :func:`build`. Moves of games that stay wait in one file until all are known; then doubles go, games are split
-and shuffled, and shards written. All of it happens in a folder beside the one asked for, which gets its name when it
-is whole: a build that was stopped leaves nothing that looks finished.
+Start at :func:`build`. Moves of games that stay wait in one file until all are known; then duplicates are removed, games
+split and shuffled, and shards written. All of it happens in a folder beside the one asked for, which gets its name when
+it is whole: a build that was stopped leaves nothing that looks finished.
 
     OUT/manifest.json
     OUT/train/train-000.npz.xz, train-001.npz.xz, ...
@@ -52,7 +52,7 @@ class BuildOptions:
     without: tuple[Path, ...] = ()
     """shards whose games must not be in the new ones, nor any with the same opening"""
     distinct_moves: int = 0
-    """of games with the same first moves, so many, keep the longest; 0 = all that are not equal"""
+    """of games that share this number of first moves keep the longest; 0 = keep all that differ anywhere"""
     validation_share: float = 0.02
     test_share: float = 0.02
     games_per_shard: int = 20000
@@ -72,7 +72,7 @@ class BuildOptions:
 
 @dataclass
 class SourceCount:
-    """What became of the games of one source."""
+    """How many games of one source were found, unreadable and kept."""
 
     path: str
     files: int = 0
@@ -81,7 +81,7 @@ class SourceCount:
     unreadable: int = 0
     """files and games"""
     kept: int = 0
-    """after filters, before doubles go"""
+    """after filters, before duplicates go"""
 
 
 @dataclass
@@ -200,7 +200,7 @@ def _read(options: BuildOptions, pool: Pool, report: Callable[[Gathered], None])
 def _split(
     options: BuildOptions, games: Games, keys: np.ndarray, known: np.ndarray, manifest: dict[str, Any]
 ) -> list[np.ndarray]:
-    """Take doubles out and split what is left: rows (int64) of each split in random order, and the manifest's part."""
+    """Remove duplicates and split what is left: rows (int64) of each split in random order; fills the manifest."""
     lengths = np.diff(games.offsets)
     keep = first_of_each(keys[:, WHOLE], lengths)
     removed = manifest["removed"]
@@ -234,7 +234,7 @@ def _split(
 def _write(
     options: BuildOptions, games: Games, splits: list[np.ndarray], folder: Path, advance: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """Write all shards; the training games in as many as they need, each other split in one."""
+    """Write all shards; as many of training games as they need, one of each other split."""
     (folder / "train").mkdir()
     shards, done, total = [], 0, sum(map(len, splits))
     for name, rows in zip(SPLITS, splits, strict=True):
@@ -258,7 +258,7 @@ def _write(
 
 
 def _nothing_left(manifest: dict[str, Any]) -> str:
-    """Why there is nothing to write, in one line."""
+    """The reasons why no game is left, in one line."""
     found = sum(source["games"] for source in manifest["sources"])
     reasons = [f"{count} {name}" for name, count in manifest["removed"].items() if count]
     if manifest["unreadable"]:

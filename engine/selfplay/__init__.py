@@ -1,1 +1,1 @@
-"""Games in bulk, and positions judged in bulk."""
+"""Games in bulk, and positions labelled in bulk."""

@@ -1,4 +1,7 @@
-"""Judged positions on disk from the moment they are judged: one file a board size, of rows of one length.
+"""Labelled positions on disk from the moment they are evaluated: one file a board size, of rows of one length.
+
+A row is a packed little-endian record (:func:`row_type`); what of it a shard takes over has the shard's encoding
+(:mod:`engine.records.labels`).
 
 A process that is killed leaves at most part of a row at the end, which is cut off when the file is opened again.
 """
@@ -9,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.go.rules import RULE_KOMI_X2
-from engine.records.games import Games, offsets_of, read_arrays
+from engine.records.games import Games, offsets_of, read_arrays, written_whole
 from engine.records.labels import NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
 
 IN_RECORD = NO_MOVE
@@ -17,53 +20,35 @@ IN_RECORD = NO_MOVE
 
 
 def row_type(size: int, moves: int) -> np.dtype:
-    """A judged position.
+    """The record of a labelled position; values, lead and ownership are for Black.
 
     Args:
-        moves: K, how many of the policy's are kept.
+        size: N, of the board.
+        moves: K, the number of the policy's moves that are kept.
     """
     return np.dtype([
         ("source", "u1"),
         ("number", "<i8"),
         ("ply", "<u2"),
         ("move", "<u2"),  # played from here, a policy index
-        ("value", "<f2"),  # for Black
-        ("lead", "<f2"),  # for Black, points; NaN = unknown
+        ("value", "<f2"),  # win minus loss
+        ("lead", "<f2"),  # points; NaN = unknown
         ("policy_index", "<u2", (moves,)),
         ("policy_byte", "u1", (moves,)),
-        ("ownership", "i1", (size * size,)),  # for Black, tenths
+        ("ownership", "i1", (size * size,)),  # tenths
     ])  # fmt: skip
-
-
-def new_rows(
-    size: int, moves: int, source: int, numbers: np.ndarray, plies: np.ndarray, played: np.ndarray | int,
-    judged: dict[str, np.ndarray],
-) -> np.ndarray:  # fmt: skip
-    """Rows of positions in which Black is to move at even plies.
-
-    Args:
-        numbers, plies, played: int64[B]: game, position, move played from it.
-        judged: as :meth:`engine.train.teacher.Teacher.judge` gives it for symmetry 0.
-    """
-    rows = np.zeros(len(numbers), row_type(size, moves))
-    sign = np.where(plies % 2 == 0, 1.0, -1.0)
-    rows["source"], rows["number"], rows["ply"], rows["move"] = source, numbers, plies, played
-    rows["value"] = sign * judged["value"]
-    rows["policy_index"], rows["policy_byte"] = pack_policy(judged["policy"], moves)
-    rows["lead"] = np.nan
-    if "ownership" in judged:
-        rows["lead"] = sign * judged["score"]
-        owned = judged["ownership"].reshape(len(numbers), -1)
-        rows["ownership"] = np.rint(10 * sign[:, None] * owned)
-    return rows
 
 
 class Journal:
     """The rows of one board size that are in no shard yet. Threads: one at a time."""
 
     def __init__(self, folder: Path, size: int, moves: int):
-        """Open the file, or begin one."""
-        self.size = size
+        """Open the file, or begin one.
+
+        Args:
+            moves: K of :func:`row_type`.
+        """
+        self.size, self.moves = size, moves
         self._path, self._type = folder / f"journal-{size}.bin", row_type(size, moves)
         self._parts: list[np.ndarray] = []
         if self._path.exists():
@@ -72,6 +57,32 @@ class Journal:
             with self._path.open("r+b") as file:
                 file.truncate(whole * self._type.itemsize)
         self._file = self._path.open("ab")
+
+    def new_rows(
+        self,
+        source: int,
+        numbers: np.ndarray,
+        plies: np.ndarray,
+        played: np.ndarray | int,
+        outputs: dict[str, np.ndarray],
+    ) -> np.ndarray:
+        """Rows, not yet in the journal, of positions in which Black is to move at even plies.
+
+        Args:
+            source: ``RECORDED`` or ``SELF_PLAYED``.
+            numbers, plies, played: int64[B]: game, position, move played from it (a policy index).
+            outputs: as :meth:`engine.train.teacher.Teacher.judge` gives them for symmetry 0.
+        """
+        rows = np.zeros(len(numbers), self._type)
+        sign = np.where(plies % 2 == 0, 1.0, -1.0)
+        rows["source"], rows["number"], rows["ply"], rows["move"] = source, numbers, plies, played
+        rows["value"] = sign * outputs["value"]
+        rows["policy_index"], rows["policy_byte"] = pack_policy(outputs["policy"], self.moves)
+        rows["lead"] = np.nan
+        if "ownership" in outputs:
+            rows["lead"] = sign * outputs["score"]
+            rows["ownership"] = np.rint(10 * sign[:, None] * outputs["ownership"].reshape(len(numbers), -1))
+        return rows
 
     def rows(self) -> np.ndarray:
         """All rows, oldest first."""
@@ -89,9 +100,8 @@ class Journal:
         """Forget all but these."""
         self._parts = [rows]
         self._file.close()
-        partial = self._path.with_name(self._path.name + ".partial")
-        rows.tofile(partial)
-        partial.replace(self._path)
+        with written_whole(self._path) as partial:
+            rows.tofile(partial)
         self._file = self._path.open("ab")
 
     def close(self) -> None:
@@ -100,7 +110,7 @@ class Journal:
 
 
 def game_keys(rows: np.ndarray) -> np.ndarray:
-    """int64[R]: a number for each row's game that no other game of its board size has."""
+    """int64[R]: for each row a number of its game, unique within a board size."""
     return rows["number"] * 2 + rows["source"]
 
 
@@ -111,9 +121,10 @@ def keys_of(shard: Path, size: int) -> np.ndarray:
 
 
 def to_shard(
-    chosen: dict[int, np.ndarray], rules_of: Callable[[int, int], np.ndarray],
+    chosen: dict[int, np.ndarray],
+    rules_of: Callable[[int, int], np.ndarray],
     moves_of: Callable[[int, int], np.ndarray],
-) -> tuple[Labels, np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[Labels, np.ndarray, np.ndarray]:
     """Rows as labels, games and positions in order.
 
     Args:
@@ -124,40 +135,38 @@ def to_shard(
         the labels, and int64[G] source and number of their games.
     """
     chosen = {size: rows[np.lexsort((rows["ply"], game_keys(rows)))] for size, rows in chosen.items() if len(rows)}
-    sizes, sources, numbers, rules, moves, of_rows = [], [], [], [], [], []
+    played: list[tuple[int, int, int, np.ndarray]] = []
+    of_rows = []
     for size, rows in chosen.items():
         _, begins, which = np.unique(game_keys(rows), return_index=True, return_inverse=True)
-        of_rows.append(which + len(sizes))
+        of_rows.append(which + len(played))
         for game in np.split(rows, begins[1:]):
             source, number = int(game["source"][0]), int(game["number"][0])
-            recorded = source != SELF_PLAYED
-            moves.append(moves_of(size, number)[: int(game["ply"][-1])] if recorded else game["move"])
-            sizes.append(size)
-            sources.append(source)
-            numbers.append(number)
-            rules.append(rules_of(size, number))
-    flags = np.stack(rules)
+            moves = game["move"] if source == SELF_PLAYED else moves_of(size, number)[: int(game["ply"][-1])]
+            played.append((size, source, number, moves))
+    sizes, sources, numbers, all_moves = zip(*played, strict=True)
+    flags = np.stack([rules_of(size, number) for size, _, number, _ in played])
     games = Games(
         size=np.array(sizes, np.int64),
         komi=(flags[:, RULE_KOMI_X2] / 2).astype(np.float32),
-        offsets=offsets_of([len(of_game) for of_game in moves]),
-        moves=np.concatenate(moves).astype(np.uint16),
+        offsets=offsets_of([len(moves) for moves in all_moves]),
+        moves=np.concatenate(all_moves).astype(np.uint16),
     )
 
     def joined(name: str) -> np.ndarray:
         return np.concatenate([rows[name] for rows in chosen.values()])
 
-    game = np.concatenate(of_rows)
+    row_games = np.concatenate(of_rows)
     labels = Labels(
         games=games,
-        game=game,
+        game=row_games,
         ply=joined("ply").astype(np.int64),
         policy_index=joined("policy_index"),
         policy=unpack_policy(joined("policy_byte")),
         value_black=joined("value").astype(np.float32),
         lead_black=joined("lead").astype(np.float32),
         ownership_black=np.concatenate([rows["ownership"].reshape(-1) for rows in chosen.values()]),
-        own_offsets=offsets_of(games.size[game] ** 2),
+        own_offsets=offsets_of(games.size[row_games] ** 2),
         flags=flags[:, :RULE_KOMI_X2].astype(np.uint8),
     )
     return labels, np.array(sources), np.array(numbers)

@@ -1,14 +1,13 @@
-"""``keima data label``: positions of recorded and self-played games, judged by a network, in shards of labels.
+"""``keima data label``: positions of recorded and self-played games, evaluated by a network, to shards of labels.
 
     OUT/labels.json                what is being made, of what, and the shards so far
     OUT/labels-00000.npz.xz, ...   shards (:mod:`engine.records.labels`)
-    OUT/journal-19.bin, ...        judged positions that are in no shard yet (:mod:`engine.selfplay.journal`)
+    OUT/journal-19.bin, ...        labelled positions that are in no shard yet (:mod:`engine.selfplay.journal`)
     OUT/games/                     shards made of other sources of games, if there were any
 
-Every position is on disk as soon as it is judged, and a game is a function of its number, so a run that was stopped in
-any way goes on where it was. Several threads each judge a batch of one board size and one source at a time, always of
-the kind that lacks most of its share; the network's evaluations fill all cores meanwhile. Start at
-:meth:`Labelling.run`.
+Every position is on disk as soon as it is evaluated, and a game is a function of its number, so a run that was stopped
+in any way resumes where it was. Threads label batches of one board size and one source, always of the kind that lacks
+most of its share; the network's evaluations fill all cores meanwhile. Start at :meth:`Labelling.run`.
 """
 
 import json
@@ -21,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.features.encoder import ENCODERS
+from engine.records.games import written_whole
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
-from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, new_rows, to_shard
+from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
 from engine.selfplay.policy_games import Table, has_ended
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.variety import Shares, Variety
@@ -36,7 +36,7 @@ SOURCES = ("recorded", "self-played")
 
 @dataclass(frozen=True)
 class LabelOptions:
-    """What is labelled; a run goes on only with the options it began with."""
+    """What is labelled; a run resumes only with the options it began with."""
 
     recorded: Shares[int]
     """board sizes of positions of recorded games"""
@@ -82,7 +82,7 @@ class Labelling:
             files: shards of games.
             network: what the labels shall say of the teacher.
         Raises:
-            ValueError: the folder holds something else, or the teacher cannot judge what is asked for.
+            ValueError: the folder holds something else, or the network cannot label what is asked for.
         """
         _check(teacher, options, files)
         self._teacher, self._options, self._out = teacher, options, out
@@ -93,7 +93,7 @@ class Labelling:
         """guards what follows"""
         self._manifest = _opened(out, options.record() | {"files": [path.name for path in files]}, network)
         self.counts = {kind: self._manifest["positions"].get(str(kind), 0) for kind in self._shares}
-        """positions judged, those under way included"""
+        """positions labelled, those under way included"""
         self._next = {kind: self._manifest["next"].get(str(kind), 0) for kind in self._shares}
         self._finished = 0
         """positions of finished games in no shard yet"""
@@ -115,12 +115,12 @@ class Labelling:
             journal.close()
 
     def stop(self) -> None:
-        """End the run soon; what is judged stays. Threads: any."""
+        """End the run soon; what is labelled stays. Threads: any."""
         self._stopped.set()
 
     @property
     def positions(self) -> int:
-        """Positions judged so far."""
+        """Positions labelled so far."""
         return sum(self.counts.values())
 
     @property
@@ -129,10 +129,10 @@ class Labelling:
         return len(self._exhausted) == len(self._shares)
 
     def run(self, positions: int, at_once: int, threads: int, report: Callable[[], None], every_s: float = 1.0) -> None:
-        """Judge until the folder holds this number of positions.
+        """Label until the folder holds this number of positions.
 
         Args:
-            positions: in the whole folder; then all that is judged goes into shards.
+            positions: in the whole folder; then all that is labelled goes into shards.
             at_once: positions a batch, and games a table.
             threads: batches under way at once.
             report: called now and then in the caller's thread.
@@ -184,21 +184,20 @@ class Labelling:
         self._finished += len(rows) - sum(len(moves) for _, moves in open_games)
 
     def _work(self, positions: int, at_once: int) -> None:
-        """One thread: judge batches of the kind that lacks most, until there are enough."""
+        """One thread: label batches of the kind that lacks most, until there are enough."""
         tables: dict[int, Table] = {}
         try:
             while (kind := self._reserve(positions, at_once)) is not None:
                 if kind.source == RECORDED:
-                    rows, ended = self._judge_recorded(kind, at_once), True
+                    self._enter(kind, self._label_recorded(kind, at_once), None, at_once)
                 else:
-                    rows, ended = self._judge_table(kind, tables, at_once)
-                self._enter(kind, rows, ended, at_once)
+                    self._enter(kind, *self._label_table(kind, tables, at_once), at_once)
         except BaseException as error:
             self._error = self._error or error
             self._stopped.set()
 
     def _reserve(self, positions: int, at_once: int) -> Kind | None:
-        """The kind of the next batch, which is counted as judged from now on; None = it is time to end."""
+        """The kind of the next batch, which is counted as labelled from now on; None = the run ends."""
         with self._lock:
             if self._stopped.is_set() or self.positions >= positions:
                 return None
@@ -209,7 +208,7 @@ class Labelling:
             self.counts[kind] += at_once
             return kind
 
-    def _judge_recorded(self, kind: Kind, at_once: int) -> np.ndarray:
+    def _label_recorded(self, kind: Kind, at_once: int) -> np.ndarray:
         """Rows of the next recorded games; none if there are no more."""
         with self._lock:
             taken = self._recorded.take(kind.size, self._next[kind], at_once)
@@ -218,10 +217,10 @@ class Labelling:
                 return np.zeros(0)
             self._next[kind] = int(taken.numbers[-1]) + 1
         rules = np.stack([self._rules_of(kind.size, number) for number in taken.numbers.tolist()])
-        judged = self._teacher.judge(taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64))
-        return new_rows(kind.size, self._options.moves, RECORDED, taken.numbers, taken.plies, IN_RECORD, judged)
+        outputs = self._teacher.judge(taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64))
+        return self._journals[kind.size].new_rows(RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
 
-    def _judge_table(self, kind: Kind, tables: dict[int, Table], at_once: int) -> tuple[np.ndarray, np.ndarray]:
+    def _label_table(self, kind: Kind, tables: dict[int, Table], at_once: int) -> tuple[np.ndarray, np.ndarray]:
         """One move in each game of this thread's table of a size: rows, and which games have ended."""
         size = kind.size
         if size not in tables:
@@ -237,23 +236,27 @@ class Labelling:
                     self._next[kind] += 1
         slots, numbers = table.taken, table.numbers[table.taken]
         plies = table.lengths[slots]
-        turns = np.zeros(len(slots), np.int64)
-        judged = self._teacher.judge(table.games, slots, plies, table.rules[slots], turns)
-        chosen, ended = table.play(slots, judged["policy"])
-        return new_rows(size, self._options.moves, SELF_PLAYED, numbers, plies, chosen, judged), ended
+        outputs = self._teacher.judge(table.games, slots, plies, table.rules[slots], np.zeros(len(slots), np.int64))
+        chosen, ended = table.play(slots, outputs["policy"])
+        return self._journals[size].new_rows(SELF_PLAYED, numbers, plies, chosen, outputs), ended
 
     def _rules_of(self, size: int, number: int) -> np.ndarray:
         """int64[RULE_FIELDS]: the rules of a game."""
         return self._options.variety.draw(self._options.seed, number, size)[0]
 
-    def _enter(self, kind: Kind, rows: np.ndarray, ended: np.ndarray | bool, reserved: int) -> None:
-        """Keep what was judged; write a shard when there is enough for one."""
+    def _enter(self, kind: Kind, rows: np.ndarray, ended: np.ndarray | None, reserved: int) -> None:
+        """Keep what was labelled; write a shard when there is enough for one.
+
+        Args:
+            ended: bool[B], which self-played games have ended; None = rows of recorded games.
+            reserved: the positions that :meth:`_reserve` counted.
+        """
         with self._lock:
             self.counts[kind] += len(rows) - reserved
             if not len(rows):
                 return
             self._journals[kind.size].append(rows)
-            if kind.source == RECORDED:
+            if ended is None:
                 self._finished += len(rows)
             else:
                 over = rows[ended]
@@ -342,7 +345,7 @@ def _opened(out: Path, options: dict[str, Any], network: dict[str, str]) -> dict
     Raises:
         ValueError: it was begun with other options or another network, or is no folder of labels; one line.
     """
-    asked = {"format": FORMAT, "network": network, "options": options}
+    asked: dict[str, Any] = {"format": FORMAT, "network": network, "options": options}
     path = out / MANIFEST
     if not path.exists():
         check_out(out)
@@ -365,6 +368,5 @@ def _opened(out: Path, options: dict[str, Any], network: dict[str, str]) -> dict
 
 def _write(out: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest, whole or not at all."""
-    partial = out / (MANIFEST + ".partial")
-    partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    partial.replace(out / MANIFEST)
+    with written_whole(out / MANIFEST) as partial:
+        partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")

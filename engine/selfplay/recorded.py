@@ -1,7 +1,7 @@
-"""Positions of recorded games for labelling: an endless-looking stream in a fixed order, bounded in memory.
+"""Positions of recorded games for labelling: one stream a board size, in a fixed order, bounded in memory.
 
-Games of one board size are numbered through all files, each file in a shuffled order of its own, so a number names a
-game for ever. Only the two files used last are in memory.
+Games of one board size are numbered through all files, each file shuffled by itself, so a number always means the same
+game. Only the two files used last are in memory.
 """
 
 import threading
@@ -33,7 +33,7 @@ class RecordedGames:
     """The games of some shards that begin on the empty board with Black. Threads: any."""
 
     def __init__(self, files: Sequence[Path], seed: int, every: int):
-        """Name the files; they are read when they are needed.
+        """Name the shards; they are read when they are needed.
 
         Args:
             every: one position in this many of a game is taken, beginning at a random one.

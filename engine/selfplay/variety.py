@@ -3,13 +3,15 @@
 On the command line a share is written ``WHAT=SHARE`` (:func:`parse_share`); shares need not sum to 1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2, SCORING_TERRITORY, Rules, rules_from, twice_komi
+from engine.go.geometry import MIN_SIZE
+from engine.go.position import apply_rules, new_position
+from engine.go.rules import SCORING_TERRITORY, Rules, twice_komi
 
 T = TypeVar("T")
 Shares = tuple[tuple[T, float], ...]
@@ -53,18 +55,9 @@ class Variety:
         rng = np.random.default_rng([seed, number, size])
         rules = _drawn(self.rules, rng)
         komi = _drawn(self.komi, rng).draw(rng, size, rules)
-        flags = np.zeros(RULE_FIELDS, np.int64)
-        flags[:RULE_KOMI_X2] = flags_of(rules)
-        flags[RULE_KOMI_X2] = twice_komi(komi)
-        return flags, _drawn(self.temperature, rng)
-
-
-def flags_of(rules: Rules) -> list[int]:
-    """The flags of rules in their order in ``Position.rules``, without the komi."""
-    return [
-        rules.ko, rules.scoring, rules.tax, int(rules.suicide), int(rules.button), rules.handicap_bonus,
-        int(rules.friendly_pass),
-    ]  # fmt: skip
+        position = new_position(MIN_SIZE)
+        apply_rules(position, rules, komi)
+        return position.rules, _drawn(self.temperature, rng)
 
 
 def _drawn(shares: Shares[T], rng: np.random.Generator) -> T:
@@ -88,11 +81,6 @@ def parse_share(text: str, read: Callable[[str], T]) -> tuple[T, float]:
     if not 0 < weight < np.inf:
         raise ValueError(f"{text!r}: the share {share!r} is no positive number, expected WHAT=SHARE")
     return read(what.strip()), weight
-
-
-def read_rules(text: str) -> Rules:
-    """Rules by name or as KataGo's JSON object."""
-    return rules_from(text)
 
 
 def read_komi(text: str) -> Komi:
@@ -127,8 +115,3 @@ def read_temperature(text: str) -> float:
     if not MIN_TEMPERATURE <= found <= MAX_TEMPERATURE:
         raise ValueError(f"temperature {text!r}, expected {MIN_TEMPERATURE} to {MAX_TEMPERATURE}")
     return found
-
-
-def total(shares: Sequence[tuple[object, float]]) -> float:
-    """Sum of the shares."""
-    return sum(share for _, share in shares)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from engine.config.declaration import core_count
-from engine.go.rules import Rules
+from engine.go.rules import Rules, rules_from
 from engine.nets.on_device import choose_device, load_network
 from engine.records.archive import SHARD_FILE
 from engine.records.duplicates import OPENING
@@ -22,7 +22,7 @@ from engine.records.filters import Filters
 from engine.records.games import join, shard_files, write_games
 from engine.records.gather import gather
 from engine.selfplay.labelling import GAMES, PARTIAL_GAMES, Labelling, LabelOptions, check_out
-from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_rules, read_temperature
+from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
 from engine.train.teacher import Teacher
 from gtp.cli.terminal import PATHS, bar, one_line_errors, parsed, workers_for
 from weights import find_network
@@ -47,7 +47,7 @@ def _share(metavar: str, read: Callable[[str], Any], *default: str, text: str = 
 @click.option("--self-play", **_share(
     "SIZE=SHARE", int, text="board sizes of games that the network plays against itself, a move an evaluation"
 ))  # fmt: skip
-@click.option("--rules", **_share("NAME=SHARE", read_rules, "chinese"))
+@click.option("--rules", **_share("NAME=SHARE", rules_from, "chinese"))
 @click.option("--komi", **_share(
     "KOMI=SHARE", read_komi, "usual",
     text="usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",

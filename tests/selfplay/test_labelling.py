@@ -12,7 +12,7 @@ from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
 from engine.records.games import read_arrays, write_games
 from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
-from engine.selfplay.journal import Journal, new_rows, row_type
+from engine.selfplay.journal import Journal, row_type
 from engine.selfplay.labelling import Labelling, LabelOptions
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.variety import Komi, Variety
@@ -126,9 +126,9 @@ def test_a_run_that_is_stopped_goes_on_and_makes_the_same_games(teacher, shard, 
 
 def test_rows_cut_off_by_a_crash_are_dropped_and_whole_ones_kept(tmp_path):
     judged = {"policy": np.full((3, 82), 1 / 82), "value": np.array([0.5, 0.5, 0.5])}
-    rows = new_rows(9, 8, SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), judged)
-    assert rows["value"].tolist() == [0.5, -0.5, 0.5] and np.isnan(rows["lead"]).all()
     journal = Journal(tmp_path, 9, 8)
+    rows = journal.new_rows(SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), judged)
+    assert rows["value"].tolist() == [0.5, -0.5, 0.5] and np.isnan(rows["lead"]).all()
     journal.append(rows)
     journal.close()
     path = next(tmp_path.glob("journal-9.bin"))

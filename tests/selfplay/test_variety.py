@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, RULE_SETS, SCORING_TERRITORY
-from engine.selfplay.variety import Komi, Variety, flags_of, parse_share, read_komi, read_rules, read_temperature
+from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, RULE_SETS, RULE_TAX, SCORING_TERRITORY, TAX_SEKI, rules_from
+from engine.selfplay.variety import Komi, Variety, parse_share, read_komi, read_temperature
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from engine.selfplay.variety import Komi, Variety, flags_of, parse_share, read_k
     [
         ("19=0.5", int, (19, 0.5)),
         ("9", int, (9, 1.0)),
-        ("japanese=2", read_rules, (RULE_SETS["japanese"], 2.0)),
+        ("japanese=2", rules_from, (RULE_SETS["japanese"], 2.0)),
         ("6.5=1", read_komi, (Komi(6.5, 6.5), 1.0)),
         ("-7.5..22.5=0.25", read_komi, (Komi(-7.5, 22.5), 0.25)),
         ("0.6=0.3", read_temperature, (0.6, 0.3)),
@@ -27,7 +27,7 @@ def test_shares_are_read(text, read, expected):
     [
         ("19=0", int, "the share '0' is no positive number"),
         ("19=many", int, "the share 'many' is no positive number"),
-        ("chess=1", read_rules, "no rules are called 'chess'"),
+        ("chess=1", rules_from, "no rules are called 'chess'"),
         ("7.3=1", read_komi, "komi '7.3', expected usual, a number in half points, or a range"),
         ("9..5", read_komi, "the range is empty"),
         ("cold", read_temperature, "temperature 'cold', expected 0.05 to 10"),
@@ -58,4 +58,4 @@ def test_games_are_drawn_by_shares_and_repeat():
     assert {int(flags[RULE_KOMI_X2]) for flags, _ in games if flags[RULE_KOMI_X2] < 12} == set(range(-6, 7))
     np.testing.assert_array_equal(games[7][0], mixture.draw(1, 7, 9)[0])
     japanese = next(flags for flags, _ in games if flags[RULE_SCORING] == SCORING_TERRITORY)
-    assert flags_of(RULE_SETS["japanese"]) == japanese[:7].tolist()
+    assert japanese[RULE_TAX] == TAX_SEKI
