@@ -1,8 +1,8 @@
 """``keima data build``: games from anywhere to a folder of shards with a manifest.
 
-Start at :func:`build`. Moves of games that stay wait in one file until all are known; then duplicates are removed, games
-split and shuffled, and shards written. All of it happens in a folder beside the one asked for, which gets its name when
-it is whole: a build that was stopped leaves nothing that looks finished.
+Start at :func:`build`. Moves of games that stay wait in one file until all are known; then duplicates are removed,
+games split and shuffled, and shards written. All of it happens in a folder beside the one asked for, which gets its
+name when it is whole: a build that was stopped leaves nothing that looks finished.
 
     OUT/manifest.json
     OUT/train/train-000.npz.xz, train-001.npz.xz, ...

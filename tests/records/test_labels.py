@@ -42,7 +42,7 @@ def test_a_shard_reads(tmp_path):
         ("row_ply", np.array([5, 0], np.uint16), "an impossible ply"),
         ("row_game", np.array([0, 2], np.uint32), "damaged shard of labels"),
         ("moves", np.array([1, 2, 3, 4, 5, 6, 7, 82], np.uint16), "an impossible move"),
-        ("ownership", np.zeros(161, np.int8), "ownership has not as many points"),
+        ("ownership", np.zeros(161, np.int8), "the ownership has not the length"),
         ("value", np.array([0, np.nan], np.float16), "an impossible value"),
         ("lead", np.zeros(3, np.float16), "lead_black has not 2 rows"),
         ("size", np.array([9, 99], np.uint8), "damaged shard of labels"),
