@@ -3,9 +3,10 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import Field, field, fields, replace
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
 Options = TypeVar("Options")
 
@@ -48,19 +49,21 @@ class Cores(NamedTuple):
 
 def option(
     default: Any, text: str, *, low: float | None = None, high: float | None = None, unit: str = "",
-    choices: tuple[str, ...] = (), **automatic: Any,
+    choices: tuple[str, ...] = (), flag: str = "", read: Callable[[str], Any] | None = None, **automatic: Any,
 ) -> Any:  # fmt: skip
     """A dataclass field with its range or choices, unit and help kept as metadata.
 
     Args:
         default: the value where nothing is given; with ``automatic``, it and all numbers below 0 leave the choice to
             the engine.
+        flag: its name on the command line, where that is another; a tuple's is repeatable.
+        read: makes a value of text, where the type alone does not say how; raises ``ValueError``.
         automatic: condition -> what the default then stands for; the first condition that holds counts. ``otherwise``
             always does.
     """
     assert automatic.keys() <= CONDITIONS.keys(), automatic
-    about = {"help": text, "low": low, "high": high, "unit": unit, "choices": choices, "automatic": automatic}
-    return field(default=default, metadata=about)
+    about = {"help": text, "low": low, "high": high, "unit": unit, "choices": choices, "flag": flag, "read": read}
+    return field(default=default, metadata=about | {"automatic": automatic})
 
 
 def resolve(options: Options, *conditions: str) -> Options:
@@ -105,15 +108,23 @@ def parse(item: Field[Any], text: str, name: str = "") -> Any:
     Raises:
         ValueError: not of the option's type or out of its range; one line.
     """
+    kind = type_of(item)
     value: Any = text
-    if item.type is bool:
+    if read := item.metadata.get("read"):
+        value = read(text)
+    elif kind is bool:
         value = {"true": True, "false": False}.get(text.lower(), text)
-    elif item.type is int and WHOLE.fullmatch(text):
+    elif kind is int and WHOLE.fullmatch(text):
         value = int(text)
-    elif item.type is float:
+    elif kind is float:
         with suppress(ValueError):
             value = float(text)
     return checked(item, value, name)
+
+
+def type_of(item: Field[Any]) -> Any:
+    """The type of an option's value; of one that is repeatable, that of each."""
+    return get_args(item.type)[0] if get_args(item.type) else item.type
 
 
 def checked(item: Field[Any], value: Any, name: str = "") -> Any:
@@ -124,7 +135,7 @@ def checked(item: Field[Any], value: Any, name: str = "") -> Any:
     Raises:
         ValueError: it is another value; one line.
     """
-    wanted: Any = item.type
+    wanted = type_of(item)
     if wanted is float and type(value) is int and abs(value) < 2**63:
         value = float(value)
     if type(value) is not wanted:
@@ -146,10 +157,11 @@ def check(options: Any) -> None:
 def _check_range(item: Field[Any], value: Any, name: str) -> None:
     """Refuse a value outside the option's range or choices."""
     low, high, choices = (item.metadata.get(key) for key in ("low", "high", "choices"))
-    # Asked this way round, "not a number" is out of range too.
-    is_within = (low is None or value >= low) and (high is None or value <= high)
-    if not is_within or (choices and value not in choices):
-        raise ValueError(f"{name or item.name} is {shown(value)}, expected {range_text(item)}")
+    for one in value if isinstance(value, tuple) else (value,):
+        # Asked this way round, "not a number" is out of range too.
+        is_within = (low is None or one >= low) and (high is None or one <= high)
+        if not is_within or (choices and one not in choices):
+            raise ValueError(f"{name or item.name} is {shown(one)}, expected {range_text(item)}")
 
 
 def shown(value: Any) -> str:
@@ -191,13 +203,14 @@ def help_text(item: Field[Any]) -> str:
 def sections(kind: type) -> list[tuple[str, list[Field[Any]]]]:
     """The options of a class under the headings of the classes that declare them, its own first."""
     parents = [one for one in kind.__mro__ if issubclass(one, Checked) and one is not Checked]
-    return [(one.heading, [item for item in fields(kind) if item.name in one.__annotations__]) for one in parents]
+    options = [item for item in fields(kind) if "help" in item.metadata]
+    return [(one.heading, [item for item in options if item.name in one.__annotations__]) for one in parents]
 
 
 class Checked:
     """Base of options classes: values out of range are refused when an object is made."""
 
-    heading: ClassVar[str]
+    heading: ClassVar[str] = "Options"
     """of its options, in help and in the settings file"""
 
     def __post_init__(self) -> None:

@@ -5,39 +5,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.go.geometry import WHITE
+from engine.config.declaration import Checked, check, option
+from engine.go.geometry import MAX_SIZE, MIN_SIZE, WHITE
 from engine.records.games import COUNTED, MAX_MOVES, RESIGNED, Games
-from engine.records.sgf_values import rank_text
-
-RESULTS = ("any", "decided", "finished")
+from engine.records.sgf_values import rank_text, read_day, read_rank
 
 
 @dataclass(frozen=True)
-class Filters:
+class Filters(Checked):
     """What a game must be to stay. Ranks, dates and komi that are unknown do not pass where a limit is set."""
 
-    sizes: tuple[int, ...] = (19,)
-    """board sizes; empty = all"""
-    max_handicap: int = 0
-    """handicap stones; 0 = even games only"""
-    setups: bool = False
-    """keep games that begin neither even nor with a handicap, from any position"""
-    results: str = "decided"
-    """any; decided: one side won; finished: it won by counting or resignation, not on time or by forfeit"""
-    min_moves: int = 1
-    max_moves: int = MAX_MOVES
-    min_rank: int = 0
-    """both players' rank at least, as in ``Games.rank_black``; 0 = any"""
-    date_from: int = 0
+    sizes: tuple[int, ...] = option(
+        (19,), "board size to keep; may be given several times", flag="size", low=MIN_SIZE, high=MAX_SIZE
+    )
+    """empty = all"""
+    max_handicap: int = option(0, "handicap stones; 0 = even games only", low=0, high=255)
+    setups: bool = option(False, "keep games that begin neither even nor with a handicap, from any position")
+    results: str = option(
+        "decided", "decided: with a winner; finished: won by counting or resignation, not on time or by forfeit",
+        choices=("any", "decided", "finished"),
+    )  # fmt: skip
+    min_moves: int = option(1, "shorter games go", low=1, high=MAX_MOVES)
+    max_moves: int = option(MAX_MOVES, "longer games go", low=1, high=MAX_MOVES)
+    min_rank: int = option(
+        0, "both players at least: 3k, 6d, 1p; professionals rank above all dan", read=read_rank, unit="RANK"
+    )
+    """as in ``Games.rank_black``; 0 = any"""
+    date_from: int = option(0, "first date: 2016, 2016-12 or 2016-12-29", flag="from", read=read_day, unit="DATE")
     """yyyymmdd with zeros for what is open; 0 = any"""
-    date_to: int = 0
+    date_to: int = option(0, "last date, included", flag="to", read=read_day, unit="DATE")
     """the same; open parts count to their end"""
     komi: tuple[float, float] | None = None
     """least and greatest; None = any"""
 
     def __post_init__(self) -> None:
-        if self.results not in RESULTS:
-            raise ValueError(f"results {self.results!r}, expected one of {', '.join(RESULTS)}")
+        check(self)
         if self.min_moves > self.max_moves:
             raise ValueError(f"at least {self.min_moves} and at most {self.max_moves} moves, no game has both")
         if self.date_from and self.date_to and self.date_from > _last_day(self.date_to):

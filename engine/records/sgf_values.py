@@ -110,6 +110,18 @@ def rank_text(rank: int) -> str:
     return f"{-rank}k" if rank < 0 else f"{rank}d" if rank <= PROFESSIONAL else f"{rank - PROFESSIONAL}p"
 
 
+def read_rank(text: str) -> int:
+    """A rank of :func:`rank_of` as people write one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    rank = rank_of(text)
+    if rank == 0:
+        raise ValueError(f"{text!r} is no rank, expected one like 3k, 6d or 1p")
+    return rank
+
+
 _YEAR_FIRST = re.compile(
     r"(?<!\d)(1[5-9]\d\d|20\d\d)(?:\s*[-./年]\s*(\d{1,2})(?!\d)(?:\s*[-./月]\s*(\d{1,2})(?!\d))?)?"
 )
@@ -137,6 +149,18 @@ def date_of(text: str) -> int:
     if not month and named:
         month, day = 1 + _MONTHS.index(named[2]), int(named[1] or named[3] or 0)
     return _date(year, month, day)
+
+
+def read_day(text: str) -> int:
+    """``2016``, ``2016-12`` or ``2016-12-29`` as yyyymmdd, zeros for what is open.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    day = date_of(text)
+    if day == 0 or text.count("-") != (day % 10000 > 0) + (day % 100 > 0):
+        raise ValueError(f"{text!r} is no date, expected 2016, 2016-12 or 2016-12-29")
+    return day
 
 
 def _date(year: int, month: int, day: int) -> int:

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from engine import __version__
+from engine.config.declaration import Checked, check, option
 from engine.records.duplicates import (
     BEGINNING,
     OPENING,
@@ -34,7 +35,7 @@ from engine.records.duplicates import (
     split_of,
 )
 from engine.records.filters import Filters
-from engine.records.games import VERSION, Games, join, read_games, select, write_games
+from engine.records.games import MAX_MOVES, VERSION, Games, join, read_games, select, write_games
 from engine.records.gather import Gathered, gather
 
 MANIFEST = "manifest.json"
@@ -44,30 +45,31 @@ NAMED_PROBLEMS = 100
 
 
 @dataclass(frozen=True)
-class BuildOptions:
+class BuildOptions(Checked):
     """What to build from what."""
 
     sources: tuple[Path, ...]
     filters: Filters = Filters()  # noqa: RUF009 - frozen
     without: tuple[Path, ...] = ()
     """shards whose games must not be in the new ones, nor any with the same opening"""
-    distinct_moves: int = 0
-    """of games that share this number of first moves keep the longest; 0 = keep all that differ anywhere"""
-    validation_share: float = 0.02
-    test_share: float = 0.02
-    games_per_shard: int = 20000
-    seed: int = 1
+    distinct_moves: int = option(
+        0, "of games that share this number of first moves keep the longest; 0 = keep all that differ anywhere",
+        low=0, high=MAX_MOVES,
+    )  # fmt: skip
+    validation_share: float = option(0.02, "share of games for validation", low=0.0, high=1.0)
+    test_share: float = option(0.02, "share of games for the final test", low=0.0, high=1.0)
+    games_per_shard: int = option(20000, "in training shards", low=1)
+    seed: int = option(1, "of the split and the order", low=0, high=2**63 - 1)
     workers: int = 1
 
     def __post_init__(self) -> None:
+        check(self)
         if not self.sources:
             raise ValueError("no source of games was given")
-        if min(self.validation_share, self.test_share) < 0 or self.validation_share + self.test_share > 1:
+        if self.validation_share + self.test_share > 1:
             raise ValueError(f"shares {self.validation_share} and {self.test_share}, expected 0 to 1 together")
-        if self.games_per_shard < 1 or self.workers < 1:
-            raise ValueError("at least one game a shard and one worker are needed")
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"the seed is {self.seed}, expected 0 to 2**63 - 1")
+        if self.workers < 1:
+            raise ValueError("at least one worker is needed")
 
 
 @dataclass

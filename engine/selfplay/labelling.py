@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.config.declaration import Checked, option
 from engine.features.encoder import ENCODERS
 from engine.records.games import written_whole
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
@@ -35,7 +36,7 @@ SOURCES = ("recorded", "self-played")
 
 
 @dataclass(frozen=True)
-class LabelOptions:
+class LabelOptions(Checked):
     """What is labelled; a run resumes only with the options it began with."""
 
     recorded: Shares[int]
@@ -43,12 +44,10 @@ class LabelOptions:
     self_play: Shares[int]
     """board sizes of positions of self-played games"""
     variety: Variety
-    every: int = 12
-    """take one position in this many of a recorded game"""
-    moves: int = 12
-    """most probable moves kept of a position"""
-    positions_per_shard: int = 80000
-    seed: int = 1
+    every: int = option(12, "take one position in this many of a recorded game", low=1)
+    moves: int = option(12, "most probable moves kept of a position", low=1, high=64)
+    positions_per_shard: int = option(80000, "in all shards but the last", low=1)
+    seed: int = option(1, "of all that is drawn", low=0)
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""

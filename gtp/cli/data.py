@@ -2,7 +2,6 @@
 
 import json
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +10,19 @@ from rich.console import Console
 from rich.progress import TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.archive import disk_bytes
 from engine.records.duplicates import OPENING, SPLITS
-from engine.records.filters import RESULTS, Filters
-from engine.records.games import MAX_MOVES, read_games
+from engine.records.filters import Filters
+from engine.records.games import read_games
 from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
-from engine.records.sgf_values import date_of, rank_of
 from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
 from gtp.cli.label import label_command
-from gtp.cli.terminal import INTERRUPTED, PATHS, bar, one_line_errors, parsed, workers_for
+from gtp.cli.options import options_from, options_of
+from gtp.cli.terminal import AS_JSON, INTERRUPTED, PATHS, bar, one_line_errors, workers_for
 
 NAMED_PROBLEMS = 20
 """Problems named on standard error; the others are counted"""
-
-
-def _rank(text: str) -> int:
-    """A rank as a number of :func:`engine.records.sgf_values.rank_of`."""
-    rank = rank_of(text)
-    if rank == 0:
-        raise ValueError(f"{text!r} is no rank, expected one like 3k, 6d or 1p")
-    return rank
-
-
-def _day(text: str) -> int:
-    """A date as yyyymmdd, zeros for what is open."""
-    day = date_of(text)
-    if day == 0 or text.count("-") != (day % 10000 > 0) + (day % 100 > 0):
-        raise ValueError(f"{text!r} is no date, expected 2016, 2016-12 or 2016-12-29")
-    return day
 
 
 @click.group()
@@ -51,34 +33,13 @@ def data() -> None:
 @data.command("build", context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, required=True, type=PATHS)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make")
-@click.option("--size", "sizes", multiple=True, type=click.IntRange(MIN_SIZE, MAX_SIZE), default=Filters.sizes,
-              help="board size to keep; may be given several times")  # fmt: skip
-@click.option("--max-handicap", type=click.IntRange(0, 255), default=Filters.max_handicap,
-              help="handicap stones; 0 = even games only")  # fmt: skip
-@click.option("--setups", is_flag=True, help="keep games that begin from any other position")
-@click.option("--results", type=click.Choice(RESULTS), default=Filters.results,
-              help="decided: with a winner; finished: won by counting or resignation")  # fmt: skip
-@click.option("--min-moves", type=click.IntRange(1, MAX_MOVES), default=Filters.min_moves, help="shorter games go")
-@click.option("--max-moves", type=click.IntRange(1, MAX_MOVES), default=Filters.max_moves, help="longer games go")
-@click.option("--min-rank", callback=parsed(_rank), metavar="RANK",
-              help="both players at least: 3k, 6d, 1p; professionals rank above all dan")  # fmt: skip
-@click.option("--from", "date_from", callback=parsed(_day), metavar="DATE",
-              help="first date: 2016, 2016-12 or 2016-12-29")  # fmt: skip
-@click.option("--to", "date_to", callback=parsed(_day), metavar="DATE", help="last date, included")
-@click.option("--komi", type=(float, float), metavar="LEAST MOST", default=None, help="e.g. 5.5 7.5")
-@click.option("--distinct-moves", type=click.IntRange(0, MAX_MOVES), default=BuildOptions.distinct_moves, metavar="N",
-              help="of games with the same first N moves keep the longest; 0 = drop equal games only")  # fmt: skip
 @click.option("--without", multiple=True, type=PATHS,
               help=f"shard or folder to keep apart from: games with the same first {OPENING} moves go")  # fmt: skip
-@click.option("--validation-share", type=click.FloatRange(0, 1), default=BuildOptions.validation_share,
-              help="share of games for validation")  # fmt: skip
-@click.option("--test-share", type=click.FloatRange(0, 1), default=BuildOptions.test_share,
-              help="share of games for the final test")  # fmt: skip
-@click.option("--games-per-shard", type=click.IntRange(1), default=BuildOptions.games_per_shard,
-              help="in training shards")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=BuildOptions.seed, help="of the split and the order")
+@options_of(Filters)
+@click.option("--komi", type=(float, float), metavar="LEAST MOST", default=None, help="e.g. 5.5 7.5")
+@options_of(BuildOptions)
 @click.option("--workers", type=click.IntRange(0), default=0, help="reading processes; 0 = one a core")
-@click.option("--json", "as_json", is_flag=True, help="print the manifest instead of tables")
+@AS_JSON
 @click.pass_context
 def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, as_json: bool, **given: Any) -> None:
     """Make shards of training games from SOURCES.
@@ -91,12 +52,10 @@ def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, a
         keima data build KGS-2019.zip my-games/ --out games --min-rank 6d --min-moves 60
         keima train dual --games games/train --validation games/validation.npz.xz --out run
     """
-    workers = given.pop("workers") or workers_for(sources)
-    build_fields = {item.name: given.pop(item.name) for item in fields(BuildOptions) if item.name in given}
+    given |= {"sources": sources, "workers": given["workers"] or workers_for(sources)}
     try:
         with one_line_errors():
-            limits = Filters(**{name: value for name, value in given.items() if value is not None})
-            manifest = _build(BuildOptions(sources, limits, workers=workers, **build_fields), out)
+            manifest = _build(options_from(BuildOptions, given | {"filters": options_from(Filters, given)}), out)
     except BrokenProcessPool as error:
         raise click.ClickException("a reading process was killed; try fewer --workers") from error
     except KeyboardInterrupt:
@@ -157,7 +116,7 @@ data.add_command(label_command)
 
 @data.command("show")
 @click.argument("path", type=PATHS)
-@click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
+@AS_JSON
 def show_command(path: Path, as_json: bool) -> None:
     """Tell what is in PATH, a shard of games or a folder of them.
 

@@ -24,6 +24,7 @@ from engine.records.gather import gather
 from engine.selfplay.labelling import GAMES, PARTIAL_GAMES, Labelling, LabelOptions, check_out
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
 from engine.train.teacher import Teacher
+from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, bar, one_line_errors, parsed, workers_for
 from weights import find_network
 
@@ -53,17 +54,7 @@ def _share(metavar: str, read: Callable[[str], Any], *default: str, text: str = 
     text="usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
 ))  # fmt: skip
 @click.option("--temperature", **_share("T=SHARE", read_temperature, "1", text="of the policy in self-played games"))
-@click.option(
-    "--every",
-    default=LabelOptions.every,
-    type=click.IntRange(1),
-    help="take one position in this many of a recorded game",
-)
-@click.option(
-    "--moves", default=LabelOptions.moves, type=click.IntRange(1, 64), help="most probable moves kept of a position"
-)
-@click.option("--positions-per-shard", default=LabelOptions.positions_per_shard, type=click.IntRange(1))
-@click.option("--seed", default=LabelOptions.seed, type=click.IntRange(0))
+@options_of(LabelOptions)
 @click.option("--device", default="auto", help="auto, cpu or cuda")
 @click.option("--threads", default=0, type=click.IntRange(0), help="processors the network takes; 0 = all")
 @click.option("--at-once", type=click.IntRange(1), help="positions a batch; 8 on a processor, 256 on a GPU")

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from engine.config import REMOVED, removed
-from engine.config.declaration import Checked, help_text, key_of, parse, sections
+from engine.config import REMOVED, SearchOptions, removed
+from engine.config.declaration import Checked, help_text, key_of, parse, sections, type_of
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
 from weights import NO_NETWORK, find_network
 
@@ -20,13 +20,17 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """The callback that makes a value of an option from its text; from a settings file it comes as it is."""
 
-    def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    def read(value: Any) -> Any:
+        name = item.metadata["flag"] or key_of(item.name)
+        return well_formed(item, parse(item, value, name) if isinstance(value, str) else value)
+
+    def convert(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         try:
-            return well_formed(item, parse(item, value, key_of(item.name)) if isinstance(value, str) else value)
+            return tuple(map(read, value)) if isinstance(value, tuple) else read(value)
         except ValueError as error:
             raise click.ClickException(str(error)) from error
 
-    return read
+    return convert
 
 
 class GroupedOption(click.Option):
@@ -65,19 +69,21 @@ def options_of(
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for heading, item in reversed(listed):
-            flag, choices = f"--{key_of(item.name)}", item.metadata["choices"]
+            flag, choices = f"--{item.metadata['flag'] or key_of(item.name)}", item.metadata["choices"]
+            default, wanted = (defaults or {}).get(item.name, item.default), type_of(item)
             about: dict[str, Any] = {"type": click.UNPROCESSED, "callback": _reader(item)}
-            if item.type is bool:
+            if wanted is bool:
                 # Both ways, since a settings file may have switched it on.
                 flag, about = f"{flag}/--no-{flag[2:]}", {}
             else:
-                about["metavar"] = item.metadata["unit"] or "|".join(choices) or ("N" if item.type is int else "X")
-            about["default"] = (defaults or {}).get(item.name, item.default)
+                about["metavar"] = item.metadata["unit"] or "|".join(choices) or ("N" if wanted is int else "X")
+            # A default that has no text of its own, such as "any", is told by the help.
+            is_told = not item.metadata["read"] or bool(default)
             function = click.option(
-                flag, item.name, cls=GroupedOption, heading=heading, show_default=True, help=help_text(item),
-                hidden=item.name in hidden, **about,
+                flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_told,
+                help=help_text(item), hidden=item.name in hidden, multiple=item.type is not wanted, **about,
             )(function)  # fmt: skip
-        return function if names else _with_removed(function)
+        return _with_removed(function) if kind is SearchOptions and not names else function
 
     return decorate
 
