@@ -104,6 +104,15 @@ def test_dead_stones_count_for_whoever_owns_their_points(player):
     assert (found.low_black, found.lead_black, found.high_black) == (1.5, 1.5, 1.5)
 
 
+def test_a_point_that_is_still_open_is_the_width_of_the_bounds(player):
+    """E5 belongs to whoever plays there; all else is as before."""
+    position(player, FINISHED.replace("X O . X X O", "X O . X . O"), BLACK)
+    player.set_komi(7.5)
+    found = estimate(player)
+    assert (found.low_black, found.high_black) == pytest.approx((-0.5, 1.5), abs=0.1)
+    assert found.low_black < found.lead_black < found.high_black
+
+
 def test_ladders_and_liberties_of_a_diagram():
     board = parse("""
         . . . . . . . . .
