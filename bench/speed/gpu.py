@@ -28,6 +28,7 @@ from engine.nets.compute.cuda import CudaRunner
 from engine.nets.compute.runner import PlainRunner, Runner
 from engine.nets.compute.speed import matrix_rate
 from engine.nets.on_device import choose_device
+from engine.search.limits import SearchLimits
 from engine.search.search import Search
 from weights import DEFAULT_ALIAS
 
@@ -69,11 +70,11 @@ def measure_search(
         search = Search(options, server, ENCODERS[network.spec.encoder])
         search.set_position(start)
         # Compiles kernels, and captures graphs for the batches that come up.
-        search.run(seconds=WARM_UP_S)
+        search.run(SearchLimits(soft_s=WARM_UP_S))
         search.clear()
         server.forget()
         wall, cpu = time.perf_counter(), time.process_time()
-        report = search.run(seconds=seconds)
+        report = search.run(SearchLimits(soft_s=seconds))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     visits = report.playouts_this_run / wall
     print_figure(f"search/{name}/{size}", [visits], "visits/s")

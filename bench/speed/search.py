@@ -29,7 +29,8 @@ from engine.jit import kernel
 from engine.nets.compute.runner import new_runner
 from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
-from engine.search.pools import USED_NODES, used_bytes
+from engine.search.limits import SearchLimits
+from engine.search.pools import META_USED_NODES, used_bytes
 from engine.search.search import Search
 from engine.search.tuning import resolved
 from weights import DEFAULT_ALIAS
@@ -107,10 +108,10 @@ def grown(server: InferenceServer, encoder: Encoder, threads: int, batch: int, r
     """Searches of the empty board, one after another, each finished when it is given out."""
     search = Search(SearchOptions(threads=threads, batch=batch, memory=MEMORY), server, encoder)
     search.set_position(Game(SIZE, rules_named("tromp-taylor"), KOMI).position)
-    search.run(visits=NULL_VISITS // 50)
+    search.run(SearchLimits(visits=NULL_VISITS // 50))
     for _ in range(repeats):
         search.clear()
-        search.run(visits=NULL_VISITS)
+        search.run(SearchLimits(visits=NULL_VISITS))
         yield search
 
 
@@ -133,7 +134,7 @@ def measure_empty_board(name: str, run: Run) -> None:
     print_figure(name, visits, "visits/s")
     print_figure(f"{name}/evaluations", evaluations, "evaluations/s")
     if name == "null/19/1":
-        print_figure("node_bytes/19", [used_bytes(search.tree) / int(search.tree.meta[USED_NODES])], "bytes")
+        print_figure("node_bytes/19", [used_bytes(search.tree) / int(search.tree.meta[META_USED_NODES])], "bytes")
     if kind == "delayed":
         server.close()
 
@@ -150,7 +151,7 @@ def measure_network(name: str, run: Run) -> None:
     with InferenceServer(network, cache_mib=64, threads=int(threads)) as server:
         search = Search(SearchOptions(threads=1), server, encoder)
         search.set_position(positions[0])
-        search.run(visits=50)
+        search.run(SearchLimits(visits=50))
         visits, evaluations, alone = [], [], []
         for _ in range(run.repeats):
             seconds, done, before = 0.0, 0, server.evaluations
@@ -158,7 +159,7 @@ def measure_network(name: str, run: Run) -> None:
                 server.forget()
                 search.set_position(position)
                 search.clear()
-                report = search.run(visits=VISITS)
+                report = search.run(SearchLimits(visits=VISITS))
                 seconds, done = seconds + report.seconds, done + report.visits
             visits.append(done / seconds)
             evaluations.append((server.evaluations - before) / seconds)

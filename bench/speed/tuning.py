@@ -16,6 +16,7 @@ from bench.speed.positions import middle_games
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.play.assembly import Parts, new_server
+from engine.search.limits import SearchLimits
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import resolved
@@ -188,13 +189,13 @@ def _search(parts: Parts, server: InferenceServer | None, position: Position, se
     search = Search(parts.options, server, parts.encoder, parts.patterns)
     try:
         search.set_position(position)
-        search.run(seconds=WARM_UP * seconds)
+        search.run(SearchLimits(soft_s=WARM_UP * seconds))
         search.clear()
         if server is not None:
             server.forget()
         looks: list[int] = []
         watcher = Watcher(lambda _: looks.append(search.in_flight()), seconds / LOOKS)
-        report = search.run(seconds=seconds, watcher=watcher)
+        report = search.run(SearchLimits(soft_s=seconds), watcher=watcher)
     finally:
         search.close()
     return Searched(report.visits, report.evaluations, report.seconds, statistics.fmean(looks or [1]))

@@ -31,6 +31,7 @@ from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
 from engine.play.clock import NO_CLOCK
 from engine.play.resignation import Resignation
+from engine.search.limits import SearchLimits
 from engine.search.root import choose
 from weights import DEFAULT_ALIAS
 
@@ -101,7 +102,7 @@ class Table:
         while not game.is_over and game.n_moves < LONGEST * arena.size**2:
             color = game.to_move
             searches[color].set_position(game.position)
-            report = searches[color].run(visits=sides[color].visits)
+            report = searches[color].run(SearchLimits(visits=sides[color].visits))
             if resignation.is_due(game, color, report.value_stm):
                 record.reason = "resignation"
                 record.decide(other(color), f"{COLOR_LETTERS[other(color)]}+R")

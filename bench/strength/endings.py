@@ -26,7 +26,7 @@ from engine.go.scoring import area_owner, remove_dead, result_text
 from engine.go.seki import seki_points
 from engine.go.sgf import read_sgf
 from engine.play.assembly import shipped_tables
-from engine.play.life_and_death import Settlement, chains_with
+from engine.play.life_and_death import EndEstimate, chains_with
 from engine.play.player import Player
 from engine.records.games import Games, read_games
 from weights import DEFAULT_ALIAS, find_network
@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
     """What came of one game."""
 
     game: Finished
-    settlement: Settlement
+    estimate: EndEstimate
     seconds: float
     stones: int
     """on the board"""
@@ -110,7 +110,7 @@ def judge(player: Player, referee: GtpClient | None, game: Finished, folder: Pat
     """
     player.load_sgf(game.data)
     began_s = time.perf_counter()
-    settlement = player.settlement()
+    estimate = player.estimate_end()
     seconds = time.perf_counter() - began_s
     board = player.game.position.board
     stones = int(np.count_nonzero(board.color[on_board_points(player.game.size)] != EMPTY))
@@ -121,16 +121,16 @@ def judge(player: Player, referee: GtpClient | None, game: Finished, folder: Pat
         referee.ask(f"loadsgf {file}", LIMIT_S)
         for status in ("dead", "seki"):
             theirs = referee.ask(f"final_status_list {status}", LIMIT_S).split()
-            ours = {point for chain in chains_with(status, player.game.position, settlement.dead) for point in chain}
+            ours = {point for chain in chains_with(status, player.game.position, estimate.dead) for point in chain}
             disputed |= {from_vertex(vertex, player.game.size) for vertex in theirs} ^ ours
         score = referee.ask("final_score", LIMIT_S)
-    return Verdict(game, settlement, seconds, stones, sorted(disputed), score)
+    return Verdict(game, estimate, seconds, stones, sorted(disputed), score)
 
 
 def drawing(player: Player, verdict: Verdict) -> str:
     """The board of the game the player has at hand, as the module's text says."""
     size, position = player.game.size, player.game.position
-    dead, cleared = set(verdict.settlement.dead), remove_dead(position, verdict.settlement.dead)
+    dead, cleared = set(verdict.estimate.dead), remove_dead(position, verdict.estimate.dead)
     owner = np.zeros(size * size, np.int8)
     area_owner(cleared.board, owner)
     in_seki = seki_points(cleared.board)
@@ -151,12 +151,12 @@ def drawing(player: Player, verdict: Verdict) -> str:
 def is_wrong(verdict: Verdict) -> bool:
     """Whether the record or the referee sees the game otherwise."""
     lead = verdict.game.lead_black
-    return bool(verdict.disputed) or (lead is not None and lead != verdict.settlement.lead_black)
+    return bool(verdict.disputed) or (lead is not None and lead != verdict.estimate.lead_black)
 
 
 def describe(verdict: Verdict) -> str:
     """One line: the game and everybody's opinion."""
-    parts = [verdict.game.name, f"ours {result_text(verdict.settlement.lead_black)}"]
+    parts = [verdict.game.name, f"ours {result_text(verdict.estimate.lead_black)}"]
     if verdict.game.lead_black is not None:
         parts.append(f"record {result_text(verdict.game.lead_black)}")
     if verdict.referee_score:
@@ -166,7 +166,7 @@ def describe(verdict: Verdict) -> str:
 
 def print_figures(verdicts: list[Verdict], has_referee: bool) -> None:
     """Shares in percent, and what a judgement takes."""
-    counted = [(v.settlement.lead_black, v.game.lead_black) for v in verdicts if v.game.lead_black is not None]
+    counted = [(v.estimate.lead_black, v.game.lead_black) for v in verdicts if v.game.lead_black is not None]
     print_figure("endings/games", [len(verdicts)], "games")
     if counted:
         ours, record = np.array(counted).T

@@ -21,8 +21,10 @@ from rich.table import Table
 from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
 from engine.config import SearchOptions
 from engine.go.game import Game
-from engine.go.position import Position
+from engine.go.position import META_TO_MOVE, Position
 from engine.go.rules import rules_named
+from engine.search.limits import SearchLimits
+from engine.search.move_filter import EVERY_MOVE, MoveFilter, only
 from weights import DEFAULT_ALIAS
 
 RULES = "tromp-taylor"
@@ -96,15 +98,17 @@ class Examiner:
         """A move's value by the deep search, made now where it had hardly looked at it."""
         if point not in problem.values:
             visits = max(2, round(AGAIN * self._deep.visits))
-            report = self._run(self._deep, problem.position, visits, 0, [point])
+            report = self._run(
+                self._deep, problem.position, visits, 0, only(int(problem.position.meta[META_TO_MOVE]), [point])
+            )
             problem.values[point] = report.moves[0].value_stm
         return problem.values[point]
 
-    def _run(self, side: Side, position: Position, visits: int, seed: int, allowed: list[int] | None = None):
+    def _run(self, side: Side, position: Position, visits: int, seed: int, moves: MoveFilter = EVERY_MOVE):
         """One search from nothing."""
         search = self._networks.search(side, seed)
         search.set_position(position)
-        return search.run(visits=visits, allowed=allowed)
+        return search.run(SearchLimits(visits=visits), moves)
 
 
 @click.command(context_settings={"show_default": True})

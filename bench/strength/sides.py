@@ -19,7 +19,9 @@ from engine.config.declaration import find_option, parse
 from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
-from engine.play.assembly import Parts, judging_tables, load_parts
+from engine.play.assembly import Parts, load_parts, owner_tables
+from engine.search.limits import SearchLimits
+from engine.search.move_filter import without
 from engine.search.root import choose
 from engine.search.search import Search
 from engine.search.tuning import cache_mib
@@ -89,7 +91,7 @@ class Networks:
         chosen = options or side.options
         weight = chosen.rollout_weight if server.spec.has_value else 1.0
         chosen = replace(chosen, seed=seed, rollout_weight=weight)
-        return Search(chosen, server, parts.encoder, parts.patterns, partial(judging_tables, parts))
+        return Search(chosen, server, parts.encoder, parts.patterns, partial(owner_tables, parts))
 
     def _key(self, side: Side) -> tuple:
         """Sides of the same key share a cache of evaluations, whose symmetries must not differ, and patterns."""
@@ -99,12 +101,12 @@ class Networks:
 
 
 def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:
-    """Play so many moves drawn from the raw policy, none of them a pass; the points."""
+    """Play a number of moves drawn from the raw policy, none of them a pass; the points."""
     search = networks.search(side, int(rng.integers(1 << 32)), SearchOptions(threads=1))
     points = []
     for _ in range(count):
         search.set_position(game.position)
-        report = search.run(visits=1, avoid=[PASS])
+        report = search.run(SearchLimits(visits=1), without(game.to_move, [PASS]))
         if not report.moves:
             break
         points.append(choose(report, 1.0, rng))

@@ -15,7 +15,8 @@ from engine.features.encoder import ZERO
 from engine.go.position import Position, new_position
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.search.pools import NONE, ROOT, Tree
+from engine.search.limits import SearchLimits
+from engine.search.pools import META_ROOT, NONE, Tree
 from engine.search.search import Search
 from engine.search.tree import edge_visits
 
@@ -56,9 +57,9 @@ def signature() -> str:
         for position in positions():
             search = Search(SearchOptions(threads=1, seed=SEED), server, ZERO)
             search.set_position(position)
-            search.run(visits=VISITS)
+            search.run(SearchLimits(visits=VISITS))
             tree = search.tree
-            digest.update(repr(_visits_below(tree, int(tree.meta[ROOT]))).encode())
+            digest.update(repr(_visits_below(tree, int(tree.meta[META_ROOT]))).encode())
             server.forget()
     return digest.hexdigest()[:16]
 

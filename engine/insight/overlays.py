@@ -59,19 +59,19 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
 
 def estimate(player: Player) -> Estimate:
     """Where the game stands: the count of a settled position, else who probably owns what. Takes tenths of a second."""
-    settlement, position = player.settlement(), player.game.position
-    if settlement.is_settled:
-        return Estimate(*(settlement.lead_black,) * 3)
-    ownership = settlement.ownership_black
+    end, position = player.estimate_end(), player.game.position
+    if end.is_settled:
+        return Estimate(*(end.lead_black,) * 3)
+    ownership = end.ownership_black
     if player.server is not None and player.server.spec.has_score:
         color = player.game.to_move
         score_stm = player.look(color, visits=1).score_stm
         lead = score_stm if color == BLACK else -score_stm
     else:
         counted = np.zeros(len(ownership), np.int8)
-        area_owner(remove_dead(position, settlement.dead).board, counted)
+        area_owner(remove_dead(position, end.dead).board, counted)
         # What is not yet as it was counted; so a stone that dies costs its point twice, as under territory rules.
-        lead = settlement.lead_black + float((ownership - counted).sum())
+        lead = end.lead_black + float((ownership - counted).sum())
     doubtful = ownership[np.abs(ownership) < SURE]
     return Estimate(lead, lead - float((1 + doubtful).sum()), lead + float((1 - doubtful).sum()))
 

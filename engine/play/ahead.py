@@ -61,7 +61,7 @@ def _tree(encoder: str) -> None:
     from engine.search.backup import complete, release
     from engine.search.batch import new_batch
     from engine.search.leaves import rank_moves, take_results
-    from engine.search.pools import ROOT
+    from engine.search.pools import META_ROOT
     from engine.search.report import new_root_table, read_root
     from engine.search.selection import Tuning, select
     from engine.search.stoppers import RIVAL_SHARE
@@ -70,23 +70,23 @@ def _tree(encoder: str) -> None:
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
     tuning = Tuning(1.0, 0.0, 0.0, 0.0, 0.0, 1, 0.5, 0, True)
-    allowed = np.ones((1, len(new_board(SIZE).color)), np.uint8)
+    move_filter = np.ones((1, len(new_board(SIZE).color)), np.uint8)
     leaders(tree)
     value_lead(tree, tuning.rollout_weight, RIVAL_SHARE)
-    count = select(tree, batch, 1, tuning, allowed, False)
+    count = select(tree, batch, 1, tuning, move_filter, False)
     release(tree, batch, count)
-    count = select(tree, batch, 1, tuning, allowed, False)
+    count = select(tree, batch, 1, tuning, move_filter, False)
     moves = SIZE * SIZE + 1
     batch.n_listed[0], batch.listed[0] = moves, np.arange(moves)
     policy, values = np.zeros((1, moves), np.float32), np.zeros(1, np.float32)
     take_results(batch, count, symmetry_table(SIZE), policy, values, values, True, True, new_cache(1 << 20, moves))
     rank_moves(batch, count, 1.0)
     complete(tree, batch, count, tuning.rollout_weight, True, False)
-    read_root(tree, tuning, allowed[0], 1, new_root_table(SIZE))
-    node_value(tree, tree.meta[ROOT], tuning.rollout_weight)
+    read_root(tree, tuning, move_filter[0], 1, new_root_table(SIZE))
+    node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight)
     root_lead(tree)
-    complete(tree, batch, select(tree, batch, 1, tuning, allowed, False), tuning.rollout_weight, True, False)
-    edge = follow(tree, int(tree.meta[ROOT]), int(batch.move[0, 0]))
+    complete(tree, batch, select(tree, batch, 1, tuning, move_filter, False), tuning.rollout_weight, True, False)
+    edge = follow(tree, int(tree.meta[META_ROOT]), int(batch.move[0, 0]))
     edge_visits(tree, edge)
     advance_root(tree, edge)
 
@@ -134,7 +134,7 @@ def _endings(encoder: str) -> None:
     """Whether a game is finished, and its score."""
     from engine.go.geometry import BLACK, WHITE, point_at
     from engine.go.position import new_position, play_move
-    from engine.play.life_and_death import chains_with, settle
+    from engine.play.life_and_death import chains_with, estimate_end
     from engine.rollout.model import load_rollout
     from weights import find_patterns
 
@@ -142,7 +142,7 @@ def _endings(encoder: str) -> None:
     for color, column in ((BLACK, 2), (WHITE, 3)):
         for row in range(SIZE):
             play_move(position, int(point_at(row, column, SIZE)), color)
-    chains_with("seki", position, settle(position, None, load_rollout(find_patterns("rollout"))).dead)
+    chains_with("seki", position, estimate_end(position, None, load_rollout(find_patterns("rollout"))).dead)
 
 
 PIECES: dict[str, Callable[[str], None]] = {

@@ -13,14 +13,10 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, NetworkSpec
 from engine.nets.on_device import choose_devices, load_network
-from engine.nets.say import say_once
 from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
 from engine.search.tuning import cache_mib, resolved
 from weights import find_patterns
-
-SERVER_OPTIONS = ("evaluators", "memory")
-"""What :func:`new_server` makes threads and a cache of"""
 
 
 class Parts(NamedTuple):
@@ -30,8 +26,8 @@ class Parts(NamedTuple):
     """as given, but for what the network forces"""
     networks: list[Network]
     """the network on each of its devices; empty = rollouts alone"""
-    reload: Callable | None
-    """puts the network on a device anew"""
+    reload: Callable[..., Network] | None
+    """puts the network on a device anew; arguments as of :func:`engine.nets.on_device.load_network`"""
     encoder: Encoder | None
     patterns: Patterns | None
 
@@ -41,7 +37,7 @@ def load_parts(options: SearchOptions, network: Path | tuple[Path, Path] | None,
 
     Args:
         network: a file, or files of AlphaGo's policy and value network; None = rollouts alone. Where it gives no
-            values, rollouts alone judge; where it has no policy, the tree policy gives the priors.
+            values, rollouts alone do; where it has no policy, the tree policy gives the priors.
     Raises:
         ValueError: network or device cannot be used; one clear line.
     """
@@ -56,34 +52,15 @@ def load_parts(options: SearchOptions, network: Path | tuple[Path, Path] | None,
     return Parts(options, networks, reload, ENCODERS[spec.encoder], _patterns(options, spec))
 
 
-def with_options(parts: Parts, options: SearchOptions) -> Parts:
-    """The same network and its server, for a search with other options.
+def parts_with(parts: Parts, options: SearchOptions) -> Parts:
+    """The same network for searches with other options; the same object if they mean the same.
 
     Raises:
-        ValueError: one of ``SERVER_OPTIONS`` is another, or the network cannot play so; one line.
+        ValueError: the network cannot play so; one line.
     """
-    for name in SERVER_OPTIONS:
-        if getattr(options, name) != getattr(parts.options, name):
-            raise ValueError(f"{name} cannot change any more, expected {getattr(parts.options, name)}")
     spec = parts.networks[0].spec if parts.networks else None
     options = _forced(options, spec)
     return parts if options == parts.options else parts._replace(options=options, patterns=_patterns(options, spec))
-
-
-def plays_size(parts: Parts, size: int) -> bool:
-    """Whether boards of a size can be searched; without a network all can."""
-    return all(one.spec.min_size <= size <= one.spec.max_size for one in parts.networks)
-
-
-def check_size(parts: Parts, size: int) -> None:
-    """Refuse boards the network does not play.
-
-    Raises:
-        ValueError: "unacceptable size", with the reason.
-    """
-    if not plays_size(parts, size):
-        spec = parts.networks[0].spec
-        raise ValueError(f"unacceptable size: {size}, the network {spec.name} plays {spec.min_size} to {spec.max_size}")
 
 
 def without_network(parts: Parts) -> Parts:
@@ -99,7 +76,7 @@ def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
 
 
 def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
-    """What the network leaves of the options: where it gives no values, rollouts alone judge."""
+    """What the network leaves of the options: where it gives no values, rollouts alone do."""
     return options if spec is None or spec.has_value else replace(options, rollout_weight=1.0)
 
 
@@ -121,19 +98,9 @@ def shipped_tables() -> Tables:
     return load_rollout(find_patterns("rollout"))
 
 
-def judging_tables(parts: Parts) -> Tables | None:
-    """The rollout policy that judges finished games; None where rollouts are to be uniform."""
-    if parts.options.uniform_rollouts:
-        return None
-    return shipped_tables()
-
-
-def warn_of_komi(server: InferenceServer | None, komi: float) -> None:
-    """Say, once, that a network judges by another komi than the game's."""
-    known = ENCODERS[server.spec.encoder].komi if server else None
-    if known not in (None, komi):
-        name = server.spec.name
-        say_once(f"network {name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")
+def owner_tables(parts: Parts) -> Tables | None:
+    """The rollout policy that estimates who owns what in finished games; None where rollouts are to be uniform."""
+    return None if parts.options.uniform_rollouts else shipped_tables()
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from engine.config import PlayOptions
+from engine.search.limits import SearchLimits
 
 DEFAULT_S = PlayOptions.seconds
-"""Of a move that nobody has limited"""
+"""Of a move without any limit"""
 GAME_SHARE = 0.35
 """Own moves of a game, as a share of the board's points: 126 on 19x19."""
 LEAST_SHARE = 0.08
@@ -37,12 +38,12 @@ SPREAD = 0.15
 EXTENSION = 2.0
 """How many times its target a move may take at the most."""
 BEFORE_OVERTIME = 1.5
-"""Main time before overtime is spent at so many times the rate of overtime, and more: every move that is made in it
+"""Main time before overtime is spent at this many times the rate of overtime, and more: every move that is made in it
 forgoes what overtime would have granted, so it had better be worth several of those."""
 RESERVE = 0.04
-"""Absolute time: share that nobody thinks with, so that a game without end is not lost by the delays of its moves."""
+"""Absolute time: share kept back, so that a game without end is not lost by the delays of its moves."""
 RESERVE_LAGS = 10.0
-"""It is no more than so many times the lag."""
+"""The most of it, in lags."""
 
 
 def moves_left(n_moves: int, area: int) -> float:
@@ -103,26 +104,26 @@ NO_CLOCK = TimeSettings()
 
 
 def absolute(main_s: float) -> TimeSettings:
-    """So much time for all moves. Negative values count as zero, here and below."""
+    """One time for all moves. Negative values count as zero, here and below."""
     return TimeSettings(max(0.0, main_s))
 
 
 def canadian(main_s: float, period_s: float, stones: int) -> TimeSettings:
-    """Main time, then so many stones in each period; a period without stones means no clock at all (GTP 2, 4.2)."""
+    """Main time, then a number of stones in each period; a period without stones means no clock at all (GTP 2, 4.2)."""
     if period_s <= 0:
         return absolute(main_s)
     return TimeSettings(max(0.0, main_s), period_s, stones, 1) if stones > 0 else NO_CLOCK
 
 
 def byoyomi(main_s: float, period_s: float, periods: int) -> TimeSettings:
-    """Main time, then so many periods; one is lost only if it runs out within a move."""
+    """Main time, then periods; one is lost only if it runs out within a move."""
     if period_s <= 0 or periods <= 0:
         return absolute(main_s)
     return TimeSettings(max(0.0, main_s), period_s, 1, periods)
 
 
 def fischer(main_s: float, increment_s: float, limit_s: float = 0.0, move_s: float = 0.0) -> TimeSettings:
-    """Main time that grows after each move, perhaps up to a limit, perhaps with so much a move at the most."""
+    """Main time that grows after each move, perhaps up to a limit, perhaps with a limit to each move."""
     limit_s = max(limit_s, main_s) if limit_s > 0 else 0.0
     return TimeSettings(max(0.0, main_s), increment_s=max(0.0, increment_s), limit_s=limit_s, move_s=max(0.0, move_s))
 
@@ -204,15 +205,15 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
     return Budget(soft, hard)
 
 
-def limits(options: PlayOptions, budget: Budget | None) -> tuple[int, float, float]:
-    """Visits, seconds and most seconds of the next move, by its options and its clock's budget; 0 = no such limit."""
+def move_limits(options: PlayOptions, budget: Budget | None) -> SearchLimits:
+    """What the next move may take, by its options and its clock's budget."""
     if options.policy_only:
-        return 1, 0.0, 0.0
+        return SearchLimits(visits=1)
     if budget is not None:
         soft_s = max(1e-3, budget.soft_s)
-        return options.visits, soft_s, max(soft_s, budget.hard_s if options.extend_unstable else 0.0)
+        return SearchLimits(options.visits, soft_s, max(soft_s, budget.hard_s if options.extend_unstable else 0.0))
     seconds = options.seconds if options.visits or options.seconds else DEFAULT_S
-    return options.visits, seconds, seconds
+    return SearchLimits(options.visits, seconds, seconds)
 
 
 class Clock:
@@ -247,7 +248,7 @@ class Clock:
             left = TimeLeft(seconds, 1, stones)
         if seconds == 0 and stones == 0:
             if not settings.is_limited:
-                return  # Nobody has set a clock; a client without one may send zeros.
+                return  # No clock was set; a client without one may send zeros.
             if settings.period_s > 0:
                 left = settings.overtime()
         self._left[color] = left

@@ -1,6 +1,6 @@
 """Whether a game is finished: who owns what, which stones are dead, and what is still worth a move.
 
-Three opinions make one ownership. Rollouts by the learnt policy read fights and need no network; the network knows
+Three sources make one ownership. Rollouts by the learnt policy read fights and need no network; the network knows
 shapes of life and death; Benson's theorem knows for certain, where it applies, and overrules both. A point is *open*
 while that ownership is doubtful (a dame, an unsettled group, a seki) or differs from what counting would find with the
 dead stones off (a border not yet closed), and while its chain is left in atari. A position without open points is
@@ -23,8 +23,8 @@ from engine.rollout.policy import Tables
 
 ROLLOUTS = 256
 NETWORK_SHARE = 0.25
-"""Weight of the network's ownership beside the policy's rollouts. Of 400 scored games between 9-dans these judge the
-winner right in 97.8%, both together in 97.5% but a point more of the margins, the network alone in 95%."""
+"""Weight of the network's ownership beside the policy's rollouts. Of 400 scored games between 9-dans these find the
+winner in 97.8%, both together in 97.5% but a point more of the margins, the network alone in 95%."""
 UNIFORM_NETWORK_SHARE = 0.5
 """The same beside uniformly random rollouts, which know less"""
 SURE = 0.5
@@ -34,13 +34,13 @@ DEAD = 0.1
 UNIFORM_DEAD = 0.35
 """The same by uniformly random rollouts: these play into a seki, and give it away."""
 SEKI_DEAD = 0.5
-"""The same for a chain that is in seki as the board stands: rollouts break many a seki that nobody would"""
+"""The same for a chain that is in seki as the board stands: rollouts break many a seki that no player would"""
 SEED = 20260801
 STATUSES = ("alive", "dead", "seki")
 
 
-class Settlement(NamedTuple):
-    """One position judged as if play ended now."""
+class EndEstimate(NamedTuple):
+    """What one position would be worth if play ended now."""
 
     ownership_black: np.ndarray
     """float32[N*N] in policy order: 1 = Black's, -1 = White's"""
@@ -76,12 +76,14 @@ class Settlement(NamedTuple):
         return min(1.0, self.lead(color) / max(1, 2 * self.n_open))
 
 
-def settle(position: Position, network_ownership: np.ndarray | None = None, tables: Tables | None = None) -> Settlement:
-    """Judge a position; takes some sixty milliseconds on 19x19.
+def estimate_end(
+    position: Position, network_ownership: np.ndarray | None = None, tables: Tables | None = None
+) -> EndEstimate:
+    """Owners, dead stones and score of a position as if play ended now; takes some sixty milliseconds on 19x19.
 
     Args:
         position: left as it is.
-        network_ownership: float32[N*N], 1 = Black's; None without a network that has an opinion.
+        network_ownership: float32[N*N], 1 = Black's; None without a network that gives it.
         tables: of the rollout policy; None = uniformly random rollouts.
     """
     board = position.board
@@ -94,7 +96,7 @@ def settle(position: Position, network_ownership: np.ndarray | None = None, tabl
     cleared = remove_dead(position, dead)
     counted = np.zeros(len(ownership), np.int8)
     area_owner(cleared.board, counted)
-    return Settlement(
+    return EndEstimate(
         ownership_black=ownership,
         dead=dead,
         n_open=int(np.count_nonzero((ownership * counted < SURE) | _in_atari(cleared.board))),
@@ -114,7 +116,7 @@ def _dead_points(position: Position, ownership_black: np.ndarray, certainty: flo
 
 
 def _resting(board: Board, points: set[int]) -> set[int]:
-    """Those of the points whose chains neither are in atari nor touch a chain that is: a seki is nobody's turn."""
+    """Those of the points whose chains neither are in atari nor touch a chain that is: neither side gains by moving."""
     stride = int(board.meta[META_STRIDE])
     in_atari = (board.head > 0) & (board.libs[board.head] == 1)
     steps = (0, -stride, -1, 1, stride)
@@ -123,7 +125,7 @@ def _resting(board: Board, points: set[int]) -> set[int]:
 
 
 def _in_atari(board: Board) -> np.ndarray:
-    """bool[N*N]: chains in atari, and the liberty that is left to them: whoever moves first decides them."""
+    """bool[N*N]: chains in atari, and the liberty that is left to them: the first move decides them."""
     size = int(board.meta[META_SIZE])
     points = on_board_points(size)
     heads = board.head[points]

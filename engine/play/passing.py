@@ -5,15 +5,15 @@ A pass is the one move that a referee, not the search, gives its meaning to:
 * a settled game is ended by passing, by the side that is behind only when its search has lost hope too. Under strict
   area rules (no friendly pass) the opponent's dead stones count for him as long as they stand; where that would cost
   the game they are captured first;
-* after the opponent's pass, ours ends the game. Unless it is surely won however the open points fall, and nobody can
-  count dead stones against us, the best other move is searched for, and has to promise less than ending now;
-* before the board has filled, nobody passes of his own accord.
+* after the opponent's pass, ours ends the game. Unless it is surely won however the open points fall, and no dead
+  stones can be counted against us, the best other move is searched for, and has to promise less than ending now;
+* before the board has filled, we do not pass of our own accord.
 """
 
 from engine.go.game import Game
 from engine.go.position import META_PASSES, META_TO_MOVE, Position
 from engine.go.rules import RULE_FRIENDLY_PASS, RULE_SCORING, SCORING_AREA
-from engine.play.life_and_death import Settlement, fill, points_that_capture
+from engine.play.life_and_death import EndEstimate, fill, points_that_capture
 from engine.search.report import Report
 
 ENDGAME_FILL = 0.3
@@ -21,7 +21,7 @@ ENDGAME_FILL = 0.3
 LOST = -0.5
 """A settled game is lost where the search values it less than this."""
 SETTLED_VISITS = 32
-"""Visits that the judgement "settled, and lost" is worth: a search of a few visits is too noisy to contradict it."""
+"""Visits that the estimate "settled, and lost" is worth: a search of a few visits is too noisy to contradict it."""
 
 
 def is_full(position: Position) -> bool:
@@ -29,20 +29,20 @@ def is_full(position: Position) -> bool:
     return fill(position.board) >= ENDGAME_FILL
 
 
-def is_finished(position: Position, settlement: Settlement) -> bool:
+def is_finished(position: Position, estimate: EndEstimate) -> bool:
     """Whether the side to move may pass without a search."""
     color = int(position.meta[META_TO_MOVE])
-    if must_capture(position, settlement):
+    if must_capture(position, estimate):
         return False
-    if settlement.is_settled and settlement.lead(color) >= 0:
+    if estimate.is_settled and estimate.lead(color) >= 0:
         return True
-    return not _is_strict(position) and position.meta[META_PASSES] > 0 and settlement.surely_won(color)
+    return not _is_strict(position) and position.meta[META_PASSES] > 0 and estimate.surely_won(color)
 
 
-def must_capture(position: Position, settlement: Settlement) -> bool:
+def must_capture(position: Position, estimate: EndEstimate) -> bool:
     """Whether the opponent's dead stones stand between the side to move and its win."""
     color = int(position.meta[META_TO_MOVE])
-    return _is_strict(position) and settlement.lead(color) > 0 >= settlement.strict_lead(color)
+    return _is_strict(position) and estimate.lead(color) > 0 >= estimate.strict_lead(color)
 
 
 def _is_strict(position: Position) -> bool:
@@ -56,7 +56,7 @@ def is_area(position: Position) -> bool:
 
 
 def knows_passing(position: Position) -> bool:
-    """Whether the search judges a pass as a referee would.
+    """Whether the search scores a pass as a referee would.
 
     It does while a pass does not end the game, and under strict area rules, where its count is the referee's. Under
     territory rules it asks rollouts for the dead stones, which is good enough once the board has filled.
@@ -68,17 +68,17 @@ def knows_passing(position: Position) -> bool:
     return is_full(position)
 
 
-def is_lost(position: Position, settlement: Settlement | None, report: Report) -> bool:
+def is_lost(position: Position, estimate: EndEstimate | None, report: Report) -> bool:
     """Whether a settled game is lost and the search sees no way to unsettle it."""
-    if settlement is None or not settlement.is_settled or not is_full(position):
+    if estimate is None or not estimate.is_settled or not is_full(position):
         return False
-    if settlement.lead(int(position.meta[META_TO_MOVE])) >= 0:
+    if estimate.lead(int(position.meta[META_TO_MOVE])) >= 0:
         return False
     value = (report.visits * report.value_stm - SETTLED_VISITS) / (report.visits + SETTLED_VISITS)
     return value < LOST
 
 
-def captures(game: Game, settlement: Settlement, color: int) -> list[int]:
+def captures(game: Game, estimate: EndEstimate, color: int) -> list[int]:
     """Legal moves towards capturing the opponent's dead stones."""
-    points = points_that_capture(game.position.board, settlement.dead, color)
+    points = points_that_capture(game.position.board, estimate.dead, color)
     return [point for point in points if game.is_legal(color, point)]

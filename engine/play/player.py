@@ -1,50 +1,40 @@
-"""What a front end drives: one game, its search and its clock, and the judgement when to resign.
+"""What a front end drives: one game, its search and its clock, and when to resign.
 
-Start at :meth:`Player.genmove`. What is searched for, and when a pass is better, :mod:`engine.play.move_choice`
-decides.
+Start at :meth:`Player.genmove`. What is searched for, and when a pass is better, a plan of
+:mod:`engine.play.move_choice` says.
 """
 
 import secrets
 import threading
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from engine.config import PlayOptions, SearchOptions
-from engine.features.encoder import ENCODERS
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer
 from engine.play.analysis import analyze
-from engine.play.assembly import (
-    check_size,
-    for_play,
-    judging_tables,
-    load_parts,
-    new_server,
-    plays_size,
-    warn_of_komi,
-    with_options,
-    without_network,
-)
-from engine.play.clock import Budget, limits
+from engine.play.assembly import for_play
+from engine.play.backend import Backend
+from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper
-from engine.play.life_and_death import Settlement, chains_with
-from engine.play.move_choice import Choice, judged, trusted
+from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
+from engine.play.move_choice import MovePlan, is_endgame, shrunk_value
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
+from engine.search.limits import SearchLimits
+from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.root import choose
-from engine.search.search import Search
 
-WARM_UP_VISITS = 8
+WARM_UP = SearchLimits(visits=8)
 RUSHED_S = 0.15
-"""With less on the clock than this for a move, nothing is judged that can wait: it would take half of it."""
+"""With less on the clock than this for a move, nothing is estimated that can wait: it would take half of it."""
 AT_ONCE_S = 0.01
 """With less than this a move is the policy's first choice, or the best of a tree that was kept."""
 
@@ -69,7 +59,7 @@ class Player(GameKeeper):
         """Load the network and set up the board.
 
         Args:
-            search_options: a seed of 0 stands for one that nobody has chosen.
+            search_options: a seed of 0 stands for a random one.
             network, device: as for :func:`engine.play.assembly.load_parts`.
             any_size: play without the network on boards it does not play, instead of refusing them.
         Raises:
@@ -79,30 +69,27 @@ class Player(GameKeeper):
             search_options = replace(search_options, seed=1 + secrets.randbits(62))
         self.options = play_options
         self.search_options = search_options
-        self.report: Report | None = None
-        """what the latest search found; None where a move needed none"""
+        self.last_genmove_report: Report | None = None
+        """what the search for the latest move found; None where the move needed none"""
         self.network_path = network
         self._any_size = any_size
-        self._loaded = load_parts(for_play(search_options, play_options), network, device)
+        self._backend = Backend(for_play(search_options, play_options), network, device)
         super().__init__(size, rules, komi, play_options.lag)
-        self._server = new_server(self._loaded)
-        self._sizes_seen: set[int] = set()
         self._interrupted = threading.Event()
-        self._watcher: Watcher | None = None
-        self._barred: np.ndarray | None = None
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation(play_options.resign_below, play_options.resign_count)
-        self._make_search(size)
+        self._backend.fit(size)
+        self._make_search()
         self._begin()
 
-    def _make_search(self, size: int) -> None:
-        """A search without a tree: by the network if it plays boards of this size, else by rollouts alone."""
-        has_network = plays_size(self._loaded, size)
-        self.server: InferenceServer | None = self._server if has_network else None
-        """what answers for the network; None while none plays"""
-        self._parts = parts = self._loaded if has_network else without_network(self._loaded)
-        tables = partial(judging_tables, parts)
-        self._search = Search(parts.options, self.server, parts.encoder, parts.patterns, tables)
+    @property
+    def server(self) -> InferenceServer | None:
+        """What evaluates positions for the network; None while none plays."""
+        return self._backend.server
+
+    def _make_search(self) -> None:
+        """A search without a tree."""
+        self._search = self._backend.new_search()
         self.ponder = Ponder(self._search)
         """the search in the opponent's time; stopped before the game changes"""
 
@@ -112,11 +99,8 @@ class Player(GameKeeper):
         Raises:
             ValueError: an option that cannot change any more; all stay as they are.
         """
-        parts = with_options(self._loaded, for_play(search, play))
         self.ponder.stop()
-        is_new = parts is not self._loaded
-        if is_new:
-            self._loaded = parts
+        if self._backend.configure(for_play(search, play)):
             self._replace_search()
         if (play.resign_below, play.resign_count) != (self.options.resign_below, self.options.resign_count):
             self._resignation = Resignation(play.resign_below, play.resign_count)
@@ -126,9 +110,9 @@ class Player(GameKeeper):
     def _replace_search(self) -> None:
         """Search the game's position anew, with all that is new compiled before a clock runs."""
         self._search.close()
-        self._make_search(self.game.size)
+        self._make_search()
         self._search.set_position(self.game.position)
-        self._search.run(visits=WARM_UP_VISITS)
+        self._search.run(WARM_UP)
         self._search.clear()
 
     def close(self) -> None:
@@ -136,8 +120,7 @@ class Player(GameKeeper):
         self.interrupt()
         self.ponder.stop()
         self._search.close()
-        if self._server is not None:
-            self._server.close()
+        self._backend.close()
 
     def interrupt(self) -> None:
         """End the search in progress, or the next one at its start, until :meth:`resume`. Threads: any."""
@@ -151,7 +134,7 @@ class Player(GameKeeper):
     def _check_size(self, size: int) -> None:
         """Refuse boards the network does not play, unless it may stand aside."""
         if not self._any_size:
-            check_size(self._loaded, size)
+            self._backend.check_size(size)
 
     def _before_change(self) -> None:
         self.ponder.stop()
@@ -168,20 +151,24 @@ class Player(GameKeeper):
 
     def _fit_search(self) -> None:
         """Search by the network if it plays boards of the game's size, else without it."""
-        if plays_size(self._loaded, self.game.size) != (self._parts is self._loaded):
+        if self._backend.fit(self.game.size):
             self._replace_search()
-        self._warm_server(self.game.size)
-        self.report = None
+        self._backend.warm_up(self.game.size)
+        self.last_genmove_report = None
 
     def genmove(
-        self, color: int, update: bool = True, watcher: Watcher | None = None, barred: np.ndarray | None = None,
+        self,
+        color: int,
+        update: bool = True,
+        watcher: Watcher | None = None,
+        moves: MoveFilter = EVERY_MOVE,
         cleanup: bool = False,
-    ) -> int:  # fmt: skip
-        """Choose a move for a colour, whoever's turn it is.
+    ) -> int:
+        """Choose a move for a colour, in or out of turn.
 
         Args:
             update: play it, charge the clock, perhaps resign, perhaps ponder; False = only say it.
-            watcher, barred: as for :meth:`engine.search.search.Search.run`; moves barred are not searched for.
+            watcher, moves: as for :meth:`engine.search.search.Search.run`.
             cleanup: the players could not agree which stones are dead: capture those of the opponent before passing,
                 whatever the rules, and never resign.
         Returns:
@@ -189,21 +176,20 @@ class Player(GameKeeper):
         """
         started_s = time.perf_counter()
         self.ponder.stop()
-        warn_of_komi(self.server, self.game.komi)
+        self._backend.warn_of_komi(self.game.komi)
         position = self.position_for(color)
         self._search.set_position(position)
-        self._watcher, self._barred = watcher, barred
         if self.options.policy_only:
             self._search.clear()  # What an analysis found is no first choice.
         clock = self._clock_budget(color)
-        choice = Choice(
-            self.game, position, self._search, self._parts, partial(self._run, color, started_s),
-            may_pass=barred is None or not barred[0, PASS], cleanup=cleanup,
-            is_rushed=clock is not None and clock.hard_s < RUSHED_S,
-        )  # fmt: skip
-        self.report, passes = choice.search()
-        is_opening = self.game.n_moves < self.options.temperature_moves
-        point = PASS if passes else choose(self.report, self.options.temperature if is_opening else 0.0, self._random)
+        is_rushed = clock is not None and clock.hard_s < RUSHED_S
+        estimate = self._estimate_end(position) if is_endgame(position, cleanup, is_rushed) else None
+        plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
+        decision = plan.decide(
+            [self._search.run(self._limits(color, started_s, one.share), one.moves, watcher) for one in plan.searches]
+        )
+        self.last_genmove_report = decision.report
+        point = PASS if decision.report is None or decision.passes else self._draw(decision.report)
         if not update:
             return point
         self.clock.spend(color, time.perf_counter() - started_s)
@@ -214,11 +200,16 @@ class Player(GameKeeper):
             self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
         return point
 
-    def analyze(self, color: int, watcher: Watcher, barred: np.ndarray | None = None) -> None:
-        """Search for a colour, whoever's turn it is, until interrupted; see :mod:`engine.play.analysis`."""
+    def _draw(self, report: Report) -> int:
+        """The move to play of those that a search found."""
+        is_opening = self.game.n_moves < self.options.temperature_moves
+        return choose(report, self.options.temperature if is_opening else 0.0, self._random)
+
+    def analyze(self, color: int, watcher: Watcher, moves: MoveFilter = EVERY_MOVE) -> None:
+        """Search for a colour, in or out of turn, until interrupted; see :mod:`engine.play.analysis`."""
         self.ponder.stop()
         self._search.set_position(self.position_for(color))
-        analyze(self._search, self._interrupted, watcher, barred)
+        analyze(self._search, self._interrupted, watcher, moves)
 
     def _may_ponder(self, color: int, point: int) -> bool:
         """Whether to search on after this move: not at the game's end, nor where visits alone are the limit."""
@@ -234,41 +225,34 @@ class Player(GameKeeper):
             position.meta[META_TO_MOVE] = color
         return position
 
-    def _run(
-        self, color: int, started_s: float, allowed: list[int] | None, avoid: list[int], share: float = 1.0
-    ) -> Report:
-        """Search within what is left of the move's budget, or of a share of it."""
-        visits, seconds, hard_seconds = limits(self.options, self._clock_budget(color))
-        if visits:
-            visits = max(1, int(visits * share))
-        seconds, hard_seconds = seconds * share, hard_seconds * share
-        # After a pass the position is judged twice more when the search has ended.
-        used = (time.perf_counter() - started_s) * (3 if self.game.position.meta[META_PASSES] > 0 else 1)
-        if self._interrupted.is_set() or (seconds and hard_seconds - used < AT_ONCE_S):
-            visits, seconds, hard_seconds = 1, 0.0, 0.0
-        elif seconds:
-            seconds, hard_seconds = max(1e-3, seconds - used), hard_seconds - used
-        return self._search.run(
-            visits, seconds, hard_seconds, self._watcher, self._interrupted, allowed, avoid, self._barred,
-            stop_when_decided=self.options.early_stop,
-        )  # fmt: skip
+    def _limits(self, color: int, started_s: float, share: float) -> SearchLimits:
+        """What is left of the move's limits, or of a share of them, for a search that begins now."""
+        limits = move_limits(self.options, self._clock_budget(color))
+        visits = max(1, int(limits.visits * share)) if limits.visits else 0
+        soft_s, hard_s = limits.soft_s * share, limits.hard_s * share
+        # After a pass the end is estimated twice more when the search is over.
+        used_s = (time.perf_counter() - started_s) * (3 if self.game.position.meta[META_PASSES] > 0 else 1)
+        if self._interrupted.is_set() or (soft_s and hard_s - used_s < AT_ONCE_S):
+            visits, soft_s, hard_s = 1, 0.0, 0.0
+        elif soft_s:
+            soft_s, hard_s = max(1e-3, soft_s - used_s), hard_s - used_s
+        return SearchLimits(visits, soft_s, hard_s, self._interrupted, self.options.early_stop)
 
     def look(
-        self, color: int, visits: int = 0, allowed: list[int] | None = None, watcher: Watcher | None = None
+        self, color: int, visits: int = 0, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None
     ) -> Report:
         """Search the current position for a colour, ownership too; no visits given = as long as a move may take."""
         self.ponder.stop()
         self._search.set_position(self.position_for(color))
         visits = 1 if self._interrupted.is_set() else visits
-        budget = (visits, 0.0, 0.0) if visits else limits(self.options, self._clock_budget(color))
-        return self._search.run(*budget, watcher, self._interrupted, allowed, ownership=True)
+        limits = SearchLimits(visits) if visits else move_limits(self.options, self._clock_budget(color))
+        return self._search.run(replace(limits, interrupt=self._interrupted), moves, watcher, ownership=True)
 
     def forget(self) -> None:
-        """Drop the tree and the network's answers, as if nothing had been thought so far."""
+        """Drop the tree and the network's answers, as if the game had not been looked at so far."""
         self.ponder.stop()
         self._search.clear()
-        if self.server is not None:
-            self.server.forget()
+        self._backend.forget()
 
     def _clock_budget(self, color: int) -> Budget | None:
         """What the colour's clock gives its next move; None without a clock."""
@@ -276,14 +260,14 @@ class Player(GameKeeper):
 
     def _gives_up(self, color: int, point: int) -> bool:
         """Whether to resign instead of playing this move."""
-        is_judged = self.report is not None and point != PASS
-        if not is_judged:
+        report = self.last_genmove_report
+        if report is None or point == PASS:
             return False
-        return self._resignation.is_due(self.game, color, trusted(self.report.value_stm, self.report, self._parts))
+        return self._resignation.is_due(self.game, color, shrunk_value(report.value_stm, report, self._backend))
 
     def final_score(self) -> str:
         """The result with the dead stones off, whether or not the game is over: ``B+3.5``, ``W+0.5`` or ``0``."""
-        return result_text(self.settlement().lead_black)
+        return result_text(self.estimate_end().lead_black)
 
     def final_status(self, status: str) -> list[list[int]]:
         """The chains that are ``alive``, ``dead`` or in ``seki``, each as its points.
@@ -291,20 +275,18 @@ class Player(GameKeeper):
         Raises:
             ValueError: "syntax error": no such status.
         """
-        return chains_with(status, self.game.position, self.settlement().dead)
+        return chains_with(status, self.game.position, self.estimate_end().dead)
 
-    def settlement(self) -> Settlement:
-        """The current position judged as if play ended now."""
+    def estimate_end(self) -> EndEstimate:
+        """Owners, dead stones and score of the current position as if play ended now."""
         self.ponder.stop()
         self._search.set_position(self.game.position)
-        return judged(self.game.position, self._search, self._parts)
+        return self._estimate_end(self.game.position)
 
-    def _warm_server(self, size: int) -> None:
-        """Let the network see its first board of a size before a clock runs."""
-        if self.server is not None and size not in self._sizes_seen:
-            encoder = ENCODERS[self.server.spec.encoder]
-            self.server.warm_up(size, encoder.planes, encoder.globals)
-            self._sizes_seen.add(size)
+    def _estimate_end(self, position: Position) -> EndEstimate:
+        """The same of a position that the search has."""
+        owners = self._search.ownership_black() if self._backend.has_ownership else None
+        return estimate_end(position, owners, self._backend.tables())
 
     def warm_up(self) -> None:
         """Use everything that the first move uses once, so that compiling and loading fall before the clock starts.
@@ -314,7 +296,7 @@ class Player(GameKeeper):
         self._search.warm_up()
         for color in (BLACK, WHITE, BLACK):
             self._search.set_position(self.game.position)
-            point = choose(self._search.run(visits=WARM_UP_VISITS))
+            point = choose(self._search.run(WARM_UP))
             self.game.is_legal(color, point)
             self.game.play(color, point)
         self.undo()

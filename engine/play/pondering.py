@@ -7,6 +7,7 @@ search keeps the subtree behind it (:meth:`engine.search.search.Search.set_posit
 import threading
 
 from engine.go.position import META_N_MOVES, Position, with_capacity
+from engine.search.limits import SearchLimits
 from engine.search.search import Search
 
 STOP_AGAIN_S = 0.002
@@ -44,7 +45,7 @@ class Ponder:
         """The thread. Moving the tree to the new root belongs here: it would delay the answer of our own move."""
         self._search.set_position(position)
         if not self._stopping.is_set():
-            self._search.run(visits, seconds)
+            self._search.run(SearchLimits(visits, seconds))
 
     def stop(self) -> None:
         """End and wait for the end, some milliseconds; the tree stays. Without pondering nothing happens."""

@@ -1,10 +1,10 @@
-"""When a lost game is given up: after so many hopeless moves in a row, but not in the opening."""
+"""When a lost game is given up: after a number of hopeless moves in a row, but not in the opening."""
 
 from engine.go.game import Game
 from engine.go.geometry import WHITE
 
 RESIGN_AFTER = 0.2
-"""Moves before which nobody resigns, as a share of the board's points: 72 on 19x19."""
+"""Moves before which neither side resigns, as a share of the board's points: 72 on 19x19."""
 RESIGN_AFTER_A_STONE = 0.1
 """The same for each handicap stone that the player has given, up to ``RESIGN_LATEST`` in all."""
 RESIGN_LATEST = 0.6

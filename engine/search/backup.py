@@ -1,23 +1,22 @@
 """Expansion and backup: what a batch of leaves has learnt, carried into the tree. Threads: the tree's lock is held."""
 
 from engine.jit import kernel
-from engine.search.batch import FINISHED, KNOWN, LANDED, NEW, ROLLED
+from engine.search.batch import FINISHED, KNOWN, ROLLED, ROLLOUT_BACKED_UP
 from engine.search.pools import (
     AWAITED,
     EXPANDED,
-    IN_FLIGHT,
-    IS_GRAPH,
+    META_IN_FLIGHT,
+    META_IS_GRAPH,
+    META_ROOT_VISITS,
     NONE,
     PENDING,
     PROVISIONAL,
-    ROOT_VISITS,
     TERMINAL,
     UNEXPANDED,
 )
-from engine.search.selection import leave_path
+from engine.search.selection import unmark_path
 from engine.search.transpositions import enter, look_up
 from engine.search.tree import free_node, replace_priors, store_moves
-from engine.search.values import node_value
 
 
 @kernel
@@ -27,40 +26,9 @@ def release(tree, batch, count):
         if batch.kind[i] not in (KNOWN, ROLLED):
             placed = tree.state[batch.leaf[i]] == AWAITED
             tree.state[batch.leaf[i]] = PROVISIONAL if placed else UNEXPANDED
-        if batch.kind[i] != LANDED:
-            leave_path(tree, batch, i)
-            tree.meta[IN_FLIGHT] -= 1
-
-
-@kernel
-def place(tree, batch, count, weight):
-    """Open those of the first ``count`` leaves that the network was asked about, with the priors in ``steps``.
-
-    Until the network answers such a node is worth what its parent is. The root waits: it is searched once known.
-    (AlphaGo, Methods: "Searching with policy and value networks", placeholder priors of the tree policy.)
-    """
-    for i in range(count):
-        node, depth = batch.leaf[i], batch.depth[i]
-        if batch.kind[i] != NEW or batch.request_row[i] < 0 or depth == 0 or tree.state[node] != PENDING:
-            continue
-        store_moves(tree, node, batch.steps[i])
-        tree.state[node] = AWAITED
-        tree.value[node] = -node_value(tree, batch.node[i, depth - 1], weight)
-
-
-@kernel
-def land(tree, batch, count):
-    """Back up the rollouts of those leaves that await the network, whose values :func:`complete` adds later.
-
-    (AlphaGo, Methods: rollouts and values are backed up separately, each when it is there.)
-    """
-    for i in range(count):
-        if batch.kind[i] == NEW and tree.state[batch.leaf[i]] == AWAITED:
-            batch.kind[i] = LANDED
-            leave_path(tree, batch, i)
-            tree.meta[IN_FLIGHT] -= 1
-            tree.meta[ROOT_VISITS] += 1
-            _back_up(tree, batch, i, False, True)
+        if batch.kind[i] != ROLLOUT_BACKED_UP:
+            unmark_path(tree, batch, i)
+            tree.meta[META_IN_FLIGHT] -= 1
 
 
 @kernel
@@ -75,13 +43,13 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
         kind = batch.kind[i]
         gives_value = adds_value and kind != ROLLED
         result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
-        if kind not in (KNOWN, ROLLED) and not (tree.meta[IS_GRAPH] and _join(tree, batch, i)):
+        if kind not in (KNOWN, ROLLED) and not (tree.meta[META_IS_GRAPH] and _join(tree, batch, i)):
             _expand(tree, batch, i, result)
-        if kind != LANDED:
-            leave_path(tree, batch, i)
-            tree.meta[IN_FLIGHT] -= 1
-            tree.meta[ROOT_VISITS] += 1
-        _back_up(tree, batch, i, gives_value, adds_rollout and kind != LANDED)
+        if kind != ROLLOUT_BACKED_UP:
+            unmark_path(tree, batch, i)
+            tree.meta[META_IN_FLIGHT] -= 1
+            tree.meta[META_ROOT_VISITS] += 1
+        back_up_path(tree, batch, i, gives_value, adds_rollout and kind != ROLLOUT_BACKED_UP)
         _note_result(tree, batch, i, result)
 
 
@@ -114,22 +82,22 @@ def _leaf_value(batch, i, weight, gives_value, gives_rollout):
 
 @kernel
 def _expand(tree, batch, i, result):
-    """Settle the state of a leaf with its result."""
+    """Give a leaf its value and, unless the game ends there, its moves."""
     node = batch.leaf[i]
     tree.value[node] = result
     tree.score[node] = batch.score[i]
     if batch.kind[i] == FINISHED:
         tree.state[node] = TERMINAL
     elif tree.state[node] == AWAITED:
-        replace_priors(tree, node, batch.steps[i])
+        replace_priors(tree, node, batch.prior_codes[i])
         tree.state[node] = EXPANDED
     else:
-        store_moves(tree, node, batch.steps[i])
+        store_moves(tree, node, batch.prior_codes[i])
         tree.state[node] = EXPANDED
 
 
 @kernel
-def _back_up(tree, batch, i, adds_value, adds_rollout):
+def back_up_path(tree, batch, i, adds_value, adds_rollout):
     """Add row i's results along its path; values change sides here and in :func:`_note_result`, nowhere else."""
     sign = 1.0
     for d in range(batch.depth[i] - 1, -1, -1):
@@ -147,13 +115,13 @@ def _back_up(tree, batch, i, adds_value, adds_rollout):
 def _note_result(tree, batch, i, result):
     """Add what every visit counts once along row i's path: the squared result and the lead."""
     square, lead = result * result, float(batch.score[i])
-    if tree.meta[IS_GRAPH]:
+    if tree.meta[META_IS_GRAPH]:
         _note_at_nodes(tree, batch, i, result)
     for d in range(batch.depth[i] - 1, -1, -1):
         lead = -lead
         edge = tree.first_edge[batch.node[i, d]] + batch.slot[i, d]
-        tree.S[edge] += square
-        tree.W_s[edge] += lead
+        tree.W_sq[edge] += square
+        tree.W_lead[edge] += lead
 
 
 @kernel

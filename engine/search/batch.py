@@ -11,7 +11,7 @@ import numpy as np
 MAX_DEPTH = 512
 """Moves below the root that a path may hold; a node that deep is not searched further."""
 
-NEW, KNOWN, FINISHED, UNSETTLED, ROLLED, LANDED = range(6)
+NEW, KNOWN, FINISHED, UNSCORED, ROLLED, ROLLOUT_BACKED_UP = range(6)
 """What a leaf is: to be evaluated; valued in the tree already; game over, settled; game over, dead stones unknown;
 to be rolled out and nothing else; to be evaluated, its rollout being backed up already."""
 
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     leaf: np.ndarray
     """int32[K]: the node at its end"""
     kind: np.ndarray
-    """uint8[K]: NEW, KNOWN, FINISHED, UNSETTLED, ROLLED or LANDED"""
+    """uint8[K]: NEW, KNOWN, FINISHED, UNSCORED, ROLLED or ROLLOUT_BACKED_UP"""
     captured: np.ndarray
     """int16[K]: stones that the last move of the path captured"""
     request_row: np.ndarray
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
     """int32[K]: moves the leaf's node will have"""
     listed: np.ndarray
     """uint16[K, A]: these moves' policy indices"""
-    steps: np.ndarray
+    prior_codes: np.ndarray
     """uint16[K, A]: their priors, by policy index (see :mod:`engine.search.unchosen`)"""
     logits: np.ndarray
     """float32[K, A]: the network's move logits, un-turned, policy order"""

@@ -3,8 +3,8 @@
 Nothing here touches the tree, so no lock is held; a worker replays each leaf's path on its own position. The root is
 always playable, even after two passes; below it a game is over after two passes in a row. Under area scoring the
 stones as they stand then decide, which is what makes a pass with the opponent's dead stones still on the board safe
-or not. Under territory scoring dead stones would have to be agreed upon: :func:`settle_territory` takes the opinion
-of rollouts.
+or not. Under territory scoring dead stones would have to be agreed upon: :func:`score_finished_territory` estimates
+them by rollouts.
 
 A leaf's moves are its legal moves, superko included, and the pass. Left out are fills of an own single-point eye
 with no chain beside it in atari: they win nothing that a pass would not keep.
@@ -37,15 +37,15 @@ from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, play_out_by_policy
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
-from engine.search.batch import FINISHED, LANDED, NEW, ROLLED, UNSETTLED, Batch
+from engine.search.batch import FINISHED, NEW, ROLLED, ROLLOUT_BACKED_UP, UNSCORED, Batch
 from engine.search.priors import rank, rank_evenly
 from engine.search.transpositions import position_key
 
-SETTLING_ROLLOUTS, SETTLING_UNIFORM = 16, 32
+FINISHED_ROLLOUTS, FINISHED_UNIFORM_ROLLOUTS = 16, 32
 """Rollouts by the learnt policy, or uniformly random ones, that decide which stones are dead at the end of a game under
 territory scoring: two milliseconds on 19x19. Of 400 scored games between 9-dans the first find the winner of 95%, the
 second that of 92%, where :mod:`engine.play.life_and_death` with many times as many finds that of 96%."""
-SETTLING_CERTAINTY = 0.1
+FINISHED_CERTAINTY = 0.1
 """A chain is dead there if its mean owner is the opponent with this certainty."""
 UNCONSIDERED = -9.0
 """Logit of the pass and of moves that the tree policy does not consider"""
@@ -104,12 +104,12 @@ def _sign(lead):
 
 @inlined_kernel
 def _open_leaf(root, position, batch, i):
-    """Replay leaf i and list its moves; False where that is not needed. A finished game is settled instead."""
+    """Replay leaf i and list its moves; False where that is not needed. A finished game is scored instead."""
     batch.captured[i] = replay(root, position, batch, i)
     batch.position[i] = position_key(position)
     if batch.depth[i] > 0 and position.meta[META_PASSES] >= 2:
         if position.rules[RULE_SCORING] == SCORING_TERRITORY:
-            batch.kind[i] = UNSETTLED
+            batch.kind[i] = UNSCORED
         else:
             lead = final_score_black(position)
             finish_leaf(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)
@@ -155,11 +155,11 @@ def prepare_by_patterns(root, position, batch, count, moves, numbers, theta):
     """
     for i in range(count):
         if batch.kind[i] == NEW and _open_leaf(root, position, batch, i):
-            _think_by_patterns(position, batch, i, moves, numbers, theta)
+            _tree_policy_logits(position, batch, i, moves, numbers, theta)
 
 
 @kernel
-def _think_by_patterns(position, batch, i, moves, numbers, theta):
+def _tree_policy_logits(position, batch, i, moves, numbers, theta):
     """Write the tree policy's logits for leaf i, whose position this is."""
     size, played = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     all_states(position.board, moves.cell)
@@ -176,10 +176,10 @@ def _think_by_patterns(position, batch, i, moves, numbers, theta):
 
 
 @kernel
-def placeholder_priors(root, position, batch, count, moves, numbers, theta):
+def tree_policy_priors(root, position, batch, count, moves, numbers, theta):
     """Rank the moves of the leaves that the network was asked about by the tree policy.
 
-    These priors hold until the network answers (:func:`engine.search.backup.place`), or for good if it has no policy.
+    These priors hold until the network answers (:mod:`engine.search.alphago_2016`), or for good if it has no policy.
 
     Args:
         root, position, moves, numbers, theta: as for :func:`prepare_by_patterns`.
@@ -187,7 +187,7 @@ def placeholder_priors(root, position, batch, count, moves, numbers, theta):
     for i in range(count):
         if batch.kind[i] == NEW and batch.request_row[i] >= 0:
             replay(root, position, batch, i)
-            _think_by_patterns(position, batch, i, moves, numbers, theta)
+            _tree_policy_logits(position, batch, i, moves, numbers, theta)
             _rank(batch, i, 1.0)
 
 
@@ -342,7 +342,7 @@ def take_results(batch, count, turned, policy, value, score, gives_policy, gives
 def rank_moves(batch, count, temperature):
     """Turn the logits of every new leaf into priors over its moves."""
     for i in range(count):
-        if batch.kind[i] in (NEW, LANDED):
+        if batch.kind[i] in (NEW, ROLLOUT_BACKED_UP):
             _rank(batch, i, temperature)
 
 
@@ -350,7 +350,7 @@ def rank_moves(batch, count, temperature):
 def _rank(batch, i, temperature):
     """:func:`rank_moves` for leaf i."""
     n, surprise, chance = batch.n_listed[i], batch.scratch[0], batch.scratch[1]
-    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, chance, batch.steps[i])
+    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, chance, batch.prior_codes[i])
 
 
 @kernel
@@ -358,24 +358,24 @@ def shuffle_moves(batch, count, state):
     """Give the moves of every new leaf equal priors: without a network none comes first."""
     for i in range(count):
         if batch.kind[i] == NEW:
-            rank_evenly(batch.listed[i], batch.n_listed[i], state, batch.steps[i])
+            rank_evenly(batch.listed[i], batch.n_listed[i], state, batch.prior_codes[i])
 
 
-def settle_territory(
+def score_finished_territory(
     root: Position, position: Position, batch: Batch, count: int, tables: Tables | None, seed: int
 ) -> None:
-    """Settle the finished games of a batch whose dead stones nobody has declared, by the ownership rollouts find.
+    """Score the finished games of a batch whose dead stones are unknown, by the ownership that rollouts find.
 
     Rare (two passes in the tree under territory scoring) and slow, some milliseconds each; the result is kept in
-    the tree, so each such node is settled once.
+    the tree, so each such node is scored once.
 
     Args:
         tables: of the rollout policy; None = uniformly random rollouts.
     """
-    rollouts = SETTLING_ROLLOUTS if tables else SETTLING_UNIFORM
-    for i in np.flatnonzero(batch.kind[:count] == UNSETTLED):
+    rollouts = FINISHED_ROLLOUTS if tables else FINISHED_UNIFORM_ROLLOUTS
+    for i in np.flatnonzero(batch.kind[:count] == UNSCORED):
         replay(root, position, batch, i)
         ownership = rollout_ownership(position.board, tables, rollouts, seed)
-        dead = dead_points(position.board, ownership, SETTLING_CERTAINTY)
+        dead = dead_points(position.board, ownership, FINISHED_CERTAINTY)
         lead = score_with_dame_filled(remove_dead(position, dead))
         finish_leaf(batch, i, lead if position.meta[META_TO_MOVE] == BLACK else -lead)

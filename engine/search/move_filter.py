@@ -1,37 +1,82 @@
-"""Which moves a search may choose, at the root and down to a given depth."""
+"""Which moves a search may choose: by colour and point, down to a depth."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engine.search.pools import ROOT, Tree
+from engine.go.geometry import PASS, cell_count
+from engine.search.batch import MAX_DEPTH
+from engine.search.pools import META_ROOT, Tree
 from engine.search.tree import edge_visits
 
 
-def marks(cells: int, allowed: Collection[int] | None, avoid: Collection[int], barred: np.ndarray | None) -> np.ndarray:
-    """Which moves may be chosen at every depth that somebody minds; deeper all may.
+@dataclass(frozen=True)
+class Restriction:
+    """Points that one colour leaves out, or, if ``is_exclusive``, the only ones it may choose."""
+
+    color: int
+    points: frozenset[int]
+    """PASS may be one of them"""
+    depth: int = 1
+    """how many moves ahead, 1 or more; 1 = at the root alone"""
+    is_exclusive: bool = False
+
+
+@dataclass(frozen=True)
+class MoveFilter:
+    """Restrictions that all hold. Below the root a pass may always be chosen: there must be a move."""
+
+    restrictions: tuple[Restriction, ...] = ()
+
+    def __and__(self, other: "MoveFilter") -> "MoveFilter":
+        """What both filters leave."""
+        return MoveFilter(self.restrictions + other.restrictions)
+
+    def allows(self, color: int, point: int) -> bool:
+        """Whether the colour may choose the point at the root."""
+        return all(one.color != color or (point in one.points) == one.is_exclusive for one in self.restrictions)
+
+    def table(self, size: int, color: int) -> NDArray[np.uint8]:
+        """The filter as the kernels read it.
+
+        Args:
+            color: to move at the root.
+        Returns:
+            uint8[D, L] by depth and point of the padded board, 1 = may be chosen; D is 1 or more, deeper all may.
+        """
+        depths = min(MAX_DEPTH, max((one.depth for one in self.restrictions), default=1))
+        table = np.ones((depths, cell_count(size)), np.uint8)
+        for one in self.restrictions:
+            named = np.zeros(cell_count(size), np.uint8)
+            named[list(one.points)] = 1
+            first = 0 if one.color == color else 1
+            table[first : one.depth : 2] &= named if one.is_exclusive else 1 - named
+        table[1:, PASS] = 1
+        filtered = np.flatnonzero((table == 0).any(axis=1))
+        return table[: filtered[-1] + 1 if len(filtered) else 1]
+
+
+EVERY_MOVE = MoveFilter()
+
+
+def only(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
+    """The colour chooses among these points."""
+    return MoveFilter((Restriction(color, frozenset(points), depth, is_exclusive=True),))
+
+
+def without(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
+    """The colour leaves these points out."""
+    return MoveFilter((Restriction(color, frozenset(points), depth),))
+
+
+def has_excluded_visits(tree: Tree, move_filter: NDArray[np.uint8]) -> bool:
+    """Whether an earlier search visited root moves that the filter leaves out.
 
     Args:
-        cells: L, of the padded board.
-        allowed, avoid, barred: as of :meth:`engine.search.search.Search.run`.
-    Returns:
-        uint8[D, L] by depth and point, D at least 1.
+        move_filter: uint8[L] by point, the filter's row of the root.
     """
-    marked = np.ones((1, cells), np.uint8) if barred is None else 1 - barred.astype(np.uint8)
-    if allowed is not None:
-        others = np.ones(cells, bool)
-        others[list(allowed)] = False
-        marked[0, others] = 0
-    marked[0, list(avoid)] = 0
-    return marked
-
-
-def has_barred_visits(tree: Tree, allowed: np.ndarray) -> bool:
-    """Whether an earlier search visited root moves that may not be played now.
-
-    Args:
-        allowed: uint8[L] by point.
-    """
-    root = int(tree.meta[ROOT])
+    root = int(tree.meta[META_ROOT])
     first, count = int(tree.first_edge[root]), int(tree.n_edges[root])
-    return any(edge_visits(tree, edge) > 0 and not allowed[tree.move[edge]] for edge in range(first, first + count))
+    return any(edge_visits(tree, edge) > 0 and not move_filter[tree.move[edge]] for edge in range(first, first + count))

@@ -37,16 +37,16 @@ import numpy as np
 UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
 NONE = -1
 
-ROOT, ROOT_VISITS, IN_FLIGHT, FULL, USED_NODES, IS_GRAPH = range(6)
+META_ROOT, META_ROOT_VISITS, META_IN_FLIGHT, META_FULL, META_USED_NODES, META_IS_GRAPH = range(6)
 """Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use,
 1 = transpositions share nodes"""
-N_NODES, N_EDGES = range(6, 8)
+META_N_NODES, META_N_EDGES = range(6, 8)
 """Further indices: rows ever used of each pool"""
-FREE_NODE, DROPPED, FREE_EDGES = range(8, 11)
-"""And the heads of lists; those of free edge runs start at FREE_EDGES, one per power of two."""
+META_FREE_NODE, META_DROPPED, META_FREE_EDGES = range(8, 11)
+"""And the heads of lists; those of free edge runs start at META_FREE_EDGES, one per power of two."""
 EDGE_CLASSES = 11
 """Edge runs hold 1 to 1024 edges: 626 moves on the largest board fit."""
-META_FIELDS = FREE_EDGES + EDGE_CLASSES
+META_FIELDS = META_FREE_EDGES + EDGE_CLASSES
 
 
 class Tree(NamedTuple):
@@ -61,7 +61,7 @@ class Tree(NamedTuple):
     """float32[nodes]: the node's own evaluation, -1 to 1 for its side to move; 0 before, AWAITED its parent's"""
     score: np.ndarray
     """float32[nodes]: the same in points"""
-    mass: np.ndarray
+    expanded_prior_mass: np.ndarray
     """float32[nodes]: sum of the priors of its edges"""
     first_edge: np.ndarray
     """int32[nodes]: where its run of edges starts; NONE without edges"""
@@ -69,10 +69,10 @@ class Tree(NamedTuple):
     """int16[nodes]: edges in use"""
     edge_room: np.ndarray
     """int16[nodes]: length of the run, a power of two; 0 without edges"""
-    top: np.ndarray
+    best_unexpanded: np.ndarray
     """uint32[nodes]: the likeliest move without an edge (:func:`engine.search.unchosen.likeliest`), NO_MOVE at first"""
-    steps: np.ndarray
-    """uint16[nodes, A]: priors of the moves without an edge, in steps, by policy index; nothing before expansion"""
+    prior_codes: np.ndarray
+    """uint16[nodes, A]: codes of the priors of the moves without an edge, by policy index; nothing before expansion"""
     next: np.ndarray
     """int32[nodes]: in the list of free or of dropped nodes the next one"""
     parents: np.ndarray
@@ -94,9 +94,9 @@ class Tree(NamedTuple):
     """int32[edges]: rollout results (or exact results) backed up through the edge"""
     W_r: np.ndarray
     """float64[edges]: their sum, for the player who chose the edge"""
-    S: np.ndarray
+    W_sq: np.ndarray
     """float64[edges]: sum of squared results, network and rollout mixed, one a visit"""
-    W_s: np.ndarray
+    W_lead: np.ndarray
     """float64[edges]: sum of leads in points, one a visit, for the player who chose the edge"""
     in_flight: np.ndarray
     """int32[edges]: playouts under way through the edge"""
@@ -115,19 +115,19 @@ class Tree(NamedTuple):
 
 POOLS = {
     "nodes": (
-        *("state", "value", "score", "mass", "next"),
-        *("first_edge", "n_edges", "edge_room", "top", "steps", "parents", "key", "N", "W"),
+        *("state", "value", "score", "expanded_prior_mass", "next"),
+        *("first_edge", "n_edges", "edge_room", "best_unexpanded", "prior_codes", "parents", "key", "N", "W"),
     ),
-    "edges": ("P", "N_v", "W_v", "N_r", "W_r", "S", "W_s", "in_flight", "child", "move"),
+    "edges": ("P", "N_v", "W_v", "N_r", "W_r", "W_sq", "W_lead", "in_flight", "child", "move"),
 }
 KINDS = {
     **dict.fromkeys(("state",), np.uint8),
-    **dict.fromkeys(("value", "score", "mass", "P"), np.float32),
+    **dict.fromkeys(("value", "score", "expanded_prior_mass", "P"), np.float32),
     **dict.fromkeys(("first_edge", "next", "parents", "N", "slot", "N_v", "N_r", "in_flight", "child"), np.int32),
     **dict.fromkeys(("n_edges", "edge_room", "move", "point"), np.int16),
-    **dict.fromkeys(("W", "W_v", "W_r", "S", "W_s", "scores"), np.float64),
-    "steps": np.uint16,
-    "top": np.uint32,
+    **dict.fromkeys(("W", "W_v", "W_r", "W_sq", "W_lead", "scores"), np.float64),
+    "prior_codes": np.uint16,
+    "best_unexpanded": np.uint32,
     "meta": np.int64,
     "key": np.uint64,
 }
@@ -141,7 +141,7 @@ def byte_count(tree: Tree) -> int:
 
 def used_bytes(tree: Tree) -> int:
     """Memory of the rows ever used, those waiting to be used again included."""
-    used = dict(zip(POOLS, (N_NODES, N_EDGES), strict=True))
+    used = dict(zip(POOLS, (META_N_NODES, META_N_EDGES), strict=True))
     return sum(int(tree.meta[used[pool]]) * row_bytes(tree, pool) for pool in POOLS)
 
 

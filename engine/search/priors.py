@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.random import next_below
-from engine.search.unchosen import GONE, JITTER, MOST_STEPS, PRIOR_STEPS, to_steps
+from engine.search.unchosen import CODES_PER_NAT, GONE, JITTER, LAST_CODE, to_prior_code
 
 HALF = np.float32(0.5)
 LOWEST = np.float32(-87.0)
@@ -64,14 +64,14 @@ def _largest(values, n):
 
 
 @kernel
-def rank(listed, n, logits, temperature, surprise, chance, steps):
+def rank(listed, n, logits, temperature, surprise, chance, codes):
     """Turn logits into priors over the listed moves (softmax).
 
     Args:
         listed: uint16[>= n]: policy indices of the moves.
         logits: float32[N*N + 1], policy order.
         surprise, chance: float32[>= n], overwritten.
-        steps: uint16[N*N + 1], overwritten: as :mod:`engine.search.unchosen` keeps priors.
+        codes: uint16[N*N + 1], overwritten: as :mod:`engine.search.unchosen` keeps priors.
     """
     for j in range(n):
         surprise[j] = logits[listed[j]]
@@ -82,20 +82,20 @@ def rank(listed, n, logits, temperature, surprise, chance, steps):
     for j in range(n):
         chance[j] = exponential(-surprise[j])
     shift = np.float32(math.log(_sum(chance, n)))
-    steps_a_nat, most = np.float32(PRIOR_STEPS), np.float32(MOST_STEPS)
-    steps[:] = GONE
+    steps_a_nat, most = np.float32(CODES_PER_NAT), np.float32(LAST_CODE)
+    codes[:] = GONE
     for j in range(n):
-        steps[listed[j]] = np.uint16(min((surprise[j] + shift) * steps_a_nat + HALF, most))
+        codes[listed[j]] = np.uint16(min((surprise[j] + shift) * steps_a_nat + HALF, most))
 
 
 @kernel
-def rank_evenly(listed, n, state, steps):
+def rank_evenly(listed, n, state, codes):
     """Give the listed moves equal priors, but for a trifle at random that puts none first by its place.
 
     Args:
         state: uint64[4], random state.
     """
     surprise = math.log(n)
-    steps[:] = GONE
+    codes[:] = GONE
     for j in range(n):
-        steps[listed[j]] = to_steps(surprise + next_below(state, JITTER) / PRIOR_STEPS)
+        codes[listed[j]] = to_prior_code(surprise + next_below(state, JITTER) / CODES_PER_NAT)

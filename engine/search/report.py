@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.jit import kernel
-from engine.search.pools import ROOT
+from engine.search.pools import META_ROOT
 from engine.search.tree import edge_visits
 from engine.search.unchosen import GONE, is_move, prior_of
 from engine.search.values import edge_mean, main_line, node_value, root_lead
@@ -59,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Somebody who wants reports of a search while it runs."""
+    """Where reports of a search go while it runs, and what they hold."""
 
     on_report: Callable[[Report], None]
     """called in the thread that runs the search, from the first visit of a move on"""
@@ -123,29 +123,29 @@ def _lower_bound(mean, squares, visits):
 
 
 @kernel
-def read_root(tree, tuning, allowed, fewest, table):
+def read_root(tree, tuning, move_filter, fewest, table):
     """Fill the table with the root's visited moves; if they are fewer than ``fewest``, with all others behind them.
 
     Args:
-        allowed: uint8[L] by point: moves to report.
+        move_filter: uint8[L] by point: 1 = a move to report.
         fewest: 1 or more.
     Returns:
         tuple[int, int]: rows of visited moves, rows filled.
     Threads: the tree's lock is held.
     """
-    root = tree.meta[ROOT]
+    root = tree.meta[META_ROOT]
     first, n_edges = tree.first_edge[root], tree.n_edges[root]
     visited = 0
     for edge in range(first, first + n_edges):
         visits = edge_visits(tree, edge)
-        if visits == 0 or allowed[tree.move[edge]] == 0:
+        if visits == 0 or move_filter[tree.move[edge]] == 0:
             continue
         table.point[visited] = tree.move[edge]
         table.visits[visited] = visits
         table.prior[visited] = tree.P[edge]
         table.value[visited] = edge_mean(tree, edge, tuning.rollout_weight)
-        table.lcb[visited] = _lower_bound(table.value[visited], tree.S[edge], visits)
-        table.score[visited] = tree.W_s[edge] / visits
+        table.lcb[visited] = _lower_bound(table.value[visited], tree.W_sq[edge], visits)
+        table.score[visited] = tree.W_lead[edge] / visits
         table.line[visited, 0] = tree.move[edge]
         table.line_visits[visited, 0] = visits
         below = main_line(tree, tree.child[edge], table.line[visited, 1:], table.line_visits[visited, 1:])
@@ -155,16 +155,16 @@ def read_root(tree, tuning, allowed, fewest, table):
     if visited >= fewest:
         return visited, count
     for edge in range(first, first + n_edges):
-        if edge_visits(tree, edge) == 0 and allowed[tree.move[edge]]:
+        if edge_visits(tree, edge) == 0 and move_filter[tree.move[edge]]:
             table.point[count] = tree.move[edge]
             table.prior[count] = tree.P[edge]
             count += 1
-    if is_move(tree.top[root]):
+    if is_move(tree.best_unexpanded[root]):
         for index in range(len(tree.point)):
-            steps = tree.steps[root, index]
-            if steps != GONE and allowed[tree.point[index]]:
+            code = tree.prior_codes[root, index]
+            if code != GONE and move_filter[tree.point[index]]:
                 table.point[count] = tree.point[index]
-                table.prior[count] = prior_of(steps)
+                table.prior[count] = prior_of(code)
                 count += 1
     value, lead = node_value(tree, root, tuning.rollout_weight), root_lead(tree)
     for row in range(visited, count):

@@ -10,20 +10,20 @@ LCB_SHARE = 0.15
 """Moves with fewer visits than this share of the most visited one's are not chosen for their bound."""
 
 
-def best_first(moves: list[MoveReport], move_choice: str, race: Mapping[int, float] | None = None) -> list[MoveReport]:
+def best_first(moves: list[MoveReport], move_choice: str, order: Mapping[int, float] | None = None) -> list[MoveReport]:
     """Moves in the order in which they would be played.
 
     Args:
         move_choice: "visits": the most visited first (ties: the better value, then the larger prior); "lcb": the best
             lower confidence bound among moves with enough visits, then the others.
-        race: by point, what a race at the root says of the moves; it overrules ``move_choice``.
+        order: by point, how sequential halving prefers the moves; it overrules ``move_choice``.
     """
     enough = LCB_SHARE * max((move.visits for move in moves), default=0)
 
     def key(move: MoveReport) -> tuple[float, ...]:
         rest = (-move.visits, -move.value_stm, -move.prior, move.point)
-        if race is not None:
-            return (-race[move.point], *rest)
+        if order is not None:
+            return (-order[move.point], *rest)
         if move_choice == "lcb":
             return (move.visits < max(enough, 1), move.visits == 0, -move.lcb_stm, *rest)
         return rest

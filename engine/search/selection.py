@@ -1,9 +1,9 @@
 """Selection: down the tree by PUCT, a batch of leaves at a time. Threads: the tree's lock is held.
 
 Virtual loss is never written into an edge's sums: ``in_flight`` counts the playouts under way through it, and
-selection reads each as ``virtual_visits`` visits of a value ``virtual_loss`` below the edge's mean. Taking it back is
-therefore exact, and sums do not depend on the order of threads. With no loss, what is under way counts as visits alone
-("watch the unobserved", Liu et al., 2020): playouts go different ways, and values stay undisturbed.
+selection reads each as ``virtual_visits`` visits of a value ``virtual_loss`` below the edge's mean. Removing it is
+therefore exact, and sums do not depend on the order of threads. With no loss, playouts under way count as visits alone
+("watch the unobserved", Liu et al., 2020): they spread over the tree, and values stay as they are.
 
 What selection must know of a node as a whole, its visits and its mean value, stands in the edge that leads to it, so
 a step down reads the edges of one node once and nothing else.
@@ -19,19 +19,19 @@ from engine.search.batch import KNOWN, MAX_DEPTH, NEW, ROLLED
 from engine.search.pools import (
     AWAITED,
     EXPANDED,
-    FULL,
-    IN_FLIGHT,
-    IS_GRAPH,
+    META_FULL,
+    META_IN_FLIGHT,
+    META_IS_GRAPH,
+    META_ROOT,
+    META_ROOT_VISITS,
     NONE,
     PENDING,
     PROVISIONAL,
-    ROOT,
-    ROOT_VISITS,
     TERMINAL,
     UNEXPANDED,
 )
 from engine.search.tree import add_edge, edge_visits, new_node
-from engine.search.unchosen import index_in, is_move, prior_in
+from engine.search.unchosen import index_of_best, is_move, prior_of_best
 from engine.search.values import edge_mean, node_value, root_lead
 
 C_PUCT_BASE = 500.0
@@ -71,12 +71,12 @@ class View(NamedTuple):
 def _mean(tree, edge, tuning):
     """Q of a visited edge; in a graph, that of the node behind it."""
     child = tree.child[edge]
-    return -tree.W[child] / tree.N[child] if tree.meta[IS_GRAPH] else edge_mean(tree, edge, tuning.rollout_weight)
+    return -tree.W[child] / tree.N[child] if tree.meta[META_IS_GRAPH] else edge_mean(tree, edge, tuning.rollout_weight)
 
 
 @kernel
-def _score_value(points, tuning, scale):
-    """What a lead beyond the root's adds to a value: nearly linear at first, never more than ``score_weight``."""
+def _lead_utility(points, tuning, scale):
+    """What a lead in points beyond the root's adds to a value: nearly linear at first, at most ``score_weight``."""
     return tuning.score_weight * points / (abs(points) + scale)
 
 
@@ -89,54 +89,64 @@ def exploration(tuning, visits):
     return c_puct * math.sqrt(max(visits, 1))
 
 
+@inlined_kernel
+def puct(value, prior, done, pretended, tuning, scale):
+    """The PUCT score of a move: Q + c_puct * P * sqrt(N) / (1 + n), less the virtual loss of what is under way.
+
+    (AlphaGo, Methods, "Searching with policy and value networks"; virtual loss as in the module's text.)
+
+    Args:
+        value: Q of the move's completed visits, or what an unvisited move counts as.
+        done, pretended: completed visits, and virtual ones of the playouts under way.
+        scale: :func:`exploration` of the node.
+    """
+    visits = done + pretended
+    return value - tuning.virtual_loss * pretended / max(visits, 1) + scale * prior / (1 + visits)
+
+
 @kernel
-def _score_plainly(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scores):
+def _score_by_network(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scores):
     """:func:`_score_edges` where values are the network's alone: one loop that compilers turn into vector code."""
-    visits, loss = tuning.virtual_visits, tuning.virtual_loss
     for slot in range(len(prior)):
-        pretended = visits * in_flight[slot]
-        weight = n_v[slot] + pretended
         value = w_v[slot] / max(n_v[slot], 1) if n_v[slot] > 0 else unvisited
-        scores[slot] = value - loss * pretended / max(weight, 1) + scale * prior[slot] / (1 + weight)
+        pretended = tuning.virtual_visits * in_flight[slot]
+        scores[slot] = puct(value, prior[slot], n_v[slot], pretended, tuning, scale)
 
 
 @kernel
 def _score_edges(tree, first, count, view, tuning, unvisited, scale, scores):
-    """Write the PUCT scores of a node's edges."""
+    """Write the PUCT scores of a node's edges, whatever their values are made of."""
     for slot in range(count):
         edge = first + slot
         done = edge_visits(tree, edge)
-        pretended = tuning.virtual_visits * tree.in_flight[edge]
-        weight = done + pretended
         value = unvisited
         if done > 0:
             value = _mean(tree, edge, tuning)
             if tuning.score_weight > 0.0:
-                value += _score_value(tree.W_s[edge] / done - view.lead, tuning, view.points)
-        value -= tuning.virtual_loss * pretended / max(weight, 1)
-        scores[slot] = value + scale * tree.P[edge] / (1 + weight)
+                value += _lead_utility(tree.W_lead[edge] / done - view.lead, tuning, view.points)
+        pretended = tuning.virtual_visits * tree.in_flight[edge]
+        scores[slot] = puct(value, tree.P[edge], done, pretended, tuning, scale)
 
 
 @inlined_kernel
-def choose_edge(tree, node, view, tuning, allowed, bound):
+def choose_edge(tree, node, view, tuning, move_filter, is_filtered):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
-    score = Q + c_puct * P * sqrt(N) / (1 + n), where N are the visits below the node and n those of the edge, virtual
-    ones counted. An unvisited move takes as Q the node's mean value, below the root lessened by
-    ``fpu_reduction * sqrt(prior mass of the edges)``. With a ``score_weight``, leads in points add to all values.
+    An unvisited move takes as Q the node's mean value, below the root lessened by ``fpu_reduction * sqrt(prior mass of
+    the edges)``. With a ``score_weight``, leads in points add to all values.
 
     Args:
         view: :class:`View` of the node.
-        allowed: uint8[L], by point: where ``bound``, moves that may be chosen; else not looked at.
+        move_filter: uint8[L] by point, 1 = may be chosen; read only where ``is_filtered``.
     Returns:
-        int: NONE if no move is allowed, or the pool of edges is full.
+        int: NONE if the filter leaves no move, or the pool of edges is full.
     """
-    at_root = node == tree.meta[ROOT]
-    unvisited = view.mean if at_root else view.mean - tuning.fpu_reduction * math.sqrt(tree.mass[node])
+    at_root = node == tree.meta[META_ROOT]
+    unvisited = view.mean if at_root else view.mean - tuning.fpu_reduction * math.sqrt(tree.expanded_prior_mass[node])
     scale = exploration(tuning, view.visits)
     first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.scores
     if tuning.is_plain:
-        _score_plainly(
+        _score_by_network(
             tree.N_v[first : first + count], tree.W_v[first : first + count], tree.in_flight[first : first + count],
             tree.P[first : first + count], tuning, unvisited, scale, scores,
         )  # fmt: skip
@@ -144,19 +154,19 @@ def choose_edge(tree, node, view, tuning, allowed, bound):
         _score_edges(tree, first, count, view, tuning, unvisited, scale, scores)
     best, best_score = NONE, -math.inf
     for slot in range(count):
-        if scores[slot] > best_score and not (bound and allowed[tree.move[first + slot]] == 0):
+        if scores[slot] > best_score and not (is_filtered and move_filter[tree.move[first + slot]] == 0):
             best, best_score = first + slot, scores[slot]
     # Moves without an edge all have the same Q, and none a larger prior than the likeliest of them.
-    while is_move(tree.top[node]):
-        top = tree.top[node]
-        barred = bound and allowed[tree.point[index_in(top)]] == 0
-        if not barred and unvisited + scale * prior_in(top) <= best_score:
+    while is_move(tree.best_unexpanded[node]):
+        top = tree.best_unexpanded[node]
+        is_excluded = is_filtered and move_filter[tree.point[index_of_best(top)]] == 0
+        if not is_excluded and unvisited + scale * prior_of_best(top) <= best_score:
             break
         edge = add_edge(tree, node)
         if edge == NONE:
-            tree.meta[FULL] = 1
+            tree.meta[META_FULL] = 1
             break
-        if not barred:
+        if not is_excluded:
             return edge
         # The run of edges may have moved.
         best = NONE if best == NONE else best - first + tree.first_edge[node]
@@ -165,14 +175,14 @@ def choose_edge(tree, node, view, tuning, allowed, bound):
 
 
 @kernel
-def _least_visited(tree, allowed):
-    """The root's allowed edge with the fewest visits, those in flight counted; NONE if none is allowed."""
-    root = tree.meta[ROOT]
+def _least_visited(tree, move_filter):
+    """The root's edge with the fewest visits of those the filter leaves, in flight ones counted; NONE without any."""
+    root = tree.meta[META_ROOT]
     best, fewest = NONE, 0
     first = np.int64(tree.first_edge[root])
     for edge in range(first, first + tree.n_edges[root]):
         visits = edge_visits(tree, edge) + tree.in_flight[edge]
-        if allowed[tree.move[edge]] and (best == NONE or visits < fewest):
+        if move_filter[tree.move[edge]] and (best == NONE or visits < fewest):
             best, fewest = edge, visits
     return best
 
@@ -184,17 +194,17 @@ def _view_below(tree, edge, view, tuning):
     mean = float(tree.value[node])
     if visits > 0:
         mean = -edge_mean(tree, edge, tuning.rollout_weight)
-        if tree.meta[IS_GRAPH]:
+        if tree.meta[META_IS_GRAPH]:
             mean = tree.W[node] / tree.N[node]
         if tuning.score_weight > 0.0:
-            mean -= _score_value(tree.W_s[edge] / visits - view.lead, tuning, view.points)
-    if tree.meta[IS_GRAPH]:
+            mean -= _lead_utility(tree.W_lead[edge] / visits - view.lead, tuning, view.points)
+    if tree.meta[META_IS_GRAPH]:
         visits = np.int64(tree.N[node])
     return View(mean, visits - 1 + tuning.virtual_visits * tree.in_flight[edge], -view.lead, view.points)
 
 
 @kernel
-def select(tree, batch, wanted, tuning, allowed, evenly):
+def select(tree, batch, wanted, tuning, move_filter, evenly):
     """Walk down from the root to up to ``wanted`` leaves and put each in flight.
 
     A batch ends early at the first collision: a leaf that is being evaluated already, in this batch or another. That
@@ -202,38 +212,38 @@ def select(tree, batch, wanted, tuning, allowed, evenly):
 
     Args:
         batch: rows 0 to wanted - 1 are overwritten.
-        allowed: uint8[D, L], by depth and point: moves that may be chosen at the root and below it; deeper all may.
-        evenly: the root visits its allowed moves, which all have edges, in turn instead of by PUCT.
+        move_filter: uint8[D, L] by depth and point, 1 = may be chosen; deeper than D every move may.
+        evenly: the root visits the moves of its filter, which all have edges, in turn instead of by PUCT.
     Returns:
-        int: leaves selected; 0 at an immediate collision, at the memory limit, or when no root move is allowed.
+        int: leaves selected; 0 at an immediate collision, at the memory limit, or when the root has no move to choose.
     """
-    mean = node_value(tree, tree.meta[ROOT], tuning.rollout_weight)
+    mean = node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight)
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
     points = math.sqrt(batch.logits.shape[1])
     for i in range(wanted):
-        visits = tree.meta[ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[IN_FLIGHT]
-        if not _select_one(tree, batch, i, View(mean, visits, lead, points), tuning, allowed, evenly):
+        visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
+        if not _select_one(tree, batch, i, View(mean, visits, lead, points), tuning, move_filter, evenly):
             return i
-        tree.meta[IN_FLIGHT] += 1
+        tree.meta[META_IN_FLIGHT] += 1
     return wanted
 
 
 @inlined_kernel
-def _select_one(tree, batch, i, view, tuning, allowed, evenly):
+def _select_one(tree, batch, i, view, tuning, move_filter, evenly):
     """Select one leaf into row i; False, with its path taken back, when there is none to be had."""
-    node, depth, edge = tree.meta[ROOT], 0, NONE
+    node, depth, edge = tree.meta[META_ROOT], 0, NONE
     while tree.state[node] in (EXPANDED, AWAITED) and depth < MAX_DEPTH:
         if evenly and depth == 0:
-            edge = _least_visited(tree, allowed[0])
+            edge = _least_visited(tree, move_filter[0])
         else:
-            bound = depth < len(allowed)
-            edge = choose_edge(tree, node, view, tuning, allowed[depth if bound else 0], bound)
+            is_filtered = depth < len(move_filter)
+            edge = choose_edge(tree, node, view, tuning, move_filter[depth if is_filtered else 0], is_filtered)
         if edge == NONE:
             break
         if tree.child[edge] == NONE:
             child = new_node(tree, UNEXPANDED)
             if child == NONE:
-                tree.meta[FULL] = 1
+                tree.meta[META_FULL] = 1
                 break
             tree.child[edge] = child
         batch.node[i, depth] = node
@@ -259,12 +269,12 @@ def _select_one(tree, batch, i, view, tuning, allowed, evenly):
         batch.rollout[i] = tree.value[node]
         batch.score[i] = tree.score[node]
         return True
-    leave_path(tree, batch, i)
+    unmark_path(tree, batch, i)
     return False
 
 
 @kernel
-def leave_path(tree, batch, i):
-    """Take the virtual loss of row i back."""
+def unmark_path(tree, batch, i):
+    """Take the marks "in flight" off the path of row i."""
     for d in range(batch.depth[i]):
         tree.in_flight[tree.first_edge[batch.node[i, d]] + batch.slot[i, d]] -= 1

@@ -1,4 +1,4 @@
-"""When a search has done enough: small objects that are asked how many more playouts may be started.
+"""When a search has done enough: small objects that say how many more playouts may be started.
 
 Workers ask under the tree's lock before each batch; the smallest answer counts, and 0 ends the search. A limit by
 visits alone makes the work, and with one thread the tree, independent of how fast the machine is.
@@ -11,7 +11,7 @@ from typing import Protocol
 
 UNLIMITED = 1 << 60
 RIVAL_SHARE = 0.25
-"""Visits, as a share of the leading move's, that make a move its rival; the value of fewer is chance."""
+"""Visits, as a share of the leading move's, that make a move its rival; the value of fewer is mostly noise."""
 CLEARLY_BETTER = 0.01
 """A rival's value is better than the leading move's by more than this: half a per cent of win rate."""
 THIN_LEAD = 0.1
@@ -41,7 +41,7 @@ class Progress:
     """expected, all workers and evaluators together; 0 = not known yet"""
 
     @property
-    def is_unsettled(self) -> bool:
+    def is_choice_open(self) -> bool:
         """Whether more time may change the choice: a rival looks better, or the lead is thin.
 
         AlphaGo searches on while the most visited move is not the one with the best value (Methods, "Search
@@ -54,31 +54,31 @@ class Progress:
 class Stopper(Protocol):
     """One reason to stop."""
 
-    def allowance(self, progress: Progress) -> int:
+    def playouts_allowed(self, progress: Progress) -> int:
         """How many more playouts may be started now, 0 or more."""
         ...
 
 
 @dataclass(frozen=True)
 class VisitLimit:
-    """So many visits of the root, exactly."""
+    """A number of visits of the root, exactly."""
 
     visits: int
 
-    def allowance(self, progress: Progress) -> int:
+    def playouts_allowed(self, progress: Progress) -> int:
         """What is missing, playouts under way counted as done."""
         return max(0, self.visits - progress.visits - progress.in_flight)
 
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """So many seconds, in which the last playout must be finished, not only begun."""
+    """A time in which the last playout must be finished, not only begun."""
 
-    seconds: float
-    hard_seconds: float = 0.0
-    """if more, the limit as long as the choice is unsettled"""
+    soft_s: float
+    hard_s: float = 0.0
+    """if more, the limit as long as the choice is open"""
 
-    def allowance(self, progress: Progress) -> int:
+    def playouts_allowed(self, progress: Progress) -> int:
         """What fits into the time left after the playouts under way."""
         left = _limit(self, progress) - progress.elapsed_s
         if left <= 0.0:
@@ -94,18 +94,18 @@ class TimeLimit:
 class MemoryFull:
     """No room for another node: more playouts would only repeat known values."""
 
-    def allowance(self, progress: Progress) -> int:
+    def playouts_allowed(self, progress: Progress) -> int:
         """None once a row was refused."""
         return 0 if progress.full else UNLIMITED
 
 
 @dataclass(frozen=True)
 class Interrupt:
-    """Somebody asked for the end."""
+    """The end was asked for from outside."""
 
     event: threading.Event
 
-    def allowance(self, progress: Progress) -> int:
+    def playouts_allowed(self, progress: Progress) -> int:
         """None after the event."""
         return 0 if self.event.is_set() else UNLIMITED
 
@@ -120,19 +120,19 @@ class Decided:
 
     visits: int
     """limit of visits, 0 = none"""
-    seconds: float
+    soft_s: float
     """limit of time, 0 = none"""
-    hard_seconds: float = 0.0
-    """if more, the limit as long as the choice is unsettled"""
+    hard_s: float = 0.0
+    """if more, the limit as long as the choice is open"""
 
     MIN_SECONDS = 0.2
 
-    def allowance(self, progress: Progress) -> int:
+    def playouts_allowed(self, progress: Progress) -> int:
         """None once the lead is larger than what remains."""
         remaining = UNLIMITED
         if self.visits:
             remaining = max(0, self.visits - progress.visits)
-        if self.seconds and progress.elapsed_s > self.MIN_SECONDS:
+        if self.soft_s and progress.elapsed_s > self.MIN_SECONDS:
             speed = progress.playouts / progress.elapsed_s
             remaining = min(remaining, int((_limit(self, progress) - progress.elapsed_s) * speed) + progress.in_flight)
         return 0 if progress.best_visits - progress.second_visits > remaining else UNLIMITED
@@ -140,9 +140,9 @@ class Decided:
 
 def _limit(stopper: TimeLimit | Decided, progress: Progress) -> float:
     """Seconds that a search may take, as it stands."""
-    return max(stopper.seconds, stopper.hard_seconds if progress.is_unsettled else 0.0)
+    return max(stopper.soft_s, stopper.hard_s if progress.is_choice_open else 0.0)
 
 
-def allowance(stoppers: Sequence[Stopper], progress: Progress) -> int:
-    """The smallest allowance of all."""
-    return min(stopper.allowance(progress) for stopper in stoppers)
+def playouts_allowed(stoppers: Sequence[Stopper], progress: Progress) -> int:
+    """The smallest number that one of the stoppers allows."""
+    return min(stopper.playouts_allowed(progress) for stopper in stoppers)

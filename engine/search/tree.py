@@ -10,29 +10,29 @@ import numpy as np
 from engine.go.geometry import PASS, on_board_points
 from engine.jit import inlined_kernel, kernel
 from engine.search.pools import (
-    DROPPED,
     EDGE_CLASSES,
     FIRST_ROWS,
-    FREE_EDGES,
-    FREE_NODE,
-    FULL,
-    IS_GRAPH,
     KINDS,
+    META_DROPPED,
     META_FIELDS,
-    N_EDGES,
-    N_NODES,
+    META_FREE_EDGES,
+    META_FREE_NODE,
+    META_FULL,
+    META_IS_GRAPH,
+    META_N_EDGES,
+    META_N_NODES,
+    META_ROOT,
+    META_ROOT_VISITS,
+    META_USED_NODES,
     NONE,
     POOLS,
-    ROOT,
-    ROOT_VISITS,
     UNEXPANDED,
-    USED_NODES,
     Tree,
     byte_count,
     row_bytes,
 )
 from engine.search.transpositions import fill_table, forget
-from engine.search.unchosen import GONE, NO_MOVE, index_in, likeliest, prior_in, prior_of
+from engine.search.unchosen import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
 
 MOST_GROWTH = 16 << 20
 """Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
@@ -48,10 +48,10 @@ def new_tree(size: int, is_graph: bool = False) -> Tree:
     moves = size * size + 1
     shape = {field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names}
     shape |= {"meta": META_FIELDS, "slot": 2 * FIRST_ROWS["nodes"], "scores": 1 << (EDGE_CLASSES - 1)}
-    shape |= {"steps": (FIRST_ROWS["nodes"], moves), "point": moves}
+    shape |= {"prior_codes": (FIRST_ROWS["nodes"], moves), "point": moves}
     tree = Tree(*(np.zeros(shape[field], KINDS[field]) for field in Tree._fields))
     tree.point[:] = (*on_board_points(size), PASS)
-    tree.meta[IS_GRAPH] = is_graph
+    tree.meta[META_IS_GRAPH] = is_graph
     clear(tree)
     return tree
 
@@ -65,12 +65,12 @@ def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
         bool: False when the limit refused some of it; the pools are usable as they are, and used rows may come back.
     Threads: the tree's lock is held.
     """
-    used = int(tree.meta[N_NODES])
-    wanted = (used + nodes, int(tree.meta[N_EDGES]) + edges)
+    used = int(tree.meta[META_N_NODES])
+    wanted = (used + nodes, int(tree.meta[META_N_EDGES]) + edges)
     if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P):
         return True
     grown = [_grow(tree, pool, rows, limit) for pool, rows in zip(POOLS, wanted, strict=True)]
-    if tree.meta[IS_GRAPH] and len(tree.slot) < 2 * len(tree.state):
+    if tree.meta[META_IS_GRAPH] and len(tree.slot) < 2 * len(tree.state):
         tree.slot.resize(1 << (2 * len(tree.state) - 1).bit_length(), refcheck=False)
         fill_table(tree, used)
     return all(grown)
@@ -97,38 +97,38 @@ def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
 def clear(tree):
     """Drop everything but an unexpanded root."""
     meta = tree.meta
-    is_graph = meta[IS_GRAPH]
+    is_graph = meta[META_IS_GRAPH]
     meta[:] = 0
-    meta[IS_GRAPH] = is_graph
-    meta[FREE_NODE:] = NONE
+    meta[META_IS_GRAPH] = is_graph
+    meta[META_FREE_NODE:] = NONE
     if is_graph:
         fill_table(tree, 0)
-    meta[ROOT] = new_node(tree, UNEXPANDED)
+    meta[META_ROOT] = new_node(tree, UNEXPANDED)
 
 
 @inlined_kernel
 def new_node(tree, state):
     """Take a node row; returns its number, NONE if the pool is full."""
     meta = tree.meta
-    if meta[FREE_NODE] == NONE:
+    if meta[META_FREE_NODE] == NONE:
         reclaim(tree)
-    node = meta[FREE_NODE]
+    node = meta[META_FREE_NODE]
     if node != NONE:
-        meta[FREE_NODE] = tree.next[node]
+        meta[META_FREE_NODE] = tree.next[node]
     else:
-        node = meta[N_NODES]
+        node = meta[META_N_NODES]
         if node == len(tree.state):
             return NONE
-        meta[N_NODES] = node + 1
-    meta[USED_NODES] += 1
+        meta[META_N_NODES] = node + 1
+    meta[META_USED_NODES] += 1
     tree.state[node] = state
     tree.value[node] = 0.0
     tree.score[node] = 0.0
-    tree.mass[node] = 0.0
+    tree.expanded_prior_mass[node] = 0.0
     tree.first_edge[node] = NONE
     tree.n_edges[node] = 0
     tree.edge_room[node] = 0
-    tree.top[node] = NO_MOVE
+    tree.best_unexpanded[node] = NO_MOVE
     tree.parents[node] = 1
     tree.key[node] = 0
     tree.N[node] = 0
@@ -137,34 +137,34 @@ def new_node(tree, state):
 
 
 @kernel
-def store_moves(tree, node, steps):
+def store_moves(tree, node, codes):
     """Give a node its moves, none of which has an edge.
 
     Args:
-        steps: uint16[A], as :mod:`engine.search.unchosen` keeps priors.
+        codes: uint16[A], as :mod:`engine.search.unchosen` keeps priors.
     """
-    for index in range(len(steps)):
-        tree.steps[node, index] = steps[index]
-    tree.top[node] = likeliest(steps)
+    for index in range(len(codes)):
+        tree.prior_codes[node, index] = codes[index]
+    tree.best_unexpanded[node] = likeliest(codes)
 
 
 @kernel
-def replace_priors(tree, node, steps):
+def replace_priors(tree, node, codes):
     """Give a node's moves other priors; moves that have an edge keep it.
 
     Args:
-        steps: uint16[A] of the same moves.
+        codes: uint16[A] of the same moves.
     """
-    row, first, mass = tree.steps[node], np.int64(tree.first_edge[node]), 0.0
+    row, first, mass = tree.prior_codes[node], np.int64(tree.first_edge[node]), 0.0
     for index in range(len(row)):
-        row[index] = steps[index]
+        row[index] = codes[index]
         for edge in range(first, first + tree.n_edges[node]):
             if tree.move[edge] == tree.point[index]:
                 tree.P[edge] = prior_of(row[index])
                 mass += tree.P[edge]
                 row[index] = GONE
-    tree.mass[node] = mass
-    tree.top[node] = likeliest(row)
+    tree.expanded_prior_mass[node] = mass
+    tree.best_unexpanded[node] = likeliest(row)
 
 
 @kernel
@@ -182,27 +182,27 @@ def _take_edges(tree, run_class):
     meta = tree.meta
     for _ in range(2):
         for longer in range(run_class, EDGE_CLASSES):
-            first = meta[FREE_EDGES + longer]
+            first = meta[META_FREE_EDGES + longer]
             if first != NONE:
-                meta[FREE_EDGES + longer] = tree.child[first]
+                meta[META_FREE_EDGES + longer] = tree.child[first]
                 while longer > run_class:
                     longer -= 1
                     _free_edges(tree, first + (1 << longer), longer)
                 return first
         if not reclaim(tree):
             break
-    first = meta[N_EDGES]
+    first = meta[META_N_EDGES]
     if first + (1 << run_class) > len(tree.P):
         return NONE
-    meta[N_EDGES] = first + (1 << run_class)
+    meta[META_N_EDGES] = first + (1 << run_class)
     return first
 
 
 @kernel
 def _free_edges(tree, first, run_class):
     """Give a run of edges back."""
-    tree.child[first] = tree.meta[FREE_EDGES + run_class]
-    tree.meta[FREE_EDGES + run_class] = first
+    tree.child[first] = tree.meta[META_FREE_EDGES + run_class]
+    tree.meta[META_FREE_EDGES + run_class] = first
 
 
 @kernel
@@ -221,8 +221,8 @@ def _widen(tree, node):
         tree.W_v[target] = tree.W_v[source]
         tree.N_r[target] = tree.N_r[source]
         tree.W_r[target] = tree.W_r[source]
-        tree.S[target] = tree.S[source]
-        tree.W_s[target] = tree.W_s[source]
+        tree.W_sq[target] = tree.W_sq[source]
+        tree.W_lead[target] = tree.W_lead[source]
         tree.in_flight[target] = tree.in_flight[source]
         tree.child[target] = tree.child[source]
         tree.move[target] = tree.move[source]
@@ -242,21 +242,21 @@ def add_edge(tree, node):
     n_edges = np.int64(tree.n_edges[node])
     if n_edges == tree.edge_room[node] and not _widen(tree, node):
         return NONE
-    top = tree.top[node]
-    tree.steps[node, index_in(top)] = GONE
-    tree.top[node] = likeliest(tree.steps[node])
+    top = tree.best_unexpanded[node]
+    tree.prior_codes[node, index_of_best(top)] = GONE
+    tree.best_unexpanded[node] = likeliest(tree.prior_codes[node])
     edge = tree.first_edge[node] + n_edges
-    tree.P[edge] = prior_in(top)
+    tree.P[edge] = prior_of_best(top)
     tree.N_v[edge] = 0
     tree.W_v[edge] = 0.0
     tree.N_r[edge] = 0
     tree.W_r[edge] = 0.0
-    tree.S[edge] = 0.0
-    tree.W_s[edge] = 0.0
+    tree.W_sq[edge] = 0.0
+    tree.W_lead[edge] = 0.0
     tree.in_flight[edge] = 0
     tree.child[edge] = NONE
-    tree.move[edge] = tree.point[index_in(top)]
-    tree.mass[node] += tree.P[edge]
+    tree.move[edge] = tree.point[index_of_best(top)]
+    tree.expanded_prior_mass[node] += tree.P[edge]
     tree.n_edges[node] = n_edges + 1
     return edge
 
@@ -283,12 +283,12 @@ def advance_root(tree, edge):
     Threads: the tree's lock is held and nothing is in flight.
     """
     meta = tree.meta
-    old, root = meta[ROOT], np.int64(tree.child[edge])
-    meta[ROOT_VISITS] = tree.N[root] if meta[IS_GRAPH] else edge_visits(tree, edge)
+    old, root = meta[META_ROOT], np.int64(tree.child[edge])
+    meta[META_ROOT_VISITS] = tree.N[root] if meta[META_IS_GRAPH] else edge_visits(tree, edge)
     # The edge gives its hold on the node to the root's name.
     tree.child[edge] = NONE
-    meta[ROOT] = root
-    meta[FULL] = 0
+    meta[META_ROOT] = root
+    meta[META_FULL] = 0
     _let_go(tree, old)
 
 
@@ -297,21 +297,21 @@ def _let_go(tree, node):
     """One edge less leads to a node; the last one gone, it is put on the list of dropped ones."""
     tree.parents[node] -= 1
     if tree.parents[node] == 0:
-        if tree.meta[IS_GRAPH]:
+        if tree.meta[META_IS_GRAPH]:
             # Now, not when it is taken apart: no path may find it any more. What is below it still may be found.
             forget(tree, node)
-        tree.next[node] = tree.meta[DROPPED]
-        tree.meta[DROPPED] = node
+        tree.next[node] = tree.meta[META_DROPPED]
+        tree.meta[META_DROPPED] = node
 
 
 @kernel
 def reclaim(tree):
     """Take one dropped node apart: its rows become free, its children are let go; False if there was none."""
     meta = tree.meta
-    node = meta[DROPPED]
+    node = meta[META_DROPPED]
     if node == NONE:
         return False
-    meta[DROPPED] = tree.next[node]
+    meta[META_DROPPED] = tree.next[node]
     first = np.int64(tree.first_edge[node])
     for edge in range(first, first + tree.n_edges[node]):
         if tree.child[edge] != NONE:
@@ -325,6 +325,6 @@ def reclaim(tree):
 @kernel
 def free_node(tree, node):
     """Give the row of a node without edges back."""
-    tree.next[node] = tree.meta[FREE_NODE]
-    tree.meta[FREE_NODE] = node
-    tree.meta[USED_NODES] -= 1
+    tree.next[node] = tree.meta[META_FREE_NODE]
+    tree.meta[META_FREE_NODE] = node
+    tree.meta[META_USED_NODES] -= 1

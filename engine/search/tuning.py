@@ -1,11 +1,17 @@
 """From options to the numbers that a search works with: where an option says nothing, what suits the device."""
 
+from collections.abc import Callable
+
 from engine.config import SearchOptions
 from engine.config.declaration import resolve
+from engine.features.encoder import Encoder
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.rollout.model import Patterns
+from engine.rollout.policy import Tables
+from engine.search.alphago_2016 import mechanisms
 from engine.search.selection import Tuning
+from engine.search.state import NetworkAccess, Setup
 
 CACHE_SHARE = 0.25
 """Share of ``SearchOptions.memory`` that the result cache takes; the tree has the rest."""
@@ -14,6 +20,11 @@ CACHE_SHARE = 0.25
 def cache_mib(options: SearchOptions) -> int:
     """Memory of the result cache of a search with a network, for :class:`InferenceServer`."""
     return int(options.memory * CACHE_SHARE)
+
+
+def tree_bytes(options: SearchOptions, has_network: bool) -> int:
+    """Memory of the tree, which the result cache of a network leaves."""
+    return (options.memory - (cache_mib(options) if has_network else 0)) << 20
 
 
 def resolved(options: SearchOptions, network: Network | InferenceServer | None) -> SearchOptions:
@@ -25,8 +36,35 @@ def resolved(options: SearchOptions, network: Network | InferenceServer | None) 
 
 def move_choice(options: SearchOptions, server: InferenceServer | None) -> str:
     """How the root's moves are put in order; results of single rollouts say too little for a bound."""
-    judges = server is not None and server.spec.has_value
-    return options.move_choice if judges else "visits"
+    has_values = server is not None and server.spec.has_value
+    return options.move_choice if has_values else "visits"
+
+
+def new_setup(
+    options: SearchOptions,
+    server: InferenceServer | None,
+    encoder: Encoder | None,
+    patterns: Patterns | None,
+    owner_tables: Callable[[], Tables | None] | None,
+) -> Setup:
+    """What is fixed for a search; arguments and errors as of :class:`engine.search.search.Search`, options resolved."""
+    if server is not None and not server.spec.has_policy and patterns is None:
+        raise ValueError(f"network {server.spec.name} has no policy: it cannot play without learnt patterns")
+    has_network = server is not None
+    return Setup(
+        n_workers=options.threads,
+        batch=options.batch,
+        visits_per_leaf=options.ramp,
+        limit_bytes=tree_bytes(options, has_network),
+        seed=options.seed,
+        policy_temperature=options.policy_temperature,
+        random_symmetry=options.random_symmetry,
+        network=NetworkAccess(server, encoder) if server is not None and encoder is not None else None,
+        patterns=patterns,
+        owner_tables=owner_tables or (lambda: patterns.tables if patterns else None),
+        uses_rollouts=not has_network or options.rollout_weight > 0.0,
+        mechanisms=mechanisms(options, has_network, patterns is not None),
+    )
 
 
 def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:

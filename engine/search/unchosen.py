@@ -11,13 +11,13 @@ import numpy as np
 
 from engine.jit import kernel
 
-PRIOR_STEPS = 2048.0
-"""Priors are kept as -ln(prior) in steps of 1/2048: 0.02% precise, down to e^-32."""
+CODES_PER_NAT = 2048.0
+"""A prior's code is -ln(prior) in steps of 1/2048: 0.02% precise, down to e^-32."""
 GONE = 65535
-"""In place of the steps: not a move here, or one that has been chosen"""
-MOST_STEPS = 65534.0
+"""In place of a code: not a move here, or one that has been chosen"""
+LAST_CODE = 65534.0
 JITTER = 16
-"""Equal priors are told apart by up to so many steps, less than 1%, where no move is to come first by its place."""
+"""Equal priors are told apart by up to this many steps, less than 1%, where no move is to come first by its place."""
 NO_MOVE = np.uint32(0xFFFFFFFF)
 """What is the likeliest before there are moves"""
 INDEX_MASK = np.uint32(0xFFFF)
@@ -25,27 +25,27 @@ HALF_WORD = np.uint32(16)
 
 
 @kernel
-def to_steps(surprise):
-    """Steps of -ln(prior), uint16."""
-    return np.uint16(min(surprise * PRIOR_STEPS + 0.5, MOST_STEPS))
+def to_prior_code(surprise):
+    """The code of -ln(prior), uint16."""
+    return np.uint16(min(surprise * CODES_PER_NAT + 0.5, LAST_CODE))
 
 
 @kernel
-def prior_of(steps):
-    """The prior that so many steps stand for."""
-    return math.exp(-np.float64(steps) / PRIOR_STEPS)
+def prior_of(code):
+    """The prior that a code stands for."""
+    return math.exp(-np.float64(code) / CODES_PER_NAT)
 
 
 @kernel
-def likeliest(steps):
-    """The move with the fewest steps, of several the first: its steps in the upper 16 bits, its index in the lower.
+def likeliest(codes):
+    """The move with the smallest code, of several the first: its code in the upper 16 bits, its index in the lower.
 
     Args:
-        steps: uint16[A]. If all are GONE, so is the answer (:func:`is_move`).
+        codes: uint16[A]. If all are GONE, so is the answer (:func:`is_move`).
     """
     best = NO_MOVE
-    for index in range(len(steps)):
-        best = min(best, (np.uint32(steps[index]) << HALF_WORD) | np.uint32(index))
+    for index in range(len(codes)):
+        best = min(best, (np.uint32(codes[index]) << HALF_WORD) | np.uint32(index))
     return best
 
 
@@ -56,12 +56,12 @@ def is_move(top):
 
 
 @kernel
-def index_in(top):
+def index_of_best(top):
     """Policy index of what :func:`likeliest` found."""
     return np.int64(top & INDEX_MASK)
 
 
 @kernel
-def prior_in(top):
+def prior_of_best(top):
     """Prior of what :func:`likeliest` found."""
     return prior_of(top >> HALF_WORD)

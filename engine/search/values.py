@@ -10,7 +10,7 @@ the visits of an edge are ``max(N_v, N_r)``. Threads: the tree's lock is held.
 """
 
 from engine.jit import kernel
-from engine.search.pools import NONE, ROOT
+from engine.search.pools import META_ROOT, NONE
 from engine.search.tree import edge_visits
 
 
@@ -40,11 +40,11 @@ def node_value(tree, node, weight):
 @kernel
 def root_lead(tree):
     """Mean lead at the root in points for its side to move."""
-    root = tree.meta[ROOT]
+    root = tree.meta[META_ROOT]
     visits, total = 1, float(tree.score[root])
     for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
         visits += edge_visits(tree, edge)
-        total += tree.W_s[edge]
+        total += tree.W_lead[edge]
     return total / visits
 
 
@@ -52,7 +52,7 @@ def root_lead(tree):
 def leaders(tree):
     """Visits of the two most visited moves at the root."""
     first, second = 0, 0
-    root = tree.meta[ROOT]
+    root = tree.meta[META_ROOT]
     for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
         visits = edge_visits(tree, edge)
         if visits > first:
@@ -70,7 +70,7 @@ def value_lead(tree, weight, share):
         float: difference of their values for the side to move; negative where another move looks better. Without a
         rival as if there were a lost one, without visits 2.
     """
-    root = tree.meta[ROOT]
+    root = tree.meta[META_ROOT]
     first, end = tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]
     best, most = NONE, 0
     for edge in range(first, end):

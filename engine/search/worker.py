@@ -5,9 +5,10 @@
 1. :meth:`Worker._select`: lock; select K leaves, marking their paths as in flight; unlock
 2. :meth:`Worker._open`: replay each path on the worker's own position, count finished games, list moves, probe the
    cache, encode the misses straight into the slots of a request; submit it
-3. :meth:`Worker._settle`: under territory rules, find out which stones are dead in finished games
+3. :meth:`Worker._score_finished`: under territory rules, find out which stones are dead in finished games
 4. :meth:`Worker._roll_out`: roll out from these leaves, if rollouts count
-5. :meth:`Worker._place`: open them with placeholder priors, if the network is not waited for; now the next batch starts
+5. :meth:`Worker._open_early`: open them with placeholder priors, if the network is not waited for; now the next batch
+   starts
 6. :meth:`Worker._collect`: wait for the oldest batch; bring its results home, rank the moves
 7. :meth:`Worker._back_up`: lock; expand, back up, unmark the paths; unlock
 
@@ -16,130 +17,44 @@ one worker alone grows the same tree every time.
 """
 
 import enum
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.features.encoder import Encoder
 from engine.features.symmetry import symmetry_table
-from engine.go.board import META_SIZE
 from engine.go.position import META_N_MOVES, Position, new_position
-from engine.inference.server import InferenceServer
-from engine.inference.slots import State
+from engine.inference.slots import Request, State
 from engine.rollout.last_good_replies import new_last_good_replies
-from engine.rollout.model import Patterns
-from engine.rollout.policy import Tables, new_weights
+from engine.rollout.policy import new_weights
 from engine.rollout.random import seed_state
 from engine.rollout.softmax import new_candidates
-from engine.search.backup import complete, land, place, release
-from engine.search.batch import MAX_DEPTH, UNSETTLED, new_batch
-from engine.search.gumbel import SequentialHalving
+from engine.search.alphago_2016 import adapted, back_up_rollouts_early, open_with_placeholders
+from engine.search.backup import complete, release
+from engine.search.batch import MAX_DEPTH, UNSCORED, new_batch
 from engine.search.leaves import (
-    placeholder_priors,
     prepare,
     prepare_by_patterns,
     prepare_for_network,
     rank_moves,
     roll_out,
     roll_out_by_policy,
-    settle_territory,
+    score_finished_territory,
     shuffle_moves,
     take_results,
+    tree_policy_priors,
 )
-from engine.search.pools import EDGE_CLASSES, FULL, IN_FLIGHT, ROOT_VISITS, Tree
-from engine.search.selection import Tuning, select
-from engine.search.stoppers import RIVAL_SHARE, UNLIMITED, Progress, Stopper, allowance
+from engine.search.pools import EDGE_CLASSES, META_FULL, META_IN_FLIGHT, META_ROOT_VISITS
+from engine.search.selection import select
+from engine.search.state import Run, Setup, SharedTree
+from engine.search.stoppers import UNLIMITED, playouts_allowed
 from engine.search.tree import reserve
-from engine.search.values import leaders, value_lead
 
 BATCH_SECONDS = 0.02
-"""Under a time limit a batch is kept to what the network evaluates in this time."""
+"""Where a run is urgent, a batch is kept to what the network evaluates in this time."""
 GPU_LEAVES = 384
 """Leaves in flight before a GPU: one batch that it computes, one that waits, and as much on the way home."""
-MOST_ROLLOUTS = 1000
-"""The network is asked about a leaf after so many rollouts at the latest, whatever its load."""
 EDGES_A_BATCH = 2 << (EDGE_CLASSES - 1)
 """Edge rows kept free before selecting: the longest run moving to a new place, and shorter ones besides."""
-
-
-@dataclass
-class Shared:
-    """What the workers of one search have in common; fields are constant during a run unless they say otherwise."""
-
-    tree: Tree
-    """guarded by ``changed``"""
-    tuning: Tuning
-    batch: int
-    """most leaves a batch"""
-    ramp: int
-    """visits of the root for which a batch takes one leaf more; 0 = no such limit"""
-    policy_temperature: float
-    seed: int
-    limit_bytes: int
-    """memory of the tree"""
-    server: InferenceServer | None
-    encoder: Encoder | None
-    turns: bool
-    """positions are shown to the network in random symmetries"""
-    patterns: Patterns | None
-    """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
-    owner_tables: Callable[[], Tables | None]
-    """gives the rollout policy that says who owns what; None = uniform rollouts do"""
-    placeholders: bool
-    """leaves open with the tree policy's priors while the network thinks"""
-    async_values: bool
-    """rollouts are backed up before the network's values are there; with placeholders"""
-    adapts: bool
-    """``tuning.expand_after`` follows the network's load; guarded by ``changed``"""
-    reply_chance: float
-    n_workers: int
-    root: Position
-    allowed: np.ndarray
-    """uint8[D, L] by depth and point: moves that may be chosen at the root and, with more than one row, below it"""
-    halving: SequentialHalving | None = None
-    """how the root's moves are visited, in place of PUCT; guarded by ``changed``"""
-    stoppers: Sequence[Stopper] = ()
-    timed: bool = False
-    """a time limit is in force"""
-    started_s: float = 0.0
-    """``time.perf_counter`` at the start of the run"""
-    visits_before: int = 0
-    """visits of the root at the start of the run"""
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    """the tree's lock; notified when values have been backed up"""
-    error: BaseException | None = None
-    """the first failure of a worker; guarded by ``changed``"""
-
-    @property
-    def uses_rollouts(self) -> bool:
-        """Whether leaves are rolled out: rollouts have a weight, or there is no network."""
-        return self.server is None or self.tuning.rollout_weight > 0.0
-
-    @property
-    def network_scores(self) -> bool:
-        """Whether leads in points come from the network, not from rollouts."""
-        return self.server is not None and self.server.spec.has_score
-
-    def progress(self) -> Progress:
-        """Figures for the stoppers. Threads: the lock is held."""
-        meta, server = self.tree.meta, self.server
-        visits = int(meta[ROOT_VISITS])
-        first, second = leaders(self.tree)
-        return Progress(
-            visits=visits,
-            in_flight=int(meta[IN_FLIGHT]),
-            playouts=visits - self.visits_before,
-            elapsed_s=time.perf_counter() - self.started_s,
-            best_visits=first,
-            second_visits=second,
-            value_lead=value_lead(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
-            full=bool(meta[FULL]),
-            seconds_per_playout=server.seconds_per_position / server.evaluators if server else 0.0,
-        )
 
 
 class _Outcome(enum.Enum):
@@ -153,70 +68,74 @@ class _Outcome(enum.Enum):
 class _Flight:
     """A batch and, with a network, the request that its misses travel in."""
 
-    def __init__(self, shared: Shared):
-        size = int(shared.root.board.meta[META_SIZE])
-        self.batch = new_batch(size, shared.batch)
+    def __init__(self, setup: Setup, size: int):
+        self.batch = new_batch(size, setup.batch)
         self.count = 0
-        self.request = None
-        if shared.server is not None:
-            encoder = shared.encoder
-            self.request = shared.server.new_request(size, shared.batch, encoder.planes, encoder.globals)
+        self.request: Request | None = None
+        if setup.network is not None:
+            server, encoder = setup.network
+            self.request = server.new_request(size, setup.batch, encoder.planes, encoder.globals)
             # Alone in its evaluation: results then do not depend on what else happens to be waiting.
-            self.request.alone = shared.n_workers == 1
+            self.request.alone = setup.n_workers == 1
 
 
-def _flights(shared: Shared) -> int:
+def _flights(setup: Setup) -> int:
     """Batches that each worker keeps in flight."""
-    server, at_once = shared.server, shared.n_workers * shared.batch
-    if server is None or at_once == 1:
+    at_once = setup.n_workers * setup.batch
+    if setup.network is None or at_once == 1:
         # Nothing to wait for; or a single leaf at a time, which is just that.
         return 1
+    server = setup.network.server
     # One more than there are evaluators, so that none waits.
-    least = max(2, 1 + -(-server.evaluators // shared.n_workers))
+    least = max(2, 1 + -(-server.evaluators // setup.n_workers))
     return max(least, -(-GPU_LEAVES // at_once)) if server.merges else least
 
 
 class Worker:
     """A worker's private memory, kept from run to run; :meth:`run` is its thread."""
 
-    def __init__(self, shared: Shared, index: int):
+    def __init__(self, setup: Setup, shared: SharedTree, size: int, index: int):
+        """Memory for boards of one size; ``index`` tells the workers' random numbers apart."""
+        self._setup = setup
         self._shared = shared
-        self._size = int(shared.root.board.meta[META_SIZE])
+        self._size = size
         self._index = index
-        self._scratch = shared.encoder.new_scratch(self._size) if shared.encoder else None
-        self._idle = deque(_Flight(shared) for _ in range(_flights(shared)))
+        self._scratch = setup.network.encoder.new_scratch(size) if setup.network else None
+        self._idle = deque(_Flight(setup, size) for _ in range(_flights(setup)))
         self._flying: deque[_Flight] = deque()
         self._flights = tuple(self._idle)
-        self._position = new_position(self._size, MAX_DEPTH)
-        self._turned = symmetry_table(self._size)
-        self._candidates = new_candidates(self._size)
-        self._weights = new_weights(self._size)
+        self._position = new_position(size, MAX_DEPTH)
+        self._symmetries = symmetry_table(size)
+        self._candidates = new_candidates(size)
+        self._weights = new_weights(size)
         self.restart()
 
     def restart(self) -> None:
         """Begin the random numbers anew, for a tree that begins anew."""
-        self._random = seed_state(self._shared.seed, self._index)
+        self._random = seed_state(self._setup.seed, self._index)
         self._replies = new_last_good_replies()
 
     def warm_up(self) -> None:
         """Give nothing up, which compiles how that is done. Threads: no search is running."""
         release(self._shared.tree, self._idle[0].batch, 0)
 
-    def make_room(self) -> None:
+    def make_room(self, root: Position) -> None:
         """See to it that the worker's position can hold the root's game and a path."""
-        moves = int(self._shared.root.meta[META_N_MOVES]) + MAX_DEPTH + 1
+        moves = int(root.meta[META_N_MOVES]) + MAX_DEPTH + 1
         if len(self._position.moves) < moves:
             self._position = new_position(self._size, moves + MAX_DEPTH)
 
     def cancel(self) -> None:
         """Take this worker's waiting requests back, so that a stopped search ends soon. Threads: any."""
-        if self._shared.server is not None:
+        if self._setup.network is not None:
             for flight in self._flights:
-                self._shared.server.cancel(flight.request)
+                if flight.request is not None:
+                    self._setup.network.server.cancel(flight.request)
 
-    def run(self) -> None:
+    def run(self, run: Run) -> None:
         """Work until a stopper says so; nothing is in flight afterwards, whatever happens."""
         shared = self._shared
+        self._run = run
         try:
             while True:
                 outcome = self._start() if self._idle else _Outcome.COLLIDED
@@ -243,9 +162,9 @@ class Worker:
         if outcome is _Outcome.STARTED:
             self._flying.append(self._idle.popleft())
             self._open(flight)
-            self._settle(flight)
+            self._score_finished(flight)
             self._roll_out(flight)
-            self._place(flight)
+            self._open_early(flight)
         return outcome
 
     def _select(self, flight: _Flight) -> _Outcome:
@@ -256,121 +175,104 @@ class Worker:
             if wanted == 0:
                 return _Outcome.STOPPED
             wanted = min(wanted, self._room_in_flight())
-            if shared.halving is not None:
-                wanted = min(wanted, shared.halving.allowance())
-            meta = shared.tree.meta
-            has_room = reserve(shared.tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes)
-            evenly = shared.halving is not None
-            allowed = shared.halving.allowed if evenly else shared.allowed
-            count = select(shared.tree, flight.batch, wanted, shared.tuning, allowed, evenly)
+            tree, halving = shared.tree, shared.halving
+            if halving is not None:
+                wanted = min(wanted, halving.playouts_allowed())
+            has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, self._setup.limit_bytes)
+            move_filter = self._run.move_filter if halving is None else halving.move_filter
+            count = select(tree, flight.batch, wanted, shared.tuning, move_filter, halving is not None)
             # With room left, a refused row only means that these leaves took more than usual: try again.
-            refused = has_room and meta[FULL] == 1
+            refused = has_room and tree.meta[META_FULL] == 1
             if has_room:
-                meta[FULL] = 0
+                tree.meta[META_FULL] = 0
             if count == 0:
-                return _Outcome.COLLIDED if refused or meta[IN_FLIGHT] > 0 else _Outcome.STOPPED
+                return _Outcome.COLLIDED if refused or tree.meta[META_IN_FLIGHT] > 0 else _Outcome.STOPPED
         flight.count = count
         return _Outcome.STARTED
 
     def _open(self, flight: _Flight) -> None:
         """Step 2: what the leaves are, and a request for what the cache does not know."""
-        shared, server, patterns = self._shared, self._shared.server, self._shared.patterns
-        leaves = (shared.root, self._position, flight.batch, flight.count)
-        if server is not None:
-            request = flight.request
+        setup, request, patterns = self._setup, flight.request, self._setup.patterns
+        leaves = (self._run.root, self._position, flight.batch, flight.count)
+        if setup.network is not None and request is not None:
+            server = setup.network.server
             request.state = State.FILLING
-            request.count = prepare_for_network(
-                *leaves,
-                server.cache,
-                self._scratch,
-                np.uint64(shared.seed),
-                shared.turns,
-                request.planes,
-                request.globals,
-            )
+            shown = (np.uint64(setup.seed), setup.random_symmetry, request.planes, request.globals)
+            request.count = prepare_for_network(*leaves, server.cache, self._scratch, *shown)
             if request.count > 0:
                 server.submit(request)
-            if shared.adapts:
-                self._adapt()
+            if setup.mechanisms.adaptive_expansion:
+                with self._shared.changed:
+                    self._shared.tuning = adapted(self._shared.tuning, server.waiting == 0)
         elif patterns is not None:
             prepare_by_patterns(*leaves, self._candidates, patterns.numbers, patterns.theta)
         else:
             prepare(*leaves)
 
-    def _settle(self, flight: _Flight) -> None:
+    def _score_finished(self, flight: _Flight) -> None:
         """Step 3: results of finished games whose dead stones have to be found."""
-        shared, batch, count = self._shared, flight.batch, flight.count
-        if (batch.kind[:count] == UNSETTLED).any():
-            settle_territory(shared.root, self._position, batch, count, shared.owner_tables(), shared.seed)
+        batch, count, setup = flight.batch, flight.count, self._setup
+        if (batch.kind[:count] == UNSCORED).any():
+            score_finished_territory(self._run.root, self._position, batch, count, setup.owner_tables(), setup.seed)
 
     def _roll_out(self, flight: _Flight) -> None:
         """Step 4: a rollout from each leaf, if rollouts count."""
-        shared, patterns = self._shared, self._shared.patterns
-        if not shared.uses_rollouts:
+        setup, patterns = self._setup, self._setup.patterns
+        if not setup.uses_rollouts:
             return
-        leaves = (shared.root, self._position, flight.batch, flight.count)
-        game = (self._random, not shared.network_scores)
+        leaves = (self._run.root, self._position, flight.batch, flight.count)
+        game = (self._random, not setup.has_network_score)
         if patterns is None:
             roll_out(*leaves, *game)
         else:
-            policy = (self._weights, patterns.tables, self._replies, shared.reply_chance)
+            policy = (self._weights, patterns.tables, self._replies, setup.mechanisms.reply_chance)
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
-    def _place(self, flight: _Flight) -> None:
+    def _open_early(self, flight: _Flight) -> None:
         """Step 5: the tree policy's priors, as placeholders that playouts may pass, or for good without a policy."""
-        shared, batch, count = self._shared, flight.batch, flight.count
-        has_no_policy = shared.server is not None and not shared.server.spec.has_policy
-        if not (shared.placeholders or has_no_policy):
+        setup, shared, batch, count = self._setup, self._shared, flight.batch, flight.count
+        has_no_policy = setup.network is not None and not setup.network.has_policy
+        if setup.patterns is None or not (setup.mechanisms.placeholder_priors or has_no_policy):
             return
-        asked = batch.request_row[:count] >= 0
-        if not asked.any():
+        if not (batch.request_row[:count] >= 0).any():
             return
-        placeholder_priors(
-            shared.root, self._position, batch, count, self._candidates, shared.patterns.numbers, shared.patterns.theta
-        )
-        if not shared.placeholders:
+        policy = (self._candidates, setup.patterns.numbers, setup.patterns.theta)
+        tree_policy_priors(self._run.root, self._position, batch, count, *policy)
+        if not setup.mechanisms.placeholder_priors:
             return
         with shared.changed:
-            place(shared.tree, batch, count, shared.tuning.rollout_weight)
-            if shared.async_values:
-                land(shared.tree, batch, count)
+            open_with_placeholders(shared.tree, batch, count, shared.tuning.rollout_weight)
+            if setup.mechanisms.async_values:
+                back_up_rollouts_early(shared.tree, batch, count)
             shared.changed.notify_all()
-
-    def _adapt(self) -> None:
-        """Ask the network about more leaves while it has nothing to do, about fewer while requests pile up."""
-        shared = self._shared
-        with shared.changed:
-            tuning, idle = shared.tuning, shared.server.waiting == 0
-            wanted = max(0, tuning.expand_after - 1) if idle else min(MOST_ROLLOUTS, tuning.expand_after + 1)
-            shared.tuning = tuning._replace(expand_after=wanted)
 
     def _batch_size(self) -> int:
         """Leaves to select now; 0 = stop. Threads: the lock is held."""
-        shared = self._shared
-        if shared.error is not None:
+        network = self._setup.network
+        if self._shared.error is not None:
             return 0
-        progress = shared.progress()
-        wanted = min(shared.batch, self._ramp(progress.visits))
-        if shared.timed and shared.server is not None and shared.server.seconds_per_position > 0.0:
-            wanted = min(wanted, max(1, int(BATCH_SECONDS / shared.server.seconds_per_position)))
-        wanted = min(wanted, allowance(shared.stoppers, progress))
+        progress = self._shared.progress(self._run, network)
+        wanted = min(self._setup.batch, self._leaves_for(progress.visits))
+        if self._run.is_urgent and network is not None and network.server.seconds_per_position > 0.0:
+            wanted = min(wanted, max(1, int(BATCH_SECONDS / network.server.seconds_per_position)))
+        wanted = min(wanted, playouts_allowed(self._run.stoppers, progress))
         if progress.visits + progress.in_flight == 0:
             # Whatever the budget, the root itself is evaluated: there is always a move to choose.
             wanted = 1
         return wanted
 
-    def _ramp(self, visits: int) -> int:
-        """Leaves a batch that a tree of so many visits bears: in a small one, leaves chosen together are poor ones."""
-        return 1 + visits // self._shared.ramp if self._shared.ramp else UNLIMITED
+    def _leaves_for(self, visits: int) -> int:
+        """Leaves a batch for a tree of this size: in a small one, leaves that are selected together are poor ones."""
+        return 1 + visits // self._setup.visits_per_leaf if self._setup.visits_per_leaf else UNLIMITED
 
     def _room_in_flight(self) -> int:
-        """Leaves that may be added to those in flight: of all workers as many as one batch more than is evaluated.
+        """Leaves that may be added to those in flight: one batch more, over all workers, than is being evaluated.
 
         Threads: the lock is held.
         """
-        shared, meta = self._shared, self._shared.tree.meta
-        at_once = 1 + (shared.server.evaluators if shared.server else shared.n_workers)
-        return max(0, at_once * self._ramp(int(meta[ROOT_VISITS])) - int(meta[IN_FLIGHT]))
+        setup, meta = self._setup, self._shared.tree.meta
+        at_once = 1 + (setup.network.server.evaluators if setup.network else setup.n_workers)
+        return max(0, at_once * self._leaves_for(int(meta[META_ROOT_VISITS])) - int(meta[META_IN_FLIGHT]))
 
     def _finish(self) -> None:
         """Steps 6 and 7 for the oldest batch."""
@@ -383,26 +285,26 @@ class Worker:
 
     def _collect(self, flight: _Flight) -> bool:
         """Step 6: values and priors of a batch; False if its request was cancelled."""
-        shared, server = self._shared, self._shared.server
-        batch, count, request = flight.batch, flight.count, flight.request
-        if server is not None:
+        setup, batch, count, request = self._setup, flight.batch, flight.count, flight.request
+        if setup.network is not None and request is not None:
+            server = setup.network.server
             if request.count > 0:
                 server.wait(request)
                 if request.cancelled:
                     return False
             outputs = (request.policy, request.value, request.score)
-            gives = (server.spec.has_policy, shared.network_scores)
-            take_results(batch, count, self._turned, *outputs, *gives, server.cache)
+            gives = (server.spec.has_policy, setup.has_network_score)
+            take_results(batch, count, self._symmetries, *outputs, *gives, server.cache)
             request.state = State.FREE
-        if server is None and shared.patterns is None:
+        if setup.network is None and setup.patterns is None:
             shuffle_moves(batch, count, self._random)
         else:
-            rank_moves(batch, count, shared.policy_temperature)
+            rank_moves(batch, count, setup.policy_temperature)
         return True
 
     def _back_up(self, flight: _Flight) -> None:
         """Step 7: what the batch has learnt, into the tree."""
-        shared, adds = self._shared, (self._shared.server is not None, self._shared.uses_rollouts)
+        shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
         with shared.changed:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
             shared.changed.notify_all()

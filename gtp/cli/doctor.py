@@ -212,7 +212,7 @@ def _search(settings: Settings) -> Iterator[Finding]:
     player = load_player(settings)
     try:
         move = player.genmove(BLACK)
-        report = player.report
+        report = player.last_genmove_report
         assert report is not None, "two seconds of search"
         speed = report.playouts_this_run / report.seconds
         text = f"{speed:.0f} visits/s for {report.seconds:.1f} s on {player.game.size}x{player.game.size}"

@@ -13,6 +13,8 @@ Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from gtp.commands import arguments
@@ -22,9 +24,7 @@ from gtp.info import ReportOptions, kata_line, lz_line, vertices
 from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number, switch
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from engine.play.analysis import Bar
+    from engine.search.move_filter import MoveFilter
     from engine.search.report import Report, Watcher
 
 COMMANDS = Registry()
@@ -87,7 +87,8 @@ class _Asked:
     color: int
     interval_s: float = DEFAULT_CENTISECONDS / 100.0
     report: ReportOptions = field(default_factory=ReportOptions)
-    bars: list["Bar"] = field(default_factory=list)
+    filters: list["MoveFilter"] = field(default_factory=list)
+    """``avoid`` and ``allow``, in their order"""
 
 
 def _analyze(host: Host, asked: _Asked, reply: Reply, line: Line) -> None:
@@ -102,19 +103,19 @@ def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -
 
     reply.begin()
     player = host.player
-    watcher, barred = _orders(host, asked, reply, line)
-    move = player.genmove(asked.color, update, watcher, barred)
-    if player.report is not None:
-        watcher.on_report(player.report)
+    watcher, moves = _orders(host, asked, reply, line)
+    move = player.genmove(asked.color, update, watcher, moves)
+    if player.last_genmove_report is not None:
+        watcher.on_report(player.last_genmove_report)
     if update:
         tell_search(host)
     return f"play {'resign' if move == RESIGN else vertices([move], player.game.size)}"
 
 
-def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watcher", "np.ndarray | None"]:
-    """What the player wants to know: who watches the search, and which moves are barred."""
+def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watcher", "MoveFilter"]:
+    """What the player wants to know: who watches the search, and which moves it may choose."""
     from engine.go.geometry import BLACK
-    from engine.play.analysis import bars_by_depth
+    from engine.search.move_filter import EVERY_MOVE
     from engine.search.report import Watcher
 
     size, options = host.keeper.game.size, asked.report
@@ -124,7 +125,7 @@ def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watch
 
     first_s = min(FIRST_S, asked.interval_s)
     watcher = Watcher(tell, asked.interval_s, first_s, options.min_moves, options.ownership)
-    return watcher, bars_by_depth(asked.bars, size, asked.color)
+    return watcher, reduce(and_, asked.filters, EVERY_MOVE)
 
 
 def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Asked:
@@ -143,7 +144,7 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
         key = left.pop(0)
         if key in ("avoid", "allow"):
             values = [_next(left, f"{key} COLOR VERTICES DEPTH") for _ in range(3)]
-            asked.bars.append(_bar(host, key == "allow", *values))
+            asked.filters.append(_move_filter(host, key, *values))
         elif key in switches:
             report[switches[key]] = switch(key, _next(left, f"{key} true"))
         elif key in COUNTS:
@@ -154,7 +155,7 @@ def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Ask
         else:
             known = ", ".join(["interval", *COUNTS, "avoid", "allow", *switches])
             raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
-    if any(bar.inverted for bar in asked.bars) and len(asked.bars) > 1:
+    if "allow" in words and len(asked.filters) > 1:
         raise CommandError("syntax error: allow stands alone, without avoid or another allow")
     report.pop("", None)
     asked.report = ReportOptions(**report)
@@ -176,12 +177,12 @@ def _count(key: str, text: str) -> int:
     return min(value, MAX_MOVES)
 
 
-def _bar(host: Host, inverted: bool, color: str, vertices: str, depth: str) -> "Bar":
-    """Moves that an argument keeps out, or that it leaves."""
-    from engine.play.analysis import Bar
+def _move_filter(host: Host, key: str, color: str, vertices: str, depth: str) -> "MoveFilter":
+    """What ``avoid`` or ``allow`` (``key``) leaves of a colour's moves."""
+    from engine.search.move_filter import only, without
 
-    points = frozenset(arguments.vertex(host, text) for text in vertices.split(",") if text)
+    points = [arguments.vertex(host, text) for text in vertices.split(",") if text]
     moves = integer(depth)
     if moves < 1:
         raise CommandError(f"syntax error: a depth of {moves} moves, expected 1 or more")
-    return Bar(arguments.color(color), points, moves, inverted)
+    return (only if key == "allow" else without)(arguments.color(color), points, moves)

@@ -49,8 +49,8 @@ def kgs_game_over(host: Host) -> None:
 def tell_search(host: Host) -> None:
     """Print what the latest move's search has found to standard error, if that is wanted and there was one."""
     player = host.player
-    if player.options.search_summary and player.report is not None:
-        print(lz_summary(player.report, player.game.size), file=sys.stderr, flush=True)
+    if player.options.search_summary and player.last_genmove_report is not None:
+        print(lz_summary(player.last_genmove_report, player.game.size), file=sys.stderr, flush=True)
 
 
 @COMMANDS.command("reg_genmove")
@@ -64,9 +64,11 @@ def reg_genmove(host: Host, color: str) -> str:
 @COMMANDS.command("restricted_genmove")
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
     """Choose among some moves for a player without playing it; pass if none of them is legal."""
-    side, allowed = arguments.color(color), [arguments.vertex(host, vertex) for vertex in vertices]
+    from engine.search.move_filter import only
+
+    side, points = arguments.color(color), [arguments.vertex(host, vertex) for vertex in vertices]
     with live_graphics(host.player, side) as watcher:
-        moves = host.player.look(side, allowed=allowed, watcher=watcher).moves
+        moves = host.player.look(side, moves=only(side, points), watcher=watcher).moves
     return arguments.vertices(host, [moves[0].point]) if moves else "pass"
 
 

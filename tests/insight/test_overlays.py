@@ -78,7 +78,7 @@ def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):
     before = game.moves()
     found = estimate(player)
     assert found.low_black <= found.lead_black <= found.high_black
-    in_doubt = np.count_nonzero(np.abs(player.settlement().ownership_black) < SURE)
+    in_doubt = np.count_nonzero(np.abs(player.estimate_end().ownership_black) < SURE)
     assert found.high_black - found.low_black == pytest.approx(2 * in_doubt)
     assert player.game.moves() == before
 

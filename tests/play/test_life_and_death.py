@@ -7,7 +7,7 @@ from engine.go import diagram
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, on_board_points, to_vertex
 from engine.play.assembly import shipped_tables
-from engine.play.life_and_death import chains_with, fill, points_that_capture, settle
+from engine.play.life_and_death import chains_with, estimate_end, fill, points_that_capture
 
 CLOSED = """
     . X . X O . .
@@ -117,7 +117,7 @@ def settled(text, komi=6.5, tables=None):
     points = on_board_points(size).tolist()
     stones = [[point for point in points if board.color[point] == color] for color in (BLACK, WHITE)]
     game.setup_stones(*stones, BLACK)
-    return settle(game.position, tables=tables), game
+    return estimate_end(game.position, tables=tables), game
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,9 @@ def test_the_network_is_heard():
     """An opinion against the rollouts leaves no point sure that is not proven."""
     _, game = settled(BREACH)
     against = np.full(49, -1.0, np.float32)
-    assert settle(game.position, against).ownership_black.sum() < settle(game.position).ownership_black.sum()
+    assert (
+        estimate_end(game.position, against).ownership_black.sum() < estimate_end(game.position).ownership_black.sum()
+    )
 
 
 @pytest.mark.parametrize(("komi", "color", "value"), [(0.5, BLACK, 1.0), (0.5, WHITE, -1.0), (20.5, BLACK, -1.0)])

@@ -1,15 +1,14 @@
 """Passing and playing on: what is chosen at the end of a game, and before it. Rollouts alone."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from engine.config import PlayOptions
+from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
 from engine.go.scoring import final_score_black
-from engine.play.analysis import Bar, bars_by_depth
+from engine.play.backend import Backend
 from engine.play.keeper import RESIGN
-from engine.play.move_choice import Choice
+from engine.play.move_choice import MovePlan, is_endgame
+from engine.search.move_filter import EVERY_MOVE, only
 from tests.playing import DEAD_STONES, SEKI_IN_A_CORNER, TWO_EYES, WALLS, position, scatter
 
 
@@ -135,28 +134,24 @@ def test_a_finished_game_can_be_resumed(make_player):
 
 
 def test_a_game_that_is_surely_won_is_ended_after_the_opponents_pass(make_player):
-    """However the seki in the corner is judged; where dead stones are agreed upon nobody plays on for nothing."""
+    """However the seki in the corner is read; where dead stones are agreed upon there is nothing to play on for."""
     player = position(make_player(komi=60.5), SEKI_IN_A_CORNER, BLACK)
     player.play(BLACK, PASS)
     assert player.genmove(WHITE) == PASS
-    assert player.report is None
+    assert player.last_genmove_report is None
 
 
-def test_who_bars_passing_gets_a_move_even_at_the_end(make_player):
+def test_a_filter_without_the_pass_gets_a_move_even_at_the_end(make_player):
     player = position(make_player(), WALLS, WHITE)
     player.play(WHITE, PASS)
     assert player.genmove(BLACK, update=False) == PASS
-    barred = bars_by_depth([Bar(BLACK, [from_vertex("A1", 9)], 1, inverted=True)], 9, BLACK)
-    assert player.genmove(BLACK, update=False, barred=barred) == from_vertex("A1", 9)
+    moves = only(BLACK, [from_vertex("A1", 9)])
+    assert player.genmove(BLACK, update=False, moves=moves) == from_vertex("A1", 9)
 
 
-def test_without_time_to_judge_a_full_board_passing_is_a_move_like_others(make_player):
+def test_without_time_for_an_estimate_passing_on_a_full_board_is_a_move_like_others(make_player):
     """Under territory rules each other move would cost a point, under any a move into one's own eye may cost more."""
-    player, avoided = position(make_player(), WALLS, WHITE), []
-
-    def run(allowed, avoid):
-        avoided.append(avoid)
-        return SimpleNamespace(moves=[])
-
-    Choice(player.game, player.game.position, player._search, player._parts, run, is_rushed=True).search()
-    assert avoided == [[]]
+    player = position(make_player(), WALLS, WHITE)
+    assert not is_endgame(player.game.position, cleanup=False, is_rushed=True)
+    (only_search,) = MovePlan(player.game, player.game.position, None, Backend(SearchOptions(), None, "cpu")).searches
+    assert only_search.moves == EVERY_MOVE

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 import engine.play.assembly
-import engine.play.move_choice
+import engine.play.player
 import engine.search.worker
 from engine.config import PlayOptions
 from engine.features.encoder import KEIMA
@@ -16,8 +16,10 @@ from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.play.clock import absolute, fischer
 from engine.play.keeper import RESIGN
-from engine.play.life_and_death import settle
+from engine.play.life_and_death import estimate_end
+from engine.search.limits import SearchLimits
 from engine.search.report import Watcher
+from engine.search.search import Search
 from tests.clock import stop_the_machines
 from tests.playing import DEAD_STONES, WALLS, position, scatter
 
@@ -25,7 +27,7 @@ from tests.playing import DEAD_STONES, WALLS, position, scatter
 def test_visits_are_the_budget_that_was_asked_for(make_player):
     player = make_player(PlayOptions(visits=40, seconds=0.0))
     player.genmove(BLACK)
-    assert 1 < player.report.visits <= 40
+    assert 1 < player.last_genmove_report.visits <= 40
 
 
 def test_seconds_are(make_player, monkeypatch):
@@ -33,7 +35,7 @@ def test_seconds_are(make_player, monkeypatch):
     player.warm_up()
     stop_the_machines(monkeypatch)
     player.genmove(BLACK)
-    assert 0.28 < player.report.seconds < 0.32
+    assert 0.28 < player.last_genmove_report.seconds < 0.32
 
 
 @pytest.mark.parametrize(
@@ -63,15 +65,17 @@ def test_on_an_almost_empty_clock_a_move_is_answered_at_once(make_player, monkey
     player = position(make_player(), WALLS, BLACK)
     player.clock.configure(absolute(600.0))
     player.clock.set_left(BLACK, 0.01, 0)
-    judged = []
-    monkeypatch.setattr(engine.play.move_choice, "settle", lambda *arguments: judged.append(1) or settle(*arguments))
+    estimated = []
+    monkeypatch.setattr(
+        engine.play.player, "estimate_end", lambda *arguments: estimated.append(1) or estimate_end(*arguments)
+    )
     assert player.genmove(BLACK) > 0
-    assert (player.report.visits, judged) == (1, [])
-    # Only after a pass there is no moving on without a judgement.
+    assert (player.last_genmove_report.visits, estimated) == (1, [])
+    # Only after a pass there is no moving on without an estimate.
     player.play(WHITE, PASS)
     player.clock.set_left(BLACK, 0.01, 0)
     player.genmove(BLACK)
-    assert judged
+    assert estimated
 
 
 @pytest.mark.parametrize("extend_unstable", [True, False])
@@ -84,25 +88,33 @@ def test_what_the_clock_allows_reaches_the_search(make_player, monkeypatch, exte
     monkeypatch.setattr(
         player._search, "run", lambda visits, *limits, **rest: given.update(limits=limits, **rest) or run(visits=9)
     )
+    given, run = [], Search.run
+
+    def note(search, limits, *rest):
+        given.append(limits)
+        return run(search, SearchLimits(visits=9), *rest)
+
+    monkeypatch.setattr(Search, "run", note)
     budget = player.clock.budget(BLACK, 0, 81)
     player.genmove(BLACK)
-    assert given["limits"][0] == pytest.approx(budget.soft_s, abs=0.2)
-    assert given["limits"][1] == pytest.approx(budget.hard_s if extend_unstable else budget.soft_s, abs=0.2)
-    assert given["stop_when_decided"] is early_stop
+    (limits,) = given
+    assert limits.soft_s == pytest.approx(budget.soft_s, abs=0.2)
+    assert limits.hard_s == pytest.approx(budget.hard_s if extend_unstable else budget.soft_s, abs=0.2)
+    assert limits.early_stop is early_stop
 
 
 def test_policy_alone_looks_at_one_position(make_player, tiny_network):
     player = make_player(PlayOptions(policy_only=True), network=tiny_network)
     for color in (BLACK, WHITE):
         assert player.genmove(color) > 0
-        assert player.report.visits == 1
+        assert player.last_genmove_report.visits == 1
 
 
 def test_policy_alone_is_the_mean_over_all_symmetries(make_player, tiny_network):
     """On the empty board it is symmetric, which the network is not."""
     player = make_player(PlayOptions(policy_only=True), network=tiny_network)
     player.genmove(BLACK)
-    priors = {move.point: move.prior for move in player.report.moves}
+    priors = {move.point: move.prior for move in player.last_genmove_report.moves}
     corners = [priors[from_vertex(vertex, 9)] for vertex in ("C3", "G3", "C7", "G7")]
     assert corners == pytest.approx([corners[0]] * 4, rel=2e-3)
 
@@ -112,7 +124,7 @@ def test_an_interruption_ends_a_search_and_lasts_until_resumed(make_player):
     player.warm_up()
     assert player.genmove(BLACK, watcher=Watcher(lambda report: player.interrupt(), 0.01)) > 0
     assert player.genmove(WHITE) > 0
-    assert player.report.playouts_this_run <= 1
+    assert player.last_genmove_report.playouts_this_run <= 1
     player.resume()
 
 
@@ -233,7 +245,7 @@ def test_the_policy_alone_is_not_told_what_an_analysis_found(make_player, tiny_n
     player.configure(PlayOptions(policy_only=True), player.search_options)
     player.look(BLACK, 300)
     assert player.genmove(BLACK, update=False) == chosen
-    assert player.report.visits == 1
+    assert player.last_genmove_report.visits == 1
 
 
 def test_status_of_stones(make_player):
@@ -261,7 +273,7 @@ def test_a_record_brings_komi_and_rules_only_if_it_names_them(make_player):
 def test_warming_up_leaves_a_new_game(make_player):
     player = make_player(komi=-100.0)
     player.warm_up()
-    assert (player.game.n_moves, player.report, player.game.komi) == (0, None, -100.0)
+    assert (player.game.n_moves, player.last_genmove_report, player.game.komi) == (0, None, -100.0)
 
 
 class Lacking(HashNetwork):
@@ -282,8 +294,8 @@ def test_without_values_rollouts_judge(make_player, monkeypatch, tmp_path):
     monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: Lacking(has_value=False))
     player = position(make_player(network=tmp_path, rules="tromp-taylor", komi=6.5), DEAD_STONES, BLACK)
     player.genmove(BLACK)
-    assert player.report.evaluations > 0
-    assert player.report.value_stm > 0.5
+    assert player.last_genmove_report.evaluations > 0
+    assert player.last_genmove_report.value_stm > 0.5
 
 
 def test_one_lost_rollout_is_no_reason_to_resign(make_player, monkeypatch, tmp_path):

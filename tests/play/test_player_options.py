@@ -22,10 +22,10 @@ def player():
 
 def test_limits_count_from_the_next_move_on_and_the_tree_stays(player):
     player.genmove(BLACK, update=False)
-    assert player.report.visits == 20
+    assert player.last_genmove_report.visits == 20
     player.configure(replace(PLAY, visits=30), SEARCH)
     player.genmove(BLACK, update=False)
-    assert (player.report.visits, player.report.playouts_this_run) == (30, 10)
+    assert (player.last_genmove_report.visits, player.last_genmove_report.playouts_this_run) == (30, 10)
 
 
 def test_options_of_the_search_begin_a_new_tree(player):
@@ -33,7 +33,7 @@ def test_options_of_the_search_begin_a_new_tree(player):
     player.configure(PLAY, replace(SEARCH, c_puct=2.0, transpositions=True, threads=2))
     assert player.search_options.c_puct == 2.0
     player.genmove(BLACK, update=False)
-    assert player.report.playouts_this_run >= 20
+    assert player.last_genmove_report.playouts_this_run >= 20
 
 
 def test_what_the_server_was_made_with_stays(player):
@@ -49,10 +49,10 @@ def test_a_policy_alone_knows_nothing_of_searches_before(player, symmetries):
     player.genmove(BLACK, update=False)
     player.configure(replace(PLAY, policy_only=True), player.search_options)
     player.genmove(BLACK)
-    assert player.report.visits == 1
+    assert player.last_genmove_report.visits == 1
     player.configure(PLAY, player.search_options)
     player.genmove(WHITE)
-    assert player.report.visits == 20
+    assert player.last_genmove_report.visits == 20
 
 
 def test_resigning_and_lag_follow(player):

@@ -48,7 +48,7 @@ def test_after_our_move_the_search_goes_on_in_the_position_behind_it(make):
     player = make()
     point = player.genmove(BLACK)
     assert player.ponder.is_running
-    assert player.report.moves[0].point == point
+    assert player.last_genmove_report.moves[0].point == point
     found = pondered(player, WHITE)
     assert found.visits == PONDERED
     assert point not in {move.point for move in found.moves}
@@ -61,7 +61,7 @@ def test_the_tree_of_an_expected_answer_is_kept(make):
     assert reply.visits > 20
     player.play(WHITE, reply.point)
     assert player.genmove(BLACK) > 0
-    assert player.report.visits - player.report.playouts_this_run == reply.visits
+    assert player.last_genmove_report.visits - player.last_genmove_report.playouts_this_run == reply.visits
 
 
 def test_an_unexpected_answer_starts_a_new_tree(make):
@@ -70,7 +70,7 @@ def test_an_unexpected_answer_starts_a_new_tree(make):
     pondered(player, WHITE)
     player.play(BLACK, next(p for p in on_board_points(7).tolist() if player.game.is_legal(BLACK, p)))
     assert player.genmove(WHITE) > 0
-    assert player.report.visits == player.report.playouts_this_run
+    assert player.last_genmove_report.visits == player.last_genmove_report.playouts_this_run
 
 
 CHANGES = {

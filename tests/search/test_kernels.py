@@ -11,19 +11,19 @@ from engine.go.geometry import PASS, index_of, on_board_points, point_of
 from engine.search.backup import complete, release
 from engine.search.batch import FINISHED, NEW, new_batch
 from engine.search.pools import (
-    FULL,
-    IN_FLIGHT,
-    N_NODES,
+    META_FULL,
+    META_IN_FLIGHT,
+    META_N_NODES,
+    META_ROOT_VISITS,
+    META_USED_NODES,
     NONE,
     PENDING,
-    ROOT_VISITS,
     TERMINAL,
-    USED_NODES,
     used_bytes,
 )
 from engine.search.selection import Tuning, select
 from engine.search.tree import advance_root, clear, edge_visits, new_tree, reserve
-from engine.search.unchosen import prior_of, to_steps
+from engine.search.unchosen import prior_of, to_prior_code
 from engine.search.values import leaders, main_line, node_value
 from tests.search.tree_tools import check_at_rest, dump, edges_of, give_moves, root_of, visits_of
 
@@ -62,7 +62,7 @@ def position_facts(path: tuple[int, ...]) -> Facts:
     points = rng.sample(POINTS, rng.randint(1, len(POINTS)) if path else len(POINTS))
     weights = [rng.random() ** 3 + 0.01 for _ in points]
     total = sum(weights)
-    steps = {index_of(p, SIZE): int(to_steps(-math.log(w / total))) for w, p in zip(weights, points, strict=True)}
+    steps = {index_of(p, SIZE): int(to_prior_code(-math.log(w / total))) for w, p in zip(weights, points, strict=True)}
     order = sorted((few, index) for index, few in steps.items())
     moves = [(int(point_of(index, SIZE)), prior_of(few)) for few, index in order]
     value, rollout = np.float32(rng.uniform(-1, 1)), rng.choice((-1.0, 1.0))
@@ -250,7 +250,7 @@ def test_the_kernels_grow_the_twins_tree(tuning, sides, k):
         leaves = twin.select(k)
         paths = [tuple(int(m) for m in batch.move[i, : batch.depth[i]]) for i in range(count)]
         assert paths == [tuple(move for _, move in path) for path, _ in leaves]
-        assert tree.meta[IN_FLIGHT] == count
+        assert tree.meta[META_IN_FLIGHT] == count
         for i in range(count):
             if batch.kind[i] == NEW:
                 fill(batch, i)
@@ -271,11 +271,11 @@ def test_release_leaves_no_trace():
     batch = new_batch(SIZE, 6)
     reserve(tree, 6, 4096, LIMIT)
     count = select(tree, batch, 6, tuning, EVERY, False)
-    assert count > 0 and tree.meta[IN_FLIGHT] == count
+    assert count > 0 and tree.meta[META_IN_FLIGHT] == count
     release(tree, batch, count)
-    assert tree.meta[IN_FLIGHT] == 0
-    assert (tree.state[: tree.meta[N_NODES]] != PENDING).all()
-    for node in range(int(tree.meta[N_NODES])):
+    assert tree.meta[META_IN_FLIGHT] == 0
+    assert (tree.state[: tree.meta[META_N_NODES]] != PENDING).all()
+    for node in range(int(tree.meta[META_N_NODES])):
         assert all(tree.in_flight[edge] == 0 for edge in edges_of(tree, node))
     assert visits == [int(edge_visits(tree, edge)) for edge in edges_of(tree, root_of(tree))][: len(visits)]
 
@@ -286,7 +286,7 @@ def test_a_batch_ends_at_the_first_collision():
     tuning = tuning_of(1.4, 0.2, 0.0, 1)
     assert select(tree, batch, 4, tuning, EVERY, False) == 1, "only the root is there"
     assert select(tree, new_batch(SIZE, 4), 4, tuning, EVERY, False) == 0
-    assert tree.meta[IN_FLIGHT] == 1
+    assert tree.meta[META_IN_FLIGHT] == 1
 
 
 def test_values_change_sides_only_in_backup():
@@ -296,25 +296,25 @@ def test_values_change_sides_only_in_backup():
         reserve(tree, 1, 4096, LIMIT)
         assert select(tree, batch, 1, tuning, EVERY, False) == 1
         batch.value[0], batch.score[0] = value, 4.0 * value
-        give_moves(batch, 0, {4: to_steps(0.0)})
+        give_moves(batch, 0, {4: to_prior_code(0.0)})
         complete(tree, batch, 1, tuning.rollout_weight, True, False)
     first = int(tree.first_edge[root_of(tree)])
     second = int(tree.first_edge[tree.child[first]])
     assert tree.W_v[second] == -1.0 and tree.N_v[second] == 1
     assert tree.W_v[first] == 0.25 + 1.0 and tree.N_v[first] == 2
-    assert tree.W_s[first] == 5.0
+    assert tree.W_lead[first] == 5.0
     assert node_value(tree, root_of(tree), 0.0) == pytest.approx((0.5 + 0.25 + 1.0) / 3)
 
 
-def test_moves_that_are_not_allowed_are_never_chosen_at_the_root():
+def test_moves_that_the_filter_leaves_out_are_never_chosen_at_the_root():
     tuning = tuning_of(1.4, 0.2, 0.0, 1)
     moves = [move for move, _ in position_facts(()).moves]
-    allowed = np.zeros((1, 64), np.uint8)
-    allowed[0, [moves[2], moves[-1]]] = 1
+    move_filter = np.zeros((1, 64), np.uint8)
+    move_filter[0, [moves[2], moves[-1]]] = 1
     tree, batch = new_tree(SIZE), new_batch(SIZE, 3)
     for _ in range(60):
         reserve(tree, 3, 4096, LIMIT)
-        count = select(tree, batch, 3, tuning, allowed, False)
+        count = select(tree, batch, 3, tuning, move_filter, False)
         for i in range(count):
             if batch.kind[i] == NEW:
                 fill(batch, i)
@@ -357,12 +357,12 @@ def test_the_chosen_subtree_is_kept_whole_and_the_rest_given_back():
     tree = grown_tree(400, 4, tuning_of(1.4, 0.2, 0.5, 1))
     best = best_edge(tree)
     node, visits = int(tree.child[best]), int(edge_visits(tree, best))
-    before, nodes = dump(tree, SIZE, node), int(tree.meta[USED_NODES])
+    before, nodes = dump(tree, SIZE, node), int(tree.meta[META_USED_NODES])
     advance_root(tree, best)
-    assert root_of(tree) == node and tree.meta[ROOT_VISITS] == visits
+    assert root_of(tree) == node and tree.meta[META_ROOT_VISITS] == visits
     assert dump(tree, SIZE) == before
     check_at_rest(tree)
-    assert tree.meta[USED_NODES] < nodes
+    assert tree.meta[META_USED_NODES] < nodes
 
 
 def test_a_kept_subtree_grows_on_the_same_whichever_rows_it_uses_again():
@@ -407,13 +407,13 @@ def test_a_full_tree_refuses_rows_and_stays_sound():
             if batch.kind[i] == NEW:
                 fill(batch, i)
         complete(tree, batch, count, tuning.rollout_weight, True, False)
-        if count == 0 and tree.meta[FULL]:
+        if count == 0 and tree.meta[META_FULL]:
             break
-    assert tree.meta[FULL] == 1
-    assert tree.meta[N_NODES] <= len(tree.state)
+    assert tree.meta[META_FULL] == 1
+    assert tree.meta[META_N_NODES] <= len(tree.state)
     check_at_rest(tree)
     clear(tree)
-    assert tree.meta[FULL] == 0 and tree.meta[N_NODES] == 1
+    assert tree.meta[META_FULL] == 0 and tree.meta[META_N_NODES] == 1
 
 
 def test_a_fixed_amount_of_work_grows_the_golden_tree():

@@ -7,12 +7,14 @@ import pytest
 
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
-from engine.features.symmetry import SYMMETRIES, symmetry_table
-from engine.go.geometry import PASS, from_vertex
+from engine.features.symmetry import SYMMETRIES
+from engine.go.geometry import BLACK, PASS, from_vertex
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, SerialNetwork
 from engine.play.assembly import shipped_patterns
 from engine.search.gumbel import SequentialHalving
+from engine.search.limits import SearchLimits
+from engine.search.move_filter import without
 from engine.search.report import MoveReport
 from engine.search.root import best_first
 from engine.search.search import Search
@@ -38,7 +40,7 @@ def searched(server, patterns=None, visits: int = 300, size: int = 9, **options)
     server.forget()
     search = Search(SearchOptions(threads=1, **options), server, KEIMA, patterns)
     search.set_position(random_game(size, 12, seed=3).position)
-    assert search.run(visits=visits).visits == visits
+    assert search.run(SearchLimits(visits=visits)).visits == visits
     return search
 
 
@@ -68,7 +70,7 @@ def test_rollout_options_leave_a_sound_tree(server, patterns, options, threads):
     search = Search(SearchOptions(threads=threads, rollout_weight=0.5, **options), server, KEIMA, patterns)
     search.set_position(random_game(9, 12, seed=3).position)
     for visits in (1, 50, 400):
-        assert search.run(visits=visits).visits == visits
+        assert search.run(SearchLimits(visits=visits)).visits == visits
         assert search.in_flight() == 0
         check_at_rest(search.tree, placeholders=True, rolled=True)
     edges = edges_of(search.tree, root_of(search.tree))
@@ -107,7 +109,7 @@ def test_noise_is_mixed_into_every_root_once(server):
     plain, noisy = searched(server, visits=2), searched(server, visits=2, root_noise=0.5)
     before = dict(moves_of(plain.tree, root_of(plain.tree)))
     first = dict(moves_of(noisy.tree, root_of(noisy.tree)))
-    noisy.run(visits=100)
+    noisy.run(SearchLimits(visits=100))
     assert {p: pytest.approx(q, rel=1e-3) for p, q in first.items()} == dict(moves_of(noisy.tree, root_of(noisy.tree)))
     assert before.keys() == first.keys()
     assert sum(first.values()) == pytest.approx(1.0, abs=2e-3)
@@ -120,19 +122,19 @@ def test_the_roots_priors_are_the_mean_over_all_symmetries(server):
     server.forget()
     search = Search(SearchOptions(threads=1, root_symmetries="8"), server, KEIMA)
     search.set_position(random_game(9, 0, seed=1).position)
-    search.run(visits=1)
+    search.run(SearchLimits(visits=1))
     priors = dict(moves_of(search.tree, root_of(search.tree)))
     for group in (("A1", "A9", "J1", "J9"), ("C2", "G2", "C8", "G8", "B3", "B7", "H3", "H7")):
         values = [priors[from_vertex(vertex, 9)] for vertex in group]
         assert values == pytest.approx([values[0]] * len(values), rel=2e-3)
 
 
-def test_a_search_that_begins_anew_for_barred_moves_treats_its_new_root_like_the_old(server):
+def test_a_search_that_begins_anew_for_excluded_moves_treats_its_new_root_like_the_old(server):
     server.forget()
     search = Search(SearchOptions(threads=1, root_symmetries="8"), server, KEIMA)
     search.set_position(random_game(9, 0, seed=1).position)
-    best = search.run(visits=50).moves[0].point
-    search.run(visits=1, avoid=[best])
+    best = search.run(SearchLimits(visits=50)).moves[0].point
+    search.run(SearchLimits(visits=1), without(BLACK, [best]))
     priors = dict(moves_of(search.tree, root_of(search.tree)))
     corners = [priors[from_vertex(vertex, 9)] for vertex in ("A1", "A9", "J1", "J9")]
     assert corners == pytest.approx([corners[0]] * 4, rel=2e-3)
@@ -146,10 +148,10 @@ def test_a_gpu_has_two_workers_at_least_since_one_alone_is_not_merged():
 
 def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):
     search = searched(server, visits=1)
-    tree, allowed = search.tree, np.ones((1, 400), np.uint8)
-    race = SequentialHalving(tree, allowed, 8, 48, 0.0, 1.0, np.random.default_rng(1))
-    assert race.allowed.sum() == 8
-    assert race.allowance() == 16, "48 visits in three rounds"
+    every = np.ones((1, 400), np.uint8)
+    halving = SequentialHalving(search.tree, every, 8, 48, 0.0, 1.0, np.random.default_rng(1))
+    assert halving.move_filter.sum() == 8
+    assert halving.playouts_allowed() == 16, "48 visits in three rounds"
     report = searched(server, visits=161, gumbel=8).report()
     visits = sorted((move.visits for move in report.moves), reverse=True)
     assert len(visits) == 8 and sum(visits) == 160
@@ -157,12 +159,12 @@ def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):
     assert min(visits[:2]) > 2 * max(visits[4:])
 
 
-def test_with_a_race_the_report_is_headed_by_a_finalist(server):
+def test_with_a_halving_the_report_is_headed_by_a_finalist(server):
     search = searched(server, visits=200, gumbel=16)
     server.forget()
     again = Search(SearchOptions(threads=1, gumbel=16), server, KEIMA)
     again.set_position(random_game(9, 12, seed=3).position)
-    report = again.run(visits=200)
+    report = again.run(SearchLimits(visits=200))
     most = max(move.visits for move in report.moves)
     assert report.moves[0].visits >= 0.8 * most
     check_at_rest(search.tree, placeholders=True)
@@ -170,11 +172,11 @@ def test_with_a_race_the_report_is_headed_by_a_finalist(server):
 
 def test_without_noise_the_likeliest_moves_are_drawn_and_with_it_others_too(server):
     search = searched(server, visits=1)
-    allowed = np.ones((1, 400), np.uint8)
+    every = np.ones((1, 400), np.uint8)
 
     def drawn(noise: float, seed: int) -> set[int]:
-        race = SequentialHalving(search.tree, allowed, 8, 48, 0.0, noise, np.random.default_rng(seed))
-        return {int(point) for point in np.flatnonzero(race.allowed[0])}
+        halving = SequentialHalving(search.tree, every, 8, 48, 0.0, noise, np.random.default_rng(seed))
+        return {int(point) for point in np.flatnonzero(halving.move_filter[0])}
 
     priors = dict(moves_of(search.tree, root_of(search.tree)))
     likeliest = set(sorted(priors, key=priors.get, reverse=True)[:8])
@@ -183,13 +185,13 @@ def test_without_noise_the_likeliest_moves_are_drawn_and_with_it_others_too(serv
 
 
 @pytest.mark.parametrize(("options", "kept"), [({}, True), ({"gumbel": 16}, False)])
-def test_a_race_begins_anew_after_a_move(server, options, kept):
+def test_a_halving_begins_anew_after_a_move(server, options, kept):
     """With most of the visits kept none would be left to hold it, and the draw alone would choose."""
     game = random_game(9, 12, seed=3)
     search = searched(server, visits=200, **options)
     game.play(game.to_move, search.report().moves[0].point)
     search.set_position(game.position)
-    report = search.run(visits=200)
+    report = search.run(SearchLimits(visits=200))
     assert (report.playouts_this_run < 200) == kept
     assert report.visits == 200
 
@@ -201,7 +203,7 @@ def test_the_bound_of_a_move_is_below_its_value_and_tightens(server):
     best = search.report().moves[0]
     edge = next(e for e in edges_of(search.tree, root_of(search.tree)) if search.tree.move[e] == best.point)
     mean, n = float(edge_mean(search.tree, edge, 0.0)), best.visits
-    variance = (float(search.tree.S[edge]) - n * mean**2 + 1.0) / n
+    variance = (float(search.tree.W_sq[edge]) - n * mean**2 + 1.0) / n
     assert best.lcb_stm == pytest.approx(mean - 5.0 * (variance / n) ** 0.5)
 
 

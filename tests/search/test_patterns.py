@@ -16,6 +16,7 @@ from engine.play.assembly import shipped_patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates, weigh
+from engine.search.limits import SearchLimits
 from engine.search.pools import EXPANDED, NONE
 from engine.search.search import OWNERSHIP_ROLLOUTS, Search
 from engine.search.tuning import resolved
@@ -46,7 +47,7 @@ def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
     position = random_game(size, n_moves, seed=size).position
     search = Search(SearchOptions(threads=1), None, None, patterns)
     search.set_position(position)
-    search.run(visits=1)
+    search.run(SearchLimits(visits=1))
     expected = tree_policy(position, patterns)
     found = dict(moves_of(search.tree, 0))
     color = position.meta[META_TO_MOVE]
@@ -70,7 +71,7 @@ def test_nothing_stays_in_flight(patterns, threads, weight):
             search = Search(options, network, KEIMA if network else None, patterns)
             search.set_position(random_game(9, 12, seed=3).position)
             for visits in (1, 10, 300):
-                assert search.run(visits=visits).visits == visits
+                assert search.run(SearchLimits(visits=visits)).visits == visits
                 assert search.in_flight() == 0
                 check_at_rest(search.tree)
 
@@ -96,7 +97,7 @@ def test_without_a_policy_the_tree_policy_gives_the_priors(patterns, placeholder
         for _ in range(2):
             search.set_position(position)
             search.clear()
-            assert search.run(visits=60).visits == 60
+            assert search.run(SearchLimits(visits=60)).visits == 60
             check_at_rest(search.tree, placeholders)
             found = dict(moves_of(search.tree, 0))
             for point, chance in expected.items():
@@ -120,7 +121,7 @@ def test_placeholder_priors_leave_no_trace(patterns, threads, weight):
             search = Search(options, server, KEIMA, patterns)
             search.set_position(random_game(9, 12, seed=3).position)
             for visits in (1, 40, 400):
-                assert search.run(visits=visits).visits == visits
+                assert search.run(SearchLimits(visits=visits)).visits == visits
                 check_at_rest(search.tree, placeholders)
             found[placeholders] = priors_by_path(search.tree)
     common = found[False].keys() & found[True].keys()
@@ -142,7 +143,7 @@ def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):
     for chance, expects in ((0.0, False), (0.9, True)):
         search = Search(SearchOptions(threads=1, reply_chance=chance), None, None, patterns)
         search.set_position(random_game(9, 12, seed=3).position)
-        search.run(visits=200)
+        search.run(SearchLimits(visits=200))
         assert bool(search._workers[0]._replies.key.any()) == expects
         search.clear()
         assert not search._workers[0]._replies.key.any()
@@ -161,7 +162,7 @@ def test_a_finished_board_is_no_trouble(patterns):
     for size, n_moves in ((2, 2), (3, 7), (5, 60)):
         search = Search(SearchOptions(threads=1), None, None, patterns)
         search.set_position(random_game(size, n_moves, seed=1).position)
-        assert search.run(visits=50).visits == 50
+        assert search.run(SearchLimits(visits=50)).visits == 50
 
 
 @pytest.mark.parametrize("is_learnt", [False, True])

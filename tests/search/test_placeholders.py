@@ -5,12 +5,13 @@ import math
 import pytest
 
 from engine.go.geometry import index_of, point_of
-from engine.search.backup import complete, place, release
+from engine.search.alphago_2016 import open_with_placeholders
+from engine.search.backup import complete, release
 from engine.search.batch import NEW, new_batch
 from engine.search.pools import AWAITED, EXPANDED, PROVISIONAL
 from engine.search.selection import select
 from engine.search.tree import new_tree
-from engine.search.unchosen import to_steps
+from engine.search.unchosen import to_prior_code
 from engine.search.values import node_value
 from tests.search.test_kernels import BOTH, EVERY, POINTS, SIZE, fill, tuning_of
 from tests.search.tree_tools import check_at_rest, give_moves, moves_of, root_of
@@ -23,20 +24,24 @@ def test_playouts_pass_through_a_node_that_awaits_the_network():
     tree, batch, second = new_tree(SIZE), new_batch(SIZE, 1), new_batch(SIZE, 1)
     assert select(tree, batch, 1, TUNING, EVERY, False) == 1
     only = POINTS[1]
-    give_moves(batch, 0, {index_of(only, SIZE): to_steps(0.0)})
+    give_moves(batch, 0, {index_of(only, SIZE): to_prior_code(0.0)})
     complete(tree, batch, 1, TUNING.rollout_weight, *BOTH)
     assert select(tree, batch, 1, TUNING, EVERY, False) == 1
     assert select(tree, second, 1, TUNING, EVERY, False) == 0
     batch.request_row[0] = 0
-    give_moves(batch, 0, {0: to_steps(-math.log(0.5)), 1: to_steps(-math.log(0.3)), 2: to_steps(-math.log(0.2))})
-    place(tree, batch, 1, 0.5)
+    give_moves(
+        batch, 0, {0: to_prior_code(-math.log(0.5)), 1: to_prior_code(-math.log(0.3)), 2: to_prior_code(-math.log(0.2))}
+    )
+    open_with_placeholders(tree, batch, 1, 0.5)
     leaf = batch.leaf[0]
     assert tree.state[leaf] == AWAITED
     assert tree.value[leaf] == pytest.approx(-node_value(tree, root_of(tree), 0.5))
     assert select(tree, second, 1, TUNING, EVERY, False) == 1
     first, other, third = (point_of(index, SIZE) for index in range(3))
     assert second.move[0, :2].tolist() == [only, first]
-    give_moves(batch, 0, {0: to_steps(-math.log(0.3)), 1: to_steps(-math.log(0.1)), 2: to_steps(-math.log(0.6))})
+    give_moves(
+        batch, 0, {0: to_prior_code(-math.log(0.3)), 1: to_prior_code(-math.log(0.1)), 2: to_prior_code(-math.log(0.6))}
+    )
     batch.value[0] = batch.rollout[0] = 0.25
     complete(tree, batch, 1, TUNING.rollout_weight, *BOTH)
     assert tree.state[leaf] == EXPANDED
@@ -55,7 +60,7 @@ def test_a_node_released_with_placeholders_is_evaluated_later():
     select(tree, batch, 1, TUNING, EVERY, False)
     fill(batch, 0)
     batch.request_row[0] = 0
-    place(tree, batch, 1, 0.5)
+    open_with_placeholders(tree, batch, 1, 0.5)
     leaf = batch.leaf[0]
     release(tree, batch, 1)
     assert tree.state[leaf] == PROVISIONAL

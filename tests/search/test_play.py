@@ -12,7 +12,9 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.play.assembly import shipped_patterns
 from engine.search import worker
-from engine.search.leaves import settle_territory
+from engine.search.leaves import score_finished_territory
+from engine.search.limits import SearchLimits
+from engine.search.move_filter import only
 from engine.search.root import choose
 from engine.search.search import Search
 from tests.go.test_seki import TO_CONNECT
@@ -24,7 +26,7 @@ def best_moves(game, visits: int = 2000, count: int = 1) -> set[str]:
     search = Search(SearchOptions(threads=1, seed=1), None, None)
     search.set_position(game.position)
     size = int(game.position.board.meta[0])
-    return {to_vertex(move.point, size) for move in search.run(visits=visits).moves[:count]}
+    return {to_vertex(move.point, size) for move in search.run(SearchLimits(visits=visits)).moves[:count]}
 
 
 MUTUAL_ATARI = """
@@ -131,11 +133,11 @@ def test_with_a_network_the_end_of_the_game_still_counts_by_the_rules():
     with InferenceServer(UniformNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
         search = Search(SearchOptions(threads=1), server, KEIMA)
         search.set_position(game_from(SETTLED, BLACK, 0.5, passed=True).position)
-        report = search.run(visits=200)
+        report = search.run(SearchLimits(visits=200))
         assert report.moves[0].point == PASS and report.moves[0].value_stm == 1.0
         assert report.moves[0].score_stm == 28 - 21 - 0.5
         search.set_position(game_from(SETTLED, BLACK, 7.5, passed=True).position)
-        passing = next(move for move in search.run(visits=200).moves if move.point == PASS)
+        passing = next(move for move in search.run(SearchLimits(visits=200)).moves if move.point == PASS)
         assert passing.value_stm == -1.0
 
 
@@ -145,7 +147,7 @@ def test_under_territory_scoring_rollouts_find_the_dead_stones():
         game = game_from(DEAD_STONE, to_move, 0.5, "japanese", passed=True)
         search = Search(SearchOptions(threads=1), None, None)
         search.set_position(game.position)
-        passing = next(move for move in search.run(visits=800).moves if move.point == PASS)
+        passing = next(move for move in search.run(SearchLimits(visits=800)).moves if move.point == PASS)
         assert passing.value_stm == (1.0 if to_move == BLACK else -1.0)
         lead = 9 + 1 - 6 - 0.5
         assert passing.score_stm == pytest.approx(lead if to_move == BLACK else -lead)
@@ -157,7 +159,9 @@ def test_a_finished_game_is_counted_as_people_count_it(patterns):
     game = game_from(TO_CONNECT, BLACK, 0.5, "japanese", passed=True)
     search = Search(SearchOptions(threads=1), None, None, patterns())
     search.set_position(game.position)
-    passing = next(move for move in search.run(visits=100, allowed=[PASS]).moves if move.point == PASS)
+    passing = next(
+        move for move in search.run(SearchLimits(visits=100), only(BLACK, [PASS])).moves if move.point == PASS
+    )
     assert passing.score_stm == score_with_dame_filled(game.position) == final_score_black(game.position) - 2
 
 
@@ -167,13 +171,15 @@ def test_a_network_leaves_the_dead_stones_to_the_rollouts_it_is_given(monkeypatc
 
     def spy(*arguments):
         seen.append(arguments[4])
-        settle_territory(*arguments)
+        score_finished_territory(*arguments)
 
-    monkeypatch.setattr(worker, "settle_territory", spy)
+    monkeypatch.setattr(worker, "score_finished_territory", spy)
     with InferenceServer(UniformNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
         search = Search(SearchOptions(threads=1), server, KEIMA, owner_tables=lambda: tables)
         search.set_position(game_from(DEAD_STONE, BLACK, 0.5, "japanese", passed=True).position)
-        passing = next(move for move in search.run(visits=100, allowed=[PASS]).moves if move.point == PASS)
+        passing = next(
+            move for move in search.run(SearchLimits(visits=100), only(BLACK, [PASS])).moves if move.point == PASS
+        )
     assert passing.value_stm == 1.0 and seen and all(one is tables for one in seen)
 
 
@@ -183,7 +189,7 @@ def test_self_play_ends_by_itself():
     search = Search(SearchOptions(threads=1, seed=3), None, None)
     for _ in range(120):
         search.set_position(game.position)
-        point = choose(search.run(visits=300))
+        point = choose(search.run(SearchLimits(visits=300)))
         assert game.is_legal(game.to_move, point)
         game.play(game.to_move, point)
         if game.position.meta[META_PASSES] >= 2:

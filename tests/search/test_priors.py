@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from engine.rollout.random import seed_state
 from engine.search.priors import exponential, rank, rank_evenly
-from engine.search.unchosen import GONE, NO_MOVE, index_in, is_move, likeliest, prior_in, prior_of, to_steps
+from engine.search.unchosen import (
+    GONE,
+    NO_MOVE,
+    index_of_best,
+    is_move,
+    likeliest,
+    prior_of,
+    prior_of_best,
+    to_prior_code,
+)
 
 
 @settings(deadline=None)
@@ -16,20 +25,20 @@ def test_the_likeliest_move_has_the_fewest_steps_and_the_first_of_several_is_tak
     top = likeliest(np.array(steps, np.uint16))
     assert is_move(top) == (min(steps) != GONE)
     if is_move(top):
-        assert index_in(top) == steps.index(min(steps))
-        assert prior_in(top) == prior_of(min(steps))
+        assert index_of_best(top) == steps.index(min(steps))
+        assert prior_of_best(top) == prior_of(min(steps))
     assert not is_move(NO_MOVE)
 
 
 @settings(deadline=None)
 @given(st.floats(1e-13, 1.0))
 def test_steps_nearly_keep_a_prior(prior):
-    assert prior_of(to_steps(-np.log(prior))) == pytest.approx(prior, rel=3e-4)
+    assert prior_of(to_prior_code(-np.log(prior))) == pytest.approx(prior, rel=3e-4)
 
 
 def test_a_hopeless_move_is_still_a_move():
-    assert to_steps(1000.0) < GONE
-    assert prior_of(to_steps(1000.0)) > 0.0
+    assert to_prior_code(1000.0) < GONE
+    assert prior_of(to_prior_code(1000.0)) > 0.0
 
 
 def test_the_exponential_is_exact_to_float32():
@@ -68,5 +77,5 @@ def test_without_any_opinion_priors_are_equal_and_no_place_comes_first():
         steps = np.zeros(82, np.uint16)
         rank_evenly(listed, 82, seed_state(seed, 0), steps)
         assert [prior_of(few) for few in steps] == pytest.approx([1 / 82] * 82, rel=0.01)
-        tops.add(int(index_in(likeliest(steps))))
+        tops.add(int(index_of_best(likeliest(steps))))
     assert len(tops) > 10

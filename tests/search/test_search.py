@@ -11,7 +11,7 @@ import torch
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.board import is_eye
-from engine.go.geometry import PASS, from_vertex, on_board_points
+from engine.go.geometry import BLACK, PASS, from_vertex, on_board_points
 from engine.go.position import META_PASSES, META_TO_MOVE, is_legal_move, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.inference.server import InferenceServer
@@ -20,7 +20,10 @@ from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.play.assembly import shipped_patterns
-from engine.search.pools import EXPANDED, NONE, TERMINAL, USED_NODES, byte_count
+from engine.search import tuning
+from engine.search.limits import SearchLimits
+from engine.search.move_filter import only, without
+from engine.search.pools import EXPANDED, META_USED_NODES, NONE, TERMINAL, byte_count
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import resolved
@@ -117,7 +120,7 @@ def test_one_thread_and_one_seed_give_one_tree(kind):
         options = SearchOptions(threads=1, seed=seed, rollout_weight=weight, reply_chance=0.5)
         search = Search(options, server, KEIMA if network else None, patterns and patterns())
         search.set_position(position)
-        report = search.run(visits=400)
+        report = search.run(SearchLimits(visits=400))
         assert report.visits == 400 and search.in_flight() == 0
         check_at_rest(tree_of(search))
         dumps.append(dump(tree_of(search), 9))
@@ -130,7 +133,7 @@ def test_one_thread_and_one_seed_give_one_tree(kind):
 def test_a_tree_without_visits_reports_no_moves(search):
     """Its root's row may hold the priors of the node that had it before."""
     search.set_position(random_game(9, 10, seed=1).position)
-    assert search.run(visits=20).moves
+    assert search.run(SearchLimits(visits=20)).moves
     search.clear()
     assert search.report(fewest_moves=1000).moves == []
 
@@ -141,7 +144,7 @@ def test_clearing_repeats_the_same_tree():
     dumps = []
     for _ in range(2):
         search.clear()
-        search.run(visits=300)
+        search.run(SearchLimits(visits=300))
         dumps.append(dump(tree_of(search), 5))
     assert dumps[0] == dumps[1]
 
@@ -154,7 +157,7 @@ def test_every_visit_is_accounted_for(hash_server, threads, weight):
     )
     search.set_position(random_game(7, 10, seed=2).position)
     for visits in (1, 2, 10, 500):
-        report = search.run(visits=visits)
+        report = search.run(SearchLimits(visits=visits))
         assert report.visits == visits
         assert search.in_flight() == 0
         check_at_rest(tree_of(search))
@@ -169,7 +172,7 @@ def test_no_illegal_move_is_ever_in_the_tree(hash_server, size, rules):
     for seed in range(8):
         game = random_game(size, 3 * seed + size, seed, rules)
         search.set_position(game.position)
-        search.run(visits=200)
+        search.run(SearchLimits(visits=200))
         check_moves_below(tree_of(search), root_of(tree_of(search)), with_capacity(game.position, 1000), size)
 
 
@@ -204,7 +207,7 @@ def test_an_own_eye_is_left_alone_unless_it_saves_a_chain(search):
         """
     )
     search.set_position(game.position)
-    search.run(visits=1)
+    search.run(SearchLimits(visits=1))
     points = {point for point, _ in moves_of(tree_of(search), root_of(tree_of(search)))}
     for eye in ("A5", "C5", "E5"):
         assert from_vertex(eye, 5) not in points
@@ -219,14 +222,14 @@ def test_an_own_eye_is_left_alone_unless_it_saves_a_chain(search):
         """
     )
     search.set_position(game.position)
-    search.run(visits=1)
+    search.run(SearchLimits(visits=1))
     assert from_vertex("B5", 5) in {point for point, _ in moves_of(tree_of(search), root_of(tree_of(search)))}
 
 
 def test_the_tree_is_kept_as_the_game_goes_on(search):
     game = random_game(7, 4, seed=9)
     search.set_position(game.position)
-    best = search.run(visits=300).moves[0]
+    best = search.run(SearchLimits(visits=300)).moves[0]
     search.set_position(game.position)
     assert search.report().visits == 300
     game.play(game.to_move, best.point)
@@ -239,19 +242,19 @@ def test_the_tree_is_kept_as_the_game_goes_on(search):
     search.set_position(game.position)
     assert 0 < search.report().visits < reply.visits
     check_at_rest(tree_of(search))
-    assert search.run(visits=200).playouts_this_run < 200
+    assert search.run(SearchLimits(visits=200)).playouts_this_run < 200
 
 
 def test_the_tree_begins_anew_where_the_game_does_not_go_on(search):
     game = random_game(7, 4, seed=9)
     search.set_position(game.position)
-    search.run(visits=50)
+    search.run(SearchLimits(visits=50))
 
     def visits_after(change) -> int:
         change()
         search.set_position(game.position)
         visits = search.report().visits
-        search.run(visits=50)
+        search.run(SearchLimits(visits=50))
         return visits
 
     assert visits_after(game.undo) == 0
@@ -270,7 +273,7 @@ def test_the_game_can_be_searched_on_after_two_passes(search):
     game.play(game.to_move, PASS)
     game.play(game.to_move, PASS)
     search.set_position(game.position)
-    report = search.run(visits=60)
+    report = search.run(SearchLimits(visits=60))
     assert report.visits == 60 and len(report.moves) > 1
 
 
@@ -286,11 +289,11 @@ def test_a_search_needs_a_limit_a_playable_size_and_one_caller(search):
     search.set_position(game.position)
     started = threading.Event()
     watcher = Watcher(lambda _: started.set(), 0.01)
-    thread = threading.Thread(target=search.run, kwargs={"visits": 10**9, "watcher": watcher})
+    thread = threading.Thread(target=search.run, args=[SearchLimits(visits=10**9)], kwargs={"watcher": watcher})
     thread.start()
     started.wait()
     with pytest.raises(RuntimeError, match="running"):
-        search.run(visits=5)
+        search.run(SearchLimits(visits=5))
     with pytest.raises(RuntimeError, match="running"):
         search.set_position(game.position)
     search.close()
@@ -298,23 +301,23 @@ def test_a_search_needs_a_limit_a_playable_size_and_one_caller(search):
     assert search.in_flight() == 0
 
 
-def test_root_moves_can_be_allowed_or_avoided(search):
+def test_root_moves_can_be_chosen_or_left_out(search):
     game = random_game(7, 4, seed=9)
     search.set_position(game.position)
-    free = [move.point for move in search.run(visits=100).moves]
-    report = search.run(visits=200, avoid=free[:2])
+    free = [move.point for move in search.run(SearchLimits(visits=100)).moves]
+    report = search.run(SearchLimits(visits=200), without(BLACK, free[:2]))
     assert not {move.point for move in report.moves} & set(free[:2])
-    report = search.run(visits=300, allowed=free[1:3])
+    report = search.run(SearchLimits(visits=300), only(BLACK, free[1:3]))
     assert {move.point for move in report.moves} == set(free[1:3])
-    assert search.run(visits=400, allowed=[]).moves == []
+    assert search.run(SearchLimits(visits=400), only(BLACK, [])).moves == []
     assert search.in_flight() == 0
 
 
-def test_visits_of_moves_now_barred_do_not_count(search):
+def test_visits_of_moves_now_excluded_do_not_count(search):
     """They once ended a search that had to avoid its favourite before it began."""
     search.set_position(random_game(7, 4, seed=9).position)
-    favourite = search.run(visits=400).moves[0].point
-    report = search.run(visits=500, avoid=[favourite], stop_when_decided=True)
+    favourite = search.run(SearchLimits(visits=400)).moves[0].point
+    report = search.run(SearchLimits(visits=500, early_stop=True), without(BLACK, [favourite]))
     assert favourite not in [move.point for move in report.moves]
     assert report.playouts_this_run > 100
     assert report.visits == 1 + sum(move.visits for move in report.moves)
@@ -327,8 +330,8 @@ def test_time_is_kept_also_with_a_slow_network(monkeypatch, seconds, cost):
     with InferenceServer(SlowNetwork(cost, clock), cache_mib=1, threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=64), server, KEIMA)
         search.set_position(random_game(9, 0, 0).position)
-        search.run(visits=3)
-        report = search.run(seconds=seconds)
+        search.run(SearchLimits(visits=3))
+        report = search.run(SearchLimits(soft_s=seconds))
         # The last looks at the clock take a little.
         assert 0.5 * seconds < report.seconds < seconds + 0.02 and report.moves
         assert search.in_flight() == 0
@@ -337,7 +340,7 @@ def test_time_is_kept_also_with_a_slow_network(monkeypatch, seconds, cost):
 def test_a_search_without_any_time_still_knows_a_move(hash_server):
     search = Search(SearchOptions(threads=2), hash_server, KEIMA)
     search.set_position(random_game(9, 0, 0).position)
-    report = search.run(seconds=1e-6)
+    report = search.run(SearchLimits(soft_s=1e-6))
     assert report.visits >= 1 and report.moves
 
 
@@ -347,7 +350,7 @@ def test_stopping_takes_waiting_work_back():
     with InferenceServer(network, cache_mib=1, threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=4), server, KEIMA)
         search.set_position(random_game(9, 0, 0).position)
-        thread = threading.Thread(target=search.run, kwargs={"visits": 10**6})
+        thread = threading.Thread(target=search.run, args=[SearchLimits(visits=10**6)])
         thread.start()
         network.begun.wait()
         while server.waiting == 0:
@@ -371,7 +374,7 @@ def test_many_short_searches_stopped_at_random_times(hash_server):
         threads = []
         for search in searches:
             search.set_position(game.position)
-            threads.append(threading.Thread(target=search.run, kwargs={"visits": 10**6}))
+            threads.append(threading.Thread(target=search.run, args=[SearchLimits(visits=10**6)]))
             threads[-1].start()
         for search in rng.sample(searches, len(searches)):
             time.sleep(rng.random() * 0.03)
@@ -393,10 +396,10 @@ def test_a_failing_network_ends_the_search_in_an_error_and_leaves_the_tree_sound
             search = Search(SearchOptions(threads=threads), server, KEIMA)
             search.set_position(random_game(7, 0, 0).position)
             with pytest.raises(RuntimeError, match="network hash: out of order"):
-                search.run(visits=1000)
+                search.run(SearchLimits(visits=1000))
             check_at_rest(tree_of(search))
             network.works = 10**9
-            assert search.run(visits=500).visits == 500
+            assert search.run(SearchLimits(visits=500)).visits == 500
             check_at_rest(tree_of(search))
 
 
@@ -405,7 +408,7 @@ def test_a_closed_server_is_an_error_not_a_hang(hash_server):
     search.set_position(random_game(7, 0, 0).position)
     hash_server.close()
     with pytest.raises(RuntimeError, match="closed"):
-        search.run(visits=10)
+        search.run(SearchLimits(visits=10))
     assert search.in_flight() == 0
 
 
@@ -419,10 +422,10 @@ def test_reports_arrive_while_searching(hash_server):
         if len(reports) == 3:
             enough.set()
 
-    final = search.run(interrupt=enough, watcher=Watcher(take, 0.01), ownership=True)
+    final = search.run(SearchLimits(interrupt=enough), watcher=Watcher(take, 0.01), ownership=True)
     assert all(a.visits <= b.visits for a, b in zip(reports, [*reports[1:], final], strict=True))
     assert final.ownership_black.shape == (81,) and np.abs(final.ownership_black).max() <= 1
-    assert final.evaluations > 0 and final.tree_nodes == tree_of(search).meta[USED_NODES]
+    assert final.evaluations > 0 and final.tree_nodes == tree_of(search).meta[META_USED_NODES]
     assert -1 <= final.value_stm <= 1 and final.score_stm is not None
     for move in final.moves:
         assert move.pv[0] == move.point and -1 <= move.value_stm <= 1
@@ -433,29 +436,36 @@ def test_reports_arrive_while_searching(hash_server):
 def test_a_decided_search_ends_early(search):
     game = random_game(9, 8, 1)
     search.set_position(game.position)
-    only = search.run(visits=1).moves[0].point
-    report = search.run(visits=5000, allowed=[only], stop_when_decided=True)
+    best = search.run(SearchLimits(visits=1)).moves[0].point
+    report = search.run(SearchLimits(visits=5000, early_stop=True), only(BLACK, [best]))
     assert report.visits < 2600
 
 
-def test_memory_stays_within_its_limit_and_the_search_ends(search):
-    search._shared.limit_bytes = 1 << 20
+@pytest.fixture
+def small_search(hash_server, monkeypatch):
+    """A search whose tree may take a megabyte."""
+    monkeypatch.setattr(tuning, "tree_bytes", lambda *_: 1 << 20)
+    return Search(SearchOptions(threads=1), hash_server, KEIMA)
+
+
+def test_memory_stays_within_its_limit_and_the_search_ends(small_search):
+    search = small_search
     search.set_position(random_game(9, 0, 0).position)
-    report = search.run(visits=10**6)
+    report = search.run(SearchLimits(visits=10**6))
     assert 1000 < report.visits < 10**5
     assert 0.85 * (1 << 20) < byte_count(tree_of(search)) <= 1 << 20
     check_at_rest(tree_of(search))
-    assert search.run(visits=10**6).moves[0].point == report.moves[0].point
+    assert search.run(SearchLimits(visits=10**6)).moves[0].point == report.moves[0].point
 
 
-def test_a_game_of_400_moves_does_not_grow_memory(search):
-    limit = search._shared.limit_bytes = 1 << 20
+def test_a_game_of_400_moves_does_not_grow_memory(small_search):
+    search, limit = small_search, 1 << 20
     game = random_game(9, 0, 0)
     for move in range(400):
         search.set_position(game.position)
         if move == 200:
             assert byte_count(tree_of(search)) <= limit
-        report = search.run(visits=60)
+        report = search.run(SearchLimits(visits=60))
         game.play(game.to_move, report.moves[0].point if report.moves[0].point != PASS else report.moves[-1].point)
     assert byte_count(tree_of(search)) <= limit
     assert search.in_flight() == 0

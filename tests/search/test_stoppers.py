@@ -12,7 +12,7 @@ from engine.search.stoppers import (
     Progress,
     TimeLimit,
     VisitLimit,
-    allowance,
+    playouts_allowed,
 )
 
 
@@ -62,11 +62,11 @@ CASES = [
 
 @pytest.mark.parametrize(("stopper", "changes", "expected"), CASES)
 def test_each_stopper_says_how_much_may_be_started(stopper, changes, expected):
-    assert stopper.allowance(progress(**changes)) == expected
+    assert stopper.playouts_allowed(progress(**changes)) == expected
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_unsettled"),
+    ("changes", "is_choice_open"),
     [
         ({}, False),
         ({"second_visits": 54}, False),
@@ -76,16 +76,16 @@ def test_each_stopper_says_how_much_may_be_started(stopper, changes, expected):
         ({"value_lead": 2.0, "second_visits": 0}, False),
     ],
 )
-def test_a_choice_is_unsettled_while_the_lead_is_thin_or_a_rival_looks_better(changes, is_unsettled):
-    assert progress(**changes).is_unsettled == is_unsettled
+def test_a_choice_is_unsettled_while_the_lead_is_thin_or_a_rival_looks_better(changes, is_choice_open):
+    assert progress(**changes).is_choice_open == is_choice_open
 
 
 def test_an_interrupt_lasts():
     event = threading.Event()
-    assert Interrupt(event).allowance(progress()) == UNLIMITED
+    assert Interrupt(event).playouts_allowed(progress()) == UNLIMITED
     event.set()
-    assert Interrupt(event).allowance(progress()) == 0
+    assert Interrupt(event).playouts_allowed(progress()) == 0
 
 
 def test_the_smallest_allowance_counts():
-    assert allowance([VisitLimit(150), TimeLimit(1.2), MemoryFull()], progress()) == 15
+    assert playouts_allowed([VisitLimit(150), TimeLimit(1.2), MemoryFull()], progress()) == 15

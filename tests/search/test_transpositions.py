@@ -12,7 +12,8 @@ from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
 from engine.go.position import with_capacity
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.search.pools import NONE, UNEXPANDED, USED_NODES
+from engine.search.limits import SearchLimits
+from engine.search.pools import META_USED_NODES, NONE, UNEXPANDED
 from engine.search.search import Search
 from engine.search.transpositions import enter, forget, look_up, position_key
 from engine.search.tree import new_node, new_tree
@@ -67,7 +68,7 @@ def test_the_table_is_a_dictionary():
         if key in twin and rng.random() < 0.5:
             forget(tree, twin.pop(key))
         elif key not in twin and len(twin) < 200:
-            node = new_node(tree, UNEXPANDED) if len(twin) < 100 and tree.meta[USED_NODES] < 250 else NONE
+            node = new_node(tree, UNEXPANDED) if len(twin) < 100 and tree.meta[META_USED_NODES] < 250 else NONE
             if node == NONE:
                 node = next((n for n in range(1, 250) if tree.key[n] == 0), None)
             enter(tree, node, key)
@@ -84,11 +85,11 @@ def test_a_graph_is_smaller_than_the_tree_and_sound(server, threads):
         search = Search(SearchOptions(threads=threads, transpositions=is_graph, c_puct=5.0), server, KEIMA)
         search.set_position(game_from(EMPTY, BLACK, 9.5).position)
         for visits in (1, 100, 3000):
-            assert search.run(visits=visits).visits == visits
+            assert search.run(SearchLimits(visits=visits)).visits == visits
             check_at_rest(search.tree)
         searches[is_graph] = search
-    assert searches[True].tree.meta[USED_NODES] < searches[False].tree.meta[USED_NODES]
-    shared = searches[True].tree.parents[: int(searches[True].tree.meta[USED_NODES])] > 1
+    assert searches[True].tree.meta[META_USED_NODES] < searches[False].tree.meta[META_USED_NODES]
+    shared = searches[True].tree.parents[: int(searches[True].tree.meta[META_USED_NODES])] > 1
     assert shared.sum() > 20
 
 
@@ -98,7 +99,7 @@ def test_a_graph_moves_on_with_the_game(server):
     for _ in range(12):
         search.set_position(game.position)
         kept = search.report().visits
-        report = search.run(visits=kept + 400)
+        report = search.run(SearchLimits(visits=kept + 400))
         check_at_rest(search.tree)
         game.play(game.to_move, report.moves[0].point)
         if len(report.moves[0].pv) > 1:

@@ -11,29 +11,29 @@ from engine.search.pools import (
     AWAITED,
     EDGE_CLASSES,
     EXPANDED,
-    FREE_EDGES,
-    FREE_NODE,
-    IN_FLIGHT,
-    IS_GRAPH,
-    N_EDGES,
-    N_NODES,
+    META_FREE_EDGES,
+    META_FREE_NODE,
+    META_IN_FLIGHT,
+    META_IS_GRAPH,
+    META_N_EDGES,
+    META_N_NODES,
+    META_ROOT,
+    META_ROOT_VISITS,
+    META_USED_NODES,
     NONE,
     PENDING,
     PROVISIONAL,
-    ROOT,
-    ROOT_VISITS,
     UNEXPANDED,
-    USED_NODES,
     Tree,
 )
 from engine.search.transpositions import look_up
 from engine.search.tree import edge_visits, reclaim
-from engine.search.unchosen import GONE, index_in, is_move, prior_in, prior_of
+from engine.search.unchosen import GONE, index_of_best, is_move, prior_of, prior_of_best
 
 
 def root_of(tree: Tree) -> int:
     """The node at the root."""
-    return int(tree.meta[ROOT])
+    return int(tree.meta[META_ROOT])
 
 
 def edges_of(tree: Tree, node: int) -> range:
@@ -46,7 +46,7 @@ def unchosen_of(tree: Tree, node: int) -> list[tuple[int, float]]:
     """(point, prior) of a node's moves without an edge, the likeliest first; the prior as an edge would hold it."""
     if tree.state[node] not in (EXPANDED, PROVISIONAL, AWAITED):
         return []
-    steps = tree.steps[node]
+    steps = tree.prior_codes[node]
     order = sorted((int(steps[index]), index) for index in range(len(steps)) if steps[index] != GONE)
     return [(int(tree.point[index]), float(np.float32(prior_of(few)))) for few, index in order]
 
@@ -58,8 +58,8 @@ def moves_of(tree: Tree, node: int) -> list[tuple[int, float]]:
 
 def give_moves(batch: Batch, i: int, steps: dict[int, int]) -> None:
     """Give leaf i of a batch its moves: the steps of their priors by policy index."""
-    batch.steps[i] = GONE
-    batch.steps[i, list(steps)] = list(steps.values())
+    batch.prior_codes[i] = GONE
+    batch.prior_codes[i, list(steps)] = list(steps.values())
 
 
 def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) -> None:
@@ -71,8 +71,8 @@ def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) 
     """
     while reclaim(tree):
         pass
-    assert tree.meta[IN_FLIGHT] == 0
-    visits, parents, nodes = Counter({root_of(tree): int(tree.meta[ROOT_VISITS])}), Counter({root_of(tree): 1}), []
+    assert tree.meta[META_IN_FLIGHT] == 0
+    visits, parents, nodes = Counter({root_of(tree): int(tree.meta[META_ROOT_VISITS])}), Counter({root_of(tree): 1}), []
     stack = [root_of(tree)]
     while stack:
         node = stack.pop()
@@ -84,15 +84,15 @@ def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) 
             n_v, n_r = int(tree.N_v[edge]), int(tree.N_r[edge])
             assert n_v == n_r or n_v == 0 or n_r == 0 or (rolled and n_v < n_r)
             assert abs(tree.W_v[edge]) <= n_v + 1e-6 and abs(tree.W_r[edge]) <= n_r + 1e-6
-            assert 0.0 <= tree.S[edge] <= max(n_v, n_r) + 1e-6
+            assert 0.0 <= tree.W_sq[edge] <= max(n_v, n_r) + 1e-6
             if tree.child[edge] != NONE:
                 child = int(tree.child[edge])
                 if child not in parents:
                     stack.append(child)
                 parents[child] += 1
                 visits[child] += max(n_v, n_r)
-    is_graph = bool(tree.meta[IS_GRAPH])
-    assert len(nodes) == tree.meta[USED_NODES], "every node is reached"
+    is_graph = bool(tree.meta[META_IS_GRAPH])
+    assert len(nodes) == tree.meta[META_USED_NODES], "every node is reached"
     assert {node: int(tree.parents[node]) for node in nodes} == parents
     assert is_graph or set(parents.values()) == {1}, "a tree reaches every node by one path"
     for node in nodes:
@@ -125,29 +125,29 @@ def _check_moves(tree: Tree, node: int, placeholders: bool) -> None:
     if tree.state[node] == EXPANDED:
         assert abs(sum(prior for _, prior in moves) - 1.0) < 0.01
         assert len({point for point, _ in moves}) == len(moves)
-    top = tree.top[node]
+    top = tree.best_unexpanded[node]
     assert is_move(top) == bool(unchosen)
     if unchosen:
-        assert (tree.point[index_in(top)], np.float32(prior_in(top))) == unchosen[0]
+        assert (tree.point[index_of_best(top)], np.float32(prior_of_best(top))) == unchosen[0]
     priors = [prior for _, prior in moves[n_edges if placeholders else 0 :]]
     assert all(before >= after - 1e-6 for before, after in pairwise(priors)), "the largest priors come first"
-    assert abs(tree.mass[node] - sum(prior for _, prior in moves[:n_edges])) < 1e-4
+    assert abs(tree.expanded_prior_mass[node] - sum(prior for _, prior in moves[:n_edges])) < 1e-4
 
 
 def _check_rows(tree: Tree, nodes: list[int]) -> None:
     """Every row ever used belongs to one node or waits in one list."""
-    free_nodes, node = [], int(tree.meta[FREE_NODE])
+    free_nodes, node = [], int(tree.meta[META_FREE_NODE])
     while node != NONE:
         free_nodes.append(node)
         node = int(tree.next[node])
-    assert sorted(free_nodes + nodes) == list(range(int(tree.meta[N_NODES])))
+    assert sorted(free_nodes + nodes) == list(range(int(tree.meta[META_N_NODES])))
     edges = [(int(tree.first_edge[n]), int(tree.edge_room[n])) for n in nodes if tree.edge_room[n]]
     for run_class in range(EDGE_CLASSES):
-        first = int(tree.meta[FREE_EDGES + run_class])
+        first = int(tree.meta[META_FREE_EDGES + run_class])
         while first != NONE:
             edges.append((first, 1 << run_class))
             first = int(tree.child[first])
-    assert _covered(edges) == tree.meta[N_EDGES]
+    assert _covered(edges) == tree.meta[META_N_EDGES]
 
 
 def _covered(runs: list[tuple[int, int]]) -> int:
@@ -160,7 +160,7 @@ def _covered(runs: list[tuple[int, int]]) -> int:
 
 
 def dump(tree: Tree, size: int, node: int | None = None, depth: int = 99) -> list:
-    """The tree as nested lists: [vertex, N_v, W_v, N_r, W_r, W_s, [children]] for each edge; from the root if None."""
+    """The tree as nested lists: [vertex, N_v, W_v, N_r, W_r, W_lead, [children]] of every edge; None: the root."""
     node = root_of(tree) if node is None else node
     if depth == 0:
         return []
@@ -171,7 +171,7 @@ def dump(tree: Tree, size: int, node: int | None = None, depth: int = 99) -> lis
             float(tree.W_v[edge]),
             int(tree.N_r[edge]),
             float(tree.W_r[edge]),
-            float(tree.W_s[edge]),
+            float(tree.W_lead[edge]),
             dump(tree, size, int(tree.child[edge]), depth - 1) if tree.child[edge] != NONE else [],
         ]
         for edge in edges_of(tree, node)

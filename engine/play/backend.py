@@ -1,0 +1,123 @@
+"""What a player's searches run on: the network as loaded, its server, and what plays boards of the current size."""
+
+from pathlib import Path
+
+from engine.config import SearchOptions
+from engine.features.encoder import ENCODERS
+from engine.inference.server import InferenceServer
+from engine.nets.say import say_once
+from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with, without_network
+from engine.rollout.policy import Tables
+from engine.search.search import Search
+
+SERVER_OPTIONS = ("evaluators", "memory")
+"""What the server's threads and cache are made of"""
+
+
+class Backend:
+    """One network, loaded once, and the searches that use it. Threads: one caller."""
+
+    def __init__(self, options: SearchOptions, network: Path | tuple[Path, Path] | None, device: str) -> None:
+        """Load the network; arguments and errors as of :func:`engine.play.assembly.load_parts`."""
+        self._loaded = load_parts(options, network, device)
+        self._server = new_server(self._loaded)
+        self._sizes_seen: set[int] = set()
+        self._parts = self._loaded
+
+    @property
+    def parts(self) -> Parts:
+        """What searches are made of now: the network where it plays boards of the current size, else none."""
+        return self._parts
+
+    @property
+    def server(self) -> InferenceServer | None:
+        """What evaluates positions for the network; None while none plays."""
+        return self._server if self._parts.networks else None
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a network gives values, so that not single rollouts alone do."""
+        return bool(self._parts.networks) and self._parts.networks[0].spec.has_value
+
+    @property
+    def has_ownership(self) -> bool:
+        """Whether a network says who owns what."""
+        return bool(self._parts.networks) and self._parts.networks[0].spec.has_ownership
+
+    def tables(self) -> Tables | None:
+        """The rollout policy that estimates owners; None where rollouts are to be uniform."""
+        return owner_tables(self._parts)
+
+    def check_size(self, size: int) -> None:
+        """Refuse boards the network does not play.
+
+        Raises:
+            ValueError: "unacceptable size", with the reason.
+        """
+        if not self._plays(size):
+            spec = self._loaded.networks[0].spec
+            least, most = spec.min_size, spec.max_size
+            raise ValueError(f"unacceptable size: {size}, the network {spec.name} plays {least} to {most}")
+
+    def _plays(self, size: int) -> bool:
+        """Whether the network, if there is one, plays boards of a size."""
+        return all(one.spec.min_size <= size <= one.spec.max_size for one in self._loaded.networks)
+
+    def fit(self, size: int) -> bool:
+        """Play boards of a size from now on, without the network where it does not know them.
+
+        Returns:
+            bool: whether searches have to be made anew.
+        """
+        if self._plays(size) == bool(self._parts.networks) or not self._loaded.networks:
+            return False
+        self._parts = self._loaded if self._plays(size) else without_network(self._loaded)
+        return True
+
+    def configure(self, options: SearchOptions) -> bool:
+        """Search with other options from now on.
+
+        Returns:
+            bool: whether searches have to be made anew.
+        Raises:
+            ValueError: one of ``SERVER_OPTIONS`` is another, or the network cannot play so; nothing changes.
+        """
+        for name in SERVER_OPTIONS:
+            if getattr(options, name) != getattr(self._loaded.options, name):
+                raise ValueError(f"{name} cannot change any more, expected {getattr(self._loaded.options, name)}")
+        loaded = parts_with(self._loaded, options)
+        if loaded is self._loaded:
+            return False
+        self._parts = without_network(loaded) if self._loaded.networks and not self._parts.networks else loaded
+        self._loaded = loaded
+        return True
+
+    def new_search(self) -> Search:
+        """A search without a tree, by what plays now."""
+        parts = self._parts
+        return Search(parts.options, self.server, parts.encoder, parts.patterns, self.tables)
+
+    def warm_up(self, size: int) -> None:
+        """Let the network see its first board of a size before a clock runs."""
+        if self.server is not None and size not in self._sizes_seen:
+            encoder = ENCODERS[self.server.spec.encoder]
+            self.server.warm_up(size, encoder.planes, encoder.globals)
+            self._sizes_seen.add(size)
+
+    def warn_of_komi(self, komi: float) -> None:
+        """Say, once, that the network's win rates are for another komi than the game's."""
+        if self.server is None:
+            return
+        known, name = ENCODERS[self.server.spec.encoder].komi, self.server.spec.name
+        if known not in (None, komi):
+            say_once(f"network {name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")
+
+    def forget(self) -> None:
+        """Drop what the network has answered so far."""
+        if self.server is not None:
+            self.server.forget()
+
+    def close(self) -> None:
+        """End the server's threads."""
+        if self._server is not None:
+            self._server.close()

@@ -1,0 +1,126 @@
+"""What the workers of one search have in common, by how long it lasts: the search, one run of it, and the tree.
+
+The three never mix: :class:`Setup` is fixed when the search is made, a :class:`Run` when it begins, and everything in
+:class:`SharedTree` changes while workers work and is guarded by its lock.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.features.encoder import Encoder
+from engine.go.position import Position
+from engine.inference.server import InferenceServer
+from engine.rollout.model import Patterns
+from engine.rollout.policy import Tables
+from engine.search.alphago_2016 import Mechanisms
+from engine.search.gumbel import SequentialHalving
+from engine.search.pools import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree
+from engine.search.selection import Tuning
+from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper
+from engine.search.values import leaders, value_lead
+
+
+class NetworkAccess(NamedTuple):
+    """How a search asks its network."""
+
+    server: InferenceServer
+    encoder: Encoder
+    """the one that ``server.spec.encoder`` names"""
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether the network gives priors."""
+        return self.server.spec.has_policy
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is fixed for a search."""
+
+    n_workers: int
+    batch: int
+    """most leaves a batch"""
+    visits_per_leaf: int
+    """visits of the root for which a batch takes one leaf more (``SearchOptions.ramp``); 0 = no such limit"""
+    limit_bytes: int
+    """memory of the tree"""
+    seed: int
+    policy_temperature: float
+    random_symmetry: bool
+    """positions are shown to the network in random symmetries"""
+    network: NetworkAccess | None
+    """None = rollouts alone"""
+    patterns: Patterns | None
+    """rollout and tree policy; None = uniform rollouts, and without a network equal priors"""
+    owner_tables: Callable[[], Tables | None]
+    """gives the rollout policy that says who owns what; None = uniform rollouts do"""
+    uses_rollouts: bool
+    """leaves are rolled out: rollouts have a weight, or there is no network"""
+    mechanisms: Mechanisms
+
+    @property
+    def has_network_score(self) -> bool:
+        """Whether leads in points come from the network, not from rollouts."""
+        return self.network is not None and self.network.server.spec.has_score
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether anything estimates leads in points."""
+        return self.uses_rollouts or self.has_network_score
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is fixed for one run of a search."""
+
+    root: Position
+    """only read"""
+    move_filter: NDArray[np.uint8]
+    """uint8[D, L] by depth and point: 1 = may be chosen; deeper than D every move may"""
+    stoppers: Sequence[Stopper]
+    is_urgent: bool
+    """batches are kept to what the network evaluates in a short time"""
+    started_s: float
+    """``time.perf_counter`` at the start"""
+    visits_before: int
+    """visits of the root at the start"""
+    evaluations_before: int
+    """positions that the server had evaluated at the start"""
+
+
+@dataclass
+class SharedTree:
+    """The tree and what changes with it. Threads: all fields want the lock ``changed``, which never changes itself."""
+
+    tree: Tree
+    tuning: Tuning
+    """of which ``expand_after`` follows the network's load, where the options say so"""
+    halving: SequentialHalving | None = None
+    """how the root's moves are visited, in place of PUCT"""
+    error: BaseException | None = None
+    """the first failure of a worker in this run"""
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    """the lock; notified when values have been backed up"""
+
+    def progress(self, run: Run, network: NetworkAccess | None) -> Progress:
+        """Where a run stands, for its stoppers. Threads: the lock is held."""
+        meta = self.tree.meta
+        visits = int(meta[META_ROOT_VISITS])
+        first, second = leaders(self.tree)
+        return Progress(
+            visits=visits,
+            in_flight=int(meta[META_IN_FLIGHT]),
+            playouts=visits - run.visits_before,
+            elapsed_s=time.perf_counter() - run.started_s,
+            best_visits=first,
+            second_visits=second,
+            value_lead=value_lead(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
+            full=bool(meta[META_FULL]),
+            seconds_per_playout=network.server.seconds_per_position / network.server.evaluators if network else 0.0,
+        )
