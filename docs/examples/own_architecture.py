@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> None:
         options = PlayOptions(visits=50, seconds=0.0)
         with closing(Player(SearchOptions(seed=1), options, path, size=9)) as player:
             point = player.genmove(BLACK)
-            print(f"plays {to_vertex(point, 9)} after {player.report.visits} visits")
+            print(f"plays {to_vertex(point, 9)} after {player.last_genmove_report.visits} visits")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from engine.config import SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
 from engine.play.assembly import load_parts, new_server
+from engine.search.limits import SearchLimits
 from engine.search.pools import NONE, ROOT, Tree
 from engine.search.search import Search
 from engine.search.values import edge_mean
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> None:
     parts = load_parts(SearchOptions(threads=1, seed=1), find_network("default"), "cpu")
     with new_server(parts) as server, closing(Search(parts.options, server, parts.encoder)) as search:
         search.set_position(Game(SIZE).position)
-        report = search.run(visits=int(arguments[0]) if arguments else 300)
+        report = search.run(SearchLimits(visits=int(arguments[0]) if arguments else 300))
         print(f"{report.visits} visits, {report.tree_nodes} nodes, {report.evaluations} evaluations")
         print("move         visits     prior        Q")
         print_below(search.tree, int(search.tree.meta[ROOT]))
