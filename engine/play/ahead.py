@@ -212,20 +212,21 @@ def _claimed(piece: str, encoder: str) -> Iterator[bool]:
         yield False
 
 
-def start_helpers(encoder: str) -> list[subprocess.Popen]:
+def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
     """Start processes that compile beside this one, where there are cores for them; they end by themselves."""
     command = [sys.executable, "-m", "engine.play.ahead", encoder]
     found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, found))}
-    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     return [
-        subprocess.Popen(command, env=environment, creationflags=flags, **quiet)
+        subprocess.Popen(
+            command, env=environment, creationflags=flags, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+        )
         for _ in range(min(core_count() - 1, MAX_HELPERS))
     ]
 
 
-def load_later(encoder: str, helpers: Sequence[subprocess.Popen] = ()) -> None:
+def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) -> None:
     """Load into this process what comes after the first move, each piece once it is compiled; compile what is left.
 
     A thread that waited for another process within a kernel would keep this process from loading any other.

@@ -5,6 +5,7 @@ from pathlib import Path
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
+from engine.nets.network import NetworkSpec
 from engine.nets.say import say_once
 from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with, without_network
 from engine.rollout.policy import Tables
@@ -106,11 +107,8 @@ class Backend:
 
     def warn_of_komi(self, komi: float) -> None:
         """Say, once, that the network's win rates are for another komi than the game's."""
-        if self.server is None:
-            return
-        known, name = ENCODERS[self.server.spec.encoder].komi, self.server.spec.name
-        if known not in (None, komi):
-            say_once(f"network {name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game")
+        if self.server is not None:
+            warn_of_komi(self.server.spec, komi)
 
     def forget(self) -> None:
         """Drop what the network has answered so far."""
@@ -121,3 +119,11 @@ class Backend:
         """End the server's threads."""
         if self._server is not None:
             self._server.close()
+
+
+def warn_of_komi(spec: NetworkSpec, komi: float) -> None:
+    """Say, once, that a network's win rates are for another komi than this one."""
+    known = ENCODERS[spec.encoder].komi
+    if known is not None and known != komi:
+        what = f"network {spec.name} knows komi {known:g} alone: at {komi:g} its win rates are those of another game"
+        say_once(what)

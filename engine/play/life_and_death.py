@@ -10,6 +10,7 @@ dead stones off (a border not yet closed), and while its chain is left in atari.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.go.board import META_N_EMPTY, META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
@@ -124,12 +125,12 @@ def _resting(board: Board, points: set[int]) -> set[int]:
     return {point for point in points if int(board.head[point]) not in restless}
 
 
-def _in_atari(board: Board) -> np.ndarray:
+def _in_atari(board: Board) -> NDArray[np.bool_]:
     """bool[N*N]: chains in atari, and the liberty that is left to them: the first move decides them."""
     size = int(board.meta[META_SIZE])
     points = on_board_points(size)
     heads = board.head[points]
-    threatened = (heads > 0) & (board.libs[heads] == 1)
+    threatened: NDArray[np.bool_] = (heads > 0) & (board.libs[heads] == 1)
     liberties = board.lib_sum[heads[threatened]]
     return threatened | np.isin(points, liberties)
 

@@ -52,7 +52,7 @@ def _is_strict(position: Position) -> bool:
 
 def is_area(position: Position) -> bool:
     """Whether stones on the board count, so that a move in one's own area costs nothing."""
-    return position.rules[RULE_SCORING] == SCORING_AREA
+    return bool(position.rules[RULE_SCORING] == SCORING_AREA)
 
 
 def knows_passing(position: Position) -> bool:

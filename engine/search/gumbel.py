@@ -54,7 +54,7 @@ class SequentialHalving:
         self._before = {e: int(edge_visits(tree, e)) for e in self._edges}
         self._rounds = max(1, math.ceil(math.log2(max(1, min(width, len(self._edges))))))
         self._visits = visits
-        self._keep(sorted(self._edges, key=self._base.get, reverse=True)[:width])
+        self._keep(sorted(self._edges, key=self._base.__getitem__, reverse=True)[:width])
         self._target = self._share()
 
     def _keep(self, edges: list[int]) -> None:
@@ -76,7 +76,7 @@ class SequentialHalving:
         while len(self._edges) > 1 and all(self._done(edge) >= self._target for edge in self._edges):
             half = -(-len(self._edges) // 2)
             found = self._preferences(self._edges)
-            self._keep(sorted(self._edges, key=found.get, reverse=True)[:half])
+            self._keep(sorted(self._edges, key=found.__getitem__, reverse=True)[:half])
             self._target = max(self._done(edge) for edge in self._edges) + self._share()
         if len(self._edges) <= 1:
             return 1 << 30

@@ -88,7 +88,7 @@ def average_policy(outputs: dict[int, Request]) -> np.ndarray:
 def average_ownership(outputs: dict[int, Request]) -> np.ndarray:
     """Mean ownership over some symmetries, float32[N*N] in policy order, 1 = the mover's."""
     turned = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in outputs.items()]
-    return np.mean(turned, axis=0, dtype=np.float64).astype(np.float32)
+    return np.stack(turned).mean(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:

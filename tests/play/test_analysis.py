@@ -116,6 +116,6 @@ def test_a_full_tree_is_reported_on_until_the_interruption(monkeypatch):
         if len(visits) > 3 and len(set(visits[-3:])) == 1:
             interrupted.set()
 
-    analyze(search, interrupted, Watcher(take, 0.05), None)
+    analyze(search, interrupted, Watcher(take, 0.05), EVERY_MOVE)
     assert interrupted.is_set()
     search.close()

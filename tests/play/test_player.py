@@ -16,6 +16,7 @@ from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.play.clock import absolute, fischer
 from engine.play.keeper import RESIGN
+from engine.play.backend import warn_of_komi
 from engine.play.life_and_death import estimate_end
 from engine.search.limits import SearchLimits
 from engine.search.report import Watcher
@@ -320,6 +321,5 @@ def test_networks_that_cannot_play_are_refused(make_player, monkeypatch, tmp_pat
 
 def test_a_network_of_one_komi_says_that_it_is_played_at_another(capsys):
     for encoder, komi, told in (("leela-18", 7.5, 0), ("leela-18", 0.5, 1), ("leela-18", 0.5, 0), ("zero-17", 6.5, 0)):
-        server = SimpleNamespace(spec=NetworkSpec("net", encoder, 19, 19))
-        engine.play.assembly.warn_of_komi(server, komi)
+        warn_of_komi(NetworkSpec("net", encoder, 19, 19), komi)
         assert capsys.readouterr().err.count("knows komi 7.5 alone: at 0.5") == told

@@ -135,7 +135,7 @@ class Forgetful:
 def test_a_search_that_begins_after_it_was_stopped_is_stopped_again():
     search = Forgetful()
     ponder = Ponder(search)
-    ponder.start(Game(7).position, visits=0, seconds=0.0)
+    ponder.start(Game(7).position, visits=1, seconds=0.0)
     search.called.wait()
     stopper = threading.Thread(target=ponder.stop, daemon=True)
     stopper.start()

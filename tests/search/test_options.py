@@ -7,7 +7,7 @@ import pytest
 
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
-from engine.features.symmetry import SYMMETRIES
+from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.geometry import BLACK, PASS, from_vertex
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, SerialNetwork

@@ -279,7 +279,7 @@ def test_the_game_can_be_searched_on_after_two_passes(search):
 
 def test_a_search_needs_a_limit_a_playable_size_and_one_caller(search):
     with pytest.raises(ValueError, match="limit"):
-        search.run()
+        SearchLimits()
     with (
         InferenceServer(HashNetwork(KEIMA.name, 7, 19), cache_mib=1, threads=1) as server,
         pytest.raises(ValueError, match="boards of 7 to 19, not 5x5"),
