@@ -161,7 +161,8 @@ OF_ENCODER = ("encoder", "network leaves")
 
 
 def stamp_of(piece: str, encoder: str) -> Path:
-    """The file that says that a piece is compiled."""
+    """The file that says that a piece is compiled; there must be a cache folder."""
+    assert jit.FOLDER is not None
     name = f"{piece} {encoder}" if piece in OF_ENCODER else piece
     return jit.FOLDER / DONE / name.replace(" ", "-")
 
@@ -217,11 +218,9 @@ def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "engine.play.ahead", encoder]
     found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, found))}
-    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    flags, quiet = getattr(subprocess, "CREATE_NO_WINDOW", 0), subprocess.DEVNULL
     return [
-        subprocess.Popen(
-            command, env=environment, creationflags=flags, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
-        )
+        subprocess.Popen(command, env=environment, creationflags=flags, stdin=quiet, stdout=quiet, stderr=quiet)
         for _ in range(min(core_count() - 1, MAX_HELPERS))
     ]
 

@@ -231,7 +231,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, turn
             continue
         symmetry = ((key ^ seed) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61) if turns else np.uint64(0)
         batch.symmetry[i] = symmetry
-        encoders.encode(position, np.int64(symmetry), scratch, planes[filled], globals_[filled])
+        encoders.encode(position, int(symmetry), scratch, planes[filled], globals_[filled])
         batch.request_row[i] = filled
         filled += 1
     return filled

@@ -46,7 +46,9 @@ def new_tree(size: int, is_graph: bool = False) -> Tree:
         is_graph: transpositions share nodes.
     """
     moves = size * size + 1
-    shape: dict[str, int | tuple[int, int]] = {field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names}
+    shape: dict[str, int | tuple[int, int]] = {
+        field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names
+    }
     shape |= {"meta": META_FIELDS, "slot": 2 * FIRST_ROWS["nodes"], "scores": 1 << (EDGE_CLASSES - 1)}
     shape |= {"prior_codes": (FIRST_ROWS["nodes"], moves), "point": moves}
     tree = Tree(*(np.zeros(shape[field], KINDS[field]) for field in Tree._fields))

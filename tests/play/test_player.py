@@ -1,7 +1,6 @@
 """The player without a front end: budgets, sizes, resignation, records. Rollouts alone unless a test needs more."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,9 +13,9 @@ from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points,
 from engine.insight.raw_policy import evaluation_for
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
+from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer
 from engine.play.keeper import RESIGN
-from engine.play.backend import warn_of_komi
 from engine.play.life_and_death import estimate_end
 from engine.search.limits import SearchLimits
 from engine.search.report import Watcher
