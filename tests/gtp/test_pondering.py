@@ -65,7 +65,7 @@ def test_the_next_move_begins_with_what_was_found(make_player):
     while player.ponder.is_running:
         pass
     answer(host, "genmove w")
-    assert player.report.visits == 200 and player.report.playouts_this_run == 0
+    assert player.last_genmove_report.visits == 200 and player.last_genmove_report.playouts_this_run == 0
 
 
 @pytest.fixture

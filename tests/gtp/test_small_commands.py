@@ -120,7 +120,7 @@ def test_what_was_thought_is_forgotten(make_player, tiny_network):
         for command in before:
             assert COMMANDS.answer(host, command) == "=\n\n"
         assert re.fullmatch("= [A-J][1-9]\n\n", COMMANDS.answer(host, "reg_genmove b"))
-        return player.report.playouts_this_run, player.report.evaluations
+        return player.last_genmove_report.playouts_this_run, player.last_genmove_report.evaluations
 
     assert effort() == (8, 8)
     assert effort() == (0, 0), "the tree is kept"

@@ -84,10 +84,6 @@ def test_what_the_clock_allows_reaches_the_search(make_player, monkeypatch, exte
     player = make_player(PlayOptions(extend_unstable=extend_unstable, early_stop=early_stop))
     player.clock.configure(fischer(60.0, 1.0))
     stop_the_machines(monkeypatch)
-    given, run = {}, player._search.run
-    monkeypatch.setattr(
-        player._search, "run", lambda visits, *limits, **rest: given.update(limits=limits, **rest) or run(visits=9)
-    )
     given, run = [], Search.run
 
     def note(search, limits, *rest):
