@@ -14,7 +14,7 @@ from engine.go.game import Game
 from engine.go.geometry import to_vertex
 from engine.play.assembly import load_parts, new_server
 from engine.search.limits import SearchLimits
-from engine.search.pools import NONE, ROOT, Tree
+from engine.search.pools import META_ROOT, NONE, Tree
 from engine.search.search import Search
 from engine.search.values import edge_mean
 from weights import find_network
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> None:
         report = search.run(SearchLimits(visits=int(arguments[0]) if arguments else 300))
         print(f"{report.visits} visits, {report.tree_nodes} nodes, {report.evaluations} evaluations")
         print("move         visits     prior        Q")
-        print_below(search.tree, int(search.tree.meta[ROOT]))
+        print_below(search.tree, int(search.tree.meta[META_ROOT]))
 
 
 if __name__ == "__main__":
