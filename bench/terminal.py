@@ -1,10 +1,9 @@
-"""What the commands of bench share at a terminal: bars on standard error, and the exit status after Ctrl-C."""
+"""What the commands of bench share at a terminal: a bar and lines on standard error."""
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, Progress, ProgressColumn, TimeElapsedColumn
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it"""
+from gtp.cli.terminal import bar
 
 
 def progress_bar(console: Console, last: ProgressColumn | None = None) -> Progress:
@@ -13,8 +12,8 @@ def progress_bar(console: Console, last: ProgressColumn | None = None) -> Progre
     Args:
         last: the column on the right; None = the time passed.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), last or TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    columns = MofNCompleteColumn(), last or TimeElapsedColumn()
+    return bar(console, *columns, transient=True, disable=not console.is_terminal)
 
 
 def say(console: Console, text: str) -> None:

@@ -1,4 +1,4 @@
-"""``keima match``: many games between two GTP engines, and the table they add up to.
+"""``keima match``: many games between two GTP engines, and the table of their results.
 
 Start at :func:`run_match`. Worker threads play games, each with engines of its own; the calling thread alone keeps the
 results, shows progress on standard error and writes files (:mod:`bench.match.runner`). Games 1 and 2 share an opening,
@@ -28,6 +28,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, to_vertex
 from engine.go.rules import RULE_SETS, rules_named
 from engine.go.sgf import read_sgf
+from gtp.cli.terminal import one_line_errors, parsed
 
 
 @dataclass(frozen=True)
@@ -193,25 +194,13 @@ def _settings_of(match: Match) -> dict[str, Any]:
     return chosen | {"names": list(match.names)} | asdict(match.settings)
 
 
-def _parse(read: Callable[[str], Any]) -> Callable[..., Any]:
-    """A click callback from a function that raises ValueError."""
-
-    def callback(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-        try:
-            return None if value is None else read(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from error
-
-    return callback
-
-
 def _command_line(text: str) -> str:
     """An engine's command line, refused where it could not be started for its form."""
     argument_words(text)
     return text
 
 
-COMMAND = _parse(_command_line)
+COMMAND = parsed(_command_line)
 RULES_HELP = (
     f"rules that decide what is legal: {', '.join(RULE_SETS)}; engines that know kata-set-rules or kgs-rules are told"
 )
@@ -231,8 +220,8 @@ OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
 @click.option("--komi", default=SetupOptions.komi, help="White's points")
 @click.option("--handicap", default=0, type=click.IntRange(0), help=HANDICAP_HELP)
-@click.option("--rules", default="chinese", callback=_parse(rules_named), help=RULES_HELP)
-@click.option("--time", callback=_parse(time_control), help=TIME_HELP)
+@click.option("--rules", default="chinese", callback=parsed(rules_named), help=RULES_HELP)
+@click.option("--time", callback=parsed(time_control), help=TIME_HELP)
 @click.option("--referee", callback=COMMAND, help="command line of a third engine that decides legality and scores")
 @click.option("--openings", type=click.Path(exists=True, file_okay=False, path_type=Path), help=OPENINGS_HELP)
 @click.option("--opening-moves", default=0, type=click.IntRange(0), help="moves to take of each opening; 0 = all")
@@ -263,11 +252,9 @@ def command(folder: Path | None, json_path: Path | None, concurrency: int, **cho
                     --second "gnugo --mode gtp --level 10 --chinese-rules" \\
                     --size 9 --games 30 --sgf runs/gnugo-9x9
     """
-    try:
+    with one_line_errors():
         match = _match_of(**chosen)
         found = MatchFolder(folder, _settings_of(match))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
     play_and_report(found, json_path, lambda progress: run_match(match, found, concurrency, progress))
 
 

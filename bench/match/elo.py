@@ -13,29 +13,29 @@ from pathlib import Path
 import click
 
 from bench.match.record import read_records
+from gtp.cli.terminal import one_line_errors
 
 Z_95 = 1.959964
 """Standard deviations on either side of the mean that hold 95% of a normal distribution"""
 ELO_SCALE = 400.0 / math.log(10.0)
 """Elo points of one unit of log odds: 400 points are odds of ten to one"""
 PRIOR_GAMES = 1.0
-"""Draws added between players who met, so that nobody's rating is infinite"""
+"""Draws added between players who met, so that no rating is infinite"""
 TOLERANCE = 1e-9
 MAX_ROUNDS = 100_000
 
 
-def wilson_interval(wins: float, games: int, z: float = Z_95) -> tuple[float, float]:
+def wilson_interval(wins: float, games: int) -> tuple[float, float]:
     """Interval of the win rate that the results are compatible with.
 
     Args:
         wins: won games, a draw as half of one.
         games: all games; with none the interval is (0, 1).
-        z: half width in standard deviations; the default covers 95%.
     Source: Wilson 1927. Unlike the plain mean +- z * sigma it stays inside [0, 1] and is honest for few games.
     """
     if games == 0:
         return 0.0, 1.0
-    rate = wins / games
+    rate, z = wins / games, Z_95
     centre = (rate + z * z / (2 * games)) / (1 + z * z / games)
     half = z / (1 + z * z / games) * math.sqrt(rate * (1 - rate) / games + z * z / (4 * games * games))
     return max(0.0, centre - half), min(1.0, centre + half)
@@ -111,10 +111,8 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 def command(folders: tuple[Path, ...]) -> None:
     """Elo ratings of all players in the FOLDERS of matches (keima match --sgf FOLDER)."""
-    try:
+    with one_line_errors():
         wins = results_in(folders)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
     for name, rating in ratings(wins).items():
         games = sum(count for pair, count in wins.items() if name in pair)
         won = sum(count for (winner, _), count in wins.items() if winner == name)

@@ -18,7 +18,8 @@ from bench.match.gtp_client import EngineError
 from bench.match.play import MatchError
 from bench.match.record import ROLES, GameRecord
 from bench.match.summary import render, summarise, to_json
-from bench.terminal import INTERRUPTED, progress_bar, say
+from bench.terminal import progress_bar, say
+from gtp.cli.terminal import INTERRUPTED
 
 POLL_S = 0.2
 
@@ -97,10 +98,7 @@ def play_and_report(folder: MatchFolder, json_path: Path | None, play: Callable[
 
 def kept(command: Callable) -> Callable:
     """Decorator: the options that say where games and figures go."""
-    for name, parameter, kind, text in (
-        ("--json", "json_path", click.Path(dir_okay=False, path_type=Path), "file for all figures as JSON"),
-        ("--sgf", "folder", click.Path(file_okay=False, path_type=Path),
-         "folder for SGFs and results; a match found there goes on"),
-    ):  # fmt: skip
-        command = click.option(name, parameter, type=kind, help=text)(command)
-    return command
+    sgf_help = "folder for SGFs and results; a match found there goes on"
+    folder, file = click.Path(file_okay=False, path_type=Path), click.Path(dir_okay=False, path_type=Path)
+    command = click.option("--json", "json_path", type=file, help="file for all figures as JSON")(command)
+    return click.option("--sgf", "folder", type=folder, help=sgf_help)(command)

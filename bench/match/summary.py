@@ -1,4 +1,4 @@
-"""What a match's games add up to: figures for programs, a table for people."""
+"""The statistics of a match: JSON for programs, a table for people."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from bench.match.record import ROLES, GameRecord
 
 
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
-    """Figures of some games from the first engine's side; a draw counts as half a win."""
+    """Counts and win rate of some games for the first engine; a draw counts as half a win."""
     winners = Counter(record.winner for record in records)
     decided = winners["first"] + winners["second"] + winners["draw"]
     points = winners["first"] + 0.5 * winners["draw"]
@@ -34,7 +34,7 @@ def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
 
 
 def summarise(records: Sequence[GameRecord], settings: dict[str, Any]) -> dict[str, Any]:
-    """All figures of a match."""
+    """All statistics of a match."""
     alike = [same for record in records if (same := scores_alike(record)) is not None]
     return {
         "settings": settings,
@@ -60,7 +60,7 @@ def summarise(records: Sequence[GameRecord], settings: dict[str, Any]) -> dict[s
 
 
 def to_json(summary: dict[str, Any]) -> str:
-    """The figures as JSON; infinite Elo differences become null, since JSON has no infinity."""
+    """The statistics as JSON; infinite Elo differences become null, since JSON has no infinity."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, dict):

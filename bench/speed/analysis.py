@@ -17,6 +17,7 @@ from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, 
 from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
 from gtp.cli.settings import NO_FILE
+from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT_ALIAS
 
 PATIENCE_S = 1800.0
@@ -91,7 +92,7 @@ def command(weights: str, size: int, device: str, interval: float, updates: int,
     """How soon, how regularly and how long an analysis speaks: one JSON line a figure."""
     words = keima("--config", NO_FILE, "--weights", weights, "--size", str(size), "--device", device)
     points = np.random.default_rng(1).permutation(on_board_points(size))
-    try:
+    with one_line_errors(EngineError, EngineRefused):
         with GtpClient(words, ROOT) as client:
             client.ask("genmove b", PATIENCE_S)
             found = []
@@ -105,8 +106,6 @@ def command(weights: str, size: int, device: str, interval: float, updates: int,
         if minutes:
             with GtpClient([*words, "--memory", str(LONG_MEMORY_MIB)], ROOT) as client:
                 print_figure("growth", [growth_of(client, minutes)], "MiB")
-    except (EngineError, EngineRefused) as error:
-        raise click.ClickException(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -15,12 +15,13 @@ from rich.console import Console
 from rich.progress import TimeRemainingColumn
 from rich.table import Table
 
-from bench.terminal import INTERRUPTED, progress_bar
+from bench.terminal import progress_bar
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from gtp import startup
 from gtp.cli.options import network_of, options_from, options_of, settings_option
 from gtp.cli.progress import compile_bar
 from gtp.cli.settings import read_settings, write_settings
+from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from gtp.startup import calm_openmp, compile_progress
 
 if TYPE_CHECKING:
@@ -67,13 +68,11 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     values = read_settings(config) if config is not None else {}
     startup.bar = compile_bar
     calm_openmp()
-    try:
+    with one_line_errors(RuntimeError):
         options_from(SetupOptions, {"size": size})
         network = network_of(ctx, config, weights)
         with compile_progress():
             parts = _load(options_from(SearchOptions, values), network, device, size)
-    except (ValueError, RuntimeError) as error:
-        raise click.ClickException(str(error)) from error
     from bench.speed.tuning import as_options, best_of, choices
     from engine.config.declaration import core_count
 
@@ -168,10 +167,8 @@ def _conclude(is_present: bool, values: dict[str, int], config: Path | None, wri
     if write is None and config is not None and sys.stdin.isatty() and sys.stderr.isatty():
         write = click.confirm(f"write this to {config}?", default=True, err=True)
     if write and config is not None:
-        try:
+        with one_line_errors():
             write_settings(config, values)
-        except (OSError, ValueError) as error:
-            raise click.ClickException(str(error)) from error
         click.echo(f"written to {config}")
 
 

@@ -15,6 +15,7 @@ from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, 
 from bench.speed.figures import print_figure
 from engine.jit import CACHE_VARIABLE
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
+from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT_ALIAS
 
 QUESTIONS = {"handshake": "name", "first_genmove": "genmove b"}
@@ -63,10 +64,8 @@ def command(names: tuple[str, ...], weights: str, size: int, device: str, repeat
         if not wanted:
             continue
         click.echo(f"measuring {state} starts", err=True)
-        try:
+        with one_line_errors(EngineError, EngineRefused):
             found = samples(words, state, repeats)
-        except (EngineError, EngineRefused) as error:
-            raise click.ClickException(str(error)) from error
         for figure, values in zip(QUESTIONS, zip(*found, strict=True), strict=True):
             if f"{figure}/{state}" in wanted:
                 print_figure(f"{figure}/{state}", values, "s")

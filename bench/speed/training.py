@@ -24,6 +24,7 @@ from engine.records.games import Games
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Mixture
 from engine.train.trainer import Goal, Trainer
+from gtp.cli.terminal import one_line_errors
 
 SIZE = 19
 
@@ -85,10 +86,8 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
 @measured(20.0)
 def command(names, batches, device: str, threads: int, seconds: float, repeats: int) -> None:
     """Speeds of data preparation and of training: one JSON line a figure."""
-    try:
+    with one_line_errors():
         chosen = choose_device(device, threads)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
     games, prepared = made_games(), {}
     with tempfile.TemporaryDirectory() as folder:
         for name in names:

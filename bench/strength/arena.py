@@ -33,6 +33,7 @@ from engine.play.clock import NO_CLOCK
 from engine.play.resignation import Resignation
 from engine.search.limits import SearchLimits
 from engine.search.root import choose
+from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT_ALIAS
 
 RULES = "tromp-taylor"
@@ -184,15 +185,13 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
     \b
         python -m bench.strength.arena --first "move-choice=lcb" --games 400 --processes 2 --sgf runs/lcb
     """
-    try:
+    with one_line_errors():
         one, two = (side_from(text, weights, visits) for text in (first, second))
         if one.name == two.name:
             one, two = replace(one, name=f"{one.name} (1)"), replace(two, name=f"{two.name} (2)")
         arena = Arena(one, two, **conditions)
         Game(arena.size, rules_named(RULES), arena.komi)
         found = MatchFolder(folder, arena.settings())
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
     play_and_report(found, json_path, lambda progress: play_match(arena, found, games, processes, at_once, progress))
 
 

@@ -1,9 +1,9 @@
-"""``python -m bench.strength.endings``: how often our judgement of finished games is right.
+"""``python -m bench.strength.endings``: how often the engine scores finished games right.
 
-The last board of each game is judged as ``final_score`` and ``final_status_list`` judge it: a counted game against its
-record (who won, and by how much), and any game against a referee that speaks GTP, stone by stone. Games come from a
-shard (:mod:`engine.records.games`) or from SGF files. ``--show`` draws every disagreement: our dead stones are small
-letters, points that we take for nobody's are ``?``, those in seki ``s``, stones the referee sees otherwise ``*``.
+The last board of each game is scored as ``final_score`` and ``final_status_list`` do: a counted game is compared with
+its record (winner and margin), and any game with a referee that speaks GTP, stone by stone. Games come from a shard
+(:mod:`engine.records.games`) or from SGF files. ``--show`` draws every disagreement: dead stones are small letters,
+neutral points ``?``, those in seki ``s``, stones whose status the referee gives otherwise ``*``.
 
 Start at :func:`command`.
 """
@@ -19,6 +19,7 @@ import click
 import numpy as np
 
 from bench.match.gtp_client import EngineError, EngineRefused, GtpClient
+from bench.match.play import lead_black
 from bench.speed.figures import print_figure
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, from_vertex, on_board_points, to_sgf
@@ -29,6 +30,7 @@ from engine.play.assembly import shipped_tables
 from engine.play.life_and_death import EndEstimate, chains_with
 from engine.play.player import Player
 from engine.records.games import Games, read_games
+from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT_ALIAS, find_network
 
 LIMIT_S = 300.0
@@ -42,11 +44,11 @@ class Finished(NamedTuple):
     data: bytes
     """as SGF"""
     lead_black: float | None
-    """as the record has it; None = it was not counted"""
+    """points, by the record; None = it was not counted"""
 
 
-class Verdict(NamedTuple):
-    """What came of one game."""
+class Scored(NamedTuple):
+    """A game as the engine and the referee score it."""
 
     game: Finished
     estimate: EndEstimate
@@ -54,12 +56,12 @@ class Verdict(NamedTuple):
     stones: int
     """on the board"""
     disputed: list[int]
-    """points of stones that are dead, or in seki, for us or for the referee alone"""
+    """points of stones that are dead, or in seki, for the engine or for the referee alone"""
     referee_score: str
 
 
 def from_shard(path: Path, count: int, seed: int) -> Iterator[Finished]:
-    """Counted games of a shard, drawn by lot; those decided by territory.
+    """Random counted games of a shard, those decided by territory.
 
     Raises:
         ValueError: not a shard of games.
@@ -92,16 +94,13 @@ def from_files(paths: tuple[Path, ...]) -> Iterator[Finished]:
                 result = read_sgf(data).result
             except ValueError as error:
                 raise ValueError(f"{file}: {error}") from error
-            color, _, points = result.partition("+")
-            if points.replace(".", "", 1).isdigit() or result == "0":
-                lead = 0.0 if result == "0" else float(points) * (1 if color == "B" else -1)
+            lead = lead_black(result)
+            if lead is not None or result[1:2] != "+":
                 yield Finished(str(file), data, lead)
-            elif result[1:2] != "+":
-                yield Finished(str(file), data, None)
 
 
-def judge(player: Player, referee: GtpClient | None, game: Finished, folder: Path) -> Verdict:
-    """Judge one game, and have the referee do so.
+def score_game(player: Player, referee: GtpClient | None, game: Finished, folder: Path) -> Scored:
+    """Score one game, and have the referee do so.
 
     Args:
         folder: where the referee finds the game.
@@ -124,13 +123,13 @@ def judge(player: Player, referee: GtpClient | None, game: Finished, folder: Pat
             ours = {point for chain in chains_with(status, player.game.position, estimate.dead) for point in chain}
             disputed |= {from_vertex(vertex, player.game.size) for vertex in theirs} ^ ours
         score = referee.ask("final_score", LIMIT_S)
-    return Verdict(game, estimate, seconds, stones, sorted(disputed), score)
+    return Scored(game, estimate, seconds, stones, sorted(disputed), score)
 
 
-def drawing(player: Player, verdict: Verdict) -> str:
-    """The board of the game the player has at hand, as the module's text says."""
+def drawing(player: Player, found: Scored) -> str:
+    """The board of the player's game, drawn as the module's docstring says."""
     size, position = player.game.size, player.game.position
-    dead, cleared = set(verdict.estimate.dead), remove_dead(position, verdict.estimate.dead)
+    dead, cleared = set(found.estimate.dead), remove_dead(position, found.estimate.dead)
     owner = np.zeros(size * size, np.int8)
     area_owner(cleared.board, owner)
     in_seki = seki_points(cleared.board)
@@ -141,44 +140,42 @@ def drawing(player: Player, verdict: Verdict) -> str:
         sign = "." if owner[index] else "?"
         if color != EMPTY:
             sign = "X" if color == BLACK else "O"
-            sign = sign.lower() if point in dead else "*" if point in verdict.disputed else sign
+            sign = sign.lower() if point in dead else "*" if point in found.disputed else sign
         signs.append("s" if in_seki[index] and color == EMPTY and owner[index] else sign)
     for row in range(size):
         rows.append(f"{size - row:2d} " + " ".join(signs[row * size : (row + 1) * size]))
     return "\n".join(rows)
 
 
-def is_wrong(verdict: Verdict) -> bool:
-    """Whether the record or the referee sees the game otherwise."""
-    lead = verdict.game.lead_black
-    return bool(verdict.disputed) or (lead is not None and lead != verdict.estimate.lead_black)
+def is_wrong(found: Scored) -> bool:
+    """Whether the record or the referee scores the game otherwise."""
+    lead = found.game.lead_black
+    return bool(found.disputed) or (lead is not None and lead != found.estimate.lead_black)
 
 
-def describe(verdict: Verdict) -> str:
-    """One line: the game and everybody's opinion."""
-    parts = [verdict.game.name, f"ours {result_text(verdict.estimate.lead_black)}"]
-    if verdict.game.lead_black is not None:
-        parts.append(f"record {result_text(verdict.game.lead_black)}")
-    if verdict.referee_score:
-        parts += [f"referee {verdict.referee_score}", f"{len(verdict.disputed)} of {verdict.stones} stones disputed"]
+def describe(found: Scored) -> str:
+    """One line: the game and its score by engine, record and referee."""
+    parts = [found.game.name, f"ours {result_text(found.estimate.lead_black)}"]
+    if found.game.lead_black is not None:
+        parts.append(f"record {result_text(found.game.lead_black)}")
+    if found.referee_score:
+        parts += [f"referee {found.referee_score}", f"{len(found.disputed)} of {found.stones} stones disputed"]
     return ", ".join(parts)
 
 
-def print_figures(verdicts: list[Verdict], has_referee: bool) -> None:
-    """Shares in percent, and what a judgement takes."""
-    counted = [(v.estimate.lead_black, v.game.lead_black) for v in verdicts if v.game.lead_black is not None]
-    print_figure("endings/games", [len(verdicts)], "games")
+def print_figures(scored: list[Scored], has_referee: bool) -> None:
+    """Shares in percent, and the time that scoring takes."""
+    counted = [(v.estimate.lead_black, v.game.lead_black) for v in scored if v.game.lead_black is not None]
+    print_figure("endings/games", [len(scored)], "games")
     if counted:
         ours, record = np.array(counted).T
         print_figure("endings/winner", [100 * float(np.mean(np.sign(ours) == np.sign(record)))], "% as recorded")
         print_figure("endings/margin", [100 * float(np.mean(ours == record))], "% as recorded")
     if has_referee:
-        disputed, stones = (
-            sum(counts) for counts in zip(*((len(v.disputed), v.stones) for v in verdicts), strict=True)
-        )
+        disputed, stones = sum(len(v.disputed) for v in scored), sum(v.stones for v in scored)
         print_figure("endings/stones", [100 * (1 - disputed / stones)], "% as the referee has them")
-        print_figure("endings/boards", [100 * statistics.mean(not v.disputed for v in verdicts)], "% without dispute")
-    print_figure("endings/time", [1000 * statistics.median(v.seconds for v in verdicts)], "ms")
+        print_figure("endings/boards", [100 * statistics.mean(not v.disputed for v in scored)], "% without dispute")
+    print_figure("endings/time", [1000 * statistics.median(v.seconds for v in scored)], "ms")
 
 
 @click.command(help=__doc__.split("\n\n")[1].replace("\n", " "))
@@ -186,23 +183,21 @@ def print_figures(verdicts: list[Verdict], has_referee: bool) -> None:
 @click.option("--games", "shard", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="a shard of games")
 @click.option("--count", default=300, type=click.IntRange(1), help="games to draw from the shard")
 @click.option("--seed", default=1, type=click.IntRange(0), help="which games are drawn")
-@click.option("--weights", default=DEFAULT_ALIAS, help="network that judges; none = rollouts alone")
+@click.option("--weights", default=DEFAULT_ALIAS, help="network that scores; none = rollouts alone")
 @click.option("--referee", help="command line of a GTP engine to compare stones with")
 @click.option("--show", is_flag=True, help="print every disagreement with a diagram")
 def command(
     files: tuple[Path, ...], shard: Path | None, count: int, seed: int, weights: str, referee: str | None, show: bool
 ) -> None:
     if not files and shard is None:
-        raise click.ClickException("nothing to judge, expected SGF files, folders or --games SHARD")
-    try:
+        raise click.ClickException("nothing to score, expected SGF files, folders or --games SHARD")
+    with one_line_errors(EngineError):
         games = [*from_files(files), *(from_shard(shard, count, seed) if shard else ())]
         player = Player(SearchOptions(), PlayOptions(), None if weights == "none" else find_network(weights))
         client = GtpClient(referee) if referee else None
-    except (ValueError, EngineError) as error:
-        raise click.ClickException(str(error)) from error
     shipped_tables()
     try:
-        _judge_all(player, client, games, show)
+        _score_all(player, client, games, show)
     except (EngineError, EngineRefused) as error:
         raise click.ClickException(f"{referee}: {error}") from error
     finally:
@@ -211,16 +206,16 @@ def command(
             client.close()
 
 
-def _judge_all(player: Player, client: GtpClient | None, games: list[Finished], show: bool) -> None:
-    """Judge all games and print what came of it."""
-    verdicts = []
+def _score_all(player: Player, client: GtpClient | None, games: list[Finished], show: bool) -> None:
+    """Score all games and print the figures."""
+    scored = []
     with tempfile.TemporaryDirectory() as folder:
         for game in games:
-            verdicts.append(judge(player, client, game, Path(folder)))
-            if show and is_wrong(verdicts[-1]):
-                click.echo(describe(verdicts[-1]) + "\n" + drawing(player, verdicts[-1]) + "\n", err=True)
-    if verdicts:
-        print_figures(verdicts, client is not None)
+            scored.append(score_game(player, client, game, Path(folder)))
+            if show and is_wrong(scored[-1]):
+                click.echo(describe(scored[-1]) + "\n" + drawing(player, scored[-1]) + "\n", err=True)
+    if scored:
+        print_figures(scored, client is not None)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,13 @@ from rich.console import Console
 
 from bench.match.gtp_client import EngineError, EngineRefused, GtpClient, argument_words
 from bench.strength.suites import Step, parse_suite
-from bench.terminal import INTERRUPTED, progress_bar, say
+from bench.terminal import progress_bar, say
+from gtp.cli.terminal import INTERRUPTED
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
-"""Commands behind which a position owes nothing to those before"""
+"""Commands behind which a position does not depend on those before"""
 TERMS = {"kata-get-rules": "kata-set-rules", "get_komi": "komi"}
-"""Commands that tell what a game is played under, and those that set it"""
+"""Commands that ask for rules and komi, and those that set them"""
 PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left out")
 LIMIT_S = 60.0
 START_S = 600.0
@@ -33,7 +34,7 @@ START_S = 600.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one test."""
+    """The outcome of one test."""
 
     number: int
     line: int
@@ -62,12 +63,12 @@ class SuiteResult:
 
 
 class _Attempt(NamedTuple):
-    """What became of one command."""
+    """The outcome of one command."""
 
     status: str
     answer: str
     spoils: bool
-    """whether the position is not the one that was meant, until the next begins"""
+    """whether the position is wrong from here to the next command of ``BEGINNINGS``"""
 
 
 class Examinee:
@@ -96,7 +97,7 @@ class Examinee:
         return self._client
 
     def begin_suite(self) -> None:
-        """Take back what the suites before have said of komi and rules; files that name none play under the latest."""
+        """Restore the rules and komi that the engine began with, which suites before may have changed."""
         self._running()
         for command in self._terms:
             self.ask(command)

@@ -1,9 +1,9 @@
 """``python -m bench.strength.regret``: what the moves of small searches cost, as a deep search sees it.
 
-Matches tell what an option is worth, but hardly in fewer than a thousand games. Here every option searches the same
-positions, and its *regret* is how much the move it chose is worth less than the best one, in value (-1 to 1) by a deep
-search of the same network. Options are compared position by position, which takes most of the luck out: differences of
-a fifth of the regret show in three hundred positions. What no deep search knows, a network's own errors, stays unseen.
+Matches measure what an option is worth, but need a thousand games. Here every option searches the same positions, and
+its *regret* is how much less the move it chose is worth than the best one, in value (-1 to 1) by a deep search of the
+same network. Options are compared position by position, which removes most of the variance: differences of a fifth of
+the regret show in three hundred positions. Errors of the network that a deep search shares are not seen.
 
 Positions come from games drawn from the raw policy. Start at :func:`command`.
 """
@@ -25,13 +25,14 @@ from engine.go.position import META_TO_MOVE, Position
 from engine.go.rules import rules_named
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only
+from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT_ALIAS
 
 RULES = "tromp-taylor"
 FEWEST, MOST = 0.08, 0.5
 """Moves before a position, as shares of the board's points"""
 SURE = 0.04
-"""Share of the deep search's visits from which on its value of a move is believed"""
+"""Share of the deep search's visits from which on its value of a move counts"""
 AGAIN = 0.2
 """Visits, as a share of the deep search's, that a move gets of its own where it had fewer"""
 
@@ -41,7 +42,7 @@ class Problem(NamedTuple):
 
     position: Position
     values: dict[int, float]
-    """of the moves it is sure of, for the side to move; grows as others are chosen"""
+    """of its well-visited moves, for the side to move; grows as others are chosen"""
     best: float
 
 
@@ -62,7 +63,7 @@ class Examiner:
         self._networks, self._deep, self._at_once = networks, deep, at_once
 
     def problems(self, count: int, size: int, komi: float, seed: int) -> list[Problem]:
-        """So many positions, searched deeply."""
+        """``count`` positions, searched deeply."""
         found: dict[int, Problem] = {}
 
         def add(index: int) -> None:
@@ -71,9 +72,8 @@ class Examiner:
             moves = int(rng.integers(round(FEWEST * size**2), round(MOST * size**2)))
             drawn_moves(self._networks, self._deep, game, moves, rng)
             report = self._run(self._deep, game.position, self._deep.visits, index)
-            values = {
-                move.point: move.value_stm for move in report.moves if move.visits >= SURE * self._deep.visits
-            }  # fmt: skip
+            least = SURE * self._deep.visits
+            values = {move.point: move.value_stm for move in report.moves if move.visits >= least}
             if values:
                 found[index] = Problem(game.position, values, max(values.values()))
 
@@ -123,14 +123,14 @@ class Examiner:
 @click.option("--seed", default=1, type=click.IntRange(0), help="of the positions")
 @click.option("--at-once", default=24, type=click.IntRange(1, 256), help="searches side by side")
 def command(options, weights, visits, deep, positions, repeats, size, komi, seed, at_once) -> None:
-    """Tell what small searches lose against a deep one, for several sets of OPTIONS, each given as OPTION=VALUE words.
+    """Print what small searches lose against a deep one, for several sets of OPTIONS, each given as OPTION=VALUE words.
 
     The first set is what the others are compared with; one JSON line each, and a table on standard error:
 
     \b
         python -m bench.strength.regret "" "move-choice=lcb" "virtual-loss=1 ramp=0"
     """
-    try:
+    with one_line_errors():
         sides = [side_from(text, weights, visits) for text in options or ("",)]
         examiner_side = replace(side_from("name=deep", weights, deep), options=SearchOptions(threads=1, batch=4))
         Game(size, rules_named(RULES), komi)
@@ -138,14 +138,13 @@ def command(options, weights, visits, deep, positions, repeats, size, komi, seed
             examiner = Examiner(networks, examiner_side, at_once)
             click.echo(f"searching {positions} positions deeply", err=True)
             problems = examiner.problems(positions, size, komi, seed)
-            found = []
+            found, rows = [], []
             for side in sides:
                 click.echo(f"searching them with {side.name}", err=True)
                 found.append(examiner.examine(side, problems, repeats))
-                click.echo(json.dumps(_figures(found[-1], found[0])))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    Console(stderr=True).print(_table([_figures(one, found[0]) for one in found]))
+                rows.append(_figures(found[-1], found[0]))
+                click.echo(json.dumps(rows[-1]))
+    Console(stderr=True).print(_table(rows))
 
 
 def _figures(regret: Regret, first: Regret) -> dict[str, float | str]:

@@ -1,7 +1,7 @@
 """Players that differ in their options and search side by side in one process; for the arena and for regrets.
 
-A search of few visits leaves most of a processor idle: its batches are small, and it waits for each. So many searches
-run at once and share an inference server that merges their leaves. Time then means nothing; visits are the limit.
+A search of few visits leaves most of a processor idle: its batches are small, and it waits for each. Therefore many
+searches run at once and share an inference server that merges their leaves. Visits are their limit, not time.
 """
 
 import multiprocessing
@@ -101,7 +101,7 @@ class Networks:
 
 
 def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:
-    """Play a number of moves drawn from the raw policy, none of them a pass; the points."""
+    """Play ``count`` moves drawn from the raw policy, none of them a pass; the points."""
     search = networks.search(side, int(rng.integers(1 << 32)), SearchOptions(threads=1))
     points = []
     for _ in range(count):
@@ -115,7 +115,7 @@ def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.
 
 
 def in_threads(task: Callable[[Any], Any], items: Sequence[Any], at_once: int) -> None:
-    """Do a task for every item on so many threads; the first failure ends them all.
+    """Do a task for every item, ``at_once`` of them side by side on threads; the first failure ends them all.
 
     In a child process they also end with the process that started it.
 

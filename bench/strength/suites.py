@@ -88,7 +88,7 @@ def parse_suite(text: str) -> list[Step]:
 
 
 def _expecting(step: Step | None, line: str) -> list[Step]:
-    """The step before an expectation, as a test; as it was if nobody wants to know the answer."""
+    """The step before an expectation, as a test; as it was if the answer does not matter."""
     found = EXPECTATION.fullmatch(line)
     if found is None:
         raise ValueError(f"{line!r} is no expectation, which looks like #? [PATTERN]")

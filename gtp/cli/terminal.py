@@ -57,10 +57,14 @@ def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
     return convert
 
 
-def bar(console: Console, *columns: ProgressColumn) -> Progress:
-    """A progress bar: a description, the bar and some columns, by default the count and the time left."""
+def bar(console: Console, *columns: ProgressColumn, **options: Any) -> Progress:
+    """A progress bar: a description, the bar and some columns, by default the count and the time left.
+
+    Args:
+        options: of rich's ``Progress``.
+    """
     last = columns or (MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(TextColumn("{task.description}"), BarColumn(), *last, console=console)
+    return Progress(TextColumn("{task.description}"), BarColumn(), *last, console=console, **options)
 
 
 def new_table(*columns: str, right: Collection[int] | None = None, folds: bool = False) -> Table:

@@ -24,13 +24,13 @@ from bench.speed.tuning import (
     counts,
     measure,
 )
-from bench.terminal import INTERRUPTED
 from engine.config import SearchOptions
 from engine.config.declaration import core_count
 from engine.features.encoder import KEY, ZERO
 from engine.nets.fakes import SerialNetwork, UniformNetwork
 from engine.play.assembly import Parts, load_parts
 from engine.search.worker import GPU_LEAVES
+from gtp.cli.terminal import INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
 TINY = ["--weights", "none", "--size", "5", "--seconds", "0.05", "--threads", "1", "--batch", "4"]

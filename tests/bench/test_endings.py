@@ -1,4 +1,4 @@
-"""Judging finished games: what is counted right, what is printed, what is refused."""
+"""Scoring finished games: what is counted right, what is printed, what is refused."""
 
 import json
 import sys
@@ -53,7 +53,7 @@ def test_records_and_a_referee_are_compared_with(folder):
     assert " 2 . . X X O O . x .\n 1 . . * X O O" in shown
 
 
-@pytest.mark.parametrize(("words", "message"), [([], "nothing to judge"), (["--referee", "no-such-engine"], "nothing")])
+@pytest.mark.parametrize(("words", "message"), [([], "nothing to score"), (["--referee", "no-such-engine"], "nothing")])
 def test_without_games_one_line_says_what_is_expected(words, message):
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 1

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from bench.match.command import command, read_openings
 from bench.match.folder import MatchFolder
 from bench.match.record import GameRecord
-from bench.terminal import INTERRUPTED
 from engine.go.geometry import from_vertex
 from engine.go.sgf import read_sgf
+from gtp.cli.terminal import INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "tests" / "data" / "gtp_engine.py"
