@@ -19,8 +19,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("engine", "gtp", "bench", "weights")
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 400, 60, 120
 LONG_FILES = {
-    "engine/search/search.py": "MoveFilter and SearchLimits will take their part of it",
-    "engine/search/worker.py": "its state will be split by lifetime",
     "tests/search/test_search.py": "one subject, many cases",
     "tests/search/test_kernels.py": "one subject, many cases",
     "tests/train/test_pattern_learning.py": "one subject, many cases",

@@ -111,7 +111,7 @@ class Backend:
             warn_of_komi(self.server.spec, komi)
 
     def forget(self) -> None:
-        """Drop what the network has answered so far."""
+        """Drop the network's cached results."""
         if self.server is not None:
             self.server.forget()
 

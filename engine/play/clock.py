@@ -47,12 +47,12 @@ RESERVE_LAGS = 10.0
 
 
 def moves_left(n_moves: int, area: int) -> float:
-    """Own moves that a game is expected to last after so many of both sides on a board of so many points."""
+    """Own moves that a game is expected to last after ``n_moves`` of both sides on a board of ``area`` points."""
     return max(GAME_SHARE * area - n_moves / 2, LEAST_SHARE * area, LEAST_MOVES)
 
 
 def weight(n_moves: int, area: int) -> float:
-    """What a move after so many of both sides is worth in thinking time: 1 at the ends of a game, more between."""
+    """What a move is worth in thinking time, by the moves before it: 1 at the ends of a game, more between."""
     return 1.0 + MIDDLE_GAME * math.exp(-(((n_moves / area - MIDDLE) / SPREAD) ** 2))
 
 

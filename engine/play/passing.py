@@ -69,7 +69,7 @@ def knows_passing(position: Position) -> bool:
 
 
 def is_lost(position: Position, estimate: EndEstimate | None, report: Report) -> bool:
-    """Whether a settled game is lost and the search sees no way to unsettle it."""
+    """Whether a settled game is lost and the search sees no way to open it again."""
     if estimate is None or not estimate.is_settled or not is_full(position):
         return False
     if estimate.lead(int(position.meta[META_TO_MOVE])) >= 0:

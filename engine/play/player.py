@@ -249,7 +249,7 @@ class Player(GameKeeper):
         return self._search.run(replace(limits, interrupt=self._interrupted), moves, watcher, ownership=True)
 
     def forget(self) -> None:
-        """Drop the tree and the network's answers, as if the game had not been looked at so far."""
+        """Drop the tree and the network's cached results, as if nothing had been searched so far."""
         self.ponder.stop()
         self._search.clear()
         self._backend.forget()

@@ -32,7 +32,7 @@ class Ponder:
 
         Args:
             position: copied here, since the game goes on.
-            visits: end when the root has so many; 0 = no limit.
+            visits: end at this number of visits of the root; 0 = no limit.
             seconds: end after so long.
         """
         self.stop()

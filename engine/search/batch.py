@@ -12,7 +12,7 @@ MAX_DEPTH = 512
 """Moves below the root that a path may hold; a node that deep is not searched further."""
 
 NEW, KNOWN, FINISHED, UNSCORED, ROLLED, ROLLOUT_BACKED_UP = range(6)
-"""What a leaf is: to be evaluated; valued in the tree already; game over, settled; game over, dead stones unknown;
+"""What a leaf is: to be evaluated; valued in the tree already; game over, scored; game over, dead stones unknown;
 to be rolled out and nothing else; to be evaluated, its rollout being backed up already."""
 
 
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
     key: np.ndarray
     """uint64[K]: key of the result cache"""
     symmetry: np.ndarray
-    """uint8[K]: how the position was turned for the network"""
+    """uint8[K]: the symmetry in which the network sees the position"""
     n_listed: np.ndarray
     """int32[K]: moves the leaf's node will have"""
     listed: np.ndarray
@@ -48,13 +48,13 @@ class Batch(NamedTuple):
     prior_codes: np.ndarray
     """uint16[K, A]: their priors, by policy index (see :mod:`engine.search.unchosen`)"""
     logits: np.ndarray
-    """float32[K, A]: the network's move logits, un-turned, policy order"""
+    """float32[K, A]: the network's move logits, back in the position's own orientation, policy order"""
     value: np.ndarray
     """float32[K]: network value or exact result, -1 to 1 for the side to move at the leaf"""
     rollout: np.ndarray
     """float32[K]: rollout or exact result, likewise"""
     score: np.ndarray
-    """float32[K]: lead in points, likewise; 0 where nobody knows"""
+    """float32[K]: lead in points, likewise; 0 where nothing estimates it"""
     scratch: np.ndarray
     """float32[2, A]: working memory of the ranking"""
 

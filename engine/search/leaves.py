@@ -198,7 +198,7 @@ def cache_key(position, scratch):
 
 
 @kernel
-def prepare_for_network(root, position, batch, count, cache, scratch, seed, turns, planes, globals_):
+def prepare_for_network(root, position, batch, count, cache, scratch, seed, random_symmetry, planes, globals_):
     """Open the new leaves of a batch, look them up in the cache and encode the misses.
 
     The symmetry a position is shown under is drawn from its key and the seed: as good as random, and the same
@@ -208,7 +208,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, turn
         root, position: as for :func:`prepare`.
         scratch: the encoder's working memory, the worker's own.
         seed: uint64.
-        turns: whether there are such symmetries.
+        random_symmetry: False = always the symmetry 0.
         planes, globals_: slots of the request, filled from the first on.
     Returns:
         int: slots filled.
@@ -229,7 +229,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, turn
             batch.value[i] = value
             batch.score[i] = score
             continue
-        symmetry = ((key ^ seed) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61) if turns else np.uint64(0)
+        symmetry = ((key ^ seed) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61) if random_symmetry else np.uint64(0)
         batch.symmetry[i] = symmetry
         encoders.encode(position, int(symmetry), scratch, planes[filled], globals_[filled])
         batch.request_row[i] = filled
@@ -269,7 +269,7 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
 def roll_out_by_policy(root, position, batch, count, state, gives_score, weights, tables, replies, reply_chance, cell):
     """Play every new leaf of a batch out by the rollout policy; see :func:`roll_out`.
 
-    On the way to the leaf, moves that the tree's policy thinks the most probable are remembered as replies.
+    On the way to the leaf, the moves with the largest prior are remembered as last good replies.
 
     Args:
         weights, tables, replies, reply_chance: as for :func:`engine.rollout.policy.play_out_by_policy`.
@@ -314,24 +314,24 @@ def roll_out(root, position, batch, count, state, gives_score):
 
 
 @kernel
-def take_results(batch, count, turned, policy, value, score, gives_policy, gives_score, cache):
-    """Bring the network's answers for the misses of a batch home, un-turned, and store them in the cache.
+def take_results(batch, count, symmetries, policy, value, score, gives_policy, gives_score, cache):
+    """Copy the network's outputs for the misses of a batch, symmetry undone, and store them in the cache.
 
     Args:
-        turned: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
+        symmetries: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
         policy, value, score: output slots of the request.
         gives_policy: the network has a policy; otherwise ``batch.logits`` stay as they are.
         gives_score: the network has a score head; otherwise ``batch.score`` stays as it is.
     """
-    moves = turned.shape[1]
+    moves = symmetries.shape[1]
     for i in range(count):
         row = batch.request_row[i]
         if row < 0:
             continue
         if gives_policy:
-            logits, answers, places = batch.logits[i], policy[row], turned[batch.symmetry[i]]
+            logits, output, indices = batch.logits[i], policy[row], symmetries[batch.symmetry[i]]
             for index in range(moves):
-                logits[index] = answers[places[index]]
+                logits[index] = output[indices[index]]
         batch.value[i] = value[row]
         if gives_score:
             batch.score[i] = score[row]
@@ -349,8 +349,8 @@ def rank_moves(batch, count, temperature):
 @kernel
 def _rank(batch, i, temperature):
     """:func:`rank_moves` for leaf i."""
-    n, surprise, chance = batch.n_listed[i], batch.scratch[0], batch.scratch[1]
-    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, chance, batch.prior_codes[i])
+    n, surprise, likelihood = batch.n_listed[i], batch.scratch[0], batch.scratch[1]
+    rank(batch.listed[i], n, batch.logits[i], temperature, surprise, likelihood, batch.prior_codes[i])
 
 
 @kernel

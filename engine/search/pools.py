@@ -10,7 +10,7 @@ Two pools of rows, each an array per field:
   and selection never looks past it.
 
 Most nodes are leaves with no edges at all, so a node costs about 0.9 KiB on 19x19, nearly all of it priors. Pools grow
-in place (``ndarray.resize``), therefore only while the tree's lock is held, and nobody keeps a view of a field beyond
+in place (``ndarray.resize``), therefore only while the tree's lock is held, and no view of a field is kept beyond
 that lock.
 
 When the root moves on (:func:`advance_root`), what is left behind is only marked as dropped: its rows come back one

@@ -64,13 +64,13 @@ def _largest(values, n):
 
 
 @kernel
-def rank(listed, n, logits, temperature, surprise, chance, codes):
+def rank(listed, n, logits, temperature, surprise, likelihood, codes):
     """Turn logits into priors over the listed moves (softmax).
 
     Args:
         listed: uint16[>= n]: policy indices of the moves.
         logits: float32[N*N + 1], policy order.
-        surprise, chance: float32[>= n], overwritten.
+        surprise, likelihood: float32[>= n], overwritten.
         codes: uint16[N*N + 1], overwritten: as :mod:`engine.search.unchosen` keeps priors.
     """
     for j in range(n):
@@ -80,8 +80,8 @@ def rank(listed, n, logits, temperature, surprise, chance, codes):
     for j in range(n):
         surprise[j] = (top - surprise[j]) * cooling
     for j in range(n):
-        chance[j] = exponential(-surprise[j])
-    shift = np.float32(math.log(_sum(chance, n)))
+        likelihood[j] = exponential(-surprise[j])
+    shift = np.float32(math.log(_sum(likelihood, n)))
     steps_a_nat, most = np.float32(CODES_PER_NAT), np.float32(LAST_CODE)
     codes[:] = GONE
     for j in range(n):

@@ -67,7 +67,7 @@ class Watcher:
     first_s: float = 0.0
     """when the first report is due; 0 = after the interval"""
     fewest_moves: int = 0
-    """moves that a report holds at least, if there are so many, with or without visits"""
+    """the fewest moves that a report holds, with or without visits; all where there are fewer"""
     ownership: bool = False
     """every report says who owns what; asked once, before the search"""
 
@@ -113,7 +113,7 @@ def new_root_table(size: int) -> RootTable:
 
 @kernel
 def _lower_bound(mean, squares, visits):
-    """LCB_DEVIATIONS standard errors below a mean of so many results; a further result of variance 1 is imagined.
+    """LCB_DEVIATIONS standard errors below a mean; to its results one of variance 1 is added.
 
     Args:
         squares: sum of the squared results.
@@ -183,7 +183,7 @@ def moves_in(table: RootTable, visited: int, count: int, fewest: int, with_score
 
     Args:
         visited, count: rows, as :func:`read_root` says.
-        fewest: of the moves without visits the likeliest are taken to make up so many, or all if none has a visit.
+        fewest: the likeliest moves without visits are added up to this number, or all if none has a visit.
         with_scores: whether leads in points mean anything in this tree.
     """
     rows = list(range(visited))

@@ -87,8 +87,8 @@ def average_policy(outputs: dict[int, Request]) -> np.ndarray:
 
 def average_ownership(outputs: dict[int, Request]) -> np.ndarray:
     """Mean ownership over some symmetries, float32[N*N] in policy order, 1 = the mover's."""
-    turned = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in outputs.items()]
-    return np.stack(turned).mean(axis=0, dtype=np.float64).astype(np.float32)
+    owners = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in outputs.items()]
+    return np.stack(owners).mean(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:
@@ -101,7 +101,7 @@ def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temp
     """
     moves = len(policy)
     listed, codes = np.zeros(moves, np.uint16), np.zeros(moves, np.uint16)
-    surprise, chance = np.zeros(moves, np.float32), np.zeros(moves, np.float32)
+    surprise, likelihood = np.zeros(moves, np.float32), np.zeros(moves, np.float32)
     count = list_moves(position, listed)
-    rank(listed, count, policy, temperature, surprise, chance, codes)
+    rank(listed, count, policy, temperature, surprise, likelihood, codes)
     replace_priors(tree, tree.meta[META_ROOT], codes)

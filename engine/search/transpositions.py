@@ -6,7 +6,7 @@ It does not cover the history before: superko and what a network sees of earlier
 first. The root's own moves are always exact, and so is everything said of the move to play.
 
 An edge keeps its own count of visits; its value is the mean of all that was ever backed up through the node behind it,
-whoever led there (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move groups in Monte Carlo tree search",
+by whatever path (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move groups in Monte Carlo tree search",
 2008).
 """
 

@@ -59,7 +59,7 @@ def new_tree(size: int, is_graph: bool = False) -> Tree:
 
 
 def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
-    """Make room for so many more rows of each pool.
+    """Make room for a number of further rows of each pool.
 
     Args:
         limit: bytes the whole tree may take.
