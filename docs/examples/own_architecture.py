@@ -24,7 +24,7 @@ from engine.go.geometry import BLACK, to_vertex
 from engine.nets.architectures.registry import ARCHITECTURES, Architecture, new_model, new_spec
 from engine.nets.architectures.shape import Shape, dimension
 from engine.nets.files.checkpoint import save_network
-from engine.nets.network import RawHeads
+from engine.nets.network import Model, RawHeads
 from engine.play.player import Player
 
 
@@ -38,12 +38,13 @@ class PlainShape(Shape):
     channels: int = dimension("channels of each", 1, 1024, 16)
 
 
-class PlainNet(nn.Module):
+class PlainNet(Model):
     """Convolutions in a row, a policy with a pass, and a value from the mean over the board: any board size will do."""
 
+    shape: PlainShape
+
     def __init__(self, shape: PlainShape) -> None:
-        super().__init__()
-        self.shape = shape
+        super().__init__(shape)
         widths = [shape.planes, *[shape.channels] * shape.layers]
         self.convolutions = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1) for a, b in pairwise(widths))
         self.from_globals = nn.Linear(shape.globals, shape.channels)
