@@ -80,14 +80,14 @@ def play_game(
     Raises:
         MatchError: an engine refuses the settings, or the referee failed.
     """
-    table = _Table(record, players, referee, settings)
+    running = _RunningGame(record, players, referee, settings)
     try:
-        table.set_up(opening)
+        running.set_up(opening)
         limit = settings.max_moves or 3 * settings.size**2
-        while not table.game.is_over and table.game.n_moves < limit:
-            table.play_turn()
-            on_move(table.game.n_moves)
-        table.score()
+        while not running.game.is_over and running.game.n_moves < limit:
+            running.play_turn()
+            on_move(running.game.n_moves)
+        running.score()
     except GameLost as loss:
         winner = other(loss.color)
         record.reason, record.detail = loss.reason, loss.detail
@@ -95,7 +95,7 @@ def play_game(
     for color, client in players.items():
         record.stray_lines[record.role(color)] = client.stray_lines
         client.stray_lines = 0
-    return table.game
+    return running.game
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ def _refusal_ends_match(words: str) -> Iterator[None]:
         raise MatchError(f"{words}: {error}") from error
 
 
-class _Table:
+class _RunningGame:
     """The board, the engines and the clocks of one game."""
 
     def __init__(

@@ -25,7 +25,7 @@ from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from gtp.startup import calm_openmp, compile_progress
 
 if TYPE_CHECKING:
-    from bench.speed.tuning import Choice, Measured
+    from bench.speed.tuning import Measured, Setting
     from engine.play.assembly import Parts
 
 TRIAL_S = 0.05
@@ -73,11 +73,11 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
         network = network_of(ctx, config, weights)
         with compile_progress():
             parts = _load(options_from(SearchOptions, values), network, device, size)
-    from bench.speed.tuning import as_options, best_of, choices
+    from bench.speed.tuning import as_options, best_of, settings_to_try
     from engine.config.declaration import core_count
 
-    wanted = choices(parts, core_count(), evaluators, threads, batches)
-    found: dict[Choice, Measured] = {}
+    wanted = settings_to_try(parts, core_count(), evaluators, threads, batches)
+    found: dict[Setting, Measured] = {}
     status = _measure(parts, wanted, size, seconds, found)
     if found:
         move_s = move_seconds or values.get("seconds") or PlayOptions.seconds
@@ -104,7 +104,7 @@ def _load(options: SearchOptions, network: Path | tuple[Path, Path] | None, devi
 
 
 def _measure(
-    parts: "Parts", wanted: Sequence["Choice"], size: int, seconds: float, found: dict["Choice", "Measured"]
+    parts: "Parts", wanted: Sequence["Setting"], size: int, seconds: float, found: dict["Setting", "Measured"]
 ) -> int:
     """Measure with progress on standard error; the exit status."""
     from bench.speed.tuning import POSITIONS, measure
@@ -113,10 +113,10 @@ def _measure(
     try:
         with progress_bar(console, TimeRemainingColumn()) as progress:
             task = progress.add_task("", total=len(wanted) * POSITIONS)
-            for number, choice in enumerate(measure(parts, wanted, size, seconds, found)):
-                progress.update(task, completed=number, description=_words(choice))
+            for number, setting in enumerate(measure(parts, wanted, size, seconds, found)):
+                progress.update(task, completed=number, description=_words(setting))
                 if not console.is_terminal and number < len(wanted):
-                    click.echo(f"measuring {_words(choice)}", err=True)
+                    click.echo(f"measuring {_words(setting)}", err=True)
     except KeyboardInterrupt:
         click.echo("interrupted" if found else "interrupted before anything was measured", err=True)
         return INTERRUPTED
@@ -126,21 +126,21 @@ def _measure(
     return 0
 
 
-def _words(choice: "Choice") -> str:
-    """A choice in words."""
-    return ", ".join(f"{name} {value}" for name, value in choice._asdict().items() if value)
+def _words(setting: "Setting") -> str:
+    """A setting in words."""
+    return ", ".join(f"{name} {value}" for name, value in setting._asdict().items() if value)
 
 
-def _show(found: dict["Choice", "Measured"], present: "Choice", best: "Choice", move_s: float) -> None:
+def _show(found: dict["Setting", "Measured"], present: "Setting", best: "Setting", move_s: float) -> None:
     """The table, Elo against the present settings: for people on standard error, else plain on standard output."""
     names = [name for name, value in best._asdict().items() if value]
     rows = [[*names, *COLUMNS, ""]]
-    for choice in sorted(found):
-        one, gain = found[choice], found[choice].gain(found[present], move_s)
+    for setting in sorted(found):
+        one, gain = found[setting], found[setting].gain(found[present], move_s)
         rates = [f"{one.per_second(name):.1f}" for name in ("visits", "evaluations")]
         margin = f" ±{gain.margin:.0f}" if 0 < gain.margin < math.inf else ""
-        notes = [note for note, of in (("now", present), ("best", best)) if choice == of]
-        numbers = [str(value) for value in choice if value]
+        notes = [note for note, of in (("now", present), ("best", best)) if setting == of]
+        numbers = [str(value) for value in setting if value]
         rows.append([*numbers, *rates, f"{one.in_flight():.1f}", f"{gain.elo:+.0f}{margin}", ", ".join(notes)])
     console = Console(stderr=True)
     if not (console.is_terminal and sys.stdout.isatty()):

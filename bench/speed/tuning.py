@@ -1,7 +1,7 @@
-"""Which settings search fastest on this machine, and what that is worth: measuring for :mod:`bench.speed.benchmark`.
+"""Which settings search fastest on this machine, and their gain in Elo: measuring for :mod:`bench.speed.benchmark`.
 
-Every setting searches the same middle-game positions, the result cache empty, for as long as it is told; all settings
-take turns on a position before the next one comes, so that whatever else the machine does meets all of them. Start at
+Every setting searches the same middle-game positions for the same time, the result cache empty; all settings take
+turns on a position before the next one comes, so that other load of the machine meets all of them alike. Start at
 :func:`measure`.
 """
 
@@ -39,8 +39,8 @@ ERRORS = 2.0
 """Standard errors that a gain must exceed: less may be luck"""
 
 
-class Choice(NamedTuple):
-    """Settings to try, with the numbers that are in force where 0 was asked for."""
+class Setting(NamedTuple):
+    """Options to try together; where the machine chooses, the number it chooses."""
 
     evaluators: int
     """0 where they cannot be chosen"""
@@ -70,7 +70,7 @@ class Searched(NamedTuple):
 
 
 class Measured(list[Searched]):
-    """What a choice has reached, a search a position, in the order of the positions."""
+    """What a setting has reached, a search a position, in the order of the positions."""
 
     def per_second(self, name: str) -> float:
         """Visits or evaluations a second."""
@@ -81,7 +81,7 @@ class Measured(list[Searched]):
         return statistics.fmean(one.in_flight for one in self)
 
     def gain(self, other: "Measured", move_s: float) -> "Gain":
-        """Elo beyond another choice, compared position by position."""
+        """Elo beyond another setting, compared position by position."""
         gains = [one.elo(move_s) - base.elo(move_s) for one, base in zip(self, other, strict=False)]
         error = statistics.stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
         return Gain(statistics.fmean(gains), ERRORS * error)
@@ -102,9 +102,9 @@ def counts(most: int) -> list[int]:
     return sorted({1 << i for i in range(most.bit_length())} | {most})
 
 
-def choices(
+def settings_to_try(
     parts: Parts, cores: int, evaluators: Sequence[int] = (), threads: Sequence[int] = (), batches: Sequence[int] = ()
-) -> list[Choice]:
+) -> list[Setting]:
     """What to try: the settings in force, and every combination of some numbers.
 
     On the CPU evaluators are tried, in front of a GPU and where rollouts are all there is search threads.
@@ -118,47 +118,47 @@ def choices(
     else:
         evaluators, threads = (0,), threads or counts(min(cores, MOST_WORKERS) if merges else cores)
     batches = batches or (GPU_BATCHES if merges else CPU_BATCHES)
-    tried = (Choice(*one) for one in itertools.product(evaluators, threads, batches))
+    tried = (Setting(*one) for one in itertools.product(evaluators, threads, batches))
     return list(dict.fromkeys((in_force(parts), *tried)))
 
 
-def in_force(parts: Parts) -> Choice:
-    """The choice that the options amount to on this machine."""
+def in_force(parts: Parts) -> Setting:
+    """The setting that the options amount to on this machine."""
     network = parts.networks[0] if parts.networks else None
     options = resolved(parts.options, network)
     with_evaluators = network is not None and not network.merges
-    return Choice(options.evaluators if with_evaluators else 0, options.threads, options.batch)
+    return Setting(options.evaluators if with_evaluators else 0, options.threads, options.batch)
 
 
-def as_options(choice: Choice, parts: Parts) -> dict[str, int]:
-    """A choice as the settings file has it: 0 where this machine would choose the same by itself."""
+def as_options(setting: Setting, parts: Parts) -> dict[str, int]:
+    """A setting as the settings file has it: 0 where this machine would choose the same by itself."""
     automatic = in_force(parts._replace(options=replace(parts.options, threads=0, evaluators=0, batch=0)))
     values = {
-        "threads": 0 if choice.threads == automatic.threads else choice.threads,
-        "batch": 0 if choice.batch == automatic.batch else choice.batch,
+        "threads": 0 if setting.threads == automatic.threads else setting.threads,
+        "batch": 0 if setting.batch == automatic.batch else setting.batch,
     }
-    if choice.evaluators:
-        is_automatic = choice.evaluators == automatic.evaluators and not values["threads"]
-        values = {"evaluators": 0 if is_automatic else choice.evaluators} | values
+    if setting.evaluators:
+        is_automatic = setting.evaluators == automatic.evaluators and not values["threads"]
+        values = {"evaluators": 0 if is_automatic else setting.evaluators} | values
     return values
 
 
-def best_of(found: dict[Choice, Measured], present: Choice, move_s: float) -> Choice:
-    """The strongest choice; the present one, unless another gains more than its error and ``WORTH_ELO``."""
-    gains = {choice: one.gain(found[present], move_s) for choice, one in found.items()}
-    best = max(gains, key=lambda choice: gains[choice].elo)
+def best_of(found: dict[Setting, Measured], present: Setting, move_s: float) -> Setting:
+    """The strongest setting; the present one, unless another gains more than its error and ``WORTH_ELO``."""
+    gains = {setting: one.gain(found[present], move_s) for setting, one in found.items()}
+    best = max(gains, key=lambda setting: gains[setting].elo)
     return best if gains[best].elo > max(WORTH_ELO, gains[best].margin) else present
 
 
 def measure(
-    parts: Parts, wanted: Sequence[Choice], size: int, seconds: float, found: dict[Choice, Measured]
-) -> Iterator[Choice]:
-    """Measure choices, writing into ``found`` as results come; says each choice before its turn.
+    parts: Parts, wanted: Sequence[Setting], size: int, seconds: float, found: dict[Setting, Measured]
+) -> Iterator[Setting]:
+    """Measure settings, writing into ``found`` as results come; yields each setting before its turn.
 
     Args:
         wanted: in the order in which they are measured; neighbours with equal evaluators share a server.
         size: of the board.
-        seconds: for each choice in all.
+        seconds: for each setting in all.
     Raises:
         RuntimeError: the network failed.
     """
@@ -166,22 +166,22 @@ def measure(
     server, evaluators = None, None
     try:
         for position in positions:
-            for choice in wanted:
-                yield choice
-                if choice.evaluators != evaluators:
+            for setting in wanted:
+                yield setting
+                if setting.evaluators != evaluators:
                     if server is not None:
                         server.close()
-                    server, evaluators = new_server(_with(parts, choice)), choice.evaluators
-                searched = _search(_with(parts, choice), server, position, seconds / POSITIONS)
-                found.setdefault(choice, Measured()).append(searched)
+                    server, evaluators = new_server(_with(parts, setting)), setting.evaluators
+                searched = _search(_with(parts, setting), server, position, seconds / POSITIONS)
+                found.setdefault(setting, Measured()).append(searched)
     finally:
         if server is not None:
             server.close()
 
 
-def _with(parts: Parts, choice: Choice) -> Parts:
-    """The parts with a choice's settings."""
-    return parts._replace(options=replace(parts.options, **choice._asdict()))
+def _with(parts: Parts, setting: Setting) -> Parts:
+    """The parts with the options of a setting."""
+    return parts._replace(options=replace(parts.options, **setting._asdict()))
 
 
 def _search(parts: Parts, server: InferenceServer | None, position: Position, seconds: float) -> Searched:

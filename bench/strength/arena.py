@@ -71,7 +71,7 @@ class Pair:
     depends on the symmetry in which the cache first met it."""
 
 
-class Table:
+class PairPlayer:
     """Plays pairs of games of one arena; several threads may do so at once."""
 
     def __init__(self, arena: Arena, networks: Networks):
@@ -120,8 +120,8 @@ def work(arena: Arena, pairs: Sequence[Pair], at_once: int, results: Any) -> Non
     """A process: plays pairs with one evaluator; puts records into a queue, or why it cannot go on."""
     try:
         with Networks((arena.first, arena.second)) as networks:
-            table = Table(arena, networks)
-            in_threads(lambda pair: [results.put(record) for record in table.play_pair(pair)], pairs, at_once)
+            player = PairPlayer(arena, networks)
+            in_threads(lambda pair: [results.put(record) for record in player.play_pair(pair)], pairs, at_once)
     except Exception as error:
         results.put(MatchError(f"{type(error).__name__}: {error}"))
 

@@ -9,6 +9,7 @@ lacks. An engine that breaks down is started anew. Start at :func:`run_suite`.
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -115,12 +116,6 @@ class Examinee:
         if self._client is not None:
             self._client.close()
 
-    def __enter__(self) -> "Examinee":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def run_suite(engine: Examinee, path: Path, on_test: Callable[[], None] = lambda: None) -> SuiteResult:
     """Put one suite to an engine.
@@ -218,7 +213,7 @@ def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[Sui
     with progress_bar(console) as progress:
         task = progress.add_task("", total=sum(counts))
         for folder, suites in groupby(files, lambda path: path.parent):
-            with Examinee(engine, folder, limit_s) as examinee:
+            with closing(Examinee(engine, folder, limit_s)) as examinee:
                 for path in suites:
                     progress.update(task, description=path.name)
                     result = run_suite(examinee, path, lambda: progress.advance(task))

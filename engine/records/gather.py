@@ -30,7 +30,7 @@ QUEUE = 3
 """Batches under way for each worker"""
 
 
-class Batch(NamedTuple):
+class DocumentBatch(NamedTuple):
     """Some documents of one source."""
 
     source: int
@@ -70,7 +70,7 @@ def gather(sources: Sequence[Path], filters: Filters, beginning: int, workers: i
     yield from _mapped(read, _batches(sources), workers)
 
 
-def _batches(sources: Sequence[Path]) -> Iterator[Batch]:
+def _batches(sources: Sequence[Path]) -> Iterator[DocumentBatch]:
     """Documents in batches of one source; each shard is one."""
     for source, path in enumerate(sources):
         waiting: list[Document] = []
@@ -79,10 +79,10 @@ def _batches(sources: Sequence[Path]) -> Iterator[Batch]:
             waiting.append(document)
             size += len(document.data)
             if len(waiting) == BATCH_FILES or size >= BATCH_BYTES or document.is_shard:
-                yield Batch(source, waiting)
+                yield DocumentBatch(source, waiting)
                 waiting, size = [], 0
         if waiting:
-            yield Batch(source, waiting)
+            yield DocumentBatch(source, waiting)
 
 
 def _mapped(function: Callable, items: Iterable, workers: int) -> Iterator:
@@ -115,7 +115,7 @@ def _replayer() -> Replayer:
     return Replayer()
 
 
-def read_batch(batch: Batch, filters: Filters, beginning: int) -> Gathered:
+def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gathered:
     """Read, check and filter the games of some documents."""
     problems: list[tuple[str, str]] = []
     found, parts = 0, []

@@ -73,20 +73,6 @@ class BuildOptions(Checked):
 
 
 @dataclass
-class SourceCount:
-    """How many games of one source were found, unreadable and kept."""
-
-    path: str
-    files: int = 0
-    games: int = 0
-    """found, with those that could not be read"""
-    unreadable: int = 0
-    """files and games"""
-    kept: int = 0
-    """after filters, before duplicates go"""
-
-
-@dataclass
 class Pool:
     """Games read so far: their moves in a file, the rest in memory."""
 
@@ -172,26 +158,29 @@ def shard_files_below(path: Path) -> list[Path]:
 
 def _read(options: BuildOptions, pool: Pool, report: Callable[[Gathered], None]) -> tuple[Pool, dict[str, Any]]:
     """Fill the pool, and begin the manifest."""
-    counts = [SourceCount(str(path)) for path in options.sources]
+    # Games are those found, the unreadable ones included; kept those that pass the filters, duplicates included.
+    counts: list[dict[str, Any]] = [
+        {"path": str(path), "files": 0, "games": 0, "unreadable": 0, "kept": 0} for path in options.sources
+    ]
     removed: Counter[str] = Counter()
     named: list[list[str]] = []
     for found in gather(options.sources, options.filters, options.distinct_moves, options.workers):
         count = counts[found.source]
-        count.files += found.files
-        count.games += found.found
-        count.unreadable += len(found.problems)
+        count["files"] += found.files
+        count["games"] += found.found
+        count["unreadable"] += len(found.problems)
         removed.update(found.removed)
         named += [list(problem) for problem in found.problems[: NAMED_PROBLEMS - len(named)]]
         if found.games is not None:
-            count.kept += len(found.games.size)
+            count["kept"] += len(found.games.size)
             pool.add(found.games, found.keys)
         report(found)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "program": f"Keima {__version__}",
-        "sources": [asdict(count) for count in counts],
-        "unreadable": sum(count.unreadable for count in counts),
+        "sources": counts,
+        "unreadable": sum(count["unreadable"] for count in counts),
         "unreadable_first": named,
         "filters": asdict(options.filters),
         "removed": dict(removed),

@@ -15,14 +15,14 @@ from bench.speed.benchmark import command
 from bench.speed.tuning import (
     CPU_BATCHES,
     GPU_BATCHES,
-    Choice,
     Measured,
     Searched,
+    Setting,
     as_options,
     best_of,
-    choices,
     counts,
     measure,
+    settings_to_try,
 )
 from engine.config import SearchOptions
 from engine.config.declaration import core_count
@@ -50,16 +50,16 @@ def test_of_a_few_cores_all_numbers_are_tried_and_of_many_the_powers_of_two():
 
 def test_what_is_tried_suits_the_device():
     cores = core_count()
-    on_cpu = choices(parts_of(UniformNetwork(KEY.name)), 2)
-    assert on_cpu[0] == Choice(cores, 1, 8)
-    assert set(on_cpu[1:]) == {Choice(evaluators, 1, batch) for evaluators in (1, 2) for batch in CPU_BATCHES} - {
+    on_cpu = settings_to_try(parts_of(UniformNetwork(KEY.name)), 2)
+    assert on_cpu[0] == Setting(cores, 1, 8)
+    assert set(on_cpu[1:]) == {Setting(evaluators, 1, batch) for evaluators in (1, 2) for batch in CPU_BATCHES} - {
         on_cpu[0]
     }
-    on_gpu = choices(parts_of(SerialNetwork(KEY.name), threads=3), 2)
-    assert on_gpu[0] == Choice(0, 3, 64)
-    assert set(on_gpu[1:]) == {Choice(0, threads, batch) for threads in (1, 2) for batch in GPU_BATCHES}
-    alone = choices(parts_of(None), 2, threads=(5,), batches=(1, 2))
-    assert alone == [Choice(0, cores, 8), Choice(0, 5, 1), Choice(0, 5, 2)]
+    on_gpu = settings_to_try(parts_of(SerialNetwork(KEY.name), threads=3), 2)
+    assert on_gpu[0] == Setting(0, 3, 64)
+    assert set(on_gpu[1:]) == {Setting(0, threads, batch) for threads in (1, 2) for batch in GPU_BATCHES}
+    alone = settings_to_try(parts_of(None), 2, threads=(5,), batches=(1, 2))
+    assert alone == [Setting(0, cores, 8), Setting(0, 5, 1), Setting(0, 5, 2)]
 
 
 def measured(*rates: float, in_flight: float = 2.0) -> Measured:
@@ -86,7 +86,7 @@ def test_gains_are_of_the_same_positions_and_chance_is_told():
 
 
 def test_the_best_is_recommended_unless_it_is_hardly_or_not_surely_better():
-    present, close, better, lucky = (Choice(1, 1, batch) for batch in (4, 8, 16, 32))
+    present, close, better, lucky = (Setting(1, 1, batch) for batch in (4, 8, 16, 32))
     found = {present: measured(100, 101, 100), close: measured(102, 103, 102)}
     assert best_of(found, present, 3.0) == present
     assert best_of(found | {better: measured(110, 111, 110)}, present, 3.0) == better
@@ -97,23 +97,23 @@ def test_the_best_is_recommended_unless_it_is_hardly_or_not_surely_better():
 def test_what_the_machine_would_choose_by_itself_is_written_as_zero():
     cores = core_count()
     on_cpu, on_gpu = parts_of(UniformNetwork(KEY.name), threads=9), parts_of(SerialNetwork(KEY.name))
-    assert as_options(Choice(cores, 1, 16), on_cpu) == {"evaluators": 0, "threads": 0, "batch": 16}
-    assert as_options(Choice(cores + 1, 1, 8), on_cpu) == {"evaluators": cores + 1, "threads": 0, "batch": 0}
+    assert as_options(Setting(cores, 1, 16), on_cpu) == {"evaluators": 0, "threads": 0, "batch": 16}
+    assert as_options(Setting(cores + 1, 1, 8), on_cpu) == {"evaluators": cores + 1, "threads": 0, "batch": 0}
     # Zero evaluators would mean as many as there are search threads.
-    assert as_options(Choice(cores, 9, 8), on_cpu) == {"evaluators": cores, "threads": 9, "batch": 0}
-    assert as_options(Choice(0, 99, 32), on_gpu) == {"threads": 99, "batch": 32}
+    assert as_options(Setting(cores, 9, 8), on_cpu) == {"evaluators": cores, "threads": 9, "batch": 0}
+    assert as_options(Setting(0, 99, 32), on_gpu) == {"threads": 99, "batch": 32}
 
 
 @pytest.mark.parametrize("network", [UniformNetwork(ZERO.name), SerialNetwork(ZERO.name, batch_s=0.001)])
 def test_everything_is_measured_on_every_position(network):
     parts = parts_of(network)._replace(encoder=ZERO)
-    wanted, found, seen = [Choice(1, 1, 4), Choice(2, 1, 4), Choice(2, 2, 8)], {}, []
-    for choice in measure(parts, wanted, 5, 0.3, found):
-        seen.append(choice)
+    wanted, found, seen = [Setting(1, 1, 4), Setting(2, 1, 4), Setting(2, 2, 8)], {}, []
+    for setting in measure(parts, wanted, 5, 0.3, found):
+        seen.append(setting)
     assert seen == wanted * tuning.POSITIONS and set(found) == set(wanted)
-    for choice, one in found.items():
+    for setting, one in found.items():
         assert len(one) == tuning.POSITIONS and one.per_second("visits") >= one.per_second("evaluations") > 0
-        assert 0 < one.in_flight() <= max(GPU_LEAVES, choice.threads * choice.batch * 4)
+        assert 0 < one.in_flight() <= max(GPU_LEAVES, setting.threads * setting.batch * 4)
 
 
 def test_a_network_is_loaded_once_and_searched(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def result_of(tmp_path: Path, text: str, habit: str = "") -> list[tuple[int, str
     """Number, status and answer of each test of a suite."""
     file = tmp_path / "some.tst"
     file.write_text(text)
-    with Examinee(f"{ENGINE} {habit}", tmp_path, 60.0) as engine:
+    with closing(Examinee(f"{ENGINE} {habit}", tmp_path, 60.0)) as engine:
         return [(found.number, found.status, found.answer) for found in run_suite(engine, file).outcomes]
 
 
@@ -142,7 +143,7 @@ def test_an_engine_that_breaks_down_is_started_anew(tmp_path):
 def test_a_suite_owes_nothing_to_those_before(tmp_path):
     (tmp_path / "a.tst").write_text("boardsize 9\nkomi 0.5\n10 get_komi\n#? [0.5]\n")
     (tmp_path / "b.tst").write_text("boardsize 9\n10 get_komi\n#? [7.5]\n")
-    with Examinee(ENGINE, tmp_path, 60.0) as engine:
+    with closing(Examinee(ENGINE, tmp_path, 60.0)) as engine:
         results = [run_suite(engine, tmp_path / name) for name in ("a.tst", "b.tst")]
     assert [result.count(PASSED) for result in results] == [1, 1]
 
