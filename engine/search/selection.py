@@ -152,7 +152,8 @@ def choose_edge(tree, node, view, tuning, move_filter, is_filtered):
         )  # fmt: skip
     else:
         _score_edges(tree, first, count, view, tuning, unvisited, scale, scores)
-    best, best_score = NONE, -math.inf
+    best: int | np.int64 = NONE
+    best_score = -math.inf
     for slot in range(count):
         if scores[slot] > best_score and not (is_filtered and move_filter[tree.move[first + slot]] == 0):
             best, best_score = first + slot, scores[slot]
