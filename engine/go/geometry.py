@@ -99,4 +99,5 @@ def other(color: int) -> int:
 ZOBRIST_SEED = np.uint64(0x6B65696D61)
 ZOBRIST = mixed(np.arange(4 * MAX_CELLS, dtype=np.uint64) * GOLDEN + ZOBRIST_SEED).reshape(4, MAX_CELLS)
 """uint64[4, MAX_CELLS]: fixed random words, the same on every machine. Rows BLACK and WHITE belong to stones by point;
-row 0 holds words for other purposes (index 1, 2: colour to move)."""
+row 0 holds words for other purposes (index 1, 2: colour to move). Source: A. Zobrist, "A new hashing method with
+application for game playing" (1970)."""

@@ -20,6 +20,9 @@ points are *dame* and count for neither side.
   the eyes it cannot fill.
 * White gets the komi and, for handicap stones, the bonus of the rules; the side that took the button gets half a point.
 
+Sources: area, the Tromp-Taylor rules (https://tromp.github.io/go.html); taxes, button and bonus, KataGo's rules
+(https://lightvector.github.io/KataGo/rules.html); the eyes of a group in seki are our own reading.
+
 All kernels keep what they find about regions in the cells that :class:`engine.go.board.Board` uses for chains only, at
 the empty points, where the board itself never reads them. Threads: the board must be the caller's own.
 """

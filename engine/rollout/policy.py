@@ -29,6 +29,8 @@ from engine.rollout.vocabulary import FIRST_CELL, HashTable, find
 BLOCK_BITS = 4
 """Points of a block of sums: 16. Drawing scans the sums, then one block: 27 and 16 steps at most on 19x19."""
 MOST_RESPONSES = 64
+CLOCK_LOOK_UP, CLOCK_RESPONSES = range(2)
+"""Indices into ``Weights.clock``"""
 FACTOR_BITS = 7
 """Factors are in units of 1/128."""
 MOST_FACTOR = (1 << 16) - 1
@@ -76,7 +78,7 @@ class Weights(NamedTuple):
     saver: np.ndarray
     """int16[MOST_SAVERS]: captures that save a chain"""
     clock: np.ndarray
-    """int32[2]: current numbers of look-ups and of lists of responses"""
+    """int32[2], by ``CLOCK_...``: current numbers of look-ups and of lists of responses"""
 
 
 def new_weights(size: int) -> Weights:
@@ -138,7 +140,7 @@ def _look_up(weights, tables, point, stride):
 @inlined_kernel
 def _set_state(weights, point, state, stride, count):
     """Change a cell and list the empty points around it that are not listed yet; returns the length of the list."""
-    cell, stamp, dirty, now = weights.cell, weights.stamp, weights.dirty, weights.clock[0]
+    cell, stamp, dirty, now = weights.cell, weights.stamp, weights.dirty, weights.clock[CLOCK_LOOK_UP]
     cell[point] = state
     for start in (point - stride - 1, point - 1, point + stride - 1):
         for near in (start, start + 1, start + 2):
@@ -179,7 +181,7 @@ def changed_points(weights, board, point, color, captured):
         int: points listed in ``weights.dirty``.
     """
     stride, cell, colors = board.meta[META_STRIDE], weights.cell, board.color
-    weights.clock[0] += 1
+    weights.clock[CLOCK_LOOK_UP] += 1
     count = 0
     own = _class_of(board, point, color)
     merged = False
@@ -227,10 +229,10 @@ def follow(weights, board, tables, point, color, captured):
 @inlined_kernel
 def _add_response(weights, count, point, factor):
     """Multiply a point's factor, listing the point if it is new; returns the number of responses."""
-    if weights.response_stamp[point] == weights.clock[1]:
+    if weights.response_stamp[point] == weights.clock[CLOCK_RESPONSES]:
         weights.factor[point] = (weights.factor[point] * factor) >> FACTOR_BITS
         return count
-    weights.response_stamp[point] = weights.clock[1]
+    weights.response_stamp[point] = weights.clock[CLOCK_RESPONSES]
     weights.factor[point] = factor
     weights.response[count] = point
     return count + 1
@@ -239,7 +241,7 @@ def _add_response(weights, count, point, factor):
 @inlined_kernel
 def _add_cell(weights, count, point, factor):
     """List a cell that is not listed yet, if it is empty; without branches, which processors could hardly predict."""
-    weights.response_stamp[point] = weights.clock[1]
+    weights.response_stamp[point] = weights.clock[CLOCK_RESPONSES]
     weights.factor[point] = factor
     weights.response[count] = point
     return count + (weights.cell[point] == EMPTY)
@@ -248,7 +250,7 @@ def _add_cell(weights, count, point, factor):
 @kernel
 def clear_responses(weights):
     """Forget the responses to the move before; returns 0, their number."""
-    weights.clock[1] += 1
+    weights.clock[CLOCK_RESPONSES] += 1
     return 0
 
 
@@ -299,14 +301,9 @@ def _list_nakade(weights, board, tables, captured, count):
 def _exclude_ko(weights, board, color, count):
     """Weigh a point forbidden by ko as 0, as an response; returns the number of responses."""
     ko = board.meta[META_KO_POINT]
-    if ko == 0 or board.meta[META_KO_COLOR] != color:
+    if ko == PASS or board.meta[META_KO_COLOR] != color:
         return count
-    if weights.response_stamp[ko] != weights.clock[1]:
-        weights.response_stamp[ko] = weights.clock[1]
-        weights.response[count] = ko
-        count += 1
-    weights.factor[ko] = 0
-    return count
+    return _add_response(weights, count, ko, 0)
 
 
 @inlined_kernel
@@ -352,7 +349,7 @@ def draw(weights, board, color, count, state):
         while left >= weights.weight[drawn, side]:
             left -= weights.weight[drawn, side]
             drawn += 1
-        if weights.response_stamp[drawn] != weights.clock[1]:
+        if weights.response_stamp[drawn] != weights.clock[CLOCK_RESPONSES]:
             return drawn
 
 

@@ -35,6 +35,8 @@ from engine.rollout.vocabulary import (
 )
 
 MOST_FEATURES = 12
+LAST_MOVE, LAST_BEFORE, LAST_CAPTURED = range(3)
+"""Indices into ``Candidates.last``"""
 
 
 class Candidates(NamedTuple):
@@ -43,8 +45,8 @@ class Candidates(NamedTuple):
     cell: np.ndarray
     """uint8[L]: state of every cell, the caller's to fill"""
     last: np.ndarray
-    """int64[3]: the last move and the one before (PASS = none), and the stones the last one captured; these must be the
-    last of ``board.empty``, else say 0. The caller's to fill."""
+    """int64[3], by ``LAST_...``: the last move and the one before (PASS = none), and the number of stones that the last
+    one captured; these must be the last of ``board.empty``, else say 0. The caller's to fill."""
     point: np.ndarray
     """int64[M]: the moves, no pass; :func:`consider` says how many are valid"""
     place: np.ndarray
@@ -125,7 +127,7 @@ def consider(moves, board, numbers, color):
         color: BLACK or WHITE, the side to move.
     """
     cell = moves.cell
-    stride, last = board.meta[META_STRIDE], moves.last[0]
+    stride, last = board.meta[META_STRIDE], moves.last[LAST_MOVE]
     count = 0
     for i in range(board.meta[META_N_EMPTY]):
         point = np.int64(board.empty[i])
@@ -163,7 +165,7 @@ def _consider_for_tree(moves, board, numbers, i, point, color):
 @kernel
 def _consider_responses(moves, board, numbers, color):
     """Add the features that the last move gives."""
-    cell, last, captured = moves.cell, moves.last[0], moves.last[2]
+    cell, last, captured = moves.cell, moves.last[LAST_MOVE], moves.last[LAST_CAPTURED]
     stride = board.meta[META_STRIDE]
     responses = numbers.contexts.values[find(numbers.contexts.keys, context_of(cell, board, last, color))]
     for i in range(N_CELLS):

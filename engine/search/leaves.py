@@ -36,7 +36,7 @@ from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, play_out_by_policy
 from engine.rollout.run import area_lead_black, play_out
-from engine.rollout.softmax import consider, weigh
+from engine.rollout.softmax import LAST_BEFORE, LAST_CAPTURED, LAST_MOVE, consider, weigh
 from engine.search.batch import FINISHED, NEW, ROLLED, ROLLOUT_BACKED_UP, UNSCORED, Batch
 from engine.search.priors import rank, rank_evenly
 from engine.search.transpositions import position_key
@@ -163,9 +163,9 @@ def _tree_policy_logits(position, batch, i, moves, numbers, theta):
     """Write the tree policy's logits for leaf i, whose position this is."""
     size, played = position.board.meta[META_SIZE], position.meta[META_N_MOVES]
     all_states(position.board, moves.cell)
-    moves.last[0] = position.moves[played - 1] if played > 0 else PASS
-    moves.last[1] = position.moves[played - 2] if played > 1 else PASS
-    moves.last[2] = batch.captured[i]
+    moves.last[LAST_MOVE] = position.moves[played - 1] if played > 0 else PASS
+    moves.last[LAST_BEFORE] = position.moves[played - 2] if played > 1 else PASS
+    moves.last[LAST_CAPTURED] = batch.captured[i]
     considered = consider(moves, position.board, numbers, position.meta[META_TO_MOVE])
     for index in range(size * size + 1):
         batch.logits[i, index] = UNCONSIDERED

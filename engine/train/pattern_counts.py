@@ -28,7 +28,7 @@ from engine.rollout.patterns import (
 )
 from engine.rollout.policy import Weights, changed_points, new_weights
 from engine.rollout.responses import MOST_NAKADE, context_of, nakade_pattern, step_to
-from engine.rollout.softmax import Candidates, manhattan, new_candidates
+from engine.rollout.softmax import LAST_CAPTURED, LAST_MOVE, Candidates, manhattan, new_candidates
 from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_nakade, folded_responses
 
 SIZE = 19
@@ -98,7 +98,7 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
             seen[for_mover(square_code(cell, np.int64(board.empty[i]), stride), color)] += 1
         diamonds[used[1]] = for_mover(diamond_code(cell, point, stride), color)
         used[1] += 1
-        last, captured = replay.moves.last[0], replay.moves.last[2]
+        last, captured = replay.moves.last[LAST_MOVE], replay.moves.last[LAST_CAPTURED]
         if last != PASS and manhattan(point, last, stride) <= 2:
             for i in range(N_CELLS):
                 if last + step_to(i, stride) == point:
