@@ -14,11 +14,16 @@ OPENING = 8
 """Moves drawn: of shorter openings some three pairs in a hundred have the same."""
 
 
-def play(folder, games, *more):
-    """Play a little match of the engine against itself."""
-    words = ["--first", "name=broad c-puct=3", "--second", "name=plain visits=2", "--visits", "4", "--size", "7"]
-    options = ["--komi", "9", "--at-once", "4", "--opening-moves", str(OPENING)]
-    return CliRunner().invoke(command, [*words, *options, "--sgf", str(folder), "--games", str(games), *more])
+@pytest.fixture
+def play(tiny_network):
+    """Plays a little match of the engine against itself."""
+
+    def play(folder, games, *more):
+        words = ["--first", "name=broad c-puct=3", "--second", "name=plain visits=2", "--visits", "4", "--size", "7"]
+        options = ["--weights", str(tiny_network), "--komi", "9", "--at-once", "4", "--opening-moves", str(OPENING)]
+        return CliRunner().invoke(command, [*words, *options, "--sgf", str(folder), "--games", str(games), *more])
+
+    return play
 
 
 def test_a_side_is_made_of_words():
@@ -46,14 +51,14 @@ def test_what_a_side_cannot_be_is_said_in_one_line(words, message):
 
 
 @pytest.mark.parametrize("words", ["name=still random-symmetry=false", "name=mixed rollout-weight=0.5"])
-def test_sides_that_share_no_evaluations_play_each_other(words):
-    options = ["--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2", "--second", "name=plain"]
-    result = CliRunner().invoke(command, ["--first", words, *options])
+def test_sides_that_share_no_evaluations_play_each_other(tiny_network, words):
+    options = ["--weights", str(tiny_network), "--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2"]
+    result = CliRunner().invoke(command, ["--first", words, "--second", "name=plain", *options])
     assert result.exit_code == 0, result.output
     assert " against plain: 7x7" in result.output
 
 
-def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stopped(tmp_path):
+def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stopped(play, tmp_path):
     assert play(tmp_path / "match", 3).exit_code == 0
     figures = tmp_path / "figures.json"
     result = play(tmp_path / "match", 4, "--json", str(figures))
@@ -72,7 +77,7 @@ def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stoppe
     assert found["elo"] is None or found["elo"] == pytest.approx(elo_difference(found["rate"]))
 
 
-def test_a_pair_that_was_cut_in_two_keeps_its_opening(tmp_path):
+def test_a_pair_that_was_cut_in_two_keeps_its_opening(play, tmp_path):
     """Drawn a second time it may differ: the cache may have met a position in another symmetry."""
     assert play(tmp_path / "match", 1).exit_code == 0
     games = tmp_path / "match" / "games.jsonl"

@@ -188,12 +188,12 @@ def test_two_processes_take_the_steps_of_one_with_twice_the_batch(tmp_path):
     root = Path(__file__).resolve().parents[2]
     environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
     together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for command, folder, batch in ((together, "two", "8"), ([sys.executable], "one", "16")):
-        done = subprocess.run(
-            [*command, str(script), str(tmp_path / folder), batch], env=environment, capture_output=True, text=True,
-            timeout=240, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-2000:]
+    done = subprocess.run(
+        [*together, str(script), str(tmp_path / "two"), "8"], env=environment, capture_output=True, text=True,
+        timeout=480, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    new_trainer(tmp_path / "one", 6, batch=16).run()
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     for name, value in one.items():
         torch.testing.assert_close(two[name], value, rtol=2e-2, atol=2e-3)
