@@ -30,7 +30,7 @@ from engine.selfplay.variety import Shares, Variety
 from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"
-GAMES, PARTIAL_GAMES = "games", "games.partial"
+GAMES = "games"
 FORMAT = "keima labels"
 SOURCES = ("recorded", "self-played")
 
@@ -332,8 +332,8 @@ def check_out(out: Path) -> None:
     Raises:
         ValueError: one line.
     """
-    known = {GAMES, PARTIAL_GAMES}
-    is_free = not out.exists() or (out.is_dir() and all(item.name in known for item in out.iterdir()))
+    # A run that was killed while it packed games leaves a partial folder of theirs, of a name of its own.
+    is_free = not out.exists() or (out.is_dir() and all(GAMES in item.name for item in out.iterdir()))
     if not (is_free or (out / MANIFEST).exists()):
         raise ValueError(f"{out}: already there, expected a new or empty folder, or one of labels")
 

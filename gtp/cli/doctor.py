@@ -76,13 +76,17 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
     try:
         network = network_of(ctx, config, weights)
         setup = options_from(SetupOptions, {"weights": weights, "device": device, "size": size})
+        search = options_from(SearchOptions, read_settings(config) if config is not None else {})
     except ValueError as error:
-        checks.append(partial(_told, "network", str(error)))
+        told = Finding("network", WRONG, str(error))
+        checks.append(lambda: iter([told]))
     else:
         files = network if isinstance(network, tuple) else (network,) if network else ()
         for file in files:
             checks += [partial(_file, file), partial(_self_test, file, device)]
-        checks.append(partial(_search, Settings(setup, _play(), _search_options(config), network)))
+        # Two seconds to the end, on the board as it begins.
+        play = PlayOptions(seconds=SEARCH_S, early_stop=False)
+        checks.append(partial(_search, Settings(setup, play, search, network)))
     # First, and by itself: it shows a bar.
     found = list(_guarded(partial(_compiled, network))) if network else []
     with Console(stderr=True).status("looking"):
@@ -102,11 +106,6 @@ def _guarded(check: Check) -> Iterator[Finding]:
     except Exception as error:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"
         yield Finding(name, WRONG, text, INSTALL if isinstance(error, ImportError) else "")
-
-
-def _told(what: str, error: str) -> Iterator[Finding]:
-    """An error that says itself what was expected."""
-    yield Finding(what, WRONG, error)
 
 
 def _versions() -> Iterator[Finding]:
@@ -194,16 +193,6 @@ def _self_test(path: Path, device: str) -> Iterator[Finding]:
             text = f"{check.dtype} against plain float32: {errors} at most"
             fix = "update the device's driver and torch, or play with --device cpu"
             yield Finding(f"self-test {check.device}", *((WELL, text) if check.is_close else (WRONG, text, fix)))
-
-
-def _play() -> PlayOptions:
-    """Two seconds to the end, on the board as it begins."""
-    return PlayOptions(seconds=SEARCH_S, early_stop=False)
-
-
-def _search_options(config: Path | None) -> SearchOptions:
-    """Those of the settings file."""
-    return options_from(SearchOptions, read_settings(config) if config is not None else {})
 
 
 def _search(settings: Settings) -> Iterator[Finding]:

@@ -1,7 +1,6 @@
 """``keima data label``: positions evaluated by a network, as shards of labels to train on."""
 
 import hashlib
-import shutil
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -17,11 +16,10 @@ from engine.config.declaration import core_count
 from engine.go.rules import Rules, rules_from
 from engine.nets.on_device import choose_device, load_network
 from engine.records.archive import SHARD_FILE
-from engine.records.duplicates import OPENING
 from engine.records.filters import Filters
-from engine.records.games import join, shard_files, write_games
-from engine.records.gather import gather
-from engine.selfplay.labelling import GAMES, PARTIAL_GAMES, Labelling, LabelOptions, check_out
+from engine.records.games import shard_files
+from engine.records.shards import BuildOptions, build
+from engine.selfplay.labelling import GAMES, Labelling, LabelOptions, check_out
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
 from engine.train.teacher import Teacher
 from gtp.cli.options import options_of
@@ -30,7 +28,6 @@ from weights import find_network
 
 AT_ONCE = {"cpu": 8, "gpu": 256}
 """Positions a batch: more are hardly faster on the CPU"""
-GAMES_PER_PART = 20000
 
 
 def _share(metavar: str, read: Callable[[str], Any], *default: str, text: str = "") -> dict[str, Any]:
@@ -127,27 +124,13 @@ def _game_shards(sources: tuple[Path, ...], out: Path, console: Console) -> list
     if all(path.name.endswith(SHARD_FILE) or (path.is_dir() and _holds_shards(path)) for path in sources):
         return shard_files(sources, None)
     folder = out / GAMES
-    if folder.is_dir():
-        return shard_files([folder], None)
-    check_out(out)
-    partial = out / PARTIAL_GAMES
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    waiting, count, parts = [], 0, 0
-    filters = Filters(sizes=(), results="any")
-    with console.status("reading games"):
-        for found in gather(sources, filters, OPENING, workers_for(sources)):
-            if found.games is not None:
-                waiting.append(found.games)
-                count += len(found.games.size)
-            if count >= GAMES_PER_PART:
-                write_games(partial / f"games-{parts:03}{SHARD_FILE}", join(waiting))
-                waiting, count, parts = [], 0, parts + 1
-    if waiting:
-        write_games(partial / f"games-{parts:03}{SHARD_FILE}", join(waiting))
-    if not any(partial.iterdir()):
-        raise ValueError(f"no game was found in {', '.join(map(str, sources))}")
-    partial.rename(folder)
+    if not folder.is_dir():
+        check_out(out)
+        out.mkdir(parents=True, exist_ok=True)
+        filters, workers = Filters(sizes=(), results="any"), workers_for(sources)
+        options = BuildOptions(sources, filters, validation_share=0.0, test_share=0.0, workers=workers)
+        with console.status("reading games"):
+            build(options, folder, lambda found: None, lambda done, total: None)
     return shard_files([folder], None)
 
 

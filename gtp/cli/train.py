@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -229,11 +230,8 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
         task = progress.add_task(
             "final owners of scored games", total=sum((shard.margin >= 0).sum() for shard in shards)
         )
-        found = []
-        for shard in shards:
-            found.append(
-                saved_final_owners(shard, cache_root() / "settled", _own_cores(), lambda n: progress.advance(task, n))
-            )
+        advance = partial(progress.advance, task)
+        found = [saved_final_owners(shard, cache_root() / "settled", _own_cores(), advance) for shard in shards]
         progress.update(task, completed=progress.tasks[0].total)
     games = sum(len(shard.size) for shard in shards)
     console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")

@@ -12,10 +12,9 @@ Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtp.commands import arguments
 from gtp.commands.play import tell_search
@@ -40,38 +39,47 @@ KATA_SWITCHES = {"rootInfo": "root", "ownership": "ownership", **LZ_SWITCHES, **
 """Key that takes true or false -> what of :class:`gtp.info.ReportOptions` it sets; "" = nothing"""
 COUNTS = {"minmoves": "min_moves", "maxmoves": "max_moves"}
 """Key that takes a number of moves -> likewise"""
-Line = Callable[["Report", int, bool, ReportOptions], str]
-"""A layout of :mod:`gtp.info`"""
+
+
+class Layout(NamedTuple):
+    """What one program's commands understand and how their reports look."""
+
+    line: Callable[["Report", int, bool, ReportOptions], str]
+    """of :mod:`gtp.info`"""
+    switches: dict[str, str]
+
+
+LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES)
 
 
 @COMMANDS.command("lz-analyze", open_ended=True)
 def lz_analyze(host: Host, *words: str, reply: Reply) -> None:
     """Analyze until the next line arrives, in Leela Zero's layout: lz-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
-    _analyze(host, _asked(host, words, LZ_SWITCHES), reply, lz_line)
+    _analyze(host, words, reply, LZ)
 
 
 @COMMANDS.command("kata-analyze", open_ended=True)
 def kata_analyze(host: Host, *words: str, reply: Reply) -> None:
     """Analyze until the next line arrives, in KataGo's layout: kata-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
-    _analyze(host, _asked(host, words, KATA_SWITCHES), reply, kata_line)
+    _analyze(host, words, reply, KATA)
 
 
 @COMMANDS.command("lz-genmove_analyze")
 def lz_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose and play a move, saying meanwhile what lz-analyze would say; ends with the line ``play VERTEX``."""
-    return _choose(host, _asked(host, words, LZ_SWITCHES), reply, lz_line, True)
+    return _choose(host, words, reply, LZ, True)
 
 
 @COMMANDS.command("kata-genmove_analyze")
 def kata_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose and play a move, saying meanwhile what kata-analyze would say; ends with the line ``play VERTEX``."""
-    return _choose(host, _asked(host, words, KATA_SWITCHES), reply, kata_line, True)
+    return _choose(host, words, reply, KATA, True)
 
 
 @COMMANDS.command("kata-search_analyze")
 def kata_search_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose a move without playing it, saying meanwhile what kata-analyze would say; ends with ``play VERTEX``."""
-    return _choose(host, _asked(host, words, KATA_SWITCHES), reply, kata_line, False)
+    return _choose(host, words, reply, KATA, False)
 
 
 @COMMANDS.command("stop")
@@ -80,31 +88,21 @@ def stop(host: Host) -> None:
     host.stop_pondering()
 
 
-@dataclass
-class _Asked:
-    """An analysis as it was asked for."""
-
-    color: int
-    interval_s: float = DEFAULT_CENTISECONDS / 100.0
-    report: ReportOptions = field(default_factory=ReportOptions)
-    filters: list["MoveFilter"] = field(default_factory=list)
-    """``avoid`` and ``allow``, in their order"""
-
-
-def _analyze(host: Host, asked: _Asked, reply: Reply, line: Line) -> None:
+def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> None:
     """Report until interrupted."""
+    orders = _asked(host, words, reply, layout)
     reply.begin()
-    host.player.analyze(asked.color, *_orders(host, asked, reply, line))
+    host.player.analyze(*orders)
 
 
-def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -> str:
-    """Report until a move has been chosen; the last word on the search comes in any case."""
+def _choose(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool) -> str:
+    """Report until a move has been chosen; the last report of the search comes in any case."""
     from engine.play.keeper import RESIGN
 
+    color, watcher, moves = _asked(host, words, reply, layout)
     reply.begin()
     player = host.player
-    watcher, moves = _orders(host, asked, reply, line)
-    move = player.genmove(asked.color, update, watcher, moves)
+    move = player.genmove(color, update, watcher, moves)
     if player.last_genmove_report is not None:
         watcher.on_report(player.last_genmove_report)
     if update:
@@ -112,54 +110,45 @@ def _choose(host: Host, asked: _Asked, reply: Reply, line: Line, update: bool) -
     return f"play {'resign' if move == RESIGN else vertices([move], player.game.size)}"
 
 
-def _orders(host: Host, asked: _Asked, reply: Reply, line: Line) -> tuple["Watcher", "MoveFilter"]:
-    """What the player wants to know: who watches the search, and which moves it may choose."""
+def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> tuple[int, "Watcher", "MoveFilter"]:
+    """Read a command's arguments: the colour, a watcher that writes reports, and the moves that may be chosen.
+
+    Raises:
+        CommandError: something there is not understood.
+    """
     from engine.go.geometry import BLACK
     from engine.search.move_filter import EVERY_MOVE
     from engine.search.report import Watcher
 
-    size, options = host.keeper.game.size, asked.report
-
-    def tell(report: "Report") -> None:
-        reply.line(line(report, size, asked.color == BLACK, options))
-
-    first_s = min(FIRST_S, asked.interval_s)
-    watcher = Watcher(tell, asked.interval_s, first_s, options.min_moves, options.ownership)
-    return watcher, reduce(and_, asked.filters, EVERY_MOVE)
-
-
-def _asked(host: Host, words: tuple[str, ...], switches: dict[str, str]) -> _Asked:
-    """Read a command's arguments.
-
-    Args:
-        switches: ``LZ_SWITCHES`` or ``KATA_SWITCHES``.
-    Raises:
-        CommandError: something there is not understood.
-    """
-    left, report = list(words), dict[str, Any]()
-    asked = _Asked(arguments.leading_color(host, left))
+    left, asked, filters = list(words), dict[str, Any](), list["MoveFilter"]()
+    color, interval_s = arguments.leading_color(host, left), DEFAULT_CENTISECONDS / 100.0
     if left and NUMBER.fullmatch(left[0]):
         left.insert(0, "interval")
     while left:
         key = left.pop(0)
         if key in ("avoid", "allow"):
             values = [_next(left, f"{key} COLOR VERTICES DEPTH") for _ in range(3)]
-            asked.filters.append(_move_filter(host, key, *values))
-        elif key in switches:
-            report[switches[key]] = switch(key, _next(left, f"{key} true"))
+            filters.append(_move_filter(host, key, *values))
+        elif key in layout.switches:
+            asked[layout.switches[key]] = switch(key, _next(left, f"{key} true"))
         elif key in COUNTS:
-            report[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
+            asked[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
         elif key == "interval":
             seconds = number(_next(left, "interval CENTISECONDS")) / 100.0
-            asked.interval_s = min(max(seconds, MIN_INTERVAL_S), MAX_INTERVAL_S)
+            interval_s = min(max(seconds, MIN_INTERVAL_S), MAX_INTERVAL_S)
         else:
-            known = ", ".join(["interval", *COUNTS, "avoid", "allow", *switches])
+            known = ", ".join(["interval", *COUNTS, "avoid", "allow", *layout.switches])
             raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
-    if "allow" in words and len(asked.filters) > 1:
+    if "allow" in words and len(filters) > 1:
         raise CommandError("syntax error: allow stands alone, without avoid or another allow")
-    report.pop("", None)
-    asked.report = ReportOptions(**report)
-    return asked
+    asked.pop("", None)
+    options, size = ReportOptions(**asked), host.keeper.game.size
+
+    def tell(report: "Report") -> None:
+        reply.line(layout.line(report, size, color == BLACK, options))
+
+    watcher = Watcher(tell, interval_s, min(FIRST_S, interval_s), options.min_moves, options.ownership)
+    return color, watcher, reduce(and_, filters, EVERY_MOVE)
 
 
 def _next(left: list[str], usage: str) -> str:

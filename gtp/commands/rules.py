@@ -3,6 +3,7 @@
 Sources: KataGo, docs/GTP_Extensions.md; kgsGtp's documentation of ``kgs-rules``.
 """
 
+from engine.go.rules import rules_from, rules_json, rules_named, with_flag
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry
 
@@ -12,16 +13,12 @@ COMMANDS = Registry()
 @COMMANDS.command("kata-get-rules")
 def kata_get_rules(host: Host) -> str:
     """The rules in force as a JSON object of flags."""
-    from engine.go.rules import rules_json
-
     return rules_json(host.keeper.game.rules)
 
 
 @COMMANDS.command("kata-set-rules")
 def kata_set_rules(host: Host, *rules: str) -> None:
     """Play by these rules: a name such as chinese, japanese, aga, or a JSON object of flags."""
-    from engine.go.rules import rules_from
-
     if not rules:
         raise CommandError("syntax error: expected kata-set-rules NAME or kata-set-rules {FLAGS}")
     host.keeper.set_rules(rules_from(" ".join(rules)))
@@ -30,15 +27,11 @@ def kata_set_rules(host: Host, *rules: str) -> None:
 @COMMANDS.command("kata-set-rule")
 def kata_set_rule(host: Host, flag: str, value: str) -> None:
     """Change one flag of the rules: ko, scoring, tax, suicide, hasButton, whiteHandicapBonus or friendlyPassOk."""
-    from engine.go.rules import with_flag
-
     host.keeper.set_rules(with_flag(host.keeper.game.rules, flag, value))
 
 
 @COMMANDS.command("kgs-rules")
 def kgs_rules(host: Host, rules: str) -> None:
     """Play by the rules that KGS calls chinese, japanese, aga or new_zealand."""
-    from engine.go.rules import rules_named
-
     # KGS plays its Chinese rules with superko.
     host.keeper.set_rules(rules_named("chinese-kgs" if rules.lower() == "chinese" else rules))

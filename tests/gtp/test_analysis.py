@@ -256,4 +256,4 @@ def test_the_weights_decide_what_is_known_of_points_and_owners():
         engine.process.stdout.close()
         assert engine.process.wait(ANSWER_S) == 1
         # Before it, on a new machine, the news that kernels are being compiled.
-        assert b"".join(engine.errors).decode().endswith("keima: nobody reads the replies any more\n")
+        assert b"".join(engine.errors).decode().endswith("keima: the replies are no longer read\n")
