@@ -30,7 +30,7 @@ gtp: $(PLAY) ## install if needed, then play: GTP on standard input and output
 test: $(DEV) ## run the default test suite
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-slow: $(DEV) ## run the tests that take minutes each
+test-slow: $(DEV) ## run the tests that take minutes, or measure time: on a quiet machine
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 lint: $(DEV) ## check style and formatting
