@@ -11,6 +11,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import click
@@ -68,24 +69,19 @@ def _items_in(work: Work, seconds: float) -> int:
 
 def _repetition(works: Sequence[Work], seconds: float, count: int) -> Sample:
     """One repetition; ``count`` items between two readings of the clock."""
-    rates: list[Sample] = []
     barrier = threading.Barrier(len(works))
 
-    def run(work: Work) -> None:
+    def run(work: Work) -> Sample:
         items, steps = 0, 0
         barrier.wait()
         start = time.perf_counter()
         while (spent := time.perf_counter() - start) < seconds or items == 0:
             steps += work(count)
             items += count
-        rates.append(Sample(items / spent, steps / spent))
+        return Sample(items / spent, steps / spent)
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in works[1:]]
-    for thread in threads:
-        thread.start()
-    run(works[0])
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(works)) as pool:
+        rates = list(pool.map(run, works))
     return Sample(sum(rate.items_per_s for rate in rates), sum(rate.steps_per_s for rate in rates))
 
 

@@ -5,9 +5,8 @@ searches run at once and share an inference server that merges their leaves. Vis
 """
 
 import multiprocessing
-import queue
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -122,26 +121,12 @@ def in_threads(task: Callable[[Any], Any], items: Sequence[Any], at_once: int) -
     Raises:
         Exception: what failed.
     """
-    waiting: queue.SimpleQueue = queue.SimpleQueue()
-    failures: list[Exception] = []
-    for item in items:
-        waiting.put(item)
-
-    def run() -> None:
-        try:
-            while not failures:
-                task(waiting.get_nowait())
-        except queue.Empty:
-            pass
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, daemon=True) for _ in range(min(at_once, len(items)))]
-    for thread in threads:
-        thread.start()
-    parent = multiprocessing.parent_process()
-    while any(thread.is_alive() for thread in threads) and (parent is None or parent.is_alive()):
-        for thread in threads:
-            thread.join(POLL_S / len(threads))
-    if failures:
-        raise failures[0]
+    pool, parent = ThreadPoolExecutor(at_once), multiprocessing.parent_process()
+    waiting = {pool.submit(task, item) for item in items}
+    try:
+        while waiting and (parent is None or parent.is_alive()):
+            done, waiting = wait(waiting, POLL_S, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -13,6 +13,7 @@ most of its share; the network's evaluations fill all cores meanwhile. Start at 
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,7 +103,6 @@ class Labelling:
         """self-played games by size that are on no table: number and moves"""
         self._live: set[tuple[int, int]] = set()
         """size and number of the self-played games on tables"""
-        self._error: BaseException | None = None
         self._stopped = threading.Event()
         self._journals: dict[int, Journal] = {}
         for size in sorted({kind.size for kind in self._shares}):
@@ -138,21 +138,16 @@ class Labelling:
         Raises:
             RuntimeError, ValueError, OSError: the network, a source or the disk failed.
         """
-        workers = [threading.Thread(target=self._work, args=(positions, at_once), daemon=True) for _ in range(threads)]
-        for worker in workers:
-            worker.start()
-        try:
-            while any(worker.is_alive() for worker in workers):
-                workers[0].join(every_s)
-                for worker in workers:
-                    worker.join(0.01)
-                report()
-        finally:
-            self._stopped.set()
-            for worker in workers:
-                worker.join()
-        if self._error is not None:
-            raise self._error
+        with ThreadPoolExecutor(threads) as pool:
+            working = {pool.submit(self._work, positions, at_once) for _ in range(threads)}
+            try:
+                while working:
+                    done, working = wait(working, every_s, FIRST_EXCEPTION)
+                    for thread in done:
+                        thread.result()
+                    report()
+            finally:
+                self._stopped.set()
         if self.positions >= positions or self.is_exhausted:
             self._cut(everything=True)
         report()
@@ -185,15 +180,11 @@ class Labelling:
     def _work(self, positions: int, at_once: int) -> None:
         """One thread: label batches of the kind that lacks most, until there are enough."""
         tables: dict[int, Table] = {}
-        try:
-            while (kind := self._reserve(positions, at_once)) is not None:
-                if kind.source == RECORDED:
-                    self._enter(kind, self._label_recorded(kind, at_once), None, at_once)
-                else:
-                    self._enter(kind, *self._label_table(kind, tables, at_once), at_once)
-        except BaseException as error:
-            self._error = self._error or error
-            self._stopped.set()
+        while (kind := self._reserve(positions, at_once)) is not None:
+            if kind.source == RECORDED:
+                self._enter(kind, self._label_recorded(kind, at_once), None, at_once)
+            else:
+                self._enter(kind, *self._label_table(kind, tables, at_once), at_once)
 
     def _reserve(self, positions: int, at_once: int) -> Kind | None:
         """The kind of the next batch, which is counted as labelled from now on; None = the run ends."""

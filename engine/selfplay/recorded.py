@@ -4,8 +4,8 @@ Games of one board size are numbered through all files, each file shuffled by it
 game. Only the two files used last are in memory.
 """
 
+import functools
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -39,7 +39,8 @@ class RecordedGames:
             every: one position in this many of a game is taken, beginning at a random one.
         """
         self._files, self._seed, self._every = list(files), seed, every
-        self._held: OrderedDict[int, Games] = OrderedDict()
+        self._games = functools.lru_cache(FILES_HELD)(lambda file: read_games(self._files[file]))
+        """a file's games, by its index"""
         self._orders: dict[tuple[int, int], np.ndarray] = {}
         self._starts: dict[int, list[int]] = {}
         self._lock = threading.Lock()
@@ -90,12 +91,3 @@ class RecordedGames:
             usable = np.flatnonzero((games.size == size) & games.starts_even())
             self._orders[size, file] = np.random.default_rng([self._seed, file]).permutation(usable)
         return self._orders[size, file]
-
-    def _games(self, file: int) -> Games:
-        """A file's games."""
-        if file not in self._held:
-            self._held[file] = read_games(self._files[file])
-            while len(self._held) > FILES_HELD:
-                self._held.popitem(last=False)
-        self._held.move_to_end(file)
-        return self._held[file]
