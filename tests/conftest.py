@@ -1,7 +1,8 @@
 """What every test may use: markers that skip where something is missing, and paths.
 
-``slow`` tests, which take minutes or measure time, are left out by the default options in pyproject.toml. The other markers skip by themselves: ``shared``
-without the reference material beside the checkout, ``clients`` without the program, ``gpu`` without a CUDA device.
+``slow`` tests, which take minutes or measure time, are left out by the default options in pyproject.toml. The other
+markers skip by themselves: ``shared`` without the reference material beside the checkout, ``clients`` without the
+program, ``gpu`` without a CUDA device.
 """
 
 import os
