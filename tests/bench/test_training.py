@@ -1,4 +1,4 @@
-"""The bench of training prints its figures; how large they are is nobody's business here."""
+"""The bench of training prints its figures, of whatever size."""
 
 import json
 
