@@ -21,7 +21,10 @@ CLEAR = f"{gogui_layout.LIVE} CLEAR\n"
 
 @contextmanager
 def live_graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
-    """A watcher that draws a search for a colour; None if the options ask for none. The end of the block clears it."""
+    """A watcher that draws a search for a colour; None if the options ask for none. The end of the block clears it.
+
+    Threads: it draws in the thread of the search's caller, the command thread.
+    """
     if not player.options.live_graphics:
         yield None
         return

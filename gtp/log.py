@@ -80,7 +80,7 @@ def start_log(path: Path) -> Log:
 
 
 class LoggedStream(io.TextIOBase):
-    """Stands for standard error and keeps a copy of its lines in a log."""
+    """Stands for standard error and keeps a copy of its lines in a log. Threads: any; lines of two may mix."""
 
     def __init__(self, stream: TextIO, log: Log) -> None:
         self._stream = stream

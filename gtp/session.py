@@ -100,7 +100,7 @@ class Output:
         sys.stdout = sys.stderr
 
     def write(self, text: str) -> None:
-        """Send a reply at once.
+        """Send a reply at once. Threads: the command thread.
 
         Raises:
             OSError: the client has closed the other end.
@@ -109,7 +109,7 @@ class Output:
         self._file.flush()
 
     def is_read(self) -> bool:
-        """Whether the client still holds the other end; True where the system cannot tell."""
+        """Whether the client still holds the other end; True where the system cannot tell. Threads: main."""
         if not hasattr(select, "poll"):
             return True
         poll = select.poll()
@@ -118,7 +118,7 @@ class Output:
 
 
 class LineReader:
-    """Cuts a stream of bytes into lines of bounded length."""
+    """Cuts a stream of bytes into lines of bounded length. Threads: the input thread."""
 
     def __init__(self) -> None:
         self.rest = bytearray()

@@ -33,8 +33,8 @@ LINES_S = 5.0
 
 
 bar: Callable[[Callable[[], tuple[int, int]], threading.Event], None] | None = None
-"""What shows people at a terminal how much is compiled: given what counts (done, of how many), it returns once the
-event is set. The command line puts it here; None = lines in any case."""
+"""Shows people at a terminal how much is compiled: given what counts (done, total), it returns once the event is set.
+The command line puts it here; None = lines in any case."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
 
     Kernels that no earlier start has compiled are compiled by several processes. What is needed only where a game ends
     comes last, in the background.
+
+    Threads: the one that loads, not the one that answers commands; endings are loaded in a third.
 
     Args:
         begin: given a keeper of the game as soon as there is one, long before the player.
@@ -119,6 +121,8 @@ def _load_endings(encoder: str, helpers: "list[Popen[bytes]]") -> None:
 @contextlib.contextmanager
 def compile_progress(encoder: str = "", pieces: tuple[str, ...] = ()) -> Iterator[None]:
     """Show on standard error what has been compiled while the block runs; nothing if nothing has to be.
+
+    Threads: any; the progress is shown by a thread of its own, which has ended when the block has.
 
     Args:
         encoder: kernels are being compiled ahead for networks with this one; empty = this process compiles what it

@@ -66,8 +66,9 @@ Check = Callable[[], Iterator[Finding]]
 def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str, size: int, as_json: bool) -> None:
     """Check that everything works here, and say what to fix.
 
-    Looks at versions, devices, the folder of compiled kernels, the settings file and the network, compares what the
-    network computes with plain float32, and searches two seconds. Exit status 1 if something is wrong.
+    Looks at versions, packages of others under our names, devices, the folder of compiled kernels, the settings file
+    and the network, compares what the network computes with plain float32, and searches two seconds. Exit status 1 if
+    something is wrong.
     """
     startup.bar = compile_bar
     calm_openmp()

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from engine.config import REMOVED, SearchOptions, removed
-from engine.config.declaration import Checked, help_text, key_of, parse, sections, type_of
+from engine.config.declaration import Checked, help_text, key_of, parse, range_text, sections, type_of
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
 from weights import NO_NETWORK, find_network
 
@@ -77,11 +77,13 @@ def options_of(
                 flag, about = f"{flag}/--no-{flag[2:]}", {}
             else:
                 about["metavar"] = item.metadata["unit"] or "|".join(choices) or ("N" if wanted is int else "X")
+            # Choices are shown as the option's value.
+            text = help_text(item).removesuffix(f"; {range_text(item)}") if choices else help_text(item)
             # A default that has no text of its own, such as "any", is told by the help.
             is_told = not item.metadata["read"] or bool(default)
             function = click.option(
                 flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_told,
-                help=help_text(item), hidden=item.name in hidden, multiple=item.type is not wanted, **about,
+                help=text, hidden=item.name in hidden, multiple=item.type is not wanted, **about,
             )(function)  # fmt: skip
         return _with_removed(function) if kind is SearchOptions and not names else function
 
