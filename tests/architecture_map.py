@@ -1,6 +1,6 @@
 """``make map``: the list of files in docs/architecture.md, made anew from the files' own first lines.
 
-Order: floors from the ground up, rooms as tests/test_layers.py has them, in a room whoever is imported first.
+Order: floors from the ground up, rooms as tests/test_layers.py has them, in a room imported files before those that import them.
 """
 
 import ast
@@ -21,7 +21,7 @@ def first_line(name: str) -> str:
 
 
 def modules_of(room: str) -> list[str]:
-    """A room's modules without its package files, whoever is imported first."""
+    """A room's modules without its package files, imported ones before those that import them."""
     names = sorted(name for name in MODULES if room_of(name) == room and MODULES[name].name[0] != "_")
     graph = {
         name: sorted({found.target for found in IMPORTS[name] if not found.is_lazy} & set(names) - {name})

@@ -74,7 +74,7 @@ def test_rows_by_move_hold_twenty_moves_and_the_last_all_others():
 
 
 def settled_games(komi, territory):
-    """A 5x5 board where nobody can move but pass, Black with 15 points of area and White with 10, then passes.
+    """A 5x5 board where both sides can only pass, Black with 15 points of area and White with 10, then passes.
 
     Black has 12 stones and White 7, and both three eyes.
     """

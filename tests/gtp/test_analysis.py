@@ -250,7 +250,7 @@ def test_the_weights_decide_what_is_known_of_points_and_owners():
         assert len(reply[-2].split(" ownership ")[1].split()) == 81
         found = analyzed(engine, "kata-analyze w 5 rootInfo true ownership true")
         assert visits_of(found[-1]) > 0 and ROOT.search(found[-1])
-        # The last client to go: an analysis that nobody reads ends, and the process with it.
+        # The last client to go: when the client closes its end of the pipe, the analysis ends and so does the process.
         engine.send("kata-analyze 5\n")
         assert line_of(engine) == "="
         engine.process.stdout.close()

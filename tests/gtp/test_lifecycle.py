@@ -1,4 +1,4 @@
-"""The end of the real process, whatever it is doing: asked for, by signal, or because nobody is there any more."""
+"""The end of the real process, whatever it is doing: asked for, by signal, or because the client has gone."""
 
 import os
 import re

@@ -190,7 +190,7 @@ def test_a_device_that_merges_is_never_without_a_batch_while_anybody_waits():
             caller.start()
         network.next_entered()
         for _ in range(20):
-            # A second batch comes in while the first, which nobody has let out, is still there.
+            # A second batch comes in while the first, which has not been let out, is still there.
             network.next_entered()
             network.let_out(1)
         stop.set()

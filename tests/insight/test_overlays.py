@@ -105,7 +105,7 @@ def test_dead_stones_count_for_whoever_owns_their_points(player):
 
 
 def test_a_point_that_is_still_open_is_the_width_of_the_bounds(player):
-    """E5 belongs to whoever plays there; all else is as before."""
+    """E5 belongs to the side that plays there; all else is as before."""
     position(player, FINISHED.replace("X O . X X O", "X O . X . O"), BLACK)
     player.set_komi(7.5)
     found = estimate(player)

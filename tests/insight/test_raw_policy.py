@@ -1,4 +1,4 @@
-"""A network's raw opinion: whole from the moves to the probabilities, and the same as KataGo's own of its networks."""
+"""A network's output without a search: whole from the moves to the probabilities, and the same as KataGo's own of its networks."""
 
 import gzip
 import json

@@ -62,7 +62,7 @@ def test_katagos_own_files_are_known(shared_path):
 
 
 def strange_safetensors():
-    """A sound file of somebody else's."""
+    """A sound file of another program."""
     text = json.dumps({"weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
     return struct.pack("<Q", len(text)) + text + bytes(4)
 

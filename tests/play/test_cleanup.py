@@ -28,7 +28,7 @@ def test_every_dead_stone_is_captured_before_the_pass(rules, komi):
 
 
 def test_a_seki_is_left_alone():
-    """One eye each and a dame between them: whoever plays C9 is captured, A9 and E9 are suicide."""
+    """One eye each and a dame between them: the side that plays C9 is captured, A9 and E9 are suicide."""
     with closing(Player(SEARCH, PlayOptions(visits=400, seconds=0.0), size=9)) as player:
         position(player, SEKI_IN_A_CORNER, WHITE)
         assert player.final_status("dead") == []

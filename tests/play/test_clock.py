@@ -269,7 +269,7 @@ MAKE = {
 def test_no_clock_is_overstepped_by_more_than_the_lag(kind, main_s, extra_s, count, area, lag_s, tells, seed):
     """250 moves of any length up to the hard maximum, and every one of them late by up to the lag.
 
-    Where the client tells us nothing there is no delay either: our account then is all that anybody keeps.
+    Where the client tells us nothing there is no delay either: our account is then the only one.
     """
     referee, chance = Referee(kind, main_s, extra_s, count), random.Random(seed)
     clock = Clock(lag_s)

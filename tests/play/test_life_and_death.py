@@ -51,7 +51,7 @@ SEKI = """
     X X X O X . X O O
     . X X O X . X X O
 """
-"""From a game against GNU Go 3.8: in the lower left each side has one eye, and nobody wants to play at C3"""
+"""From a game against GNU Go 3.8: in the lower left each side has one eye, and a move at C3 loses for both"""
 IN_SEKI = "A2 B2 C2 B1 C1 A5 B5 E5 B4 C4 D4 E4 A3 B3 D3 D2 D1"
 """Black's chain there, and White's around it"""
 
@@ -151,7 +151,7 @@ def test_a_stone_left_in_atari_is_open():
 
 
 def test_the_network_is_heard():
-    """An opinion against the rollouts leaves no point sure that is not proven."""
+    """A network that contradicts the rollouts leaves no point sure that is not proven."""
     _, game = settled(BREACH)
     against = np.full(49, -1.0, np.float32)
     assert (

@@ -15,7 +15,7 @@ from tests.playing import DEAD_STONES, SEKI_IN_A_CORNER, TWO_EYES, WALLS, positi
 @pytest.mark.parametrize("rules", ["chinese", "tromp-taylor", "japanese"])
 @pytest.mark.parametrize("color", [BLACK, WHITE])
 def test_a_game_ends(make_player, rules, color):
-    """Whatever the rules and whoever begins, both pass within twice the board."""
+    """Under all rules, and with either side to begin, both pass within twice the board."""
     player = make_player(PlayOptions(visits=16, seconds=0.0, resign_below=-1.0), rules=rules, size=5)
     while not player.game.is_over and player.game.n_moves < 50:
         assert player.genmove(color) != RESIGN

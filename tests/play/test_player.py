@@ -42,7 +42,7 @@ def test_seconds_are(make_player, monkeypatch):
     "kernel", ["select", "prepare_for_network", "take_results", "rank_moves", "complete", "release"]
 )
 def test_every_kernel_of_the_search_is_used_before_play(make_player, monkeypatch, tiny_network, kernel):
-    """One that is not is compiled while somebody waits: the first stop of an analysis took 0.4 s."""
+    """One that is not is compiled while the client waits: the first stop of an analysis took 0.4 s."""
     used, compiled = [], getattr(engine.search.worker, kernel)
     monkeypatch.setattr(engine.search.worker, kernel, lambda *args: used.append(kernel) or compiled(*args))
     make_player(network=tiny_network).warm_up()

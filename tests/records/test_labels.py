@@ -10,7 +10,7 @@ from engine.records.labels import NO_MOVE, read_labels
 
 
 def label_arrays():
-    """Two 9x9 games of four moves with an opinion each."""
+    """Two 9x9 games of four moves with an evaluation each."""
     index = np.full((12, 2), NO_MOVE, np.uint16)
     index[0] = 40, 81
     return {

@@ -220,7 +220,7 @@ def test_the_best_bound_is_chosen_among_moves_with_enough_visits():
 
 
 class Patient(HashNetwork):
-    """Answers when all have asked, then only when nobody else is waiting any more; keeps what it has said."""
+    """Answers when all have asked, then only when no request is waiting any more; keeps what it has said."""
 
     server: InferenceServer | None = None
 

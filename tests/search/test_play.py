@@ -88,7 +88,7 @@ SETTLED = """
 @pytest.mark.parametrize("passed", [False, True])
 @pytest.mark.parametrize(("to_move", "komi"), [(BLACK, 0.5), (WHITE, 7.5), (BLACK, 7.5)])
 def test_nothing_is_left_but_to_pass(passed, to_move, komi):
-    """Whoever wins: own eyes are not filled, and every point of the opponent's is suicide."""
+    """Whichever side wins: own eyes are not filled, and every point of the opponent's is suicide."""
     game = game_from(SETTLED, to_move, komi, passed=passed)
     assert best_moves(game, 500) == {"pass"}
 
@@ -106,7 +106,7 @@ DEAD_STONE = """
 
 
 def test_a_pass_is_not_answered_while_dead_stones_would_lose_the_game():
-    """Black leads on the board, but with B2 standing its corner is nobody's: a pass would end the game as a loss."""
+    """Black leads on the board, but with B2 standing its corner belongs to neither side: a pass would end the game as a loss."""
     game = game_from(DEAD_STONE, BLACK, 4.5, passed=True)
     assert final_score_black(game.position) < 0
     moves = best_moves(game, 3000)
@@ -155,7 +155,7 @@ def test_under_territory_scoring_rollouts_find_the_dead_stones():
 
 @pytest.mark.parametrize("patterns", [lambda: None, shipped_patterns], ids=["uniform", "learnt"])
 def test_a_finished_game_is_counted_as_people_count_it(patterns):
-    """White's two eyes hang together by a dame that nobody has filled: no seki, so both count, as at the game's end."""
+    """White's two eyes hang together by a dame that is not filled: no seki, so both count, as at the game's end."""
     game = game_from(TO_CONNECT, BLACK, 0.5, "japanese", passed=True)
     search = Search(SearchOptions(threads=1), None, None, patterns())
     search.set_position(game.position)

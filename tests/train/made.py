@@ -21,7 +21,7 @@ def made_games(count=40, size=9, length=30, seed=0):
 
 
 def made_labels(seed=0):
-    """Labels whose opinion is a rule that no symmetry changes: play the centre, pass if it is taken."""
+    """Labels whose policy is a rule that no symmetry changes: play the centre, pass if it is taken."""
     games = made_games(seed=seed, length=8)
     rows = 60
     rng = np.random.default_rng(seed)

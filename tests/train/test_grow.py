@@ -1,4 +1,4 @@
-"""A network that grows keeps its opinions."""
+"""A network that grows keeps its outputs."""
 
 import pytest
 import torch

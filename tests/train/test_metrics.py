@@ -103,7 +103,7 @@ def test_the_ensemble_of_eight_averages_turned_back_probabilities_and_values():
             assert judged.cross_entropy[i] == pytest.approx(-math.log(chance), abs=1e-6)
 
     def follower(planes, _globals):
-        """Its opinion turns with the board; its value does not, and differs from board to board."""
+        """Its policy turns with the board; its value does not, and differs from board to board."""
         seen = planes[:, RECENT].reshape(len(planes), -1)
         policy = np.concatenate([seen, seen[:, :1] * 0], axis=1)
         return NetOutput(policy, np.tanh(planes[:, RECENT, 0, 0] - planes[:, RECENT, 0, 1]))

@@ -1,4 +1,4 @@
-"""A teacher's opinions against those it gave elsewhere."""
+"""A teacher's labels against those that it gave elsewhere."""
 
 import numpy as np
 import pytest
