@@ -1,6 +1,7 @@
 """``make map``: the list of files in docs/architecture.md, made anew from the files' own first lines.
 
-Order: floors from the ground up, rooms as tests/test_layers.py has them, in a room imported files before those that import them.
+Order: floors from the ground up, rooms as tests/test_layers.py has them, in a room imported files before those that
+import them.
 """
 
 import ast

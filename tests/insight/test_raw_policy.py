@@ -1,4 +1,4 @@
-"""A network's output without a search: whole from the moves to the probabilities, and the same as KataGo's own of its networks."""
+"""A network's output without a search: whole from moves to probabilities, and for KataGo's networks KataGo's own."""
 
 import gzip
 import json

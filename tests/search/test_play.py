@@ -106,7 +106,7 @@ DEAD_STONE = """
 
 
 def test_a_pass_is_not_answered_while_dead_stones_would_lose_the_game():
-    """Black leads on the board, but with B2 standing its corner belongs to neither side: a pass would end the game as a loss."""
+    """Black leads on the board, but with B2 standing its corner belongs to neither side: a pass would lose the game."""
     game = game_from(DEAD_STONE, BLACK, 4.5, passed=True)
     assert final_score_black(game.position) < 0
     moves = best_moves(game, 3000)
