@@ -21,7 +21,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
 DEFAULT = "keima-6x96-2"
-"""The network that plays when nobody has named one"""
+"""The network that plays where none is named"""
 DEFAULT_ALIAS = "default"
 """Another name for it, whichever it is"""
 NO_NETWORK = "none"

@@ -48,8 +48,8 @@ def places() -> list[Place]:
             found += _programs(base)
     found += [Place(Path(root) / "share" / "katago", 2) for root in roots]
     bases = [os.environ.get(name) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
-    for base in ("/Applications", "/opt", *filter(None, bases)):
-        found += _programs(Path(base))
+    for folder in ("/Applications", "/opt", *filter(None, bases)):
+        found += _programs(Path(folder))
     return [place for place in found if _is_folder(place.folder)]
 
 

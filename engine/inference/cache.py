@@ -2,7 +2,8 @@
 
 Four ways a set; the oldest entry gives way. An entry's first word is its key XOR a checksum of all its other words,
 so an entry torn by two threads writing at once reads as a different key, which is a miss (Hyatt & Mann, "A lockless
-transposition table implementation for parallel search", 2002). The policy is stored un-turned and unmasked.
+transposition table implementation for parallel search", 2002). The policy is that of symmetry 0, not masked for
+legality.
 """
 
 from typing import NamedTuple
@@ -47,31 +48,31 @@ SIGNATURE_START = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def _signed(signature, word):
+def _signed(signature: np.uint64, word: np.uint64) -> np.uint64:
     """The checksum with one more word; the rotation tells words that changed places."""
     return ((signature << np.uint64(5)) | (signature >> np.uint64(59))) ^ word
 
 
 @kernel
-def _holds(cache, row, key, last):
+def _holds(cache: Cache, row: int, key: np.uint64, last: int) -> bool:
     """Whether an entry is the key's, its words up to ``last`` whole."""
     if cache.words[row, KEY] == 0:
         return False
     signature = SIGNATURE_START
     for i in range(VALUES, last):
         signature = _signed(signature, cache.words[row, i])
-    return cache.words[row, KEY] ^ signature == key
+    return bool(cache.words[row, KEY] ^ signature == key)
 
 
 @kernel
-def _set_of(cache, key):
+def _set_of(cache: Cache, key: np.uint64) -> np.int64:
     """First row of the set a key belongs to."""
     sets = np.uint64(cache.words.shape[0] // WAYS)
     return np.int64(((key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)) % sets) * WAYS
 
 
 @kernel
-def probe(cache, key, moves, logits):
+def probe(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray) -> tuple[bool, np.float32, np.float32]:
     """Look a position up.
 
     Args:
@@ -79,7 +80,7 @@ def probe(cache, key, moves, logits):
         moves: N*N + 1.
         logits: float32[>= moves], written on a hit.
     Returns:
-        (found: bool, value: float, score: float)
+        whether it was found, the value and the score in points, both of the side to move.
     Threads: any number at once, beside :func:`insert`.
     """
     first = _set_of(cache, key)
@@ -103,9 +104,14 @@ def probe(cache, key, moves, logits):
 
 
 @kernel
-def insert(cache, key, moves, logits, value, score):
+def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: float, score: float) -> None:
     """Store a result, in the place of the same key, an empty entry or the set's oldest.
 
+    Args:
+        key: uint64, of position and board size.
+        moves: N*N + 1.
+        logits: float32[>= moves] of symmetry 0, pass last.
+        value, score: of the side to move; the score in points.
     Threads: any number at once, beside :func:`probe`.
     """
     first = _set_of(cache, key)
@@ -137,5 +143,5 @@ def insert(cache, key, moves, logits, value, score):
 
 
 def wipe(cache: Cache) -> None:
-    """Forget every entry. Threads: none may use the cache meanwhile."""
+    """Forget every entry. Threads: no other may use the cache meanwhile."""
     cache.words[:] = 0

@@ -23,11 +23,6 @@ def positions_of(pieces: Sequence[Piece]) -> int:
     return sum(piece.stop - piece.start for piece in pieces)
 
 
-def whole(requests: Sequence[Request]) -> list[Piece]:
-    """A piece a request."""
-    return [Piece(request, 0, request.count) for request in requests]
-
-
 def cut(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
     """The same positions in the same order, in batches of ``limit``; only the last may be smaller."""
     batches: list[list[Piece]] = []
@@ -49,6 +44,7 @@ def evaluate(runner: Runner, requests: Sequence[Request], limit: int, idle: Call
     """Evaluate requests, in smaller batches where the device's memory refuses larger ones.
 
     Args:
+        runner: the calling thread's own.
         limit: most positions in a batch.
         idle: called once, as soon as the device has nothing more to do for these requests.
     Returns:
@@ -56,7 +52,7 @@ def evaluate(runner: Runner, requests: Sequence[Request], limit: int, idle: Call
     Raises:
         Exception: the network refused or failed; outputs may have been written in part.
     """
-    waiting = cut(whole(requests), limit)
+    waiting = cut([Piece(request, 0, request.count) for request in requests], limit)
     while waiting:
         batch = waiting.pop(0)
         output = _try(runner, batch)
@@ -71,9 +67,12 @@ def evaluate(runner: Runner, requests: Sequence[Request], limit: int, idle: Call
 
 
 def _try(runner: Runner, batch: Sequence[Piece]) -> NetOutput | None:
-    """One call of the network; None if there was no memory for so many positions."""
+    """One call of the network; None if the device lacks the memory for this number of positions."""
     try:
-        return runner.run(*(_inputs(batch, name) for name in ("planes", "globals")))
+        planes, globals_ = (
+            [piece.request.tensors[name][piece.start : piece.stop] for piece in batch] for name in ("planes", "globals")
+        )
+        return runner.run(planes, globals_)
     except RuntimeError as error:
         if positions_of(batch) == 1 or not is_out_of_memory(error):
             raise
@@ -81,16 +80,11 @@ def _try(runner: Runner, batch: Sequence[Piece]) -> NetOutput | None:
     return None
 
 
-def _inputs(batch: Sequence[Piece], name: str) -> list:
-    """The filled slots of one input."""
-    return [piece.request.tensors[name][piece.start : piece.stop] for piece in batch]
-
-
 def spread(output: NetOutput, batch: Sequence[Piece]) -> None:
-    """Copy outputs into the requests they belong to.
+    """Copy outputs, on the CPU and in the order of the batch, into the requests they belong to.
 
     Raises:
-        RuntimeError: they are no finite numbers.
+        RuntimeError: they are not finite numbers.
     """
     for name, head in output._asdict().items():
         start = 0

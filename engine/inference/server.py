@@ -8,7 +8,7 @@ waits, of all callers, and share one queue with the evaluators of other GPUs.
 A device with nothing to do takes whatever waits. While one batch runs, the second is held back until it is worth it
 (``WORTH``): a batch of two leaves, sent ahead because they came first, costs a GPU nearly as much as one of fifty.
 
-Nobody spins: evaluators wait on a condition, callers on their request's event. Where the server was given a way to
+No thread spins: evaluators wait on a condition, callers on their request's event. Where the server was given a way to
 load the network again, requests survive their device (:meth:`InferenceServer._replace`); else an error reaches the
 caller whose request it was as an exception from :meth:`InferenceServer.wait`.
 """
@@ -29,11 +29,13 @@ from engine.inference.cache import new_cache, wipe
 from engine.inference.device_batch import evaluate
 from engine.inference.slots import Request, State
 from engine.nets.compute.runner import new_runner
-from engine.nets.network import NetOutput, Network
-from engine.nets.say import say_once
+from engine.nets.network import NetArrays, Network
+from engine.nets.notices import say_once
 
+Reload = Callable[[torch.device], Network]
+"""Loads the network on a device anew"""
 SPEED_MEMORY = 0.8
-"""Share of the old figure in the running mean of the time a position takes."""
+"""Share of the old mean in the running mean of the time a position takes."""
 FLIGHTS = 2
 """Batches in flight on a device that merges them"""
 WORTH = 0.5
@@ -59,12 +61,15 @@ class _Device:
 class InferenceServer:
     """Evaluates requests on its own threads; use as a context manager, or call :meth:`close`.
 
-    Constant after construction: ``spec``, ``cache``. What is said of devices may change when one fails.
+    Constant after construction: ``spec``, ``cache``. What belongs to devices may change when one fails.
+
+    Threads: any may call what is public at any time, but :meth:`forget`. ``waiting``, ``evaluations`` and
+    ``seconds_per_position`` are written under the server's lock; callers only read them.
     """
 
     def __init__(
         self, network: Network | Sequence[Network], cache_mib: int = 256, threads: int = 0, max_batch: int = 256,
-        reload: Callable[[torch.device], Network] | None = None, shared: bool = False,
+        reload: Reload | None = None, shared: bool = False,
     ):  # fmt: skip
         """Start the evaluator threads.
 
@@ -73,7 +78,7 @@ class InferenceServer:
             cache_mib: memory of the result cache.
             threads: evaluator threads on the CPU; 0 = one a core. A GPU always has two.
             max_batch: most positions in one call of the network.
-            reload: puts the network on a device anew; None = a failure of a device is the callers' affair.
+            reload: used where a device fails; None = the failure of a device is an error of its requests.
             shared: many searches of small batches are served, so requests are merged on the CPU too, whether or not
                 their callers would have each evaluated alone.
         """
@@ -85,12 +90,14 @@ class InferenceServer:
         self._reload = reload
         self._shared = shared
         self._queue: deque[Request] = deque()
-        self._waiting = 0
-        """positions in the queue"""
+        self.waiting = 0
+        """positions that no evaluator has yet"""
         self._changed = threading.Condition()
         self._closed: Exception | None = None
-        self._evaluations = 0
-        self._seconds_per_position = 0.0
+        self.evaluations = 0
+        """positions evaluated so far"""
+        self.seconds_per_position = 0.0
+        """recent time one evaluator takes for one position; 0 before the first measurement"""
         self._devices: list[_Device] = []
         self._threads: list[threading.Thread] = []
         for one in networks:
@@ -122,23 +129,8 @@ class InferenceServer:
         """Most positions in one call of the network; falls where a device runs out of memory."""
         return min(device.max_batch for device in self._devices)
 
-    @property
-    def evaluations(self) -> int:
-        """Positions evaluated so far."""
-        return self._evaluations
-
-    @property
-    def waiting(self) -> int:
-        """Positions that no evaluator has yet."""
-        return self._waiting
-
-    @property
-    def seconds_per_position(self) -> float:
-        """Recent time one evaluator takes for one position; 0 before the first measurement."""
-        return self._seconds_per_position
-
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
-        """Slots for a caller; see :class:`engine.inference.slots.Request`."""
+        """A request as :class:`engine.inference.slots.Request` makes it, page-locked where a GPU reads it."""
         pinned = any(device.network.device.type == "cuda" for device in self._devices)
         return Request(size, capacity, planes, globals_, pinned)
 
@@ -156,7 +148,7 @@ class InferenceServer:
             request.done.clear()
             request.state = State.QUEUED
             self._queue.append(request)
-            self._waiting += request.count
+            self.waiting += request.count
             self._changed.notify(self.evaluators if self.merges else 1)
 
     def wait(self, request: Request) -> None:
@@ -169,14 +161,14 @@ class InferenceServer:
         if request.error is not None:
             raise RuntimeError(f"network {self.spec.name}: {_one_line(request.error)}") from request.error
 
-    def ask(self, planes: np.ndarray, globals_: np.ndarray) -> NetOutput:
+    def ask(self, planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
         """Evaluate one batch and wait for it, where no slots are worth keeping.
 
         Args:
             planes: float32[B, C, N, N].
             globals_: float32[B, G].
         Returns:
-            arrays instead of tensors; None where the network has no such head.
+            the heads that the network has.
         Raises:
             RuntimeError: as for :meth:`submit` and :meth:`wait`.
         """
@@ -185,15 +177,15 @@ class InferenceServer:
         request.planes[:], request.globals[:], request.count = planes, globals_, len(planes)
         self.submit(request)
         self.wait(request)
-        heads = {name: getattr(request, name) for name in NetOutput._fields}
-        return NetOutput(**{name: head for name, head in heads.items() if getattr(self.spec, f"has_{name}")})
+        present = [name for name in NetArrays._fields if getattr(self.spec, f"has_{name}")]
+        return NetArrays(**{name: getattr(request, name) for name in present})
 
     def cancel(self, request: Request) -> None:
         """Take a request out of the queue if no evaluator has it yet; it is then done, with ``cancelled`` set."""
         with self._changed:
             if request.state is State.QUEUED:
                 self._queue.remove(request)
-                self._waiting -= request.count
+                self.waiting -= request.count
                 request.cancelled = True
                 _finish(request)
 
@@ -222,7 +214,7 @@ class InferenceServer:
             self._closed = self._closed or error
             left = list(self._queue)
             self._queue.clear()
-            self._waiting = 0
+            self.waiting = 0
             self._changed.notify_all()
         for request in left:
             _finish(request, error)
@@ -250,23 +242,24 @@ class InferenceServer:
         while requests := self._next(device, index):
             begin, network, error = time.perf_counter(), device.network, None
             try:
-                if network is not served:
+                if runner is None or network is not served:
                     runner, served = new_runner(network), network
                 idle = partial(self._leave, device, index)
                 self._note_limit(device, evaluate(runner, requests, device.max_batch, idle))
             except Exception as caught:
                 error = caught
             self._leave(device, index)
-            if error is not None and self._outlives(network, error):
+            # A ValueError is the caller's fault, not the device's.
+            if error and self._reload and network.merges and not isinstance(error, ValueError):
                 self._requeue(requests)
-                self._replace(device, network, _one_line(error))
+                self._replace(device, network, self._reload, _one_line(error))
                 continue
             self._note_speed(sum(request.count for request in requests), time.perf_counter() - begin)
             for request in requests:
                 _finish(request, error)
 
     def _next(self, device: _Device, index: int) -> list[Request]:
-        """Wait until there is something to do and take it; nothing = the end."""
+        """Wait for requests and take them; empty = the end."""
         with self._changed:
             while not (self._closed or device.is_retired or self._is_due(device)):
                 self._changed.wait()
@@ -281,7 +274,7 @@ class InferenceServer:
         if not self._queue or not device.network.merges:
             return bool(self._queue)
         running = sum(device.running)
-        return running == 0 or self._waiting >= min(WORTH * running, device.max_batch)
+        return running == 0 or self.waiting >= min(WORTH * running, device.max_batch)
 
     def _take(self, device: _Device) -> list[Request]:
         """The next request, and where they are merged all of the same board size that fit. The lock is held."""
@@ -298,7 +291,7 @@ class InferenceServer:
                     break
                 taken.append(self._queue.popleft())
                 total += head.count
-        self._waiting -= total
+        self.waiting -= total
         for request in taken:
             request.state = State.RUNNING
         return taken
@@ -319,15 +312,11 @@ class InferenceServer:
             say_once(f"{device.network.device} is out of memory: batches are smaller from now on")
 
     def _note_speed(self, count: int, seconds: float) -> None:
-        """Fold one batch into the running figures."""
+        """Count one batch, and let it change the mean time of a position."""
         with self._changed:
-            self._evaluations += count
-            old, new = self._seconds_per_position, seconds / count
-            self._seconds_per_position = SPEED_MEMORY * old + (1.0 - SPEED_MEMORY) * new if old else new
-
-    def _outlives(self, network: Network, error: Exception) -> bool:
-        """Whether an error is the device's, and something can be done about it; a ValueError is the caller's."""
-        return self._reload is not None and network.merges and not isinstance(error, ValueError)
+            self.evaluations += count
+            old, new = self.seconds_per_position, seconds / count
+            self.seconds_per_position = SPEED_MEMORY * old + (1.0 - SPEED_MEMORY) * new if old else new
 
     def _requeue(self, requests: Sequence[Request]) -> None:
         """Put requests back to where they were taken from."""
@@ -336,13 +325,13 @@ class InferenceServer:
                 for request in reversed(requests):
                     request.state = State.QUEUED
                     self._queue.appendleft(request)
-                    self._waiting += request.count
+                    self.waiting += request.count
                 self._changed.notify_all()
                 return
         for request in requests:
             _finish(request, self._closed)
 
-    def _replace(self, device: _Device, network: Network, reason: str) -> None:
+    def _replace(self, device: _Device, network: Network, reload: Reload, reason: str) -> None:
         """Load the network of a failed device again, once; after that, go on with other devices or with the CPU.
 
         Args:
@@ -356,7 +345,7 @@ class InferenceServer:
                 device.is_second = True
                 # Whatever goes wrong here, the device is given up, and its first failure is what counts.
                 with suppress(Exception):
-                    device.network = self._reload(network.device)
+                    device.network = reload(network.device)
                     say_once(f"{name} failed ({reason}): its network has been loaded again")
                     return
             with self._changed:
@@ -369,7 +358,7 @@ class InferenceServer:
                 say_once(f"{name} failed ({reason}): going on with {' and '.join(others)}")
                 return
             try:
-                self._start(self._reload(torch.device("cpu")))
+                self._start(reload(torch.device("cpu")))
                 say_once(f"{name} failed ({reason}): going on with the CPU")
             except Exception as caught:
                 self._end(RuntimeError(f"{name} failed ({reason}), and the CPU cannot go on ({_one_line(caught)})"))

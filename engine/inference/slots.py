@@ -55,13 +55,13 @@ class Request:
         self.globals: np.ndarray = self.tensors["globals"].numpy()
         """float32[S, G], written by the caller"""
         self.policy: np.ndarray = self.tensors["policy"].numpy()
-        """float32[S, N*N+1]: move logits, pass last, as the network saw the board (turned, not masked)"""
+        """float32[S, N*N+1]: move logits, pass last, under the symmetry of the planes, not masked for legality"""
         self.value: np.ndarray = self.tensors["value"].numpy()
         """float32[S]: -1 to 1 for the side to move; 0 from a network without a value head"""
         self.score: np.ndarray = self.tensors["score"].numpy()
         """float32[S]: lead in points of the side to move; 0 from a network without a score head"""
         self.ownership: np.ndarray = self.tensors["ownership"].numpy()
-        """float32[S, N, N]: 1 = the mover's, turned like the policy; 0 from a network without such a head"""
+        """float32[S, N, N]: 1 = the mover's, under the symmetry of the planes; 0 from a network without such a head"""
         self.count = 0
         self.alone = False
         """evaluate as a batch of its own, so that its outputs depend on nothing else in the queue"""

@@ -43,7 +43,7 @@ class SerialNetwork(UniformNetwork):
 
         Args:
             batch_s: seconds for a batch of up to ``rows`` positions; a larger one takes a multiple.
-            clock, sleep: other ways to tell and to pass time, for tests.
+            clock, sleep: other ways to read and to pass time, for tests.
         """
         super().__init__(encoder)
         self.merges = True

@@ -1,7 +1,7 @@
 """What every network looks like from outside: a spec, and one call that evaluates a batch.
 
-Quirks of a format (a missing pass logit, values for Black, win/loss/no-result) are settled in the adapter that
-implements this interface, never above it. A head that a network does not have is None, and its spec says so.
+Quirks of a format (a missing pass logit, values for Black, win/loss/no-result) are removed in the adapter that
+implements this interface, never above it. A head that a network does not have is None, as its spec has it.
 """
 
 from collections.abc import Callable
@@ -43,6 +43,13 @@ class NetArrays(NamedTuple):
     value: np.ndarray | None = None
     score: np.ndarray | None = None
     ownership: np.ndarray | None = None
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities float64[B, A] of logits[B, A]; those of minus infinity are 0."""
+    weights: np.ndarray = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
 
 
 class RawHeads(NamedTuple):

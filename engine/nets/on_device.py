@@ -11,8 +11,8 @@ from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.precision import excess
 from engine.nets.files.read import read_network
 from engine.nets.network import Model, Network, NetworkSpec
+from engine.nets.notices import say_once
 from engine.nets.pair import AlphaGoPair
-from engine.nets.say import say_once
 
 EXPECTED = "auto, cpu, mps, cuda or cuda:N"
 Samples = Callable[[str, int], tuple[np.ndarray, np.ndarray]]
@@ -70,8 +70,10 @@ def load_network(
 
     Args:
         path: a file, or AlphaGo's two: policy network and value network, which then play as one.
-        samples: where given, these positions are evaluated the plain way too. A network that differs too much in 16
-            bits keeps its 32, and a device that computes it wrongly is left; a line on standard error says so.
+        device: as for :func:`choose_device`.
+        samples: where given, these positions are also evaluated by the reference
+            (:func:`engine.nets.compute.adapter.exact_output`). A network that differs too much in 16 bits runs in 32,
+            and one that a device computes wrongly runs on the CPU, each with a line on standard error.
     Raises:
         ValueError: one line that names the file or the device and what was expected.
     """
@@ -95,7 +97,7 @@ def _checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Sam
             return network
         say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
         network = TorchNetwork(model, spec, device, reduced=False)
-    # What goes wrong with all bits goes wrong everywhere: one position tells.
+    # What goes wrong in float32 goes wrong in every position: one is enough.
     wrong = "" if network.is_plain else _excess(network, model, planes[-1:], globals_[-1:])
     if not wrong:
         return network

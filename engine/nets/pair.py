@@ -1,4 +1,4 @@
-"""Two networks that play as one, as AlphaGo's did: the policy chooses moves, the value network judges positions."""
+"""Two networks that play as one, as AlphaGo's did: a policy network and a value network."""
 
 from torch import Tensor
 
@@ -35,6 +35,6 @@ class AlphaGoPair:
         self._policy, self._value = policy, value
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
-        """See :meth:`engine.nets.network.Network.evaluate`."""
+        """See :meth:`engine.nets.network.Network.evaluate`; planes are those of the value network's encoder."""
         policy = self._policy.evaluate(planes[:, :POLICY_PLANES], globals_).policy
         return NetOutput(policy, self._value.evaluate(planes, globals_).value)

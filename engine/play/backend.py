@@ -6,7 +6,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.network import NetworkSpec
-from engine.nets.say import say_once
+from engine.nets.notices import say_once
 from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with, without_network
 from engine.rollout.policy import Tables
 from engine.search.search import Search

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.inference.device_batch import cut, positions_of, whole
+from engine.inference.device_batch import Piece, cut, positions_of
 from engine.inference.slots import Request
 
 
@@ -13,6 +13,11 @@ def requests_of(counts):
     for request in requests:
         request.count = request.capacity
     return requests
+
+
+def whole(requests):
+    """A piece a request."""
+    return [Piece(request, 0, request.count) for request in requests]
 
 
 @settings(deadline=None)

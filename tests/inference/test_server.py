@@ -12,7 +12,7 @@ from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.network import NetOutput
-from engine.nets.say import say_once
+from engine.nets.notices import say_once
 
 PLANES, GLOBALS, SIZE = 3, 2, 5
 

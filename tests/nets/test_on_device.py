@@ -11,8 +11,8 @@ from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.precision import differences, excess
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
+from engine.nets.notices import say_once
 from engine.nets.on_device import choose_devices, load_network
-from engine.nets.say import say_once
 from tests.nets.models import inputs, toy
 
 

@@ -115,7 +115,7 @@ class ElfNet(ZeroNet):
 
     def __init__(self, shape: ZeroShape):
         if shape.planes <= BLACK_TO_MOVE:
-            raise ValueError(f"planes is {shape.planes}, expected {BLACK_TO_MOVE + 1} or more: one says who is to move")
+            raise ValueError(f"planes is {shape.planes}, expected {BLACK_TO_MOVE + 1} or more: one for the colour")
         super().__init__(shape)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:

@@ -1,4 +1,4 @@
-"""The architectures we know: what a file's header may name, what training may ask for.
+"""The architectures: what the header of a file may name, and what training may be asked for.
 
 Adding one is an entry in ``ARCHITECTURES``: a :class:`engine.nets.architectures.shape.Shape`, and the
 :class:`engine.nets.network.Model` that is made from it.
@@ -96,7 +96,7 @@ def new_spec(model: Model, name: str, encoder: str | None = None, sizes: tuple[i
 
 
 def _entry(architecture: Any) -> Architecture:
-    """The registry's entry, or one line that says which there are."""
+    """The registry's entry, or an error of one line that lists them."""
     if not isinstance(architecture, str) or architecture not in ARCHITECTURES:
         raise ValueError(f"unknown architecture {str(architecture)[:40]!r}, expected {', '.join(ARCHITECTURES)}")
     return ARCHITECTURES[architecture]

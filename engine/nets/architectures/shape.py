@@ -7,7 +7,7 @@ from typing import Any, Self
 from engine.config.declaration import check, option
 
 MIN_SIZE, MAX_SIZE = 2, 25
-"""Boards that the engine knows"""
+"""Sizes of boards in the engine"""
 
 
 def dimension(text: str, low: int, high: int, default: Any = MISSING) -> Any:

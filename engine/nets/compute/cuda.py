@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from engine.nets.network import NetOutput, Network
-from engine.nets.say import say_once
+from engine.nets.notices import say_once
 
 ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Rows that graphs are made for"""
@@ -41,7 +41,7 @@ def fill(target: Tensor, parts: Sequence[Tensor]) -> None:
 
 
 class _Plan(NamedTuple):
-    """Fixed memory for one board size and number of rows, and the call that turns inputs into outputs."""
+    """Fixed memory for one board size and number of rows, and the call that computes outputs from inputs."""
 
     planes: Tensor
     globals: Tensor
@@ -101,7 +101,7 @@ class CudaRunner:
         return _Plan(planes, globals_, call, staged)
 
     def _captured(self, call: Callable[[], NetOutput]) -> Callable[[], NetOutput]:
-        """The call as a graph; the call itself if it cannot be captured, which is said once."""
+        """The call as a graph; the call itself if it cannot be captured, with a notice."""
         graph = torch.cuda.CUDAGraph()
         try:
             with (

@@ -82,7 +82,7 @@ def with_packed_weights(model: nn.Module, size: int) -> nn.Module:
 
     Args:
         model: float32, or bfloat16 on a processor that has it.
-        size: N of the boards that it will be shown.
+        size: N of the boards that it will evaluate.
     """
     if torch.get_num_threads() > 1 or not _can_pack():
         return model
@@ -113,7 +113,7 @@ def _packed_convolution(convolution: nn.Conv2d, size: int) -> PackedConvolution 
 
 
 def _can_pack() -> bool:
-    """Whether torch was built with oneDNN, shows what this module needs of it, and still knows scripts."""
+    """Whether torch was built with oneDNN, exposes what this module needs of it, and still compiles scripts."""
     names = ("_convolution_pointwise", "_reorder_convolution_weight", "_get_mkldnn_serialized_md")
     if not torch.backends.mkldnn.is_available() or not all(hasattr(torch.ops.mkldnn, name) for name in names):
         return False

@@ -1,6 +1,6 @@
 """A whole board in three numbers a channel, as the networks that do not depend on its size pool it.
 
-The mean alone would say less on a small board than on a large one, so it comes once more, scaled by the board's size
+The mean alone carries less on a small board than on a large one, so it comes once more, scaled by the board's size
 (Wu, "Accelerating Self-Play Learning in Go", 2019, section 3.3).
 """
 
@@ -21,7 +21,7 @@ def board_scale(x: Tensor) -> float:
 
 
 def pooled(x: Tensor) -> Tensor:
-    """[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, maximum; same dtype.
+    """[B, 3C] of x[B, C, N, N] in the dtype of x: mean, mean scaled by board size, maximum.
 
     Processors find the maximum of 16-bit numbers one by one, that of float32 sixteen at a time: 4 us instead of 20 for
     three 9x9 boards of 32 channels.

@@ -1,4 +1,4 @@
-"""Whether a network says the same however it is computed: on the CPU or a GPU, in 32 bits or 16.
+"""Whether a network's outputs are the same however they are computed: on the CPU or a GPU, in 32 bits or 16.
 
 The reference is the plain float32 forward pass on the CPU (:func:`engine.nets.compute.adapter.exact_output`), from
 which a device's way departs by folded normalisation, Winograd's convolutions, other orders of sums, and fewer bits.
@@ -16,7 +16,7 @@ from engine.nets.network import Model, NetworkSpec
 from engine.nets.on_device import Samples
 
 SMALL = 9
-"""A board that is looked at besides the largest"""
+"""A board size that is compared besides the largest"""
 LIMITS_32 = {"win rate": 0.002, "policy": 0.002, "score": 0.05, "ownership": 0.01}
 """In float32, which GPUs may multiply with 11 significant bits (TensorFloat-32)"""
 LIMITS_16 = {"win rate": MAX_WIN_RATE_ERROR, "policy": MAX_POLICY_ERROR, "score": 1.0, "ownership": 0.1}
@@ -61,7 +61,7 @@ def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], sam
 
 
 def board_sizes(spec: NetworkSpec) -> list[int]:
-    """The boards that are looked at: the largest, and a small one if the network plays it."""
+    """The board sizes that are compared: the largest, and a small one if the network plays it."""
     return sorted({spec.max_size, max(spec.min_size, min(SMALL, spec.max_size))})
 
 

@@ -149,7 +149,7 @@ def transform_output(points, boards, bias, tile, half):
 
 
 def transform_filters(weight: Tensor) -> Tensor:
-    """float32[36, C, K]: a convolution's weights[K, C, 3, 3] at the 36 points, G g G^T."""
+    """float32[36, C, K]: a convolution's weights[K, C, 3, 3] at the 36 points, G g G^T, summed in float64."""
     g = torch.tensor(FILTER_TRANSFORM, dtype=torch.float64)
     points = torch.einsum("ia,kcab,jb->ijck", g, weight.double(), g)
     return points.reshape(36, weight.shape[1], weight.shape[0]).float().contiguous()

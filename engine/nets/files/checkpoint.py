@@ -1,9 +1,11 @@
-"""The network file: safetensors, with a JSON header that says what the tensors are.
+"""The network file: safetensors, with a JSON header that describes the network.
 
 The header lies under the key ``keima`` of the safetensors metadata: ``format`` (1), ``architecture`` (a name in
 :mod:`engine.nets.architectures.registry`), ``shape`` (the architecture's parameters), ``encoder``, ``sizes`` (smallest
 and largest board) and ``training`` (a free record: data, steps, accuracy). Nothing in a file is ever executed or
 unpickled, and no memory is taken before the header has been found sound.
+
+Source: the format of safetensors, https://github.com/huggingface/safetensors (README, "Format").
 """
 
 import json
@@ -55,7 +57,7 @@ def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     """Read a network file on the CPU.
 
     Returns:
-        the model, its spec and its training record.
+        the model in float32, its spec and its training record.
     Raises:
         ValueError: damaged, truncated or foreign file; one line naming the file and what was expected.
     """

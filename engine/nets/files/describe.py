@@ -1,4 +1,4 @@
-"""What a network file holds, in words and numbers, for people and for programs."""
+"""A description of a network file, for people and for programs."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +14,7 @@ LARGEST = 19
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Everything a network file says of itself, and what evaluating it costs.
+    """The description of a network file, and what evaluating the network costs.
 
     Returns:
         dict that JSON can hold: ``name``, ``file``, ``bytes``, ``format``, ``version``, ``architecture``, ``shape``,
@@ -33,7 +33,7 @@ def describe(path: Path) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "format": header.format,
         "version": header.version,
-        # Some files are read into a model that has folded a part of its parameters away; their record knows better.
+        # Some files are read into a model with some parameters folded away; their record has the file's number.
         "architecture": training.pop("architecture", "") or architecture_of(model),
         "shape": asdict(shape),
         "parameters": training.pop("parameters", sum(value.numel() for value in model.parameters())),

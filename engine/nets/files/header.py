@@ -1,4 +1,4 @@
-"""What a network file is, told by how it begins; its name says nothing. Needs no torch, and reads no more than that.
+"""The kind of a network file, recognised by how it begins, whatever its name; needs no torch.
 
 Three kinds are known:
 
@@ -51,7 +51,7 @@ def recognise(path: Path) -> Header:
     """Which kind of network a file holds; it may be damaged further on.
 
     Raises:
-        ValueError: it cannot be read, or holds none that we know; one line naming the file and what was expected.
+        ValueError: it cannot be read, or holds none of these kinds; one line naming the file and what was expected.
     """
     with opened(path) as file:
         start = file.read(START_BYTES)
@@ -64,20 +64,20 @@ def recognise(path: Path) -> Header:
     if start[8:9] == b"{" and 2 <= struct.unpack("<Q", start[:8])[0] <= MAX_HEADER_BYTES:
         header = read_header(path)
         return Header(KEIMA, header["format"], str(header.get("architecture", ""))[:40])
-    kind = next((kind for sign, kind in ARCHIVES.items() if start.startswith(sign)), "of no kind we know")
+    kind = next((kind for sign, kind in ARCHIVES.items() if start.startswith(sign)), "of no known kind")
     raise ValueError(f"{path}: {kind if start else 'empty'}, expected {EXPECTED}")
 
 
 class Expected(NamedTuple):
-    """What a network will want, as far as its file's beginning tells."""
+    """The input of a network, as far as the beginning of its file shows it."""
 
     encoder: str
     sizes: tuple[int, int] | None
-    """smallest and largest board; None = not told"""
+    """smallest and largest board; None = unknown"""
 
 
 def expected_input(path: Path | tuple[Path, Path] | None) -> Expected | None:
-    """What the network of a file will want: a guess, to prepare for it before the file is read.
+    """The input that the network of a file needs: a guess, to prepare for it before the file is read.
 
     Returns:
         None where there is no network, or the file is none.

@@ -10,14 +10,15 @@ point numbers with spaces between them,
   bias.
 
 The network is AlphaGo Zero's on "leela-18". Leela Zero counts rows from the bottom of the board and we from the top,
-so what belongs to rows is flipped in reading and in writing. A file is read as it streams by, in pieces, and
-nothing is kept that does not fit the network so far: neither a long line nor what a small archive blows up into can
-take more memory than the largest network we play.
+so what belongs to rows is flipped in reading and in writing. A file is read line by line, and no line that is longer
+than the network so far allows: neither a long line nor what a small archive unpacks to can take more memory than the
+largest network that is read.
 
 Source: Leela Zero's README, "Weights format", and its ``Network.cpp`` (0.17).
 """
 
 import gzip
+import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from io import BufferedIOBase
@@ -42,8 +43,8 @@ ARCHITECTURES = {1: "alphago-zero", 2: "elf-opengo"}
 ENCODER = "leela-18"
 PIECE_BYTES = 1 << 20
 PIECE_NUMBERS = 1 << 16
-NUMBER_BYTES = 64
-"""More than a number and the space behind it ever take"""
+NUMBER_BYTES, SPARE_BYTES = 32, 1 << 10
+"""More than a number and the space behind it ever take; for blanks at the end of a line"""
 PLANES_OF = {"zero-17": 17, ENCODER: PLANES}
 """Inputs of networks that can be written"""
 FROM_ZERO = (*range(0, 16, 2), *range(1, 16, 2), 16)
@@ -137,49 +138,31 @@ class _Lines:
         return numbers
 
     def take_up_to(self, what: str, most: int) -> np.ndarray:
-        """The next line, of at least one number."""
+        """The next line, float32[1 to ``most``]."""
         self._number += 1
-        found, count = [], 0
-        for numbers in self._pieces(most * NUMBER_BYTES):
-            found.append(numbers)
-            count += len(numbers)
-            if count > most:
-                raise self.error(f"more numbers than {most:,}: {what}")
-        if not count:
+        limit = SPARE_BYTES + NUMBER_BYTES * most
+        text = self._file.readline(limit)
+        if not text.strip() and len(text) < limit:
             raise self.error(f"no numbers, the file may be truncated; expected {what}")
-        self._total += count
+        if len(text) == limit or len(numbers := self._parsed(text)) > most:
+            raise self.error(f"more numbers than {most:,}: {what}")
+        self._total += len(numbers)
         if self._total > MAX_PARAMETERS:
             raise self.error(f"more than {MAX_PARAMETERS:,} parameters so far, expected no more")
-        return np.concatenate(found)
-
-    def _pieces(self, most_bytes: int) -> Iterator[np.ndarray]:
-        """The numbers of one line, a piece at a time."""
-        rest, size = b"", 0
-        while piece := self._file.readline(PIECE_BYTES):
-            size += len(piece)
-            is_last = piece.endswith(b"\n")
-            piece = rest + piece
-            # A number may go on in the next piece.
-            cut = len(piece) if is_last else 1 + max(piece.rfind(b" "), piece.rfind(b"\t"))
-            rest = piece[cut:]
-            if size > most_bytes or len(rest) > NUMBER_BYTES:
-                raise self.error(f"{size:,} bytes or more, too many for its numbers")
-            yield self._parsed(piece[:cut])
-            if is_last:
-                return
-        yield self._parsed(rest)
+        return numbers
 
     def _parsed(self, text: bytes) -> np.ndarray:
         """Finite numbers, float32."""
-        words = text.split()
         try:
-            with np.errstate(over="ignore"):
-                numbers = np.array(words, np.float32)
-        except ValueError:
-            wrong = next(filter(_is_no_number, words), b"")
+            with warnings.catch_warnings():
+                # An error only in numpy's later versions.
+                warnings.simplefilter("error", DeprecationWarning)
+                numbers = np.fromstring(text, np.float32, sep=" ")
+        except (ValueError, DeprecationWarning):
+            wrong = next(filter(_is_no_number, text.split()), b"")
             raise self.error(f"{_shown(wrong)}, expected a number") from None
         if not np.isfinite(numbers).all():
-            wrong = words[int(np.argmin(np.isfinite(numbers)))]
+            wrong = text.split()[int(np.argmin(np.isfinite(numbers)))]
             raise self.error(f"{_shown(wrong)}, expected a finite number")
         return numbers
 
@@ -206,7 +189,7 @@ def _shown(word: bytes) -> str:
 
 
 def _read_tower(lines: _Lines) -> tuple[dict[str, np.ndarray], int]:
-    """State of the stem, the blocks and the policy head's convolution, whose size says that the tower has ended."""
+    """State of the stem, the blocks and the policy head's convolution, whose size shows that the tower has ended."""
     weight = lines.take_up_to("weights of the first convolution", MAX_CHANNELS * PLANES * 9)
     channels, odd = divmod(len(weight), PLANES * 9)
     if odd:

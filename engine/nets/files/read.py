@@ -1,4 +1,4 @@
-"""From a network file of any kind that we know to a model, and from one kind of file to another."""
+"""From a network file of any known kind to a model, and from one kind of file to another."""
 
 import hashlib
 from pathlib import Path

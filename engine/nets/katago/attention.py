@@ -20,7 +20,7 @@ MAX_THETA = 1e12
 
 
 def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
-    """1 / root mean square over some axes, which stay with length 1; computed in float32, where squares fit."""
+    """1 / root mean square of x over some axes, which stay with length 1; in the dtype of x, computed in float32."""
     return torch.rsqrt(x.float().square().mean(dims, keepdim=True) + epsilon).to(x.dtype)
 
 
@@ -161,7 +161,7 @@ class FeedForwardBlock(TokenBlock):
         super().__init__()
         layers.channels("channels", channels)
         hidden = layers.channels("hidden channels")
-        # The format has a number for it, but says of no other layer what it computes.
+        # The format has a number for it, but names no other kind of layer.
         layers.stream.integer("whether there is a gate", 1, 1)
         norm = self._read_norm(layers, channels)
         self.into = linear(np.concatenate([layers.matrix(channels, hidden) for _ in range(2)]) * norm)

@@ -18,7 +18,7 @@ from engine.nets.katago.layers import LayerReader, convolution, linear
 ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
 """Model versions from which short-term errors are there, come as the square, as the square of a softplus"""
 WITH_Q_VALUES, COUNTED_POLICY = 16, 17
-"""The version whose policy has two channels for Q values; from which on files say how many channels there are"""
+"""The version whose policy has two channels for Q values; from which on files have the number of channels"""
 TWO_POLICIES_FROM, TWO_LAYER_PASS_FROM = 12, 15
 POSITIONAL_OR_SITUATIONAL_KO, TERRITORY_SCORING = 6, 9
 """Global inputs that are 1 under these rules"""
@@ -38,7 +38,7 @@ class Multipliers(NamedTuple):
 
 
 class KataGoOutput(NamedTuple):
-    """All that KataGo tells of a position, float32, from the view of the side to move."""
+    """All outputs of KataGo for B positions, float32, from the view of the side to move."""
 
     policy_logits: Tensor
     """[B, N*N+1], pass last; the two policies mixed, not masked for legality"""
@@ -95,7 +95,7 @@ class PolicyHead(nn.Module):
 
 
 def _policy_channels(layers: LayerReader) -> int:
-    """Channels of the policy head, said by the file or by its version."""
+    """Channels of the policy head, as the file or its version has them."""
     if layers.version < COUNTED_POLICY:
         return 4 if layers.version == WITH_Q_VALUES else 2 if layers.version >= TWO_POLICIES_FROM else 1
     channels = layers.stream.integer("policy channels", 2, 4)
@@ -148,7 +148,10 @@ def mixed(policies: Tensor, optimism: float) -> Tensor:
 
 
 def result_logits(results: Tensor, globals_: Tensor) -> Tensor:
-    """[B, 3]: win, loss, no result, the last impossible under rules that let no position repeat."""
+    """Logits [B, 3] of win, loss, no result for results[B, 3] and globals_[B, 19].
+
+    The last is minus infinity under rules that let no position repeat.
+    """
     always_ends = (globals_[:, POSITIONAL_OR_SITUATIONAL_KO] != 0) & (globals_[:, TERRITORY_SCORING] == 0)
     no_result = results[:, 2].masked_fill(always_ends, -torch.inf)
     return torch.stack([results[:, 0], results[:, 1], no_result], dim=1)
@@ -167,7 +170,7 @@ def value_logit(logits: Tensor) -> Tensor:
 def outputs(
     version: int, multipliers: Multipliers, policy: Tensor, results: Tensor, scores: Tensor, owners: Tensor
 ) -> KataGoOutput:
-    """Heads in units that people use.
+    """Outputs in the units that people use, of a file of some version.
 
     Args:
         policy: [B, N*N+1] logits; ``results`` [B, 3] likewise, what is impossible at minus infinity.

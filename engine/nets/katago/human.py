@@ -1,8 +1,8 @@
-"""What KataGo's networks of human play are told of a game beside its position: who plays, when, at what pace.
+"""The further inputs of KataGo's networks of human play: who plays, when, at what pace.
 
-A profile's name says it all, as KataGo's option ``humanSLProfile`` does: ``rank_5k`` (two players of that rank around
-2020), ``preaz_5k`` (in 2016, before AlphaZero changed openings), ``proyear_1985`` (professionals of that year). Names
-that give the players different ranks are left out: planes do not tell who is Black.
+They follow from the name of a profile, as in KataGo's option ``humanSLProfile``: ``rank_5k`` (two players of that rank
+around 2020), ``preaz_5k`` (in 2016, before AlphaZero changed openings), ``proyear_1985`` (professionals of that year).
+Names that give the players different ranks are left out: the inputs do not distinguish them.
 
 Source: ``cpp/neuralnet/sgfmetadata.cpp`` of KataGo 1.17.
 """
@@ -29,7 +29,7 @@ UNKNOWN_TIME, BYO_YOMI, SECONDS, BOARD, DATE, DATE_WAVES, SOURCE = 75, 79, 82, 8
 KGS, GOGOD, GO4GO = 2, 5, 6
 """Collections that games came from"""
 LONGEST_WAVE = 80000.0
-"""Last period of the waves that tell the date, in first ones of a week"""
+"""Last period of the waves that encode the date, in first ones of a week"""
 
 
 def profile_values(name: str) -> np.ndarray:
@@ -61,8 +61,8 @@ def profile_values(name: str) -> np.ndarray:
     )  # fmt: skip
     days = (date - datetime.date(1970, 1, 1)).days
     periods_days = 7.0 * LONGEST_WAVE ** (np.arange(DATE_WAVES) / (DATE_WAVES - 1))
-    turns = 2.0 * math.pi * days / periods_days
-    values[DATE : DATE + 2 * DATE_WAVES] = np.stack([np.cos(turns), np.sin(turns)], axis=1).reshape(-1)
+    angles = 2.0 * math.pi * days / periods_days
+    values[DATE : DATE + 2 * DATE_WAVES] = np.stack([np.cos(angles), np.sin(angles)], axis=1).reshape(-1)
     every_size = np.tile(values, (MAX_SIZE + 1, 1))
     every_size[1:, BOARD] = np.log(np.arange(1, MAX_SIZE + 1) / MAX_SIZE)
     return every_size

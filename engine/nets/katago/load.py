@@ -1,7 +1,7 @@
 """From a KataGo network file to a model: ``.bin.gz`` and ``.txt.gz``, packed or not, model versions 8 to 17.
 
 Source: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.17. What other engines would need
-to know (the version's meaning, multipliers, the pass) is settled here and in the modules.
+to know (the version's meaning, multipliers, the pass) is resolved here and in the modules.
 """
 
 import re
@@ -32,7 +32,8 @@ def load_katago(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
     """Read a network file on the CPU.
 
     Returns:
-        the model, its spec, and what there is to say of it.
+        the model in float32, its spec, and a record: ``name``, ``version``, ``architecture`` in words, number of
+        ``parameters`` in the file, and ``human``, whether it plays as people do.
     Raises:
         ValueError: damaged, truncated, oversized or foreign file; one line naming the file, the byte and the field,
             and what was expected.

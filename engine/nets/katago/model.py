@@ -23,7 +23,7 @@ from engine.nets.katago.layers import MAX_CHANNELS, Norm
 from engine.nets.network import Model, RawHeads
 
 ROOT_OPTIMISM, TREE_OPTIMISM = 0.2, 1.0
-"""How much of the optimistic policy KataGo mixes in by default: where it moves, and in the positions it thinks of"""
+"""Shares of the optimistic policy that KataGo mixes in by default: at the root, and below it"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class KataGoNet(Model):
     """bfloat16 moves win rates of some of these networks by several hundredths, float16 by a tenth of that."""
 
     def __init__(self, version: int, multipliers: Multipliers, trunk: Trunk, policy: PolicyHead, value: ValueHead):
-        """Put the parts together; ``version`` of the file says what some outputs mean."""
+        """Put the parts together; on the ``version`` of the file depends what some outputs mean."""
         stem = trunk.stem
         super().__init__(
             KataGoShape(stem.in_channels, trunk.stem_globals.in_features, len(trunk.blocks), stem.out_channels)

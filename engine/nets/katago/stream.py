@@ -65,7 +65,7 @@ class Stream:
         return found[0].decode("ascii")
 
     def name(self) -> str:
-        """The name of the next layer or part, which messages then tell."""
+        """The name of the next layer or part, which messages then name."""
         self.layer = ""
         self.layer = self.word("name of a layer")
         return self.layer

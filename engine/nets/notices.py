@@ -1,4 +1,4 @@
-"""What a person should know although everything goes on: one line on standard error, once."""
+"""Notices for people, on standard error: each line is printed once."""
 
 import sys
 from functools import cache
