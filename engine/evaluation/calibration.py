@@ -1,10 +1,10 @@
-"""Does the value mean what it says: win rates predicted and observed, its outputs, its error through the game."""
+"""Calibration of the value: win rates predicted and observed, a histogram of outputs, the error by move number."""
 
 from typing import Any
 
 import numpy as np
 
-from engine.train.metrics import Judged
+from engine.train.metrics import PositionMetrics
 
 BINS = 10
 """Rows of the reliability table"""
@@ -15,14 +15,14 @@ LAST_ROW = 300
 """From here on all positions share the last row."""
 
 
-def reliability(judged: Judged) -> list[dict[str, float]]:
+def reliability(found: PositionMetrics) -> list[dict[str, float]]:
     """The win rate predicted, (v + 1) / 2 for the side to move, beside the one observed.
 
     Returns:
         a row for each of ten equal ranges that occur: ``from``, ``to``, the means ``predicted`` and ``observed``, and
         ``positions``.
     """
-    rate, won = _win_rates(judged)
+    rate, won = _win_rates(found)
     bins = np.clip((rate * BINS).astype(np.int64), 0, BINS - 1)
     return [
         {
@@ -42,18 +42,18 @@ def calibration_error(rows: list[dict[str, float]]) -> float:
     return sum(row["positions"] * abs(row["predicted"] - row["observed"]) for row in rows) / total
 
 
-def histogram(judged: Judged) -> dict[str, list]:
+def histogram(found: PositionMetrics) -> dict[str, list]:
     """How often the value took which outputs: ``edges`` of ranges, positions ``won`` and ``lost`` by the mover."""
-    rate, won = _win_rates(judged)
+    rate, won = _win_rates(found)
     edges = np.linspace(-1.0, 1.0, HISTOGRAM_BINS + 1)
     counts = {name: np.histogram(2 * rate[chosen] - 1, edges)[0] for name, chosen in (("won", won), ("lost", ~won))}
     return {"edges": np.round(edges, 6).tolist()} | {name: count.tolist() for name, count in counts.items()}
 
 
-def _win_rates(judged: Judged) -> tuple[np.ndarray, np.ndarray]:
+def _win_rates(found: PositionMetrics) -> tuple[np.ndarray, np.ndarray]:
     """Predicted win rates float64[P'] and whether it was won bool[P'], where both are known."""
-    known = ~np.isnan(judged.value) & ~np.isnan(judged.result)
-    return (judged.value[known] + 1.0) / 2.0, judged.result[known] > 0
+    known = ~np.isnan(found.value) & ~np.isnan(found.result)
+    return (found.value[known] + 1.0) / 2.0, found.result[known] > 0
 
 
 def by_move(ply: np.ndarray, columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
@@ -61,8 +61,8 @@ def by_move(ply: np.ndarray, columns: dict[str, np.ndarray]) -> list[dict[str, A
 
     Args:
         ply: int64[P].
-        columns: float64[P] by name, NaN = unknown; a row leaves out what nothing is known of, and has the number of
-            ``positions`` where anything is.
+        columns: float64[P] by name, NaN = unknown; a row leaves out a column that is unknown throughout, and has the
+            number of ``positions`` where any is known.
     """
     some = np.zeros(len(ply), bool)
     for values in columns.values():

@@ -1,4 +1,4 @@
-"""A finished network on held-out games: all that ``keima evaluate`` tells, as one report.
+"""A finished network on held-out games: all that ``keima evaluate`` reports.
 
 Threads replay and encode positions ahead of the network, which an inference server runs: one evaluator a core on the
 CPU, merged batches on a GPU. Start at :func:`evaluate_network`.
@@ -19,7 +19,7 @@ from engine.nets.network import Network
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.rollout.policy import Tables
-from engine.train.metrics import Judged, figures_of, judge_games, label_figures, sample_positions
+from engine.train.metrics import PositionMetrics, evaluate_positions, label_metrics, mean_metrics, sample_positions
 
 BATCH = {"cpu": 32, "cuda": 512}
 """Boards in a call of the network: on a CPU more are no faster, a GPU wants many."""
@@ -55,10 +55,10 @@ def evaluate_network(
     """Measure a network on games, and on a teacher's labels if there are any.
 
     Args:
-        new_bar: told of each thing that takes a while.
+        new_bar: called for each part that takes a while.
         tables: rollout policy; needed where ``wanted.rollouts`` is more than 0.
     Returns:
-        figures by name as :func:`engine.train.metrics.figures_of` and :func:`engine.train.metrics.label_figures`
+        metrics by name as :func:`engine.train.metrics.mean_metrics` and :func:`engine.train.metrics.label_metrics`
         give them (with eight symmetries the ensemble's, and those of the network without it as ``plain/top1``),
         ``positions``, ``symmetries``, ``skipped_games`` (on boards the network does not play), and as far as they
         apply: ``calibration_error``, ``calibration`` and ``histogram`` of the value, ``by_move``, ``rollouts``,
@@ -77,25 +77,25 @@ def evaluate_network(
     with InferenceServer(network, cache_mib=1, max_batch=batch) as server:
         threads = core_count() + server.evaluators
 
-        def judged_at(rows: np.ndarray, plies: np.ndarray, title: str) -> list[Judged]:
+        def found_at(rows: np.ndarray, plies: np.ndarray, title: str) -> list[PositionMetrics]:
             done = new_bar(title, len(rows))
-            return judge_games(server.ask, encoder, games, rows, plies, wanted.symmetries, batch, threads, done)
+            return evaluate_positions(server.ask, encoder, games, rows, plies, wanted.symmetries, batch, threads, done)
 
-        judged = judged_at(rows, plies, "positions")
+        found = found_at(rows, plies, "positions")
         skipped = int(((games.size < sizes[0]) | (games.size > sizes[1])).sum())
-        report = {"positions": len(rows), "symmetries": wanted.symmetries, "skipped_games": skipped}
-        report |= _figures(judged)
+        report: dict[str, Any] = {"positions": len(rows), "symmetries": wanted.symmetries, "skipped_games": skipped}
+        report |= _sample_metrics(found)
         if labels:
-            report |= label_figures(server.ask, encoder, labels, wanted.positions, sizes)
+            report |= label_metrics(server.ask, encoder, labels, wanted.positions, sizes)
         if wanted.rollouts and tables:
-            known = np.flatnonzero(~np.isnan(judged[-1].result))[: wanted.rollouts]
+            known = np.flatnonzero(~np.isnan(found[-1].result))[: wanted.rollouts]
             done = new_bar(f"{COUNTS[-1]:,} rollouts each", len(known))
             rolled = rollout_values(games, rows[known], plies[known], tables, COUNTS, core_count(), done)
-            report["rollouts"] = _beside_rollouts(Judged(*(array[known] for array in judged[-1])), rolled)
+            report["rollouts"] = _beside_rollouts(PositionMetrics(*(array[known] for array in found[-1])), rolled)
         if wanted.game and spec.has_value:
             row = wanted.game - 1
             moves = np.arange(games.offsets[row + 1] - games.offsets[row])
-            through = judged_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
+            through = found_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
             report["game"] = _through_game(games, row, through)
     return report
 
@@ -113,37 +113,36 @@ def _check_game(games: Games, number: int, sizes: tuple[int, int]) -> None:
         raise ValueError(f"game {number} has no moves")
 
 
-def _figures(judged: list[Judged]) -> dict[str, Any]:
-    """What the report says of a sample."""
-    chosen = judged[-1]
-    report: dict[str, Any] = figures_of(chosen)
-    if len(judged) > 1:
-        report |= {f"plain/{name}": value for name, value in figures_of(judged[0]).items()}
+def _sample_metrics(found: list[PositionMetrics]) -> dict[str, Any]:
+    """The metrics of a sample, by name."""
+    chosen = found[-1]
+    report: dict[str, Any] = mean_metrics(chosen)
+    if len(found) > 1:
+        report |= {f"plain/{name}": value for name, value in mean_metrics(found[0]).items()}
     if "value_mse" in report:
         report["calibration"] = reliability(chosen)
         report["calibration_error"] = calibration_error(report["calibration"])
         report["histogram"] = histogram(chosen)
-        error = chosen.result - chosen.value
-        right = np.where(np.isnan(error), np.nan, np.sign(chosen.value) == chosen.result)
-        report["by_move"] = by_move(chosen.ply, {"value_mse": error**2, "value_accuracy": right})
+        columns = chosen.columns()
+        report["by_move"] = by_move(chosen.ply, {name: columns[name] for name in ("value_mse", "value_accuracy")})
     return report
 
 
-def _beside_rollouts(judged: Judged, values: np.ndarray) -> dict[str, Any]:
+def _beside_rollouts(found: PositionMetrics, values: np.ndarray) -> dict[str, Any]:
     """Mean (z - v)^2 of the network (if it has a value) and of each number of rollouts, on the same positions.
 
     Returns:
         ``positions``, ``network``, ``10``, ``100``, ``1000``, and ``by_move`` with the same in each row.
     """
-    errors = {"network": (judged.result - judged.value) ** 2}
-    errors |= {str(count): (judged.result - values[:, i]) ** 2 for i, count in enumerate(COUNTS)}
+    errors = {"network": found.columns()["value_mse"]}
+    errors |= {str(count): (found.result - values[:, i]) ** 2 for i, count in enumerate(COUNTS)}
     errors = {name: error for name, error in errors.items() if not np.isnan(error).any()}
     means = {name: float(error.mean()) for name, error in errors.items()}
-    return {"positions": len(values)} | means | {"by_move": by_move(judged.ply, errors)}
+    return {"positions": len(values)} | means | {"by_move": by_move(found.ply, errors)}
 
 
-def _through_game(games: Games, row: int, judged: Judged) -> dict[str, Any]:
+def _through_game(games: Games, row: int, found: PositionMetrics) -> dict[str, Any]:
     """The value through a game: ``number``, ``winner`` in words, ``value_black`` before each of its moves."""
-    black_to_move = (judged.ply % 2 == 0) == (games.first[row] == BLACK)
-    values = np.where(black_to_move, judged.value, -judged.value)
+    black_to_move = (found.ply % 2 == 0) == (games.first[row] == BLACK)
+    values = np.where(black_to_move, found.value, -found.value)
     return {"number": row + 1, "winner": WINNERS[int(games.result[row])], "value_black": values.tolist()}

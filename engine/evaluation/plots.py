@@ -1,4 +1,4 @@
-"""Pictures of figures, as PNG; matplotlib comes with the extra ``train`` and nothing else needs it."""
+"""Plots of an evaluation's metrics, as PNG; they need matplotlib."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,11 @@ def check_plots(folder: Path) -> None:
     Raises:
         ValueError: without matplotlib, or where there can be no such folder; one line.
     """
-    if new_figure() is None:
-        raise ValueError(MISSING)
     try:
+        new_figure()
         folder.mkdir(parents=True, exist_ok=True)
+    except ImportError as error:
+        raise ValueError(MISSING) from error
     except OSError as error:
         raise ValueError(f"{folder}: cannot be a folder for plots ({error.strerror})") from error
 
@@ -77,7 +78,7 @@ def _draw_by_move(report: dict[str, Any]) -> "Figure":
             _draw_column(error, rolled["by_move"], name, f"{int(name):,} rollouts, the same positions")
     _draw_column(accuracy, all_rows, "value_accuracy", "network")
     error.set(title="error of the value", xlabel="moves played", ylabel="mean of (z - v)², z = ±1", ylim=(0, None))
-    accuracy.set(title="accuracy of the value", xlabel="moves played", ylabel="winner foreseen")
+    accuracy.set(title="accuracy of the value", xlabel="moves played", ylabel="winner predicted")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What rollouts of the learnt policy make of positions of games: the yardstick of a value network.
+"""Values of positions by rollouts of the learnt policy, which a value network is compared with.
 
 Source: AlphaGo, Figure 2b: the error of the value network through the game beside that of rollouts.
 """
@@ -58,14 +58,14 @@ def rollout_values(
     games: Games, rows: np.ndarray, plies: np.ndarray, tables: Tables, counts: tuple[int, ...] = COUNTS,
     threads: int = 1, on_progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Mean results of rollouts of positions, under their games' rules and komi; the same however many threads.
+    """Mean results of rollouts of positions, under their games' rules and komi, whatever the number of threads.
 
     Args:
         rows, plies: int64[P]: games, and the moves before the position.
         counts: numbers of rollouts, ascending.
         on_progress: called with the number of positions done since the last call.
     Returns:
-        float64[P, len(counts)]: -1 to 1 for the side to move, the mean of the first so many rollouts.
+        float64[P, len(counts)]: -1 to 1 for the side to move, the mean of the first ``counts[i]`` rollouts.
     """
     own, record, replies = local(), recorded(games), new_last_good_replies()
     rules = game_rules(games, rows, games.territory[rows])

@@ -1,4 +1,4 @@
-"""What a player thinks of a position, point by point, for pictures and figures that people look at.
+"""A player's evaluation of a position, point by point, for boards and graphics that people look at.
 
 Nothing here is played, and nothing here is drawn: the GTP commands turn these arrays into boards and graphics.
 """
@@ -13,7 +13,7 @@ from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, is_legal_move, with_capacity
 from engine.go.scoring import area_owner, remove_dead
-from engine.insight.raw_policy import inputs, move_chances
+from engine.insight.raw_policy import inputs, move_probabilities
 from engine.play.assembly import shipped_patterns, shipped_tables
 from engine.play.life_and_death import SURE
 from engine.play.player import Player
@@ -23,12 +23,12 @@ from engine.rollout.softmax import consider, new_candidates, weigh
 
 
 class Policy(NamedTuple):
-    """What one look at a position says of the moves of the side to move."""
+    """Probabilities of the moves of the side to move, and its win rate, without a search."""
 
-    chances: np.ndarray
-    """float64[N*N+1] in policy order, the pass last: probabilities; 0 where a move is illegal"""
+    probabilities: np.ndarray
+    """float64[N*N+1] in policy order, the pass last; 0 where a move is illegal"""
     win: float
-    """probability that the side to move wins; nan = nobody judges without a search"""
+    """probability that the side to move wins; nan = unknown, as no network plays"""
 
 
 class Estimate(NamedTuple):
@@ -42,7 +42,7 @@ class Estimate(NamedTuple):
 
 
 def policy(player: Player, color: int, symmetry: int) -> Policy:
-    """The policy of the network that plays, shown the position in one symmetry; without one the pattern tree policy.
+    """The policy of the network that plays, shown the position under one symmetry; without one the pattern tree policy.
 
     Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
     """
@@ -52,9 +52,10 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
     if player.game.to_move != color:
         position = with_capacity(position, player.game.n_moves)
         position.meta[META_TO_MOVE] = color
-    said = server.ask(*inputs(server.spec.encoder, position, symmetry))
-    win = float("nan") if said.value is None else (1.0 + float(said.value[0])) / 2.0
-    return Policy(np.nan_to_num(move_chances(said.policy[0], position, symmetry)), win)
+    output = server.ask(*inputs(server.spec.encoder, position, symmetry))
+    assert output.policy is not None
+    win = float("nan") if output.value is None else (1.0 + float(output.value[0])) / 2.0
+    return Policy(np.nan_to_num(move_probabilities(output.policy[0], position, symmetry)), win)
 
 
 def estimate(player: Player) -> Estimate:
@@ -66,6 +67,7 @@ def estimate(player: Player) -> Estimate:
     if player.server is not None and player.server.spec.has_score:
         color = player.game.to_move
         score_stm = player.look(color, visits=1).score_stm
+        assert score_stm is not None
         lead = score_stm if color == BLACK else -score_stm
     else:
         counted = np.zeros(len(ownership), np.int8)
@@ -76,7 +78,7 @@ def estimate(player: Player) -> Estimate:
     return Estimate(lead, lead - float((1 + doubtful).sum()), lead + float((1 - doubtful).sum()))
 
 
-def rollout_chances(position: Position, color: int) -> np.ndarray:
+def rollout_probabilities(position: Position, color: int) -> np.ndarray:
     """Probabilities of a rollout's next move, float64[N*N+1] in policy order, the pass last."""
     tables, board = shipped_tables(), position.board
     size, last = int(board.meta[META_SIZE]), _last_move(position, 1)
@@ -85,13 +87,13 @@ def rollout_chances(position: Position, color: int) -> np.ndarray:
     drawn = weights.weight[:, color - BLACK].astype(np.int64)
     count = clear_responses(weights)
     if last != PASS:
-        # As in a search, where the root does not know what its last move captured.
+        # As in a search, where the root has no record of what its last move captured.
         count = list_responses(weights, board, tables, last, color, 0)
     for point in weights.response[:count]:
         drawn[point] = (drawn[point] * weights.factor[point]) >> FACTOR_BITS
     if board.meta[META_KO_COLOR] == color:
         drawn[board.meta[META_KO_POINT]] = 0
-    return _shares(np.append(drawn[on_board_points(size)], 0))
+    return _normalised(np.append(drawn[on_board_points(size)], 0))
 
 
 def _tree_policy(position: Position, color: int) -> np.ndarray:
@@ -102,13 +104,13 @@ def _tree_policy(position: Position, color: int) -> np.ndarray:
     all_states(board, moves.cell)
     moves.last[:] = _last_move(position, 1), _last_move(position, 2), 0
     count = int(consider(moves, board, patterns.numbers, color))
-    chances = np.zeros(size * size + 1)
+    probabilities = np.zeros(size * size + 1)
     if count:
         weigh(moves, count, patterns.theta)
-    for point, chance in zip(moves.point[:count], moves.probability[:count], strict=True):
+    for point, probability in zip(moves.point[:count], moves.probability[:count], strict=True):
         if is_legal_move(position, point, color):
-            chances[index_of(point, size)] = chance
-    return _shares(chances)
+            probabilities[index_of(point, size)] = probability
+    return _normalised(probabilities)
 
 
 def _last_move(position: Position, back: int) -> int:
@@ -117,8 +119,8 @@ def _last_move(position: Position, back: int) -> int:
     return int(position.moves[n_moves - back]) if n_moves >= back else PASS
 
 
-def _shares(weights: np.ndarray) -> np.ndarray:
-    """Weights as shares of their sum; where there are none, all belongs to the pass."""
+def _normalised(weights: np.ndarray) -> np.ndarray:
+    """Weights divided by their sum; where all are 0, the pass has probability 1."""
     if not weights.any():
         weights = np.append(np.zeros(len(weights) - 1), 1)
     return weights / weights.sum()

@@ -1,4 +1,4 @@
-"""What a network says of a position without any search, turned the way people read it: from White's view, in order."""
+"""A network's outputs for a position, without a search, as people read them: White's, and in the order of the board."""
 
 import functools
 from pathlib import Path
@@ -11,6 +11,7 @@ from engine.features.symmetry import symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.geometry import WHITE
 from engine.go.position import META_TO_MOVE, Position, legal_moves
+from engine.nets.network import softmax
 from engine.nets.raw import RawNetwork, RawOutput
 from engine.play.player import Player
 
@@ -18,7 +19,7 @@ from engine.play.player import Player
 class RawEvaluation(NamedTuple):
     """A network's raw outputs; nan = it has no such head."""
 
-    said: RawOutput
+    output: RawOutput
     """with win, loss, lead and score from White's view"""
     policy: np.ndarray
     """float64[N*N+1] in policy order, pass last: probabilities of the legal moves; nan = illegal"""
@@ -27,7 +28,7 @@ class RawEvaluation(NamedTuple):
 
 
 def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optimism: float) -> RawEvaluation:
-    """Ask a network about a position shown in one symmetry (engine/features/symmetry.py).
+    """A network's outputs for a position shown under one symmetry (engine/features/symmetry.py).
 
     Args:
         optimism: see :meth:`engine.nets.raw.RawNetwork.ask`.
@@ -35,17 +36,17 @@ def raw_evaluation(network: RawNetwork, position: Position, symmetry: int, optim
         ValueError: it does not play boards of this size; one line.
     """
     size = int(position.board.meta[META_SIZE])
-    said = network.ask(*inputs(network.spec.encoder, position, symmetry), optimism)
+    output = network.ask(*inputs(network.spec.encoder, position, symmetry), optimism)
     policy, ownership = np.full(size * size + 1, np.nan), np.full(size * size, np.nan)
-    if said.policy is not None:
-        policy = move_chances(said.policy, position, symmetry)
+    if output.policy is not None:
+        policy = move_probabilities(output.policy, position, symmetry)
     white = position.meta[META_TO_MOVE] == WHITE
-    if said.ownership is not None:
-        turned = symmetry_table(size)[symmetry][:-1]
-        ownership = said.ownership.astype(np.float64).reshape(-1)[turned] * (1.0 if white else -1.0)
+    if output.ownership is not None:
+        home = symmetry_table(size)[symmetry][:-1]
+        ownership = output.ownership.astype(np.float64).reshape(-1)[home] * (1.0 if white else -1.0)
     if not white:
-        said = said._replace(win=said.loss, loss=said.win, lead=-said.lead, score=-said.score)
-    return RawEvaluation(said, policy, ownership)
+        output = output._replace(win=output.loss, loss=output.win, lead=-output.lead, score=-output.score)
+    return RawEvaluation(output, policy, ownership)
 
 
 def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -> RawEvaluation:
@@ -61,12 +62,12 @@ def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -
 
 @functools.lru_cache(maxsize=1)
 def _network(path: Path | tuple[Path, Path]) -> RawNetwork:
-    """Read once, when it is first asked."""
+    """Read once, when it is first wanted."""
     return RawNetwork(path)
 
 
 def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.ndarray, np.ndarray]:
-    """One position as a network sees it in one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
+    """One position as a network sees it under one symmetry: planes float32[1, C, N, N] and globals float32[1, G]."""
     size, encoder = int(position.board.meta[META_SIZE]), ENCODERS[encoder_name]
     planes = np.zeros((1, encoder.planes, size, size), np.float32)
     globals_ = np.zeros((1, encoder.globals), np.float32)
@@ -74,17 +75,16 @@ def inputs(encoder_name: str, position: Position, symmetry: int) -> tuple[np.nda
     return planes, globals_
 
 
-def move_chances(logits: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
+def move_probabilities(logits: np.ndarray, position: Position, symmetry: int) -> np.ndarray:
     """Probabilities of the legal moves.
 
     Args:
-        logits: float32[N*N+1] as the network gave them, the board turned, pass last.
+        logits: float32[N*N+1] of the network, which saw the board under the symmetry; pass last.
     Returns:
         float64[N*N+1] in policy order; nan = illegal.
     """
     legal, found = np.zeros(len(logits), np.uint8), np.full(len(logits), np.nan)
     legal_moves(position, position.meta[META_TO_MOVE], legal)
-    home = logits.astype(np.float64)[symmetry_table(int(position.board.meta[META_SIZE]))[symmetry]][legal == 1]
-    weights = np.exp(home - home.max())
-    found[legal == 1] = weights / weights.sum()
+    home = logits[symmetry_table(int(position.board.meta[META_SIZE]))[symmetry]]
+    found[legal == 1] = softmax(home[None, legal == 1])[0]
     return found

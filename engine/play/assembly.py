@@ -12,7 +12,6 @@ from engine.features.encoder import ENCODERS, Encoder
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, NetworkSpec
-from engine.nets.notices import say_once
 from engine.nets.on_device import choose_devices, load_network
 from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables

@@ -7,9 +7,9 @@ nothing is copied between them.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import local
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
-from engine.train.batches import Batch, BatchBuilder
+from engine.train.batches import BatchBuilder, TrainingBatch
 from engine.train.teacher import Teacher
 
+T = TypeVar("T")
 AHEAD = 3
 """Batches prepared ahead for each thread."""
 
@@ -46,44 +47,44 @@ class Mixture:
             labels: shards of labels; may be empty.
             options: ``batch`` positions of a 19x19 batch (smaller boards get more, up to twice as many),
                 ``label_share`` of the steps drawn from labels, ``positions_per_game``, ``result_weight``, ``seed``.
-            owners: what is known of the shards' last boards, one each, or nothing.
-            teacher: judges the positions of a share ``teacher_share`` of the steps on games.
+            owners: what is known of the last boards of each shard of games; empty = nothing.
+            teacher: its outputs are the targets in a share ``teacher_share`` of the steps on games.
             sizes: smallest and largest board the network plays; others are left out.
         Raises:
             ValueError: no data.
         """
         self.encoder, self.games, self.labels, self.options = encoder, list(games), list(labels), options
-        self.owners = list(owners) or [None] * len(self.games)
+        self.owners: list[FinalOwners | None] = [*owners] or [None] * len(self.games)
         self.teacher, self.rank, self.ranks = teacher, rank, ranks
         self._game_sizes = _BySize([np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games], sizes)
         self._label_sizes = _BySize([shard.games.size[shard.game] for shard in self.labels], sizes)
         if not self._game_sizes and not self._label_sizes:
             raise ValueError("no training data: neither games nor labels were given for boards of this network")
         self.label_share = 0.0 if not self._label_sizes else options.label_share if self._game_sizes else 1.0
-        self._own = local()
+        self._builder = BatchBuilder(encoder)
 
-    def batch_at(self, step: int) -> Batch:
+    def batch_at(self, step: int) -> TrainingBatch:
         """The batch of one step. Threads: any."""
         rng = np.random.default_rng([self.options.seed, step])
         from_labels = rng.random() < self.label_share
         size, shard, rows = (self._label_sizes if from_labels else self._game_sizes).draw(
             rng, lambda size: self.ranks * int(self.options.batch * min(2.0, 361 / size**2))
         )
-        turns, part = rng.integers(0, 8, len(rows)), slice(self.rank, None, self.ranks)
+        symmetries, part = rng.integers(0, 8, len(rows)), slice(self.rank, None, self.ranks)
         if from_labels:
-            return self._builder.from_labels(self.labels[shard], rows[part], turns[part])
+            return self._builder.from_labels(self.labels[shard], rows[part], symmetries[part])
         games = self.games[shard]
         plies = self._plies(games, rows, shard, rng)
         # Which way a game was counted hardly shows in its moves, so half are shown as area games: the network must
         # not learn to play like people under one scoring only.
         territory = games.territory[rows] & (rng.random(len(rows)) < 0.5)
         batch = self._builder.from_games(
-            games, rows[part], plies[part], territory[part], turns[part], self.owners[shard],
+            games, rows[part], plies[part], territory[part], symmetries[part], self.owners[shard],
             self.options.result_weight,
         )  # fmt: skip
         if self.teacher and self.teacher.plays(size) and rng.random() < self.options.teacher_share:
             rules = game_rules(games, rows[part], territory[part])
-            return batch._replace(**self.teacher.judge(games, rows[part], plies[part], rules, turns[part]))
+            return batch._replace(**self.teacher.targets(games, rows[part], plies[part], rules, symmetries[part]))
         return batch
 
     def _plies(self, games: Games, rows: np.ndarray, shard: int, rng: np.random.Generator) -> np.ndarray:
@@ -96,31 +97,19 @@ class Mixture:
             shares = np.modf((rows * few + which + 1 + begin) * 0.6180339887498949)[0]
         return (shares * (games.offsets[rows + 1] - games.offsets[rows])).astype(np.int64)
 
-    @property
-    def _builder(self) -> BatchBuilder:
-        """This thread's own."""
-        if not hasattr(self._own, "builder"):
-            self._own.builder = BatchBuilder(self.encoder)
-        return self._own.builder
-
-    def stream(self, first_step: int, finish: Callable[[Batch], Batch] | None = None) -> Iterator[Batch]:
-        """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the iterator.
+    def stream(self, first_step: int, finish: Callable[[TrainingBatch], T]) -> Generator[T]:
+        """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the generator.
 
         Args:
-            finish: a last touch to each batch, in the thread that prepared it.
+            finish: makes of each batch what is yielded, in the thread that prepared it.
         """
-
-        def prepare(step: int) -> Batch:
-            batch = self.batch_at(step)
-            return finish(batch) if finish else batch
-
         pool = ThreadPoolExecutor(self.options.workers, thread_name_prefix="batches")
-        ready: deque[Future] = deque()
+        ready: deque[Future[T]] = deque()
         step = first_step
         try:
             while True:
                 while len(ready) < AHEAD * self.options.workers:
-                    ready.append(pool.submit(prepare, step))
+                    ready.append(pool.submit(lambda step: finish(self.batch_at(step)), step))
                     step += 1
                 yield ready.popleft().result()
         finally:
@@ -135,14 +124,14 @@ class _BySize:
         known = [(size, shard) for shard, held in enumerate(self._rows) for size in held]
         self._groups = [(size, shard) for size, shard in known if limits[0] <= size <= limits[1]]
         counts = np.array([len(self._rows[shard][size]) for size, shard in self._groups], np.float64)
-        self._odds = counts / max(1.0, counts.sum())
+        self._probabilities = counts / max(1.0, counts.sum())
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def draw(self, rng: np.random.Generator, count: Callable[[int], int]) -> tuple[int, int, np.ndarray]:
         """Board size, shard and ``count(size)`` rows of it."""
-        size, shard = self._groups[int(rng.choice(len(self._groups), p=self._odds))]
+        size, shard = self._groups[int(rng.choice(len(self._groups), p=self._probabilities))]
         return size, shard, rng.choice(self._rows[shard][size], count(size))
 
 
@@ -150,7 +139,7 @@ def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.nd
     """A fixed sample of positions, none twice, spread over all games as evenly as their lengths allow.
 
     Returns:
-        game and ply, both int64[count], or as many as there are positions.
+        game and ply, both int64[count], or shorter where there are fewer positions.
     """
     rng, n_games = np.random.default_rng(seed), len(games.size)
     lengths = np.diff(games.offsets)
@@ -159,6 +148,6 @@ def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.nd
         return rows, (rng.random(count) * lengths[rows]).astype(np.int64)
     game = np.repeat(np.arange(n_games), lengths)
     shuffled = np.lexsort((rng.random(len(game)), game))
-    turn_in_game = np.arange(len(game)) - games.offsets[game]
-    chosen = np.lexsort((rng.random(len(game)), turn_in_game))[:count]
+    place = np.arange(len(game)) - games.offsets[game]
+    chosen = np.lexsort((rng.random(len(game)), place))[:count]
     return game[chosen], shuffled[chosen] - games.offsets[game[chosen]]

@@ -1,4 +1,4 @@
-"""Figures with curves, as PNG; matplotlib comes with the extra ``train`` and nothing else needs it."""
+"""Pictures of curves, as PNG; matplotlib comes with the extra ``train`` and nothing else needs it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +9,14 @@ if TYPE_CHECKING:
 PANEL_INCHES = (6.5, 5.0)
 
 
-def new_figure(rows: int = 1, columns: int = 1) -> "Figure | None":
-    """A figure of empty panels, in ``figure.axes`` row by row; None without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return None
+def new_figure(rows: int = 1, columns: int = 1) -> "Figure":
+    """A figure of empty panels, in ``figure.axes`` row by row.
+
+    Raises:
+        ImportError: without matplotlib.
+    """
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(columns * PANEL_INCHES[0], rows * PANEL_INCHES[1]), layout="constrained")
     figure.subplots(rows, columns)
     return figure

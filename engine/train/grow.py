@@ -6,12 +6,13 @@ channels start with random weights and are free to learn (after Chen et al., "Ne
 """
 
 import torch
-from torch import nn
 
 from engine.nets.architectures.resnet import ResNet, ResNetShape
+from engine.nets.architectures.shape import Shape
+from engine.nets.network import Model
 
 
-def grown(model: nn.Module, shape: ResNetShape) -> ResNet:
+def grown(model: Model, shape: Shape) -> ResNet:
     """A network of another shape that gives the same outputs as ``model``.
 
     Args:
@@ -19,7 +20,7 @@ def grown(model: nn.Module, shape: ResNetShape) -> ResNet:
     Raises:
         ValueError: another architecture, or a shape that is smaller or differs elsewhere.
     """
-    if not isinstance(model, ResNet):
+    if not isinstance(model, ResNet) or not isinstance(shape, ResNetShape):
         raise ValueError(f"a network of {model.shape} cannot grow; keima-resnet can")
     old = model.shape
     same = ResNetShape(**(vars(shape) | {"blocks": old.blocks, "channels": old.channels}))

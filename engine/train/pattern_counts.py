@@ -1,7 +1,7 @@
 """Which patterns are worth a weight: counted in games, rare ones left out.
 
-A 3x3 code counts each time a sensible move could have been played there, since what people leave alone says as much as
-what they play; responses, nakade and diamonds count when they are played.
+A 3x3 code counts each time a sensible move could have been played there, since the moves that
+people leave out matter as much as those they play; responses, nakade and diamonds count when they are played.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def restart(replay: Replay) -> None:
 
 @kernel
 def advance(replay, point, color):
-    """Play the next move of the game."""
+    """Play the next move of the game: a padded point or PASS, and its colour."""
     last = replay.moves.last
     last[1] = last[0]
     last[0] = point
@@ -88,7 +88,13 @@ class Counts:
 
 @kernel
 def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
-    """Add one game to counts; ``used`` int64[2] says how many responses and diamonds are listed."""
+    """Add one game to counts.
+
+    Args:
+        moves: uint16[M], policy indices, Black first; the game ends with a pass.
+        seen, nakade: as in :class:`Counts`.
+        responses, diamonds: int64, written behind the ``used`` int64[2] entries that they have.
+    """
     board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]
     for ply in range(len(moves)):
         point, color = point_of(np.int64(moves[ply]), SIZE), BLACK + ply % 2
@@ -112,7 +118,7 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
 
 
 def count_games(games: Games, counts: Counts) -> Iterator[None]:
-    """Add a shard of 19x19 games to counts; yields after each game."""
+    """Add a shard of 19x19 games to counts; yields after each game, so that a caller may show progress or stop."""
     replay, total = new_replay(), len(games.moves)
     responses, diamonds, used = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(2, np.int64)
     for game in range(len(games.size)):

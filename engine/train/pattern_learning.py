@@ -27,7 +27,7 @@ NEGLIGIBLE = 1e-4
 """Moves less probable than this teach nothing."""
 STAGES = 6
 STAGE_MOVES = 50
-"""Accuracy is also told for each so many moves of the game; the last stage has all later ones."""
+"""Moves of a stage of the game, for which accuracy is given apart; the last stage has all later moves."""
 
 
 @kernel
@@ -60,8 +60,8 @@ def _learn_game(replay, numbers, game, theta, squares, rate):
 
 
 @kernel
-def _judge_game(replay, numbers, game, first, theta, stride, figures):
-    """Add every ``stride``-th position of all games to the figures; ``first`` positions came before this game."""
+def _evaluate_game(replay, numbers, game, first, theta, stride, metrics):
+    """Add every ``stride``-th position of all games to the metrics; ``first`` positions came before this game."""
     moves = replay.moves
     for ply in range(len(game)):
         point, color = point_of(np.int64(game[ply]), SIZE), BLACK + ply % 2
@@ -71,17 +71,17 @@ def _judge_game(replay, numbers, game, first, theta, stride, figures):
             stage = min(ply // STAGE_MOVES, STAGES - 1)
             count = consider(moves, replay.board, numbers, color)
             played = moves.place[point]
-            figures[0, stage] += 1
+            metrics[0, stage] += 1
             if played >= 0:
                 best = weigh(moves, count, theta)
-                figures[1, stage] += best == played
-                figures[2, stage] += math.log(moves.probability[played])
-                figures[3, stage] += 1
+                metrics[1, stage] += best == played
+                metrics[2, stage] += math.log(moves.probability[played])
+                metrics[3, stage] += 1
         advance(replay, point, color)
 
 
-class Figures(NamedTuple):
-    """How well a pattern policy foresees moves, by stage of the game; each float64[STAGES]."""
+class PatternMetrics(NamedTuple):
+    """How well a pattern policy predicts moves, by stage of the game; each float64[STAGES], sums over positions."""
 
     positions: np.ndarray
     hits: np.ndarray
@@ -91,7 +91,7 @@ class Figures(NamedTuple):
     considered: np.ndarray
 
     def as_dict(self) -> dict[str, float | int]:
-        """Figures by name: ``top1`` as a fraction, overall and by stage, ``log_likelihood`` a position."""
+        """Metrics by name: ``top1`` as a fraction, overall and by stage, ``log_likelihood`` a position."""
         result = {
             "positions": int(self.positions.sum()),
             "top1": float(self.hits.sum() / max(1.0, self.positions.sum())),
@@ -123,18 +123,19 @@ def learn(
         yield
 
 
-def judge(games: Games, numbers: Numbers, theta: np.ndarray, positions: int = 0) -> Figures:
-    """Accuracy on the moves of games.
+def evaluate_patterns(games: Games, numbers: Numbers, theta: np.ndarray, positions: int = 0) -> PatternMetrics:
+    """Metrics on the moves of 19x19 games.
 
     Args:
-        positions: about how many to look at, spread over all games; 0 = all.
+        numbers: the features' places in ``theta``, float32[weights].
+        positions: roughly the number of positions to look at, spread over all games; 0 = all.
     """
-    figures = np.zeros((4, STAGES))
+    metrics = np.zeros((4, STAGES))
     total = int(games.offsets[-1])
     stride = max(1, total // positions) if positions else 1
     replay = new_replay()
     for game in range(len(games.size)):
         restart(replay)
         first, stop = int(games.offsets[game]), int(games.offsets[game + 1])
-        _judge_game(replay, numbers, games.moves[first:stop], first, theta, stride, figures)
-    return Figures(*figures)
+        _evaluate_game(replay, numbers, games.moves[first:stop], first, theta, stride, metrics)
+    return PatternMetrics(*metrics)

@@ -1,16 +1,14 @@
 """Labels for positions of real games from a stronger network, while training goes on.
 
-The teacher sees each position turned as the pupil does, so its answers need no turning. Any network serves, with any
-encoder; what it has no head for keeps the game's own target.
+The teacher sees each position under the same symmetry as the pupil, so its outputs need no symmetry undone. Any network
+serves, with any encoder; what it has no head for keeps the game's own target.
 """
-
-from threading import local
 
 import numpy as np
 
 from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
-from engine.nets.network import Network
+from engine.nets.network import Network, softmax
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder
 
@@ -18,7 +16,7 @@ MAX_BATCH = 256
 
 
 class Teacher:
-    """A network that judges batches of game positions, through an inference server of its own."""
+    """A network whose outputs are targets, through an inference server of its own."""
 
     def __init__(self, network: Network, threads: int = 0):
         """Start the server.
@@ -28,7 +26,7 @@ class Teacher:
         """
         self.spec = network.spec
         self._server = InferenceServer(network, cache_mib=1, threads=threads, max_batch=MAX_BATCH)
-        self._own = local()
+        self._builder = BatchBuilder(ENCODERS[self.spec.encoder])
 
     def close(self) -> None:
         """Stop the server."""
@@ -38,31 +36,29 @@ class Teacher:
         """Whether the teacher knows boards of this size."""
         return self.spec.min_size <= size <= self.spec.max_size
 
-    def judge(
-        self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, turns: np.ndarray
+    def targets(
+        self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, symmetries: np.ndarray
     ) -> dict[str, np.ndarray]:
-        """Targets of a :class:`Batch`, by name, for the positions that :meth:`BatchBuilder.encode` makes of these.
+        """Targets by the names of :class:`engine.train.batches.TrainingBatch`, from the network's outputs.
 
-        Probabilities are those of the legal moves. Threads: any number at once.
+        Args:
+            rows, plies, rules, symmetries: as for :meth:`engine.train.batches.BatchBuilder.encode`.
+        Returns:
+            fields as far as the network has the heads; the policy holds probabilities of the legal moves.
+        Raises:
+            RuntimeError: the network failed.
+        Threads: any number at once.
         """
-        encoder, size = ENCODERS[self.spec.encoder], int(games.size[rows[0]])
-        if not hasattr(self._own, "builder"):
-            self._own.builder = BatchBuilder(encoder)
+        size = int(games.size[rows[0]])
         legal = np.empty((len(rows), size * size + 1), bool)
-        planes, globals_, _ = self._own.builder.encode(games, rows, plies, rules, turns, legal)
+        planes, globals_, _ = self._builder.encode(games, rows, plies, rules, symmetries, legal)
         output = self._server.ask(planes, globals_)
         known = np.ones(len(rows), np.float32)
-        opinions = {}
+        targets = {}
         if output.policy is not None:
-            opinions["policy"] = softmax(np.where(legal, output.policy, -np.inf))
+            targets["policy"] = softmax(np.where(legal, output.policy, -np.inf))
         if output.value is not None:
-            opinions |= {"value": output.value, "value_weight": known}
+            targets |= {"value": output.value, "value_weight": known}
         if output.score is not None and output.ownership is not None:
-            opinions |= {"score": output.score, "ownership": output.ownership, "area_weight": known}
-        return opinions
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """float64[B, A]: probabilities."""
-    weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
+            targets |= {"score": output.score, "ownership": output.ownership, "area_weight": known}
+        return targets

@@ -3,7 +3,7 @@
 A run lives in one folder: ``state.safetensors`` (weights, averaged weights, optimizer, step: what resuming needs),
 ``network.safetensors`` (the averaged weights, ready to play), ``curves.csv`` and ``curves.png``.
 
-Start at :meth:`Trainer.run`. What differs between networks comes from outside: the module, its data, its figures.
+Start at :meth:`Trainer.run`. What differs between networks comes from outside: the module, its data, its metrics.
 """
 
 import copy
@@ -11,26 +11,24 @@ import json
 import math
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
 from engine.config.declaration import resolve
 from engine.nets.compute.precision import likes_bfloat16
-from engine.nets.files.checkpoint import save_network
-from engine.nets.network import NetworkSpec
-from engine.train.batches import Batch
+from engine.nets.files.checkpoint import save_network, write_tensors
+from engine.nets.network import Model, NetworkSpec
+from engine.train.batches import TrainingBatch
+from engine.train.curves import Curves
 from engine.train.dataset import Mixture
-from engine.train.losses import Targets, combined_loss
-from engine.train.metrics import Curves
+from engine.train.losses import combined_loss
 from engine.train.ranks import Ranks
 from engine.train.signals import StopOnSignal
 
@@ -39,38 +37,29 @@ AGREE_EVERY = 20
 
 
 class Goal(NamedTuple):
-    """The figure that early stopping watches."""
+    """The metric that early stopping watches."""
 
-    figure: str
+    metric: str
     sign: int
     """1 = more is better, -1 = less is"""
 
 
-Validate = Callable[[nn.Module], dict[str, float]]
+Validate = Callable[[Model], dict[str, float]]
+"""Metrics of a network by name"""
 
 
-class Observer(Protocol):
-    """Who is told how a run goes; in the first of its processes alone."""
+class Observer:
+    """Receives the progress of a run, in the first of its processes alone; this one ignores it."""
 
     def at_step(self, step: int, losses: str) -> None:
-        """So many steps are done; ``losses`` are the latest means in words."""
+        """``step`` steps are done; ``losses`` are the latest means in words."""
 
     def say(self, line: str) -> None:
         """Something worth a line: metrics of a validation, the end."""
 
 
-class _Nobody:
-    """Observes nothing."""
-
-    def at_step(self, step: int, losses: str) -> None:
-        pass
-
-    def say(self, line: str) -> None:
-        pass
-
-
 def learning_rate(step: int, options: TrainOptions) -> float:
-    """Linear warm-up, then as the schedule says; linear and cosine end at zero."""
+    """Linear warm-up, then by the schedule; linear and cosine end at zero."""
     rate = options.rate * min(1.0, (step + 1) / max(1, options.warmup))
     left = max(0.0, (options.steps - step) / options.steps)
     if options.schedule == "linear":
@@ -97,16 +86,16 @@ class Trainer:
     """Trains one network in one run folder."""
 
     def __init__(
-        self, model: nn.Module, spec: NetworkSpec, data: Mixture, validate: Validate, goal: Goal,
+        self, model: Model, spec: NetworkSpec, data: Mixture, validate: Validate, goal: Goal,
         options: TrainOptions, folder: Path, device: torch.device, record: dict[str, Any], ranks: Ranks | None = None,
     ):  # fmt: skip
         """Prepare the run, going on from the folder's ``state.safetensors`` if there is one.
 
         Args:
             model: of a registered architecture.
-            validate: figures of the averaged network, by name.
+            validate: called with the averaged network.
             goal: which of them ``patience`` watches.
-            record: what the network file says of its training (data, licence); step and figures are added.
+            record: the network file's record of its training (data, licence); step and metrics are added.
             ranks: the processes that train together; None = this one alone.
         Raises:
             ValueError: the folder's state cannot be read, belongs to another network or optimizer, or is not the same
@@ -115,14 +104,16 @@ class Trainer:
         # oneDNN trains faster from plain arrays (a 6x96 network on two cores 252 positions/s against 197), cuDNN from
         # channels last.
         self.memory_format = torch.channels_last if device.type == "cuda" else torch.contiguous_format
-        self.model = model.to(device=device, memory_format=self.memory_format)
+        self.model = model.to(device)
+        # torch's stubs know the memory format of tensors alone.
+        self.model.to(memory_format=self.memory_format)  # type: ignore[call-overload]
         self.spec, self.data, self.validate, self.goal, self.options = spec, data, validate, goal, options
         self.folder, self.device, self.record, self.ranks = folder, device, record, ranks or Ranks()
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.optimizer = new_optimizer(self.model, options)
         self.reduced = likes_bfloat16(device)
         self.step = 0
-        self.figures: dict[str, float] = {}
+        self.metrics: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -140,21 +131,21 @@ class Trainer:
         return self.folder / "state.safetensors"
 
     def run(self, observer: Observer | None = None) -> dict[str, float]:
-        """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation figures.
+        """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
         State is saved either way.
         """
-        observer = observer if observer and self.ranks.is_first else _Nobody()
-        stream = self.data.stream(self.step, self._pinned if self.device.type == "cuda" else None)
+        observer = observer if observer and self.ranks.is_first else Observer()
+        stream = self.data.stream(self.step, self._tensors)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
         with StopOnSignal() as stop, ExitStack() as stack:
             stack.callback(stream.close)
             observer.at_step(self.step, "training")
             while self.step < self.options.steps:
                 asked = time.perf_counter()
-                batch = next(stream)
+                tensors = next(stream)
                 waited += time.perf_counter() - asked
-                parts = self._one_step(batch)
+                parts = self._one_step(tensors)
                 self.step += 1
                 if self.curves:
                     self.curves.add(parts)
@@ -172,19 +163,20 @@ class Trainer:
         if self.curves and self.step > first_step:
             share = waited / (time.perf_counter() - began)
             observer.say(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
-            self.curves.plot(self.folder / "curves.png")
-        return self.figures
+            with suppress(ImportError):
+                self.curves.plot(self.folder / "curves.png")
+        return self.metrics
 
-    def _one_step(self, batch: Batch) -> dict[str, Tensor]:
-        """One gradient step; returns the parts of the loss."""
+    def _one_step(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """One gradient step on what :meth:`_tensors` made; returns the parts of the loss."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self.options)
-        tensors = {name: self._to_device(array) for name, array in batch._asdict().items()}
+        tensors = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
         planes, globals_ = tensors["planes"].contiguous(memory_format=self.memory_format), tensors["globals"]
         self._call.train()
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.reduced):
             outputs = self._call(planes, globals_)
-        loss, parts = combined_loss(outputs, Targets(**{name: tensors[name] for name in Targets._fields}), self.options)
+        loss, parts = combined_loss(outputs, tensors, self.options)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.options.clip > 0.0:
@@ -200,17 +192,12 @@ class Trainer:
                     self.average[name].copy_(value)
         return parts
 
-    @staticmethod
-    def _pinned(batch: Batch) -> Batch:
-        """The batch in page-locked memory, from which a GPU copies while the processor goes on."""
-        return Batch(*(torch.from_numpy(array).pin_memory() for array in batch))
+    def _tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:
+        """A batch as tensors by name; for a GPU page-locked, so that it copies while the processor goes on."""
+        tensors = {name: torch.from_numpy(array) for name, array in batch._asdict().items()}
+        return {name: one.pin_memory() for name, one in tensors.items()} if self.device.type == "cuda" else tensors
 
-    def _to_device(self, array: np.ndarray | Tensor) -> Tensor:
-        """One array of a batch on the device."""
-        held = torch.from_numpy(array) if isinstance(array, np.ndarray) else array
-        return held.to(self.device, non_blocking=True)
-
-    def averaged(self) -> nn.Module:
+    def averaged(self) -> Model:
         """A copy of the network with the averaged weights."""
         model = copy.deepcopy(self.model)
         model.load_state_dict(self.average)
@@ -220,12 +207,12 @@ class Trainer:
         """Measure the averaged network; the first process does, the others go on to where they wait for it."""
         if not self.curves:
             return
-        self.figures = self.validate(self.averaged())
-        self.curves.validated(self.step, self.figures)
-        reached = self.goal.sign * self.figures[self.goal.figure]
+        self.metrics = self.validate(self.averaged())
+        self.curves.validated(self.step, self.metrics)
+        reached = self.goal.sign * self.metrics[self.goal.metric]
         self.best, self.worse = max(self.best, reached), 0 if reached > self.best else self.worse + 1
-        told = {name: value for name, value in self.figures.items() if "/" not in name and name != "positions"}
-        observer.say(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in told.items()))
+        shown = {name: value for name, value in self.metrics.items() if "/" not in name and name != "positions"}
+        observer.say(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in shown.items()))
 
     def save(self) -> None:
         """Write state and network, each atomically."""
@@ -240,17 +227,13 @@ class Trainer:
         for name, value in self.model.named_parameters():
             for key, moment in self.optimizer.state.get(value, {}).items():
                 tensors[f"optimizer/{key}/{name}"] = moment
-        facts = {"step": self.step, "shape": asdict(self.model.shape), "figures": self.figures}
-        facts |= {"optimizer": self.options.optimizer}
-        facts |= {"best": self.best if math.isfinite(self.best) else None, "worse": self.worse}
-        part = self._state_path.with_suffix(".part")
-        save_file(
-            {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
-            part,
-            metadata={"keima": json.dumps(facts)},
-        )
-        part.replace(self._state_path)
-        record = self.record | {"step": self.step, "options": asdict(self.options), "figures": self.figures}
+        facts = {
+            "step": self.step, "shape": asdict(self.model.shape), "figures": self.metrics,
+            "optimizer": self.options.optimizer,
+            "best": self.best if math.isfinite(self.best) else None, "worse": self.worse,
+        }  # fmt: skip
+        write_tensors(self._state_path, tensors, facts)
+        record = self.record | {"step": self.step, "options": asdict(self.options), "figures": self.metrics}
         save_network(self.folder / "network.safetensors", self.averaged(), self.spec, record)
 
     def _load(self) -> None:
@@ -271,6 +254,6 @@ class Trainer:
                     held = file.get_tensor(key)
                     self.optimizer.state[values[name]][moment] = held.cpu() if moment == "step" else held
         self.step = facts["step"]
-        self.figures = facts["figures"]
+        self.metrics = facts["figures"]
         self.best = facts.get("best") if facts.get("best") is not None else -math.inf
         self.worse = facts.get("worse", 0)

@@ -13,7 +13,7 @@ from engine.records.games import Games, read_games, select, shard_files
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import Numbers, unfold
 from engine.train.pattern_counts import SIZE, Counts, choose_vocabulary, count_games
-from engine.train.pattern_learning import FIRST_SQUARE, RATE, judge, learn
+from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
 from gtp.cli.terminal import PATHS, bar, one_line_errors
 from weights import find_patterns
 
@@ -52,7 +52,7 @@ def train_command(kind: str) -> click.Command:
                 raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
             held_out = _read(validation)
             model = _learn(kind, files, rate, seed)
-            metrics = judge(held_out, unfold(model.words), model.theta).as_dict()
+            metrics = evaluate_patterns(held_out, unfold(model.words), model.theta).as_dict()
             save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
         _show(metrics, as_json=False)
 
@@ -78,7 +78,7 @@ def evaluate_command(kind: str) -> click.Command:
             model = load_patterns(find_patterns(patterns or kind))
             if model.kind != kind:
                 raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
-            metrics = judge(_read(data), unfold(model.words), model.theta, positions).as_dict()
+            metrics = evaluate_patterns(_read(data), unfold(model.words), model.theta, positions).as_dict()
         _show(metrics, as_json)
 
     return command

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ import click
 import torch
 from rich.console import Console
 from rich.progress import Progress, TaskID
-from torch import nn
 
 from engine.config import TrainOptions
 from engine.config.declaration import core_count, key_of
@@ -33,10 +32,10 @@ from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
 from engine.train.dataset import Mixture
 from engine.train.grow import grown
-from engine.train.metrics import game_figures, in_training, label_figures, sample_positions
+from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
 from engine.train.ranks import join_ranks
 from engine.train.teacher import Teacher
-from engine.train.trainer import Goal, Trainer
+from engine.train.trainer import Goal, Observer, Trainer
 from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.terminal import PATHS, bar, one_line_errors
@@ -183,7 +182,8 @@ def _train(
             trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
 
 
-class Display(NamedTuple):
+@dataclass(frozen=True)
+class Display(Observer):
     """A run on the terminal: a bar, and lines above it; see :class:`engine.train.trainer.Observer`."""
 
     progress: Progress
@@ -240,7 +240,7 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
 
 def _validation(
     spec: NetworkSpec, games: Path, labels: Path | None, seen: list[Games], device: torch.device
-) -> Callable[[nn.Module], dict[str, float]]:
+) -> Callable[[Model], dict[str, float]]:
     """What measures a network in training: held-out games and labels, and games it has seen, to know the difference.
 
     Raises:
@@ -256,14 +256,14 @@ def _validation(
         raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
     seen = [shard for shard in seen if ((shard.size >= sizes[0]) & (shard.size <= sizes[1])).any()][:1]
 
-    def validate(network: nn.Module) -> dict[str, float]:
+    def validate(network: Model) -> dict[str, float]:
         evaluate = in_training(network, device)
-        metrics = game_figures(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
+        metrics = game_metrics(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
         for shard in seen:
-            trained = game_figures(evaluate, encoder, shard, VALIDATION_POSITIONS // 2, sizes)
+            trained = game_metrics(evaluate, encoder, shard, VALIDATION_POSITIONS // 2, sizes)
             metrics |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
         if held_labels:
-            metrics |= label_figures(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
+            metrics |= label_metrics(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
         return metrics
 
     return validate

@@ -42,12 +42,12 @@ def heatmap(host: Host, symmetry: str = "0") -> str:
     player = host.player
     found = [policy(player, player.game.to_move, one) for one in symmetries]
     if symmetry == "average":
-        found = [Policy(np.mean([one.chances for one in found], axis=0), sum(one.win for one in found) / 8)]
-    return "\n".join(_text(one.chances.tolist(), one.win, player.game.size) for one in found)
+        found = [Policy(np.mean([one.probabilities for one in found], axis=0), sum(one.win for one in found) / 8)]
+    return "\n".join(_text(one.probabilities.tolist(), one.win, player.game.size) for one in found)
 
 
-def _text(chances: list[float], win: float, size: int) -> str:
+def _text(probabilities: list[float], win: float, size: int) -> str:
     """A policy as Leela Zero lays it out."""
-    *words, pass_word = (str(round(1000 * chance)) for chance in chances)
+    *words, pass_word = (str(round(1000 * one)) for one in probabilities)
     rate = "" if win != win else f"\nwinrate: {win:.6f}"
     return f"{gogui_layout.board(words, size)}\npass: {pass_word}{rate}"

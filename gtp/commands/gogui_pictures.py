@@ -35,17 +35,17 @@ def keima_policy(host: Host, color: str = "") -> str:
     side = arguments.optional_color(host, color)
     found = policy(host.player, side, 0)
     rate = "" if found.win != found.win else f", win rate {found.win:.1%}"
-    return _heat(host, found.chances, f"{_name(side)} to move: pass {found.chances[-1]:.1%}{rate}")
+    return _heat(host, found.probabilities, f"{_name(side)} to move: pass {found.probabilities[-1]:.1%}{rate}")
 
 
 @COMMANDS.command("keima-rollout_policy")
 def keima_rollout_policy(host: Host, color: str = "") -> str:
     """Colour the moves by their probability in a rollout, in percent."""
-    from engine.insight.overlays import rollout_chances
+    from engine.insight.overlays import rollout_probabilities
 
     side = arguments.optional_color(host, color)
-    chances = rollout_chances(host.keeper.game.position, side)
-    return _heat(host, chances, f"{_name(side)} to move in a rollout")
+    probabilities = rollout_probabilities(host.keeper.game.position, side)
+    return _heat(host, probabilities, f"{_name(side)} to move in a rollout")
 
 
 @COMMANDS.command("keima-search")

@@ -49,18 +49,18 @@ def _asked(words: list[str]) -> tuple[Iterable[int], float]:
 
 def _text(host: Host, symmetry: int, found: "RawEvaluation") -> str:
     """One symmetry's answer."""
-    said, size = found.said, host.keeper.game.size
+    output, size = found.output, host.keeper.game.size
     lines = [
         f"symmetry {symmetry}",
-        f"whiteWin {said.win:.6f}",
-        f"whiteLoss {said.loss:.6f}",
-        f"noResult {said.no_result:.6f}",
-        f"whiteLead {said.lead:.3f}",
-        f"whiteScoreSelfplay {said.score:.3f}",
-        f"whiteScoreSelfplaySq {said.score_square:.3f}",
-        f"varTimeLeft {said.variance_time:.3f}",
-        f"shorttermWinlossError {said.value_error:.3f}",
-        f"shorttermScoreError {said.score_error:.3f}",
+        f"whiteWin {output.win:.6f}",
+        f"whiteLoss {output.loss:.6f}",
+        f"noResult {output.no_result:.6f}",
+        f"whiteLead {output.lead:.3f}",
+        f"whiteScoreSelfplay {output.score:.3f}",
+        f"whiteScoreSelfplaySq {output.score_square:.3f}",
+        f"varTimeLeft {output.variance_time:.3f}",
+        f"shorttermWinlossError {output.value_error:.3f}",
+        f"shorttermScoreError {output.score_error:.3f}",
         "policy",
         *_grid(found.policy[:-1], size, 8, 6),
         f"policyPass {found.policy[-1]:.6f}",

@@ -16,7 +16,7 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
 from engine.play.assembly import shipped_tables
 from engine.records.games import Games, join, write_games
-from engine.train.metrics import Judged
+from engine.train.metrics import PositionMetrics
 from gtp.cli import main
 from tests.train.made import made_games
 from weights import DEFAULT
@@ -28,11 +28,11 @@ def tables():
     return shipped_tables()
 
 
-def judged_of(value, result, ply=None):
+def metrics_of(value, result, ply=None):
     """A sample of which only values and results matter."""
     nothing = np.full(len(value), np.nan)
     plies = np.zeros(len(value), np.int64) if ply is None else np.asarray(ply)
-    return Judged(plies, nothing, nothing, np.asarray(value, float), np.asarray(result, float))
+    return PositionMetrics(plies, nothing, nothing, np.asarray(value, float), np.asarray(result, float))
 
 
 def test_reliability_agrees_with_plain_python():
@@ -44,7 +44,7 @@ def test_reliability_agrees_with_plain_python():
     for v, z in zip(value.tolist(), result.tolist(), strict=True):
         if z == z:
             ranges.setdefault(min(9, int((v + 1) / 2 * 10)), []).append(((v + 1) / 2, z > 0))
-    rows, total = reliability(judged_of(value, result)), 0.0
+    rows, total = reliability(metrics_of(value, result)), 0.0
     assert [row["from"] for row in rows] == [i / 10 for i in sorted(ranges)]
     for row, (_, held) in zip(rows, sorted(ranges.items()), strict=True):
         assert row["positions"] == len(held)
@@ -55,7 +55,7 @@ def test_reliability_agrees_with_plain_python():
 
 
 def test_the_histogram_counts_outputs_by_what_happened():
-    found = histogram(judged_of([-1.0, -0.95, 0.0, 0.05, 1.0, 0.5], [-1, 1, 1, 1, 1, np.nan]))
+    found = histogram(metrics_of([-1.0, -0.95, 0.0, 0.05, 1.0, 0.5], [-1, 1, 1, 1, 1, np.nan]))
     assert found["edges"][0] == -1.0 and found["edges"][-1] == 1.0 and len(found["edges"]) == 21
     assert [i for i, count in enumerate(found["won"]) for _ in range(count)] == [0, 10, 10, 19]
     assert [i for i, count in enumerate(found["lost"]) for _ in range(count)] == [0]

@@ -7,7 +7,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
-from engine.insight.overlays import estimate, ladders, liberties, policy, rollout_chances
+from engine.insight.overlays import estimate, ladders, liberties, policy, rollout_probabilities
 from engine.insight.raw_policy import raw_evaluation
 from engine.nets.raw import RawNetwork
 from engine.play.life_and_death import SURE
@@ -38,7 +38,7 @@ def played(player: Player, words: list[str]) -> Game:
 def test_policies_are_probabilities_of_legal_moves(player, color):
     game = played(player, KO)
     legal = [game.is_legal(color, point) for point in on_board_points(9).tolist()]
-    for chances in (policy(player, color, 0).chances, rollout_chances(game.position, color)):
+    for chances in (policy(player, color, 0).probabilities, rollout_probabilities(game.position, color)):
         assert chances.shape == (82,)
         assert chances.min() >= 0 and chances.sum() == pytest.approx(1)
         assert not chances[:-1][np.logical_not(legal)].any()
@@ -59,10 +59,10 @@ def test_the_network_that_plays_is_asked_and_not_read_again(monkeypatch):
     for symmetry in (0, 3):
         found, said = policy(player, BLACK, symmetry), raw_evaluation(exact, game.position, symmetry, 0.0)
         # What plays may compute in 16 bits.
-        np.testing.assert_allclose(found.chances, np.nan_to_num(said.policy), atol=0.02)
-        assert found.win == pytest.approx(said.said.loss, abs=0.02), "what raw_evaluation says is White's"
+        np.testing.assert_allclose(found.probabilities, np.nan_to_num(said.policy), atol=0.02)
+        assert found.win == pytest.approx(said.output.loss, abs=0.02), "what raw_evaluation says is White's"
     ko = index_of(from_vertex("E4", 9), 9)
-    assert policy(player, BLACK, 0).chances[ko] == 0 < policy(player, WHITE, 0).chances[ko]
+    assert policy(player, BLACK, 0).probabilities[ko] == 0 < policy(player, WHITE, 0).probabilities[ko]
     player.close()
 
 
@@ -70,7 +70,7 @@ def test_where_nothing_sensible_is_left_a_rollout_passes():
     game = Game(2)
     for vertex in ("A1", "A2", "B1"):
         game.play(BLACK, from_vertex(vertex, 2))
-    assert rollout_chances(game.position, BLACK).tolist() == [0, 0, 0, 0, 1]
+    assert rollout_probabilities(game.position, BLACK).tolist() == [0, 0, 0, 0, 1]
 
 
 def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):

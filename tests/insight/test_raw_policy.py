@@ -70,10 +70,10 @@ def test_katagos_networks_say_what_they_say_in_katago(load, shared_path, name, s
         policy = np.array([*row["policy"], row["policyPass"]], np.float64)
         np.testing.assert_allclose(found.policy, policy, rtol=0, atol=5e-5, err_msg=str(row["id"]))
         np.testing.assert_allclose(found.ownership_white, row["ownership"], rtol=0, atol=5e-5)
-        assert found.said.win == pytest.approx(row["whiteWin"], abs=5e-5)
-        assert found.said.no_result == pytest.approx(row["noResult"], abs=5e-5)
-        assert found.said.lead == pytest.approx(row["whiteLead"], abs=5e-3)
-        assert found.said.score == pytest.approx(row["whiteScoreSelfplay"], abs=5e-3)
+        assert found.output.win == pytest.approx(row["whiteWin"], abs=5e-5)
+        assert found.output.no_result == pytest.approx(row["noResult"], abs=5e-5)
+        assert found.output.lead == pytest.approx(row["whiteLead"], abs=5e-3)
+        assert found.output.score == pytest.approx(row["whiteScoreSelfplay"], abs=5e-3)
 
 
 @pytest.mark.shared
@@ -85,7 +85,7 @@ def test_symmetries_are_numbered_as_in_katago_by_our_inverses(load, shared_path)
             found = raw_evaluation(network, game.position, INVERSE[int(view["symmetry"])], row["policyOptimism"])
             policy = np.array([*view["policy"], view["policyPass"]], np.float64)
             np.testing.assert_allclose(found.policy, policy, rtol=0, atol=5e-5)
-            assert found.said.win == pytest.approx(view["whiteWin"], abs=5e-5)
+            assert found.output.win == pytest.approx(view["whiteWin"], abs=5e-5)
 
 
 def test_our_own_network_speaks_for_white_whoever_moves():
@@ -96,8 +96,8 @@ def test_our_own_network_speaks_for_white_whoever_moves():
     game.play(WHITE, from_vertex("C3", 9))
     black = raw_evaluation(network, game.position, 3, 0.0)
     for found in (white, black):
-        assert found.said.win > 0.8 and found.said.lead > 10.0
-        assert found.said.win + found.said.loss == pytest.approx(1.0)
+        assert found.output.win > 0.8 and found.output.lead > 10.0
+        assert found.output.win + found.output.loss == pytest.approx(1.0)
         assert np.nansum(found.policy) == pytest.approx(1.0)
     assert np.isnan(white.policy[4 * 9 + 4]) and np.isnan(white.policy).sum() == 1
     assert np.isnan(black.policy).sum() == 2

@@ -8,7 +8,7 @@ import torch
 
 from engine.config import TrainOptions
 from engine.nets.network import RawHeads
-from engine.train.losses import Targets, combined_loss
+from engine.train.losses import combined_loss
 
 
 def targets(**values):
@@ -21,7 +21,7 @@ def targets(**values):
         "ownership": [[[1.0, 1], [-1, 0]], [[0, 0], [0, 0]]],
         "area_weight": [1.0, 0.0],
     } | values
-    return Targets(**{name: torch.tensor(value) for name, value in held.items()})
+    return {name: torch.tensor(value) for name, value in held.items()}
 
 
 def test_policy_is_the_cross_entropy_with_the_target():
@@ -32,7 +32,7 @@ def test_policy_is_the_cross_entropy_with_the_target():
     assert parts["policy"].item() == pytest.approx((first + second) / 2, rel=1e-5)
 
 
-def test_a_network_without_a_pass_is_not_asked_about_passes():
+def test_passes_count_nothing_for_a_network_without_that_output():
     passing = targets(policy=[[0.0, 0, 0, 0, 1], [1.0, 0, 0, 0, 0]])
     _, parts = combined_loss(RawHeads(policy_logits=torch.zeros(2, 4)), passing, TrainOptions())
     assert parts["policy"].item() == pytest.approx(math.log(4) / 2)

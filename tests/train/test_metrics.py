@@ -14,11 +14,11 @@ from engine.records.games import join
 from engine.records.replay import game_rules
 from engine.train.batches import BatchBuilder
 from engine.train.metrics import (
-    Judged,
-    figures_of,
-    game_figures,
-    judge_games,
-    label_figures,
+    PositionMetrics,
+    evaluate_positions,
+    game_metrics,
+    label_metrics,
+    mean_metrics,
     sample_positions,
 )
 from tests.train.made import made_games, made_labels
@@ -63,10 +63,12 @@ def test_judging_agrees_with_plain_python_on_any_board_and_number_of_threads():
     rows, plies = all_positions(games)
     order = np.random.default_rng(3).permutation(len(rows))
     rows, plies = rows[order], plies[order]
-    (judged,) = judge_games(hashed, KEIMA, games, rows, plies, batch=7)
-    for one, other in zip(judged, judge_games(hashed, KEIMA, games, rows, plies, batch=16, threads=3)[0], strict=True):
+    (found,) = evaluate_positions(hashed, KEIMA, games, rows, plies, batch=7)
+    for one, other in zip(
+        found, evaluate_positions(hashed, KEIMA, games, rows, plies, batch=16, threads=3)[0], strict=True
+    ):
         np.testing.assert_array_equal(one, other)
-    assert judged.ply.tolist() == plies.tolist()
+    assert found.ply.tolist() == plies.tolist()
     for i in range(0, len(rows), 5):
         row, ply = int(rows[i]), int(plies[i])
         one = np.array([row]), np.array([ply])
@@ -75,14 +77,14 @@ def test_judging_agrees_with_plain_python_on_any_board_and_number_of_threads():
         move, points = int(games.moves[games.offsets[row] + ply]), int(games.size[row]) ** 2
         logits = output.policy[0].astype(float).tolist()
         if move == points:
-            assert math.isnan(judged.rank[i]) and math.isnan(judged.cross_entropy[i])
+            assert math.isnan(found.rank[i]) and math.isnan(found.cross_entropy[i])
         else:
-            assert judged.rank[i] == sorted(range(points + 1), key=lambda j: (-logits[j], j)).index(move)
+            assert found.rank[i] == sorted(range(points + 1), key=lambda j: (-logits[j], j)).index(move)
             expected = math.log(sum(map(math.exp, logits))) - logits[move]
-            assert judged.cross_entropy[i] == pytest.approx(expected, abs=1e-9)
-        assert judged.value[i] == pytest.approx(float(output.value[0]), abs=1e-12)
+            assert found.cross_entropy[i] == pytest.approx(expected, abs=1e-9)
+        assert found.value[i] == pytest.approx(float(output.value[0]), abs=1e-12)
         winner = int(games.result[row])
-        assert math.isnan(judged.result[i]) if winner == 0 else judged.result[i] == winner * (-1) ** ply
+        assert math.isnan(found.result[i]) if winner == 0 else found.result[i] == winner * (-1) ** ply
 
 
 def test_the_ensemble_of_eight_averages_turned_back_probabilities_and_values():
@@ -95,12 +97,12 @@ def test_the_ensemble_of_eight_averages_turned_back_probabilities_and_values():
         for r, c in ((row, column), (column, row)):
             yield from ((r, c), (8 - r, c), (r, 8 - c), (8 - r, 8 - c))
 
-    plain, ensemble = judge_games(always(logits), KEIMA, games, rows, plies, symmetries=8)
+    plain, ensemble = evaluate_positions(always(logits), KEIMA, games, rows, plies, symmetries=8)
     mean = [sum(weights[9 * r + c] for r, c in images(*divmod(i, 9))) / 8 for i in range(81)] + [weights[81]]
-    for judged, expected in ((plain, weights), (ensemble, mean)):
+    for found, expected in ((plain, weights), (ensemble, mean)):
         for i in range(0, len(rows), 11):
             chance = expected[games.moves[games.offsets[rows[i]] + plies[i]]] / sum(weights)
-            assert judged.cross_entropy[i] == pytest.approx(-math.log(chance), abs=1e-6)
+            assert found.cross_entropy[i] == pytest.approx(-math.log(chance), abs=1e-6)
 
     def follower(planes, _globals):
         """Its policy turns with the board; its value does not, and differs from board to board."""
@@ -108,7 +110,7 @@ def test_the_ensemble_of_eight_averages_turned_back_probabilities_and_values():
         policy = np.concatenate([seen, seen[:, :1] * 0], axis=1)
         return NetOutput(policy, np.tanh(planes[:, RECENT, 0, 0] - planes[:, RECENT, 0, 1]))
 
-    plain, ensemble = judge_games(follower, KEIMA, games, rows, plies, symmetries=8)
+    plain, ensemble = evaluate_positions(follower, KEIMA, games, rows, plies, symmetries=8)
     np.testing.assert_allclose(ensemble.cross_entropy, plain.cross_entropy, atol=1e-9)
     for i in range(0, len(rows), 7):
         if plies[i]:
@@ -121,36 +123,36 @@ def test_the_ensemble_of_eight_averages_turned_back_probabilities_and_values():
 def test_equal_logits_count_by_their_order_and_not_as_hits():
     games = made_games()
     rows, plies = all_positions(games)
-    (judged,) = judge_games(always(np.zeros(82)), KEIMA, games, rows, plies)
-    assert judged.rank.tolist() == games.moves.tolist()
-    assert figures_of(judged)["top1"] == np.mean(games.moves == 0)
+    (found,) = evaluate_positions(always(np.zeros(82)), KEIMA, games, rows, plies)
+    assert found.rank.tolist() == games.moves.tolist()
+    assert mean_metrics(found)["top1"] == np.mean(games.moves == 0)
 
 
-def test_a_policy_without_a_pass_is_judged_on_the_same_positions():
+def test_a_policy_without_a_pass_is_found_on_the_same_positions():
     games = mixed_games()
     rows, plies = all_positions(games)
     nine = games.size[rows] == 9
     logits = np.random.default_rng(5).normal(0, 2, 81)
-    (bare,) = judge_games(always(logits), KEIMA, games, rows[nine], plies[nine])
-    (padded,) = judge_games(always([*logits, -50.0]), KEIMA, games, rows[nine], plies[nine])
+    (bare,) = evaluate_positions(always(logits), KEIMA, games, rows[nine], plies[nine])
+    (padded,) = evaluate_positions(always([*logits, -50.0]), KEIMA, games, rows[nine], plies[nine])
     np.testing.assert_array_equal(bare.rank, padded.rank)
     np.testing.assert_allclose(bare.cross_entropy, padded.cross_entropy, atol=1e-9)
     assert np.isnan(bare.rank).sum() == 2
-    assert set(figures_of(bare)) == {
-        name for name in figures_of(padded) if name.split("/")[0] in ("top1", "top5", "cross_entropy")
+    assert set(mean_metrics(bare)) == {
+        name for name in mean_metrics(padded) if name.split("/")[0] in ("top1", "top5", "cross_entropy")
     }
 
 
 def test_figures_are_means_over_what_is_known_in_all_and_by_stage():
     nan = math.nan
-    judged = Judged(
+    found = PositionMetrics(
         ply=np.array([0, 59, 60, 200, 150]),
         rank=np.array([0.0, 4.0, nan, 5.0, 1.0]),
         cross_entropy=np.array([1.0, 2.0, nan, 4.0, 5.0]),
         value=np.array([0.5, -0.5, 0.0, 1.0, 0.3]),
         result=np.array([1.0, 1.0, -1.0, nan, 1.0]),
     )
-    figures = figures_of(judged)
+    figures = mean_metrics(found)
     assert figures == pytest.approx({
         "top1": 0.25, "top1/opening": 0.5, "top1/endgame": 0.0,
         "top5": 0.75, "top5/opening": 1.0, "top5/endgame": 0.5,
@@ -163,10 +165,10 @@ def test_figures_are_means_over_what_is_known_in_all_and_by_stage():
 
 def test_a_value_alone_and_a_policy_alone_have_only_their_own_figures():
     games = made_games()
-    value = game_figures(always(None, 0.0), KEIMA, games, 200)
+    value = game_metrics(always(None, 0.0), KEIMA, games, 200)
     assert value["value_mse"] == 1.0
     assert {name.split("/")[0] for name in value} == {"positions", "value_mse", "value_accuracy"}
-    policy = game_figures(always(np.zeros(82)), KEIMA, games, 200)
+    policy = game_metrics(always(np.zeros(82)), KEIMA, games, 200)
     assert {name.split("/")[0] for name in policy} == {"positions", "top1", "top5", "cross_entropy"}
 
 
@@ -185,11 +187,11 @@ def test_labels_are_compared_as_far_as_the_network_has_heads():
     labels = made_labels()
     logits = np.zeros(82)
     logits[40] = 1.0
-    both = label_figures(always(logits, 0.5), KEIMA, labels, 60)
+    both = label_metrics(always(logits, 0.5), KEIMA, labels, 60)
     assert set(both) == {"value_mse/9", "teacher_top1/9"}
     where = zip(labels.games.offsets[labels.game], labels.ply, strict=True)
     taken = sum(40 in labels.games.moves[start : start + ply] for start, ply in where)
     assert both["teacher_top1/9"] == pytest.approx(1 - taken / 60)
     side = np.where(labels.ply % 2 == 0, 1, -1)
     assert both["value_mse/9"] == pytest.approx(np.mean((side * labels.value_black - 0.5) ** 2), abs=1e-6)
-    assert label_figures(always(logits), KEIMA, labels, 60, (13, 19)) == {}
+    assert label_metrics(always(logits), KEIMA, labels, 60, (13, 19)) == {}

@@ -18,7 +18,7 @@ from engine.rollout.run import is_sensible
 from engine.rollout.softmax import consider, new_candidates
 from engine.rollout.vocabulary import unfold
 from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
-from engine.train.pattern_learning import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, judge, learn
+from engine.train.pattern_learning import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, evaluate_patterns, learn
 from gtp.cli import main
 from gtp.cli.patterns import _read
 from tests.go.twin import after, chain_and_liberties
@@ -226,9 +226,9 @@ def test_each_step_is_as_long_as_adagrad_says(games, numbers):
 
 def test_learning_raises_the_log_likelihood_over_even_chances(games, numbers):
     shard, theta, squares = joined(games), np.zeros(numbers[1], np.float32), np.full(numbers[1], FIRST_SQUARE)
-    even = judge(shard, numbers[0], theta).as_dict()
+    even = evaluate_patterns(shard, numbers[0], theta).as_dict()
     list(learn(shard, np.arange(len(games)), numbers[0], theta, squares, np.full(len(games), RATE)))
-    once = judge(shard, numbers[0], theta).as_dict()
+    once = evaluate_patterns(shard, numbers[0], theta).as_dict()
     assert even["log_likelihood"] < -5 < even["log_likelihood"] + 1 < once["log_likelihood"]
     assert once["top1"] > even["top1"]
 
@@ -242,7 +242,7 @@ def test_a_game_learnt_by_heart_is_foreseen(is_tree):
     theta, squares = np.zeros(words.starts[-1], np.float32), np.full(words.starts[-1], FIRST_SQUARE)
     numbers = unfold(words)
     list(learn(shard, np.arange(20), numbers, theta, squares, np.full(20, RATE)))
-    assert judge(joined([staircase(140)]), numbers, theta).as_dict()["top1"] > 0.9
+    assert evaluate_patterns(joined([staircase(140)]), numbers, theta).as_dict()["top1"] > 0.9
 
 
 def test_figures_equal_those_told_by_hand(games, numbers):
@@ -256,7 +256,7 @@ def test_figures_equal_those_told_by_hand(games, numbers):
             # Moves that look alike are equally probable, and the first of them is named.
             best = int(np.flatnonzero(chances > chances.max() - 1e-9)[0])
             expected[:, ply // STAGE_MOVES] += 1, best == played, math.log(chances[played]), 1
-    figures = judge(joined([games[3], games[-1]]), numbers[0], theta)
+    figures = evaluate_patterns(joined([games[3], games[-1]]), numbers[0], theta)
     np.testing.assert_allclose(figures, expected, rtol=1e-6)
     told = figures.as_dict()
     assert told["positions"] == 170 and told["considered"] == 1
@@ -269,7 +269,7 @@ def test_figures_equal_those_told_by_hand(games, numbers):
 def test_a_move_that_is_not_considered_counts_as_missed(numbers):
     """Black fills an eye in the corner: the policy never does, so there is no likelihood to speak of."""
     game = [1, 180, 19, 182, 20, 184, 0]
-    figures = judge(joined([game]), numbers[0], np.zeros(numbers[1], np.float32))
+    figures = evaluate_patterns(joined([game]), numbers[0], np.zeros(numbers[1], np.float32))
     assert figures.positions.sum() == 7 and figures.considered.sum() == 6
     assert figures.as_dict()["considered"] == pytest.approx(6 / 7)
     assert math.isfinite(figures.as_dict()["log_likelihood"])
@@ -280,7 +280,7 @@ def test_some_positions_are_spread_over_all_moves_of_the_games(games, numbers, p
     """As many as there are games must not mean the first move of each: that says nothing about the others."""
     shard = joined([game for game in games if PASSED not in game])
     total = len(shard.moves)
-    looked_at = judge(shard, numbers[0], np.zeros(numbers[1], np.float32), positions).positions
+    looked_at = evaluate_patterns(shard, numbers[0], np.zeros(numbers[1], np.float32), positions).positions
     assert min(positions, total) <= looked_at.sum() <= 2 * positions
     np.testing.assert_allclose(looked_at[:2] / looked_at.sum(), 8 * STAGE_MOVES / total, atol=0.15)
 
@@ -294,7 +294,7 @@ def test_the_shipped_policies_foresee_moves_of_strong_players(shared_path):
     for kind in ("rollout", "tree"):
         model = load_patterns(find_patterns(kind))
         assert model.kind == kind
-        top1[kind] = judge(shard, unfold(model.words), model.theta).as_dict()["top1"]
+        top1[kind] = evaluate_patterns(shard, unfold(model.words), model.theta).as_dict()["top1"]
     assert top1["rollout"] > 0.30
     assert top1["tree"] > top1["rollout"] + 0.03
 

@@ -35,7 +35,7 @@ def test_the_teacher_repeats_the_labels_it_once_made(shared_path):
 def compare(teacher, labels, rows, size):
     """Value, lead, policy and ownership, for Black as labels are."""
     game, ply = labels.game[rows], labels.ply[rows]
-    found = teacher.judge(labels.games, game, ply, label_rules(labels, rows), np.zeros(len(rows), np.int64))
+    found = teacher.targets(labels.games, game, ply, label_rules(labels, rows), np.zeros(len(rows), np.int64))
     sign = np.where((ply % 2 == 0) == (labels.games.first[game] == 1), 1.0, -1.0)
     np.testing.assert_allclose(sign * found["value"], labels.value_black[rows], atol=1e-3)
     lead = labels.lead_black[rows]

@@ -21,7 +21,7 @@ from engine.nets.files.checkpoint import load_model
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
 from engine.train.dataset import Mixture
-from engine.train.metrics import game_figures, in_training, label_figures
+from engine.train.metrics import game_metrics, in_training, label_metrics
 from engine.train.ranks import Ranks
 from engine.train.trainer import Goal, Trainer, learning_rate
 from gtp.cli.train import _validation, train
@@ -47,7 +47,7 @@ def new_trainer(folder, steps, ranks=None, **values):
 
     def validate(network):
         evaluate = in_training(network, CPU)
-        return game_figures(evaluate, KEIMA, made_games(seed=5), 100) | label_figures(evaluate, KEIMA, held, 60)
+        return game_metrics(evaluate, KEIMA, made_games(seed=5), 100) | label_metrics(evaluate, KEIMA, held, 60)
 
     spec = new_spec(model, "test")
     return Trainer(model, spec, data, validate, GOAL, options, folder, CPU, {"licence": "MIT"}, ranks)
@@ -76,7 +76,7 @@ def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimi
 def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path, optimizer):
     new_trainer(tmp_path / "whole", 30, optimizer=optimizer).run()
     first = new_trainer(tmp_path / "parts", 30, optimizer=optimizer)
-    stream = first.data.stream(0)
+    stream = first.data.stream(0, first._tensors)
     for _ in range(15):
         first._one_step(next(stream))
         first.step += 1
