@@ -60,11 +60,6 @@ def entries() -> dict[str, Entry]:
     return {name: Entry(**table) for name, table in tables.items()}
 
 
-def names() -> list[str]:
-    """Names of the shipped networks, in the manifest's order."""
-    return list(entries())
-
-
 def find(name_or_path: str) -> Path:
     """File of a shipped network's name, or of a path to any network file.
 
@@ -118,7 +113,7 @@ def anchored(text: str, folder: Path) -> str:
     Args:
         folder: where relative paths begin.
     """
-    if text in ("", NO_NETWORK, DEFAULT_ALIAS, *names()):
+    if text in ("", NO_NETWORK, DEFAULT_ALIAS, *entries()):
         return text
     try:
         path = folder / Path(text).expanduser()

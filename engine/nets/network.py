@@ -31,10 +31,6 @@ class NetOutput(NamedTuple):
         """The same with every head changed that is there."""
         return NetOutput(*(None if head is None else change(head) for head in self))
 
-    def arrays(self) -> "NetArrays":
-        """The same on the CPU, as arrays."""
-        return NetArrays(*(None if head is None else head.cpu().numpy() for head in self))
-
 
 class NetArrays(NamedTuple):
     """:class:`NetOutput` as numpy's arrays, of the same shapes; None = no such head."""

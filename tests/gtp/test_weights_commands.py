@@ -15,7 +15,7 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
 from gtp.cli.weights import weights_group
 from tests.nets.models import toy
-from weights import DEFAULT, FOLDER, names, places
+from weights import DEFAULT, FOLDER, entries, places
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,7 +74,7 @@ def test_show_counts_what_a_katago_file_holds_not_what_is_left_of_it(shared_path
     assert "parameters" not in told["training"]
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list(entries()))
 def test_every_shipped_network_can_be_shown(name):
     told = json.loads(run("show", name, "--json"))
     assert told["format"] == "Keima" and told["sizes"] == [7, 19] and told["training"]["step"] > 0
@@ -109,7 +109,7 @@ def test_find_lists_networks_below_folders(zero):
 def test_find_names_the_shipped_networks_by_their_names(monkeypatch, tmp_path):
     monkeypatch.setattr(places.Path, "home", lambda: tmp_path)
     text = run("find")
-    assert all(name in text for name in names()) and str(FOLDER) not in text
+    assert all(name in text for name in entries()) and str(FOLDER) not in text
     assert "No networks in" in run("find", tmp_path)
 
 

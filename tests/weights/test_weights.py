@@ -17,7 +17,7 @@ def test_the_default_is_shipped_as_soon_as_anything_is():
 
 
 def test_names_are_the_tables_of_the_manifest():
-    assert weights.names() == list(tomllib.loads(weights.MANIFEST.read_text(encoding="utf-8")))
+    assert list(weights.entries()) == list(tomllib.loads(weights.MANIFEST.read_text(encoding="utf-8")))
 
 
 def test_every_network_file_is_listed():
@@ -76,7 +76,7 @@ def test_a_name_gives_its_file(manifest, tmp_path):
     manifest(TWO)
     (tmp_path / "one.safetensors").write_bytes(b"x")
     assert weights.find("one") == tmp_path / "one.safetensors"
-    assert weights.names() == ["one", "two"]
+    assert list(weights.entries()) == ["one", "two"]
     assert weights.entries()["two"] == Entry("two.safetensors", "11", "keima-1", "the second", "two.md")
 
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_found_is_said_in_one_line(manifest, wanted, message):
 def test_a_damaged_manifest_is_named(manifest, text, message):
     manifest(text)
     with pytest.raises(ValueError, match=message) as caught:
-        weights.names()
+        weights.entries()
     assert "MANIFEST.toml" in str(caught.value)
 
 

@@ -64,11 +64,11 @@ def recognise(path: Path) -> Header:
     if start[8:9] == b"{" and 2 <= struct.unpack("<Q", start[:8])[0] <= MAX_HEADER_BYTES:
         header = read_header(path)
         return Header(KEIMA, header["format"], str(header.get("architecture", ""))[:40])
-    kind = next((kind for sign, kind in ARCHIVES.items() if start.startswith(sign)), "of no known kind")
+    kind = next((kind for sign, kind in ARCHIVES.items() if start.startswith(sign)), "of no kind we know")
     raise ValueError(f"{path}: {kind if start else 'empty'}, expected {EXPECTED}")
 
 
-class Expected(NamedTuple):
+class ExpectedInput(NamedTuple):
     """The input of a network, as far as the beginning of its file shows it."""
 
     encoder: str
@@ -76,7 +76,7 @@ class Expected(NamedTuple):
     """smallest and largest board; None = unknown"""
 
 
-def expected_input(path: Path | tuple[Path, Path] | None) -> Expected | None:
+def expected_input(path: Path | tuple[Path, Path] | None) -> ExpectedInput | None:
     """The input that the network of a file needs: a guess, to prepare for it before the file is read.
 
     Returns:
@@ -91,12 +91,12 @@ def expected_input(path: Path | tuple[Path, Path] | None) -> Expected | None:
             return EXPECTED_INPUTS[found.format]
         header = read_header(file)
         low, high = header["sizes"]
-        return Expected(str(header["encoder"]), (int(low), int(high)))
+        return ExpectedInput(str(header["encoder"]), (int(low), int(high)))
     except (ValueError, KeyError, TypeError):
         return None
 
 
-EXPECTED_INPUTS = {KATAGO: Expected("katago-v7", (2, 19)), LEELA_ZERO: Expected("leela-18", None)}
+EXPECTED_INPUTS = {KATAGO: ExpectedInput("katago-v7", (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", None)}
 
 
 @contextmanager
@@ -125,15 +125,12 @@ def read_header(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: the file is no network of ours; one line naming the file and what was expected.
     """
-    try:
-        with path.open("rb") as file:
-            start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-            if not 2 <= length <= MAX_HEADER_BYTES:
-                raise ValueError(f"{path}: not a safetensors file (header of {length} bytes)")
-            text = file.read(length)
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
+    with opened(path) as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        if not 2 <= length <= MAX_HEADER_BYTES:
+            raise ValueError(f"{path}: not a safetensors file (header of {length} bytes)")
+        text = file.read(length)
     try:
         header = json.loads(json.loads(text)["__metadata__"]["keima"])
         version = header["format"]
