@@ -67,7 +67,7 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
     trainer = Trainer(
         model, new_spec(model, name), data, lambda _: {}, Goal("top1", 1), options, folder / name, device, {}
     )
-    held = data.batch_at(0)
+    held = trainer._tensors(data.batch_at(0))
 
     def work(count: int) -> int:
         for _ in range(count):

@@ -207,7 +207,7 @@ class Labelling:
                 return np.zeros(0)
             self._next[kind] = int(taken.numbers[-1]) + 1
         rules = np.stack([self._rules_of(kind.size, number) for number in taken.numbers.tolist()])
-        outputs = self._teacher.judge(taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64))
+        outputs = self._teacher.targets(taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64))
         return self._journals[kind.size].new_rows(RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
 
     def _label_table(self, kind: Kind, tables: dict[int, Table], at_once: int) -> tuple[np.ndarray, np.ndarray]:
@@ -226,7 +226,7 @@ class Labelling:
                     self._next[kind] += 1
         slots, numbers = table.taken, table.numbers[table.taken]
         plies = table.lengths[slots]
-        outputs = self._teacher.judge(table.games, slots, plies, table.rules[slots], np.zeros(len(slots), np.int64))
+        outputs = self._teacher.targets(table.games, slots, plies, table.rules[slots], np.zeros(len(slots), np.int64))
         chosen, ended = table.play(slots, outputs["policy"])
         return self._journals[size].new_rows(SELF_PLAYED, numbers, plies, chosen, outputs), ended
 

@@ -87,7 +87,7 @@ def test_labels_are_what_the_network_answers(teacher, shard, tmp_path):
                 continue
             plies, game = labels.ply[rows], labels.game[rows]
             turns = np.zeros(len(rows), np.int64)
-            again = teacher.judge(labels.games, game, plies, label_rules(labels, rows), turns)
+            again = teacher.targets(labels.games, game, plies, label_rules(labels, rows), turns)
             sign = np.where(plies % 2 == 0, 1.0, -1.0)
             np.testing.assert_allclose(sign * again["value"], labels.value_black[rows], atol=2e-3)
             np.testing.assert_allclose(sign * again["score"], labels.lead_black[rows], atol=2e-3, rtol=1e-3)
