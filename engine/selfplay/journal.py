@@ -71,7 +71,7 @@ class Journal:
         Args:
             source: ``RECORDED`` or ``SELF_PLAYED``.
             numbers, plies, played: int64[B]: game, position, move played from it (a policy index).
-            outputs: as :meth:`engine.train.teacher.Teacher.judge` gives them for symmetry 0.
+            outputs: as :meth:`engine.train.teacher.Teacher.targets` gives them for symmetry 0.
         """
         rows = np.zeros(len(numbers), self._type)
         sign = np.where(plies % 2 == 0, 1.0, -1.0)

@@ -207,7 +207,9 @@ class Labelling:
                 return np.zeros(0)
             self._next[kind] = int(taken.numbers[-1]) + 1
         rules = np.stack([self._rules_of(kind.size, number) for number in taken.numbers.tolist()])
-        outputs = self._teacher.targets(taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64))
+        outputs = self._teacher.targets(
+            taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64)
+        )
         return self._journals[kind.size].new_rows(RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
 
     def _label_table(self, kind: Kind, tables: dict[int, Table], at_once: int) -> tuple[np.ndarray, np.ndarray]:

@@ -189,7 +189,7 @@ def test_what_cannot_be_labelled_is_refused(teacher, shard, tmp_path, change, me
 
 def test_an_error_of_a_thread_ends_the_run(teacher, shard, tmp_path, monkeypatch):
     labelling = Labelling(teacher, SHARES, [shard], NETWORK, tmp_path / "out")
-    monkeypatch.setattr(teacher, "judge", lambda *_: (_ for _ in ()).throw(RuntimeError("no more")))
+    monkeypatch.setattr(teacher, "targets", lambda *_: (_ for _ in ()).throw(RuntimeError("no more")))
     before = threading.active_count()
     with pytest.raises(RuntimeError, match="no more"):
         labelling.run(100, 4, 2, lambda: None, 0.01)
