@@ -29,6 +29,7 @@ from engine.go.position import (
 from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, remove_dead, white_komi
 from engine.go.seki import score_with_dame_filled
+from engine.go.splitmix import GOLDEN
 from engine.inference.cache import insert, probe
 from engine.jit import inlined_kernel, kernel
 from engine.rollout.last_good_replies import remember
@@ -229,7 +230,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, rand
             batch.value[i] = value
             batch.score[i] = score
             continue
-        symmetry = ((key ^ seed) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(61) if random_symmetry else np.uint64(0)
+        symmetry = ((key ^ seed) * GOLDEN) >> np.uint64(61) if random_symmetry else np.uint64(0)
         batch.symmetry[i] = symmetry
         encoders.encode(position, int(symmetry), scratch, planes[filled], globals_[filled])
         batch.request_row[i] = filled
