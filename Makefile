@@ -33,9 +33,10 @@ test: $(DEV) ## run the default test suite
 test-slow: $(DEV) ## run the tests that take minutes, or measure time: on a quiet machine
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
-lint: $(DEV) ## check style and formatting
+lint: $(DEV) ## check style, formatting and types
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/mypy
 
 bench: $(DEV) ## measure the speed of rollouts, encoders and networks, then play a short match of small search against none
 	@$(BIN)/python -m bench.speed.rollouts
