@@ -22,8 +22,8 @@ def first_line(name: str) -> str:
 
 
 def modules_of(room: str) -> list[str]:
-    """A room's modules without its package files, imported ones before those that import them."""
-    names = sorted(name for name in MODULES if room_of(name) == room and MODULES[name].name[0] != "_")
+    """A room's modules that hold code, imported ones before those that import them."""
+    names = sorted(name for name in MODULES if room_of(name) == room and holds_code(name))
     graph = {
         name: sorted({found.target for found in IMPORTS[name] if not found.is_lazy} & set(names) - {name})
         for name in names
@@ -36,6 +36,12 @@ def modules_of(room: str) -> list[str]:
         order += ready
         sorter.done(*ready)
     return order
+
+
+def holds_code(name: str) -> bool:
+    """Whether a module is more than its docstring and an entry for ``python -m``."""
+    path = MODULES[name]
+    return name != "engine" and path.name != "__main__.py" and len(ast.parse(path.read_text(encoding="utf-8")).body) > 1
 
 
 def lines() -> Iterator[str]:

@@ -57,14 +57,14 @@ def write_planes(position, symmetry, scratch, planes, globals_):
 
 
 @kernel
-def position_key(position):
+def input_key(position):
     """uint64 that covers all that is read: stones, which tell the liberties, and the side to move."""
     return mix(position.board.hash[0] ^ ZOBRIST[EMPTY, position.meta[META_TO_MOVE]])
 
 
 def main(arguments: list[str]) -> None:
     """Encode a position."""
-    encoder = register(Encoder("atari-3", PLANES, 0, new_scratch), AtariScratch, write_planes, position_key)
+    encoder = register(Encoder("atari-3", PLANES, 0, new_scratch), AtariScratch, write_planes, input_key)
     game, size = Game(5), 5
     for color, vertex in ((BLACK, "C3"), (WHITE, "C2"), (BLACK, "B2"), (WHITE, "E5"), (BLACK, "D2")):
         game.play(color, from_vertex(vertex, size))

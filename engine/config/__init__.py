@@ -143,7 +143,7 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
     # rather than eight, and the CPU evaluates a quarter fewer a second (docs/lab/small-searches.md). A GPU gets some 85
     # different leaves of 128 with 1 (one 19x19 middle game), with 0 only nine.
     virtual_loss: float = option(
-        -1.0, "how far below the edge's mean value those are valued, 1 being about a lost game each",
+        -1.0, "how far below the edge's mean value a virtual visit is valued, 1 being about a lost game",
         low=-1.0, high=2.0, cpu=0.5, otherwise=1.0,
     )  # fmt: skip
     seed: int = option(

@@ -15,6 +15,7 @@ import numpy as np
 from numba.extending import overload
 
 from engine.features import alphago, history, katago, keima
+from engine.go.board import META_SIZE
 from engine.jit import KERNEL_OPTIONS, kernel
 
 
@@ -104,6 +105,12 @@ def _key_in_kernels(position: Any, scratch: Any) -> Callable[..., Any]:
         return chosen(position)
 
     return implementation
+
+
+@kernel
+def cache_key(position: Any, scratch: Any) -> Any:
+    """uint64: the whole key of a position in the result cache, of its encoder's :func:`key` and its board's size."""
+    return key(position, scratch) + np.uint64(position.board.meta[META_SIZE]) * np.uint64(0xD1B54A32D192ED03)
 
 
 class KeyScratch(NamedTuple):

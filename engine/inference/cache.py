@@ -3,7 +3,7 @@
 Four ways a set; the oldest entry gives way. An entry's first word is its key XOR a checksum of all its other words,
 so an entry torn by two threads writing at once reads as a different key, which is a miss (Hyatt & Mann, "A lockless
 transposition table implementation for parallel search", 2002). The policy is that of symmetry 0, not masked for
-legality.
+legality. Keys are made by :func:`engine.features.encoder.cache_key`.
 """
 
 from typing import NamedTuple

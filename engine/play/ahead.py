@@ -20,6 +20,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from engine import jit
+from engine.config import SearchOptions
 from engine.config.declaration import core_count
 
 MAX_HELPERS = 3
@@ -63,13 +64,14 @@ def _tree(encoder: str) -> None:
     from engine.search.leaves import rank_moves, take_results
     from engine.search.pools import META_ROOT
     from engine.search.report import new_root_table, read_root
-    from engine.search.selection import Tuning, select
+    from engine.search.selection import select
     from engine.search.stoppers import RIVAL_SHARE
     from engine.search.tree import advance_root, edge_visits, follow, new_tree
+    from engine.search.tuning import new_tuning
     from engine.search.values import leaders, node_value, root_lead, value_lead
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
-    tuning = Tuning(1.0, 0.0, 0.0, 0.0, 0.0, 1, 0.5, 0, True)
+    tuning = new_tuning(SearchOptions(c_puct=1.0, virtual_loss=0.5), None, None)._replace(is_plain=True)
     move_filter = np.ones((1, len(new_board(SIZE).color)), np.uint8)
     leaders(tree)
     value_lead(tree, tuning.rollout_weight, RIVAL_SHARE)

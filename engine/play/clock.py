@@ -7,9 +7,10 @@ it, :func:`budget` what the next move may take. A client may tell the time left 
 
 Of the main time a move gets a share that follows :func:`weight`: most in the middle game. Something is always kept
 back for delays between engine and referee: ``lag_s``, or half of what there is where that is less. A move may be
-extended up to a hard maximum, which keeps back as much. So whatever the client says, a move that ends within its hard
-maximum and is delayed by no more than the lag oversteps no clock by more than the lag, and wherever twice the lag was
-left not at all.
+extended up to a hard maximum, which keeps back as much. A move that ends within its hard maximum and is delayed by
+no more than the lag oversteps no clock by more than the lag; where twice the lag was left, it oversteps none.
+
+Clients set clocks by ``gtp/commands/time``; those of a match between engines are ``bench/match/clocks``.
 
 Sources: GTP version 2, draft 2, section 4.2; for byo-yomi and Fischer KataGo's and kgsGtp's extensions of it; for the
 middle game S.-C. Huang, R. Coulom, S.-S. Lin, "Time Management for Monte-Carlo Tree Search Applied to the Game of Go".
@@ -38,8 +39,8 @@ SPREAD = 0.15
 EXTENSION = 2.0
 """How many times its target a move may take at the most."""
 BEFORE_OVERTIME = 1.5
-"""Main time before overtime is spent at this many times the rate of overtime, and more: every move that is made in it
-forgoes what overtime would have granted, so it had better be worth several of those."""
+"""The least that a move takes of the main time before overtime, as a multiple of what overtime grants one: every move
+made in main time gives up one of overtime's."""
 RESERVE = 0.04
 """Absolute time: share kept back, so that a game without end is not lost by the delays of its moves."""
 RESERVE_LAGS = 10.0

@@ -4,7 +4,7 @@ Three sources make one ownership. Rollouts by the learnt policy read fights and 
 shapes of life and death; Benson's theorem knows for certain, where it applies, and overrules both. A point is *open*
 while that ownership is doubtful (a dame, an unsettled group, a seki) or differs from what counting would find with the
 dead stones off (a border not yet closed), and while its chain is left in atari. A position without open points is
-*settled*. How often all this is right is measured by ``bench/endings``.
+*settled*. How often all this is right is measured by ``bench/strength/endings``.
 """
 
 from typing import NamedTuple

@@ -193,12 +193,6 @@ def tree_policy_priors(root, position, batch, count, moves, numbers, theta):
 
 
 @kernel
-def cache_key(position, scratch):
-    """uint64: the key of a position in the result cache; ``scratch`` says which encoder's."""
-    return encoders.key(position, scratch) + np.uint64(position.board.meta[META_SIZE]) * np.uint64(0xD1B54A32D192ED03)
-
-
-@kernel
 def prepare_for_network(root, position, batch, count, cache, scratch, seed, random_symmetry, planes, globals_):
     """Open the new leaves of a batch, look them up in the cache and encode the misses.
 
@@ -223,7 +217,7 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, rand
         batch.score[i] = 0.0
         if not _open_leaf(root, position, batch, i):
             continue
-        key = cache_key(position, scratch)
+        key = encoders.cache_key(position, scratch)
         batch.key[i] = key
         found, value, score = probe(cache, key, size * size + 1, batch.logits[i])
         if found:

@@ -1,4 +1,4 @@
-"""What one search may take."""
+"""When a search ends: its limits, and the stoppers that they become."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Selection: down the tree by PUCT, a batch of leaves at a time. Threads: the tree's lock is held.
+"""Selection: down the tree by PUCT and virtual loss, a batch of leaves at a time. Threads: the tree's lock is held.
 
 Virtual loss is never written into an edge's sums: ``in_flight`` counts the playouts under way through it, and
 selection reads each as ``virtual_visits`` visits of a value ``virtual_loss`` below the edge's mean. Removing it is

@@ -114,8 +114,8 @@ class Interrupt:
 class Decided:
     """The leading move cannot be overtaken by the playouts that the other limits leave.
 
-    In visits, that is: where a bound chooses among the moves, what the rest might have changed is given up.
-    Nothing is concluded from less than ``MIN_SECONDS`` of running, since the speed is not known before.
+    Visits alone are compared: a lower confidence bound might still have changed the choice. Nothing is concluded
+    from less than ``MIN_SECONDS`` of running, since the speed is not known before.
     """
 
     visits: int
