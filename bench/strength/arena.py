@@ -99,12 +99,12 @@ class PairPlayer:
         searches = {
             color: self._networks.search(side, 2 * (arena.seed + number) + color) for color, side in sides.items()
         }
-        resignation = Resignation(PlayOptions.resign_below, PlayOptions.resign_count)
+        resignation = Resignation()
         while not game.is_over and game.n_moves < LONGEST * arena.size**2:
             color = game.to_move
             searches[color].set_position(game.position)
             report = searches[color].run(SearchLimits(visits=sides[color].visits))
-            if resignation.is_due(game, color, report.value_stm):
+            if resignation.is_due(game, color, report.value_stm, PlayOptions()):
                 record.reason = "resignation"
                 record.decide(other(color), f"{COLOR_LETTERS[other(color)]}+R")
                 break

@@ -27,7 +27,9 @@ from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, repeats
 from engine.go.rules import (
+    KO_POSITIONAL,
     KO_SIMPLE,
+    KO_SITUATIONAL,
     RULE_FIELDS,
     RULE_KO,
     RULE_SCORING,
@@ -143,7 +145,9 @@ def encode(position, symmetry, scratch, planes, globals_):
     globals_[SEKI_TAX] = rules[RULE_TAX] == TAX_SEKI
     globals_[GROUP_TAX] = rules[RULE_TAX] == TAX_ALL
     globals_[SUICIDE_LEGAL] = suicide
-    globals_[SUPERKO] = rules[RULE_KO] != KO_SIMPLE
+    globals_[SUPERKO] = rules[RULE_KO] == KO_POSITIONAL or rules[RULE_KO] == KO_SITUATIONAL
+    if globals_[SUPERKO] == 0.0 and rules[RULE_KO] != KO_SIMPLE:
+        raise ValueError("unknown kind of ko")
 
 
 @kernel

@@ -68,13 +68,13 @@ def _tree(encoder: str) -> None:
     from engine.search.stoppers import RIVAL_SHARE
     from engine.search.tree import advance_root, edge_visits, follow, new_tree
     from engine.search.tuning import new_tuning
-    from engine.search.values import leaders, node_value, root_lead, value_lead
+    from engine.search.values import leaders, node_value, root_lead, value_margin
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
     tuning = new_tuning(SearchOptions(c_puct=1.0, virtual_loss=0.5), None, None)._replace(is_plain=True)
     move_filter = np.ones((1, len(new_board(SIZE).color)), np.uint8)
     leaders(tree)
-    value_lead(tree, tuning.rollout_weight, RIVAL_SHARE)
+    value_margin(tree, tuning.rollout_weight, RIVAL_SHARE)
     count = select(tree, batch, 1, tuning, move_filter, False)
     release(tree, batch, count)
     count = select(tree, batch, 1, tuning, move_filter, False)

@@ -77,7 +77,7 @@ class Player(GameKeeper):
         super().__init__(size, rules, komi, play_options.lag)
         self._interrupted = threading.Event()
         self._random = np.random.default_rng(search_options.seed)
-        self._resignation = Resignation(play_options.resign_below, play_options.resign_count)
+        self._resignation = Resignation()
         self._backend.fit(size)
         self._make_search()
         self._begin()
@@ -102,8 +102,6 @@ class Player(GameKeeper):
         self.ponder.stop()
         if self._backend.configure(for_play(search, play)):
             self._replace_search()
-        if (play.resign_below, play.resign_count) != (self.options.resign_below, self.options.resign_count):
-            self._resignation = Resignation(play.resign_below, play.resign_count)
         self.clock.lag_s = play.lag
         self.options, self.search_options = play, search
 
@@ -236,7 +234,10 @@ class Player(GameKeeper):
             visits, soft_s, hard_s = 1, 0.0, 0.0
         elif soft_s:
             soft_s, hard_s = max(1e-3, soft_s - used_s), hard_s - used_s
-        return SearchLimits(visits, soft_s, hard_s, self._interrupted, self.options.early_stop)
+        early_stop = self.options.early_stop
+        return replace(
+            limits, visits=visits, soft_s=soft_s, hard_s=hard_s, interrupt=self._interrupted, early_stop=early_stop
+        )
 
     def look(
         self, color: int, visits: int = 0, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None
@@ -263,7 +264,8 @@ class Player(GameKeeper):
         report = self.last_genmove_report
         if report is None or point == PASS:
             return False
-        return self._resignation.is_due(self.game, color, shrunk_value(report.value_stm, report, self._backend))
+        value = shrunk_value(report.value_stm, report, self._backend)
+        return self._resignation.is_due(self.game, color, value, self.options)
 
     def final_score(self) -> str:
         """The result with the dead stones off, whether or not the game is over: ``B+3.5``, ``W+0.5`` or ``0``."""

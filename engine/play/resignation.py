@@ -1,5 +1,6 @@
 """When a lost game is given up: after a number of hopeless moves in a row, but not in the opening."""
 
+from engine.config import PlayOptions
 from engine.go.game import Game
 from engine.go.geometry import WHITE
 
@@ -16,21 +17,23 @@ class Resignation:
     Threads: one caller at a time.
     """
 
-    def __init__(self, below: float, count: int) -> None:
-        """A move valued less than ``below`` is hopeless; ``count`` of them are enough."""
-        self._below = below
-        self._count = count
+    def __init__(self) -> None:
         self._latest: dict[int, tuple[int, int, int]] = {}
         """by colour: hopeless moves in a row, and moves played before the latest of them and their superko key"""
 
-    def is_due(self, game: Game, color: int, value_stm: float) -> bool:
-        """Note the value of a colour's next move, and say whether it is time to resign instead."""
+    def is_due(self, game: Game, color: int, value_stm: float, options: PlayOptions) -> bool:
+        """Note the value of a colour's next move, and say whether it is time to resign instead.
+
+        Args:
+            value_stm: -1 to 1 for the colour.
+            options: of these, those that begin with "resign": what is hopeless, and how many such moves are enough.
+        """
         count, n_moves, key = self._latest.get(color, (0, 0, 0))
         if not (n_moves < game.n_moves and int(game.position.hashes[n_moves]) == key):
             count = 0  # Of another game, or of moves that were taken back.
-        count = count + 1 if value_stm < self._below else 0
+        count = count + 1 if value_stm < options.resign_below else 0
         self._latest[color] = count, game.n_moves, int(game.position.hashes[game.n_moves])
-        return count >= self._count and game.n_moves >= _earliest(game, color)
+        return count >= options.resign_count and game.n_moves >= _earliest(game, color)
 
 
 def _earliest(game: Game, color: int) -> float:

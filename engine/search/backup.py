@@ -59,13 +59,13 @@ def _join(tree, batch, i):
     leaf, depth = batch.leaf[i], batch.depth[i]
     if tree.state[leaf] != PENDING or depth == 0:
         return False
-    found = look_up(tree, batch.position[i])
+    found = look_up(tree, batch.node_key[i])
     if found == NONE:
-        enter(tree, leaf, batch.position[i])
+        enter(tree, leaf, batch.node_key[i])
         return False
     if tree.state[found] not in (EXPANDED, TERMINAL):
         return False
-    tree.child[tree.first_edge[batch.node[i, depth - 1]] + batch.slot[i, depth - 1]] = found
+    tree.child[tree.first_edge[batch.node[i, depth - 1]] + batch.edge_index[i, depth - 1]] = found
     tree.parents[found] += 1
     batch.leaf[i] = found
     free_node(tree, leaf)
@@ -85,7 +85,7 @@ def _expand(tree, batch, i, result):
     """Give a leaf its value and, unless the game ends there, its moves."""
     node = batch.leaf[i]
     tree.value[node] = result
-    tree.score[node] = batch.score[i]
+    tree.lead[node] = batch.lead[i]
     if batch.kind[i] == FINISHED:
         tree.state[node] = TERMINAL
     elif tree.state[node] == AWAITED:
@@ -102,7 +102,7 @@ def back_up_path(tree, batch, i, adds_value, adds_rollout):
     sign = 1.0
     for d in range(batch.depth[i] - 1, -1, -1):
         sign = -sign
-        edge = tree.first_edge[batch.node[i, d]] + batch.slot[i, d]
+        edge = tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]
         if adds_value:
             tree.N_v[edge] += 1
             tree.W_v[edge] += sign * batch.value[i]
@@ -114,12 +114,12 @@ def back_up_path(tree, batch, i, adds_value, adds_rollout):
 @kernel
 def _note_result(tree, batch, i, result):
     """Add what every visit counts once along row i's path: the squared result and the lead."""
-    square, lead = result * result, float(batch.score[i])
+    square, lead = result * result, float(batch.lead[i])
     if tree.meta[META_IS_GRAPH]:
         _note_at_nodes(tree, batch, i, result)
     for d in range(batch.depth[i] - 1, -1, -1):
         lead = -lead
-        edge = tree.first_edge[batch.node[i, d]] + batch.slot[i, d]
+        edge = tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]
         tree.W_sq[edge] += square
         tree.W_lead[edge] += lead
 

@@ -21,7 +21,7 @@ class Batch(NamedTuple):
 
     node: np.ndarray
     """int32[K, D]: nodes of the path, the root first, the leaf not among them"""
-    slot: np.ndarray
+    edge_index: np.ndarray
     """int16[K, D]: which of that node's edges was chosen"""
     move: np.ndarray
     """int16[K, D]: and the point it plays"""
@@ -35,9 +35,9 @@ class Batch(NamedTuple):
     """int16[K]: stones that the last move of the path captured"""
     request_row: np.ndarray
     """int32[K]: row of the evaluation request, -1 if none was needed"""
-    position: np.ndarray
+    node_key: np.ndarray
     """uint64[K]: key that transpositions share (:func:`engine.search.transpositions.position_key`)"""
-    key: np.ndarray
+    cache_key: np.ndarray
     """uint64[K]: key of the result cache"""
     symmetry: np.ndarray
     """uint8[K]: the symmetry in which the network sees the position"""
@@ -53,7 +53,7 @@ class Batch(NamedTuple):
     """float32[K]: network value or exact result, -1 to 1 for the side to move at the leaf"""
     rollout: np.ndarray
     """float32[K]: rollout or exact result, likewise"""
-    score: np.ndarray
+    lead: np.ndarray
     """float32[K]: lead in points, likewise; 0 where nothing estimates it"""
     scratch: np.ndarray
     """float32[2, A]: working memory of the ranking"""

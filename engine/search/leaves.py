@@ -107,7 +107,7 @@ def _sign(lead):
 def _open_leaf(root, position, batch, i):
     """Replay leaf i and list its moves; False where that is not needed. A finished game is scored instead."""
     batch.captured[i] = replay(root, position, batch, i)
-    batch.position[i] = position_key(position)
+    batch.node_key[i] = position_key(position)
     if batch.depth[i] > 0 and position.meta[META_PASSES] >= 2:
         if position.rules[RULE_SCORING] == SCORING_TERRITORY:
             batch.kind[i] = UNSCORED
@@ -127,7 +127,7 @@ def finish_leaf(batch, i, lead_stm):
     batch.kind[i] = FINISHED
     batch.value[i] = _sign(lead_stm)
     batch.rollout[i] = batch.value[i]
-    batch.score[i] = lead_stm
+    batch.lead[i] = lead_stm
 
 
 @kernel
@@ -214,15 +214,15 @@ def prepare_for_network(root, position, batch, count, cache, scratch, seed, rand
         batch.request_row[i] = -1
         if batch.kind[i] not in (NEW, ROLLED):
             continue
-        batch.score[i] = 0.0
+        batch.lead[i] = 0.0
         if not _open_leaf(root, position, batch, i):
             continue
         key = encoders.cache_key(position, scratch)
-        batch.key[i] = key
+        batch.cache_key[i] = key
         found, value, score = probe(cache, key, size * size + 1, batch.logits[i])
         if found:
             batch.value[i] = value
-            batch.score[i] = score
+            batch.lead[i] = score
             continue
         symmetry = ((key ^ seed) * GOLDEN) >> np.uint64(61) if random_symmetry else np.uint64(0)
         batch.symmetry[i] = symmetry
@@ -257,7 +257,7 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
         lead = -lead
     batch.rollout[i] = _sign(lead)
     if gives_score or batch.kind[i] == ROLLED:
-        batch.score[i] = lead
+        batch.lead[i] = lead
 
 
 @kernel
@@ -277,7 +277,7 @@ def roll_out_by_policy(root, position, batch, count, state, gives_score, weights
         board, captured = position.board, 0
         for d in range(batch.depth[i]):
             color, move, played = position.meta[META_TO_MOVE], np.int64(batch.move[i, d]), position.meta[META_N_MOVES]
-            if reply_chance > 0.0 and batch.slot[i, d] == 0 and played > 0:
+            if reply_chance > 0.0 and batch.edge_index[i, d] == 0 and played > 0:
                 all_states(board, cell)
                 remember(replies, board, cell, np.int64(position.moves[played - 1]), color, move)
             captured = play_move(position, move, color)
@@ -316,7 +316,7 @@ def take_results(batch, count, symmetries, policy, value, score, gives_policy, g
         symmetries: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
         policy, value, score: output slots of the request.
         gives_policy: the network has a policy; otherwise ``batch.logits`` stay as they are.
-        gives_score: the network has a score head; otherwise ``batch.score`` stays as it is.
+        gives_score: the network has a score head; otherwise ``batch.lead`` stays as it is.
     """
     moves = symmetries.shape[1]
     for i in range(count):
@@ -329,8 +329,8 @@ def take_results(batch, count, symmetries, policy, value, score, gives_policy, g
                 logits[index] = output[indices[index]]
         batch.value[i] = value[row]
         if gives_score:
-            batch.score[i] = score[row]
-        insert(cache, batch.key[i], moves, batch.logits[i], value[row], score[row])
+            batch.lead[i] = score[row]
+        insert(cache, batch.cache_key[i], moves, batch.logits[i], value[row], score[row])
 
 
 @kernel

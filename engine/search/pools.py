@@ -59,7 +59,7 @@ class Tree(NamedTuple):
     """uint8[nodes]: UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED or TERMINAL"""
     value: np.ndarray
     """float32[nodes]: the node's own evaluation, -1 to 1 for its side to move; 0 before, AWAITED its parent's"""
-    score: np.ndarray
+    lead: np.ndarray
     """float32[nodes]: the same in points"""
     expanded_prior_mass: np.ndarray
     """float32[nodes]: sum of the priors of its edges"""
@@ -107,25 +107,25 @@ class Tree(NamedTuple):
 
     point: np.ndarray
     """int16[A]: the point of each policy index, PASS = 0"""
-    scores: np.ndarray
+    puct_scores: np.ndarray
     """float64[1 << (EDGE_CLASSES - 1)]: working memory of selection"""
-    slot: np.ndarray
+    hash_slots: np.ndarray
     """int32[power of two]: in a graph, node by key, NONE where empty; at least twice as long as there are nodes"""
 
 
 POOLS = {
     "nodes": (
-        *("state", "value", "score", "expanded_prior_mass", "next"),
+        *("state", "value", "lead", "expanded_prior_mass", "next"),
         *("first_edge", "n_edges", "edge_room", "best_unexpanded", "prior_codes", "parents", "key", "N", "W"),
     ),
     "edges": ("P", "N_v", "W_v", "N_r", "W_r", "W_sq", "W_lead", "in_flight", "child", "move"),
 }
 KINDS = {
     **dict.fromkeys(("state",), np.uint8),
-    **dict.fromkeys(("value", "score", "expanded_prior_mass", "P"), np.float32),
-    **dict.fromkeys(("first_edge", "next", "parents", "N", "slot", "N_v", "N_r", "in_flight", "child"), np.int32),
+    **dict.fromkeys(("value", "lead", "expanded_prior_mass", "P"), np.float32),
+    **dict.fromkeys(("first_edge", "next", "parents", "N", "hash_slots", "N_v", "N_r", "in_flight", "child"), np.int32),
     **dict.fromkeys(("n_edges", "edge_room", "move", "point"), np.int16),
-    **dict.fromkeys(("W", "W_v", "W_r", "W_sq", "W_lead", "scores"), np.float64),
+    **dict.fromkeys(("W", "W_v", "W_r", "W_sq", "W_lead", "puct_scores"), np.float64),
     "prior_codes": np.uint16,
     "best_unexpanded": np.uint32,
     "meta": np.int64,

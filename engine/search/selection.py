@@ -54,7 +54,7 @@ class Tuning(NamedTuple):
     """values are the network's alone: no rollouts, no part of the score, no graph"""
 
 
-class View(NamedTuple):
+class NodeStats(NamedTuple):
     """What selection knows of a node from the edge that leads to it; numbers are for the node's side to move."""
 
     mean: float
@@ -90,18 +90,18 @@ def exploration(tuning, visits):
 
 
 @inlined_kernel
-def puct(value, prior, done, pretended, tuning, scale):
+def puct(value, prior, visits, virtual_visits, tuning, scale):
     """The PUCT score of a move: Q + c_puct * P * sqrt(N) / (1 + n), less the virtual loss of what is under way.
 
     (AlphaGo, Methods, "Searching with policy and value networks"; virtual loss as in the module's text.)
 
     Args:
         value: Q of the move's completed visits, or what an unvisited move counts as.
-        done, pretended: completed visits, and virtual ones of the playouts under way.
+        visits, virtual_visits: completed ones, and those that stand for playouts under way.
         scale: :func:`exploration` of the node.
     """
-    visits = done + pretended
-    return value - tuning.virtual_loss * pretended / max(visits, 1) + scale * prior / (1 + visits)
+    n = visits + virtual_visits
+    return value - tuning.virtual_loss * virtual_visits / max(n, 1) + scale * prior / (1 + n)
 
 
 @kernel
@@ -109,12 +109,12 @@ def _score_by_network(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scor
     """:func:`_score_edges` where values are the network's alone: one loop that compilers turn into vector code."""
     for slot in range(len(prior)):
         value = w_v[slot] / max(n_v[slot], 1) if n_v[slot] > 0 else unvisited
-        pretended = tuning.virtual_visits * in_flight[slot]
-        scores[slot] = puct(value, prior[slot], n_v[slot], pretended, tuning, scale)
+        virtual_visits = tuning.virtual_visits * in_flight[slot]
+        scores[slot] = puct(value, prior[slot], n_v[slot], virtual_visits, tuning, scale)
 
 
 @kernel
-def _score_edges(tree, first, count, view, tuning, unvisited, scale, scores):
+def _score_edges(tree, first, count, stats, tuning, unvisited, scale, scores):
     """Write the PUCT scores of a node's edges, whatever their values are made of."""
     for slot in range(count):
         edge = first + slot
@@ -123,35 +123,35 @@ def _score_edges(tree, first, count, view, tuning, unvisited, scale, scores):
         if done > 0:
             value = _mean(tree, edge, tuning)
             if tuning.score_weight > 0.0:
-                value += _lead_utility(tree.W_lead[edge] / done - view.lead, tuning, view.points)
-        pretended = tuning.virtual_visits * tree.in_flight[edge]
-        scores[slot] = puct(value, tree.P[edge], done, pretended, tuning, scale)
+                value += _lead_utility(tree.W_lead[edge] / done - stats.lead, tuning, stats.points)
+        virtual_visits = tuning.virtual_visits * tree.in_flight[edge]
+        scores[slot] = puct(value, tree.P[edge], done, virtual_visits, tuning, scale)
 
 
 @inlined_kernel
-def choose_edge(tree, node, view, tuning, move_filter, is_filtered):
+def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
     An unvisited move takes as Q the node's mean value, below the root lessened by ``fpu_reduction * sqrt(prior mass of
     the edges)``. With a ``score_weight``, leads in points add to all values.
 
     Args:
-        view: :class:`View` of the node.
+        stats: :class:`NodeStats` of the node.
         move_filter: uint8[L] by point, 1 = may be chosen; read only where ``is_filtered``.
     Returns:
         int: NONE if the filter leaves no move, or the pool of edges is full.
     """
     at_root = node == tree.meta[META_ROOT]
-    unvisited = view.mean if at_root else view.mean - tuning.fpu_reduction * math.sqrt(tree.expanded_prior_mass[node])
-    scale = exploration(tuning, view.visits)
-    first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.scores
+    unvisited = stats.mean if at_root else stats.mean - tuning.fpu_reduction * math.sqrt(tree.expanded_prior_mass[node])
+    scale = exploration(tuning, stats.visits)
+    first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.puct_scores
     if tuning.is_plain:
         _score_by_network(
             tree.N_v[first : first + count], tree.W_v[first : first + count], tree.in_flight[first : first + count],
             tree.P[first : first + count], tuning, unvisited, scale, scores,
         )  # fmt: skip
     else:
-        _score_edges(tree, first, count, view, tuning, unvisited, scale, scores)
+        _score_edges(tree, first, count, stats, tuning, unvisited, scale, scores)
     best: int | np.int64 = NONE
     best_score = -math.inf
     for slot in range(count):
@@ -189,8 +189,8 @@ def _least_visited(tree, move_filter):
 
 
 @inlined_kernel
-def _view_below(tree, edge, view, tuning):
-    """The view of the node behind an edge, from that of the node before it."""
+def _stats_below(tree, edge, stats, tuning):
+    """The stats of the node behind an edge, from that of the node before it."""
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
     mean = float(tree.value[node])
     if visits > 0:
@@ -198,10 +198,10 @@ def _view_below(tree, edge, view, tuning):
         if tree.meta[META_IS_GRAPH]:
             mean = tree.W[node] / tree.N[node]
         if tuning.score_weight > 0.0:
-            mean -= _lead_utility(tree.W_lead[edge] / visits - view.lead, tuning, view.points)
+            mean -= _lead_utility(tree.W_lead[edge] / visits - stats.lead, tuning, stats.points)
     if tree.meta[META_IS_GRAPH]:
         visits = np.int64(tree.N[node])
-    return View(mean, visits - 1 + tuning.virtual_visits * tree.in_flight[edge], -view.lead, view.points)
+    return NodeStats(mean, visits - 1 + tuning.virtual_visits * tree.in_flight[edge], -stats.lead, stats.points)
 
 
 @kernel
@@ -223,14 +223,14 @@ def select(tree, batch, wanted, tuning, move_filter, evenly):
     points = math.sqrt(batch.logits.shape[1])
     for i in range(wanted):
         visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
-        if not _select_one(tree, batch, i, View(mean, visits, lead, points), tuning, move_filter, evenly):
+        if not _select_one(tree, batch, i, NodeStats(mean, visits, lead, points), tuning, move_filter, evenly):
             return i
         tree.meta[META_IN_FLIGHT] += 1
     return wanted
 
 
 @inlined_kernel
-def _select_one(tree, batch, i, view, tuning, move_filter, evenly):
+def _select_one(tree, batch, i, stats, tuning, move_filter, evenly):
     """Select one leaf into row i; False, with its path taken back, when there is none to be had."""
     node, depth, edge = tree.meta[META_ROOT], 0, NONE
     while tree.state[node] in (EXPANDED, AWAITED) and depth < MAX_DEPTH:
@@ -238,7 +238,7 @@ def _select_one(tree, batch, i, view, tuning, move_filter, evenly):
             edge = _least_visited(tree, move_filter[0])
         else:
             is_filtered = depth < len(move_filter)
-            edge = choose_edge(tree, node, view, tuning, move_filter[depth if is_filtered else 0], is_filtered)
+            edge = choose_edge(tree, node, stats, tuning, move_filter[depth if is_filtered else 0], is_filtered)
         if edge == NONE:
             break
         if tree.child[edge] == NONE:
@@ -248,11 +248,11 @@ def _select_one(tree, batch, i, view, tuning, move_filter, evenly):
                 break
             tree.child[edge] = child
         batch.node[i, depth] = node
-        batch.slot[i, depth] = edge - tree.first_edge[node]
+        batch.edge_index[i, depth] = edge - tree.first_edge[node]
         batch.move[i, depth] = tree.move[edge]
         depth += 1
         node = np.int64(tree.child[edge])
-        view = _view_below(tree, edge, view, tuning)
+        stats = _stats_below(tree, edge, stats, tuning)
         tree.in_flight[edge] += 1
     batch.depth[i] = depth
     batch.leaf[i] = node
@@ -268,7 +268,7 @@ def _select_one(tree, batch, i, view, tuning, move_filter, evenly):
         batch.kind[i] = KNOWN
         batch.value[i] = tree.value[node]
         batch.rollout[i] = tree.value[node]
-        batch.score[i] = tree.score[node]
+        batch.lead[i] = tree.lead[node]
         return True
     unmark_path(tree, batch, i)
     return False
@@ -278,4 +278,4 @@ def _select_one(tree, batch, i, view, tuning, move_filter, evenly):
 def unmark_path(tree, batch, i):
     """Take the marks "in flight" off the path of row i."""
     for d in range(batch.depth[i]):
-        tree.in_flight[tree.first_edge[batch.node[i, d]] + batch.slot[i, d]] -= 1
+        tree.in_flight[tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]] -= 1

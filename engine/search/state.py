@@ -23,7 +23,7 @@ from engine.search.gumbel import SequentialHalving
 from engine.search.pools import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.search.selection import Tuning
 from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper
-from engine.search.values import leaders, value_lead
+from engine.search.values import leaders, value_margin
 
 
 class NetworkAccess(NamedTuple):
@@ -120,7 +120,7 @@ class SharedTree:
             elapsed_s=time.perf_counter() - run.started_s,
             best_visits=first,
             second_visits=second,
-            value_lead=value_lead(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
+            value_margin=value_margin(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
             full=bool(meta[META_FULL]),
             seconds_per_playout=network.server.seconds_per_position / network.server.evaluators if network else 0.0,
         )

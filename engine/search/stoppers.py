@@ -14,8 +14,8 @@ RIVAL_SHARE = 0.25
 """Visits, as a share of the leading move's, that make a move its rival; the value of fewer is mostly noise."""
 CLEARLY_BETTER = 0.01
 """A rival's value is better than the leading move's by more than this: half a per cent of win rate."""
-THIN_LEAD = 0.1
-"""A lead of less than this share of the leading move's visits is thin."""
+THIN_MARGIN = 0.1
+"""The margin between the two most visited moves is thin below this share of the first one's visits."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Progress:
     """of the most visited move"""
     second_visits: int
     """of the one after it"""
-    value_lead: float
-    """value of the most visited move less the best of its rivals' (see ``RIVAL_SHARE``), -1 if there is none"""
+    value_margin: float
+    """value of the most visited move less the best of its rivals' (``RIVAL_SHARE``); a missing rival counts as -1"""
     full: bool
     """the tree has reached its memory limit"""
     seconds_per_playout: float
@@ -42,13 +42,13 @@ class Progress:
 
     @property
     def is_choice_open(self) -> bool:
-        """Whether more time may change the choice: a rival looks better, or the lead is thin.
+        """Whether more time may change the choice: a rival looks better, or the margin is thin.
 
         AlphaGo searches on while the most visited move is not the one with the best value (Methods, "Search
-        algorithm"). A lead is thin too just after it has changed hands.
+        algorithm"). A margin is thin too just after another move has become the most visited.
         """
-        is_thin = self.best_visits - self.second_visits < THIN_LEAD * self.best_visits
-        return is_thin or self.value_lead < -CLEARLY_BETTER
+        is_thin = self.best_visits - self.second_visits < THIN_MARGIN * self.best_visits
+        return is_thin or self.value_margin < -CLEARLY_BETTER
 
 
 class Stopper(Protocol):
@@ -128,7 +128,7 @@ class Decided:
     MIN_SECONDS = 0.2
 
     def playouts_allowed(self, progress: Progress) -> int:
-        """None once the lead is larger than what remains."""
+        """None once the margin in visits is larger than what remains."""
         remaining = UNLIMITED
         if self.visits:
             remaining = max(0, self.visits - progress.visits)

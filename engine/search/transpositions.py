@@ -32,17 +32,17 @@ def position_key(position):
 @kernel
 def _home(tree, key):
     """The slot where a key's search begins; the table's length is a power of two."""
-    return np.int64((key >> np.uint64(20)) & np.uint64(len(tree.slot) - 1))
+    return np.int64((key >> np.uint64(20)) & np.uint64(len(tree.hash_slots) - 1))
 
 
 @kernel
 def look_up(tree, key):
     """The node of a key, NONE if there is none."""
     at = _home(tree, key)
-    while tree.slot[at] != NONE:
-        if tree.key[tree.slot[at]] == key:
-            return np.int64(tree.slot[at])
-        at = (at + 1) & (len(tree.slot) - 1)
+    while tree.hash_slots[at] != NONE:
+        if tree.key[tree.hash_slots[at]] == key:
+            return np.int64(tree.hash_slots[at])
+        at = (at + 1) & (len(tree.hash_slots) - 1)
     return NONE
 
 
@@ -51,9 +51,9 @@ def enter(tree, node, key):
     """Let a node be found by its key, which no other node has."""
     tree.key[node] = key
     at = _home(tree, key)
-    while tree.slot[at] != NONE:
-        at = (at + 1) & (len(tree.slot) - 1)
-    tree.slot[at] = node
+    while tree.hash_slots[at] != NONE:
+        at = (at + 1) & (len(tree.hash_slots) - 1)
+    tree.hash_slots[at] = node
 
 
 @kernel
@@ -61,25 +61,25 @@ def forget(tree, node):
     """Take a node out of the table, if it is there; what was stored past it moves up, so that no gap hides it."""
     if tree.key[node] == 0:
         return
-    last = len(tree.slot) - 1
+    last = len(tree.hash_slots) - 1
     gap = _home(tree, tree.key[node])
-    while tree.slot[gap] != node:
+    while tree.hash_slots[gap] != node:
         gap = (gap + 1) & last
     tree.key[node] = 0
     at = (gap + 1) & last
-    while tree.slot[at] != NONE:
-        home = _home(tree, tree.key[tree.slot[at]])
+    while tree.hash_slots[at] != NONE:
+        home = _home(tree, tree.key[tree.hash_slots[at]])
         if ((at - home) & last) >= ((at - gap) & last):
-            tree.slot[gap] = tree.slot[at]
+            tree.hash_slots[gap] = tree.hash_slots[at]
             gap = at
         at = (at + 1) & last
-    tree.slot[gap] = NONE
+    tree.hash_slots[gap] = NONE
 
 
 @kernel
 def fill_table(tree, nodes):
     """Enter the first ``nodes`` rows anew, as far as they have keys."""
-    tree.slot[:] = NONE
+    tree.hash_slots[:] = NONE
     for node in range(nodes):
         if tree.key[node] != 0:
             enter(tree, node, tree.key[node])

@@ -49,7 +49,7 @@ def new_tree(size: int, is_graph: bool = False) -> Tree:
     shape: dict[str, int | tuple[int, int]] = {
         field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names
     }
-    shape |= {"meta": META_FIELDS, "slot": 2 * FIRST_ROWS["nodes"], "scores": 1 << (EDGE_CLASSES - 1)}
+    shape |= {"meta": META_FIELDS, "hash_slots": 2 * FIRST_ROWS["nodes"], "puct_scores": 1 << (EDGE_CLASSES - 1)}
     shape |= {"prior_codes": (FIRST_ROWS["nodes"], moves), "point": moves}
     tree = Tree(*(np.zeros(shape[field], KINDS[field]) for field in Tree._fields))
     tree.point[:] = (*on_board_points(size), PASS)
@@ -72,8 +72,8 @@ def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
     if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P):
         return True
     grown = [_grow(tree, pool, rows, limit) for pool, rows in zip(POOLS, wanted, strict=True)]
-    if tree.meta[META_IS_GRAPH] and len(tree.slot) < 2 * len(tree.state):
-        tree.slot.resize(1 << (2 * len(tree.state) - 1).bit_length(), refcheck=False)
+    if tree.meta[META_IS_GRAPH] and len(tree.hash_slots) < 2 * len(tree.state):
+        tree.hash_slots.resize(1 << (2 * len(tree.state) - 1).bit_length(), refcheck=False)
         fill_table(tree, used)
     return all(grown)
 
@@ -125,7 +125,7 @@ def new_node(tree, state):
     meta[META_USED_NODES] += 1
     tree.state[node] = state
     tree.value[node] = 0.0
-    tree.score[node] = 0.0
+    tree.lead[node] = 0.0
     tree.expanded_prior_mass[node] = 0.0
     tree.first_edge[node] = NONE
     tree.n_edges[node] = 0

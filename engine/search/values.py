@@ -41,7 +41,7 @@ def node_value(tree, node, weight):
 def root_lead(tree):
     """Mean lead at the root in points for its side to move."""
     root = tree.meta[META_ROOT]
-    visits, total = 1, float(tree.score[root])
+    visits, total = 1, float(tree.lead[root])
     for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
         visits += edge_visits(tree, edge)
         total += tree.W_lead[edge]
@@ -63,12 +63,12 @@ def leaders(tree):
 
 
 @kernel
-def value_lead(tree, weight, share):
+def value_margin(tree, weight, share):
     """How much better the most visited move at the root is than the best of those with ``share`` of its visits.
 
     Returns:
-        float: difference of their values for the side to move; negative where another move looks better. Without a
-        rival as if there were a lost one, without visits 2.
+        float: difference of their values for the side to move, negative where another move looks better. A missing
+        rival counts as value -1; 2.0 before any visit.
     """
     root = tree.meta[META_ROOT]
     first, end = tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]

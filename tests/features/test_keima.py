@@ -202,3 +202,10 @@ def test_equal_keys_mean_equal_planes(seed):
         planes, globals_ = encoded(position)
         picture = (planes.tobytes(), globals_.tobytes())
         assert seen.setdefault(int(key(position, KEIMA.new_scratch(3))), picture) == picture
+
+
+def test_an_unknown_kind_of_ko_is_an_error():
+    position = new_position(5)
+    position.rules[RULE_KO] = 3
+    with pytest.raises(ValueError, match="kind of ko"):
+        encoded(position)

@@ -8,7 +8,7 @@ from engine.go.geometry import BLACK
 from engine.search.limits import SearchLimits
 from engine.search.search import Search
 from engine.search.tree import new_tree
-from engine.search.values import value_lead
+from engine.search.values import value_margin
 from tests.clock import stop_the_machines
 from tests.search.positions import game_from
 
@@ -44,18 +44,18 @@ def test_the_value_lead_compares_the_most_visited_move_with_its_rivals(search, v
     expected = best.value_stm - max(rivals, default=-1.0) if rivals or best.visits else 2.0
     # Of several moves with the most visits the report names the best, the kernel the first.
     tied = [move.value_stm for move in report.moves if move.visits == best.visits]
-    found = value_lead(tree, 0.0, share)
+    found = value_margin(tree, 0.0, share)
     lowest = min(tied) - max([*tied, *rivals])
     assert found == pytest.approx(expected) or (len(tied) > 1 and lowest <= found <= expected + 1e-9)
 
 
 def test_without_visits_nothing_rivals_the_lead():
-    assert value_lead(new_tree(9), 0.0, 0.25) == 2.0
+    assert value_margin(new_tree(9), 0.0, 0.25) == 2.0
 
 
 def test_an_unsettled_choice_extends_the_search_up_to_the_hard_limit(search, monkeypatch):
     stop_the_machines(monkeypatch)
-    monkeypatch.setattr("engine.search.stoppers.THIN_LEAD", 1.1)
+    monkeypatch.setattr("engine.search.stoppers.THIN_MARGIN", 1.1)
     report = search.run(SearchLimits(soft_s=0.1, hard_s=0.5))
     assert 0.5 <= report.seconds < 0.52
     assert search.in_flight() == 0
@@ -71,7 +71,7 @@ def test_a_settled_choice_ends_at_the_target(search, monkeypatch):
 
 def test_a_hard_limit_below_the_target_changes_nothing(search, monkeypatch):
     stop_the_machines(monkeypatch)
-    monkeypatch.setattr("engine.search.stoppers.THIN_LEAD", 1.1)
+    monkeypatch.setattr("engine.search.stoppers.THIN_MARGIN", 1.1)
     assert 0.3 <= search.run(SearchLimits(soft_s=0.3, hard_s=0.1)).seconds < 0.32
 
 

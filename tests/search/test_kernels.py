@@ -73,7 +73,7 @@ def fill(batch, i: int, before: tuple[int, ...] = ()) -> None:
     """Evaluate leaf i of a batch, in a game with these moves before the root, by :func:`position_facts`."""
     path = before + tuple(int(move) for move in batch.move[i, : batch.depth[i]])
     facts = position_facts(path)
-    batch.value[i], batch.rollout[i], batch.score[i] = facts.value, facts.rollout, facts.score
+    batch.value[i], batch.rollout[i], batch.lead[i] = facts.value, facts.rollout, facts.score
     if facts.over:
         batch.kind[i] = FINISHED
         batch.value[i] = batch.rollout[i] = 1.0 if facts.value > 0 else -1.0
@@ -295,7 +295,7 @@ def test_values_change_sides_only_in_backup():
     for value in (0.5, -0.25, 1.0):
         reserve(tree, 1, 4096, LIMIT)
         assert select(tree, batch, 1, tuning, EVERY, False) == 1
-        batch.value[0], batch.score[0] = value, 4.0 * value
+        batch.value[0], batch.lead[0] = value, 4.0 * value
         give_moves(batch, 0, {4: to_prior_code(0.0)})
         complete(tree, batch, 1, tuning.rollout_weight, True, False)
     first = int(tree.first_edge[root_of(tree)])

@@ -110,9 +110,9 @@ def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) 
 
 def _check_table(tree: Tree, nodes: list[int], visits: dict[int, int]) -> None:
     """Every node with a key is found by it, and nothing else stands in the table; nodes know their visits."""
-    assert len(tree.slot) >= 2 * len(tree.state)
+    assert len(tree.hash_slots) >= 2 * len(tree.state)
     keyed = [node for node in nodes if tree.key[node]]
-    assert sorted(tree.slot[tree.slot != NONE].tolist()) == sorted(keyed)
+    assert sorted(tree.hash_slots[tree.hash_slots != NONE].tolist()) == sorted(keyed)
     for node in keyed:
         assert look_up(tree, tree.key[node]) == node
     for node in nodes:
