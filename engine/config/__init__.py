@@ -113,7 +113,7 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
     # With 32, playouts in flight lose some 40 Elo at 200 visits where the CPU evaluates, with 96 nothing; the price is
     # some 10% fewer visits a second in the first 800. See docs/lab/small-searches.md.
     ramp: int = option(
-        -1, "visits per extra leaf of a batch, from one leaf up to its most; 0 = its most at once",
+        -1, "the batch grows by one leaf per this many root visits; 0 = full batches at once",
         low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
@@ -168,7 +168,9 @@ class PlayOptions(Checked):
     policy_only: bool = option(False, "play the network's first choice without search")
     temperature: float = option(0.0, "randomness of the move choice in the opening", low=0.0, high=10.0)
     temperature_moves: int = option(30, "moves of the opening that the temperature applies to", low=0, high=1000)
-    resign_below: float = option(-0.9, "resign when the win rate value falls below this", low=-1.0, high=1.0)
+    resign_below: float = option(
+        -0.9, "resign when the value (-1 to 1; -0.9 = 5% win rate) falls below this", low=-1.0, high=1.0
+    )
     resign_count: int = option(3, "consecutive own moves below it before resigning", low=1, high=1000)
     lag: float = option(0.5, "clock time kept back for delays between engine and server", low=0.0, high=60.0, unit="s")
     early_stop: bool = option(True, "end a search as soon as its leading move cannot be overtaken")
@@ -220,7 +222,7 @@ class TrainOptions(Checked):
     policy_weight: float = option(1.0, "weight of the policy's loss", low=0.0, high=1000.0)
     value_weight: float = option(1.0, "weight of the value's loss", low=0.0, high=1000.0)
     result_weight: float = option(
-        0.3, "of that, weight of a game's result against a teacher's value", low=0.0, high=1000.0
+        0.3, "weight of game results within the value loss; a teacher's value has 1", low=0.0, high=1000.0
     )
     score_weight: float = option(0.5, "weight of the score's loss", low=0.0, high=1000.0)
     ownership_weight: float = option(1.0, "weight of the ownership's loss", low=0.0, high=1000.0)
@@ -231,7 +233,7 @@ class TrainOptions(Checked):
     minutes: float = option(
         0.0, "stop after this time, the state saved, to go on when started again; 0 = no limit", low=0.0, high=1e6
     )
-    patience: int = option(0, "validations without a better figure before the run ends; 0 = never", low=0, high=10**6)
+    patience: int = option(0, "validations without a better metric before the run ends; 0 = never", low=0, high=10**6)
     validate_every: int = option(1000, "steps between validations", low=1, high=10**9)
     save_every: int = option(500, "steps between checkpoints", low=1, high=10**9)
     seed: int = option(1, "seed of initial weights and of the order of the data", low=0, high=2**63 - 1)
