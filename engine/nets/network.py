@@ -67,8 +67,8 @@ class RawHeads(NamedTuple):
 class Model(nn.Module):
     """A module of any architecture: what files hold, training changes, and a :class:`Network` is made from."""
 
-    likes_float16 = False
-    """whether 8 bits of each number, as bfloat16 has them, are too few for it; it must then stay in float16's range"""
+    prefers_float16 = False
+    """whether bfloat16's 8-bit mantissa is too coarse for it; its activations must then fit float16"""
 
     def __init__(self, shape: Shape):
         super().__init__()

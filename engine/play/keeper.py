@@ -1,4 +1,4 @@
-"""One game and its clock, and the only place that changes them.
+"""One game and its clock: the front end's only entry for changes of them.
 
 A :class:`GameKeeper` needs neither network nor search, so it answers while they are being loaded; the
 :class:`engine.play.player.Player` is one that can also choose moves, and takes over from it.

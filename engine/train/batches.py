@@ -41,7 +41,7 @@ class TrainingBatch(NamedTuple):
     """float32[B]: points"""
     ownership: np.ndarray
     """float32[B, N, N] in [-1, 1]"""
-    area_weight: np.ndarray
+    score_ownership_weight: np.ndarray
     """float32[B]: what score and ownership count for"""
 
 
@@ -163,7 +163,7 @@ class BatchBuilder:
         policy[np.arange(count), moves_under_symmetries(size)[symmetries, played]] = 1.0
         result = games.result[rows].astype(np.float32)
         decided = (result != 0) | (games.margin[rows] == 0)
-        score, area_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)
+        score, score_ownership_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)
         ownership = np.zeros((count, size, size), np.float32)
         if owners is not None:
             known, owned = owners.row[rows] >= 0, owners.ownership_black[owners.row[rows]]
@@ -171,11 +171,11 @@ class BatchBuilder:
             by_area = owned.sum(axis=1, dtype=np.float32) - komi_of(games, rows)
             lead = np.where(games.territory[rows] & ~territory, by_area, owners.lead_black[rows])
             result = np.where(known, np.sign(lead), result)
-            area_weight[known] = 1.0
+            score_ownership_weight[known] = 1.0
             score[known] = (sign * lead)[known]
             _show_ownership(owned, sign, symmetries, ownership)
         value, value_weight = sign * result, np.where(decided, np.float32(result_weight), np.float32(0))
-        return TrainingBatch(planes, globals_, policy, value, value_weight, score, ownership, area_weight)
+        return TrainingBatch(planes, globals_, policy, value, value_weight, score, ownership, score_ownership_weight)
 
     def from_labels(self, labels: Labels, rows: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """The positions of labels, with the teacher's outputs as targets.

@@ -1,4 +1,4 @@
-"""Pictures of curves, as PNG; matplotlib comes with the extra ``train`` and nothing else needs it."""
+"""Plots of curves, as PNG; matplotlib comes with the extra ``train`` and nothing else needs it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

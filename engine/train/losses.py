@@ -43,9 +43,9 @@ def combined_loss(
         each = F.binary_cross_entropy_with_logits(
             2 * outputs.ownership_logit.float(), (1 + targets["ownership"]) / 2, reduction="none"
         )
-        parts["ownership"] = (targets["area_weight"] * each.mean(dim=(1, 2))).sum() / count
+        parts["ownership"] = (targets["score_ownership_weight"] * each.mean(dim=(1, 2))).sum() / count
     if outputs.score is not None:
         each = F.huber_loss(outputs.score.float() / SCORE_SCALE, targets["score"] / SCORE_SCALE, reduction="none")
-        parts["score"] = (targets["area_weight"] * each).sum() / count
+        parts["score"] = (targets["score_ownership_weight"] * each).sum() / count
     total = sum(getattr(options, f"{name}_weight") * part for name, part in parts.items())
     return total, {name: part.detach() for name, part in parts.items()}

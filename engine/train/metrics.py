@@ -13,7 +13,7 @@ import torch
 
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
-from engine.nets.compute.precision import likes_bfloat16
+from engine.nets.compute.precision import prefers_bfloat16
 from engine.nets.network import Model, NetArrays, softmax
 from engine.records.games import Games, select
 from engine.records.labels import Labels
@@ -39,7 +39,7 @@ def in_training(model: Model, device: torch.device) -> Evaluate:
     """A module in training as :data:`Evaluate`, in evaluation mode if it is; on CUDA in bfloat16, as it trains."""
 
     def evaluate(planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=likes_bfloat16(device)):
+        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=prefers_bfloat16(device)):
             shown = torch.from_numpy(planes).to(device, memory_format=torch.channels_last)
             heads = model(shown, torch.from_numpy(globals_).to(device))
         policy, value, score, ownership = (None if head is None else head.float().cpu().numpy() for head in heads)
@@ -55,7 +55,7 @@ class PositionMetrics(NamedTuple):
 
     ply: np.ndarray
     """int64[P]: moves played before"""
-    rank: np.ndarray
+    move_rank: np.ndarray
     """float64[P]: moves that are more probable than the one played, of equals those of a lower index; NaN for a pass"""
     cross_entropy: np.ndarray
     """float64[P]: nats; NaN for a pass"""
@@ -68,8 +68,8 @@ class PositionMetrics(NamedTuple):
         """What :func:`mean_metrics` averages, by its names, each float64[P] with NaN where it is unknown."""
         error = self.result - self.value
         return {
-            "top1": np.where(np.isnan(self.rank), np.nan, self.rank < 1),
-            "top5": np.where(np.isnan(self.rank), np.nan, self.rank < 5),
+            "top1": np.where(np.isnan(self.move_rank), np.nan, self.move_rank < 1),
+            "top5": np.where(np.isnan(self.move_rank), np.nan, self.move_rank < 5),
             "cross_entropy": self.cross_entropy,
             "value_mse": error**2,
             "value_accuracy": np.where(np.isnan(error), np.nan, np.sign(self.value) == self.result),
@@ -108,16 +108,16 @@ def evaluate_one_size(
     result = np.where(games.result[rows] != 0, sign * games.result[rows], np.nan)
     found = []
     for used in sorted({1, symmetries}):
-        rank = loss = np.full(count, np.nan)
+        move_rank = loss = np.full(count, np.nan)
         if probabilities is not None:
-            rank, loss = _compare_moves(probabilities[:, :used].mean(axis=1), played, size)
+            move_rank, loss = _compare_moves(probabilities[:, :used].mean(axis=1), played, size)
         value = np.full(count, np.nan) if values is None else values[:, :used].mean(axis=1)
-        found.append(PositionMetrics(plies, rank, loss, value, result))
+        found.append(PositionMetrics(plies, move_rank, loss, value, result))
     return found
 
 
 def _compare_moves(probabilities: np.ndarray, played: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rank and cross-entropy of the moves played; see :class:`PositionMetrics`."""
+    """Move rank and cross-entropy of the moves played; see :class:`PositionMetrics`."""
     is_point = played < size * size
     played = np.where(is_point, played, 0)[:, None]
     of_played = np.take_along_axis(probabilities, played, axis=1)
@@ -248,8 +248,8 @@ def _against_labels(output: NetArrays, batch: TrainingBatch) -> dict[str, np.nda
         found["value_mse"] = (output.value - batch.value) ** 2
     if output.policy is not None:
         found["teacher_top1"] = output.policy.argmax(axis=1) == batch.policy.argmax(axis=1)
-    if output.score is not None and batch.area_weight.all():
+    if output.score is not None and batch.score_ownership_weight.all():
         found["score_mae"] = np.abs(output.score - batch.score)
-    if output.ownership is not None and batch.area_weight.all():
+    if output.ownership is not None and batch.score_ownership_weight.all():
         found["ownership_mse"] = ((output.ownership - batch.ownership) ** 2).mean(axis=(1, 2))
     return found

@@ -60,5 +60,5 @@ class Teacher:
         if output.value is not None:
             targets |= {"value": output.value, "value_weight": known}
         if output.score is not None and output.ownership is not None:
-            targets |= {"score": output.score, "ownership": output.ownership, "area_weight": known}
+            targets |= {"score": output.score, "ownership": output.ownership, "score_ownership_weight": known}
         return targets

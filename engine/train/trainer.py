@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from engine.config import TrainOptions
 from engine.config.declaration import resolve
-from engine.nets.compute.precision import likes_bfloat16
+from engine.nets.compute.precision import prefers_bfloat16
 from engine.nets.files.checkpoint import save_network, write_tensors
 from engine.nets.network import Model, NetworkSpec
 from engine.train.batches import TrainingBatch
@@ -111,7 +111,7 @@ class Trainer:
         self.folder, self.device, self.record, self.ranks = folder, device, record, ranks or Ranks()
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.optimizer = new_optimizer(self.model, options)
-        self.reduced = likes_bfloat16(device)
+        self.reduced = prefers_bfloat16(device)
         self.step = 0
         self.metrics: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0

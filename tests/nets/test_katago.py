@@ -147,8 +147,8 @@ def test_values_are_summed_up_in_float32_whatever_the_rest_is_in(tmp_path):
 
 def test_its_16_bits_on_cuda_are_float16():
     device = torch.device("cuda")
-    assert reduced_dtype(device, likes_float16=True) == torch.float16
-    assert reduced_dtype(CPU, likes_float16=True) == torch.bfloat16
+    assert reduced_dtype(device, prefers_float16=True) == torch.float16
+    assert reduced_dtype(CPU, prefers_float16=True) == torch.bfloat16
 
 
 def test_a_network_of_human_play_follows_its_profile(tmp_path):

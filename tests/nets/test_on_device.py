@@ -77,7 +77,7 @@ def samples_of_3(encoder: str, size: int):
 @pytest.mark.parametrize(("wrong", "dtype"), [("", torch.bfloat16), ("all is lost", torch.float32)])
 def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypatch, tmp_path, capfd):
     say_once.cache_clear()
-    monkeypatch.setattr(engine.nets.compute.adapter, "likes_bfloat16", lambda _: True)
+    monkeypatch.setattr(engine.nets.compute.adapter, "prefers_bfloat16", lambda _: True)
     if wrong:
         monkeypatch.setattr(engine.nets.on_device, "excess", lambda exact, rough: wrong)
     model, asked = toy("keima-resnet"), []
@@ -96,7 +96,7 @@ def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypa
 def test_convolutions_of_ours_that_are_wrong_here_are_left(monkeypatch, tmp_path, capfd):
     """Not only 16 bits can be wrong: a compiler, a driver or a processor may be."""
     say_once.cache_clear()
-    monkeypatch.setattr(engine.nets.compute.adapter, "likes_bfloat16", lambda _: False)
+    monkeypatch.setattr(engine.nets.compute.adapter, "prefers_bfloat16", lambda _: False)
     model = toy("keima-resnet")
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
     load = partial(load_network, tmp_path / "toy.safetensors", "cpu", samples_of_3)

@@ -33,16 +33,16 @@ def same(first, second):
 
 def test_game_positions_show_the_board_before_the_move_and_target_the_move_and_the_result():
     games = made_games()
-    rows, plies, turns = np.array([0, 1, 2]), np.array([0, 7, 20]), np.array([0, 5, 3])
-    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, games.territory[rows], turns, None, 0.25)
+    rows, plies, symmetries = np.array([0, 1, 2]), np.array([0, 7, 20]), np.array([0, 5, 3])
+    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, games.territory[rows], symmetries, None, 0.25)
     for i in range(3):
         move = games.moves[games.offsets[rows[i]] + plies[i]]
-        assert batch.policy[i, apply_symmetry(int(move), 9, int(turns[i]))] == 1
+        assert batch.policy[i, apply_symmetry(int(move), 9, int(symmetries[i]))] == 1
         assert batch.planes[i, keima.RECENT].sum() == (plies[i] > 0)
     assert batch.globals[:, keima.TERRITORY].tolist() == [1, 0, 1]
     assert batch.value.tolist() == [-1, -1, 1], "White won the first, Black the others; Black, White, Black to move"
     assert batch.value_weight.tolist() == [0.25] * 3
-    assert batch.area_weight.tolist() == [0] * 3
+    assert batch.score_ownership_weight.tolist() == [0] * 3
 
 
 def test_a_game_without_a_winner_teaches_no_value():
@@ -72,11 +72,11 @@ def test_final_owners_teach_score_and_ownership_turned_and_from_the_movers_view(
     row = np.full(40, -1)
     row[3] = 0
     lead = np.where(np.arange(40) == 3, np.float32(4.5), np.float32(0))
-    rows, plies, turns = np.array([3, 3, 4]), np.array([0, 1, 0]), np.array([0, 1, 0])
+    rows, plies, symmetries = np.array([3, 3, 4]), np.array([0, 1, 0]), np.array([0, 1, 0])
     batch = BatchBuilder(KEIMA).from_games(
-        games, rows, plies, np.zeros(3, bool), turns, FinalOwners(row, lead, ownership)
+        games, rows, plies, np.zeros(3, bool), symmetries, FinalOwners(row, lead, ownership)
     )  # fmt: skip
-    assert batch.area_weight.tolist() == [1, 1, 0]
+    assert batch.score_ownership_weight.tolist() == [1, 1, 0]
     assert batch.score.tolist() == [4.5, -4.5, 0]
     assert batch.ownership[0, 0, 0] == 1 and batch.ownership[0, 8, 8] == -1
     corner = apply_symmetry(0, 9, 1)
@@ -87,15 +87,15 @@ def test_final_owners_teach_score_and_ownership_turned_and_from_the_movers_view(
 def test_label_positions_are_seen_from_the_side_to_move_and_turned():
     labels = made_labels()
     rows = np.arange(20)
-    turns = np.resize(np.arange(8), 20)
-    batch = BatchBuilder(KEIMA).from_labels(labels, rows, turns)
+    symmetries = np.resize(np.arange(8), 20)
+    batch = BatchBuilder(KEIMA).from_labels(labels, rows, symmetries)
     for i, row in enumerate(rows):
         sign = 1 if labels.ply[row] % 2 == 0 else -1
         assert batch.value[i] == pytest.approx(sign * labels.value_black[row])
         assert batch.score[i] == pytest.approx(sign * labels.lead_black[row])
-        first, second = (apply_symmetry(int(index), 9, int(turns[i])) for index in labels.policy_index[row, :2])
+        first, second = (apply_symmetry(int(index), 9, int(symmetries[i])) for index in labels.policy_index[row, :2])
         assert batch.policy[i, [first, second]] == pytest.approx([0.75, 0.25])
-        corner = apply_symmetry(0, 9, int(turns[i]))
+        corner = apply_symmetry(0, 9, int(symmetries[i]))
         assert batch.ownership[i, corner // 9, corner % 9] == pytest.approx(-0.4 * sign)
 
 
@@ -170,7 +170,7 @@ def test_a_teacher_says_of_turned_positions_what_it_would_say_of_them():
     assert not batch.policy[~legal].any()
     np.testing.assert_array_equal(batch.value, expected.value)
     np.testing.assert_array_equal(batch.ownership, expected.ownership)
-    assert (batch.value_weight == 1).all() and (batch.area_weight == 1).all()
+    assert (batch.value_weight == 1).all() and (batch.score_ownership_weight == 1).all()
 
 
 def test_sample_is_fixed_and_spread_over_all_games():
@@ -201,8 +201,8 @@ def test_a_territory_game_shown_by_area_has_the_areas_lead_and_winner():
     row = np.full(40, -1)
     row[0] = 0
     owners = FinalOwners(row, np.where(row == 0, np.float32(-0.5), np.float32(0)), ownership)
-    rows, plies, turns = np.array([0, 0]), np.array([0, 1]), np.array([0, 0])
-    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, np.array([True, False]), turns, owners)
+    rows, plies, symmetries = np.array([0, 0]), np.array([0, 1]), np.array([0, 0])
+    batch = BatchBuilder(KEIMA).from_games(games, rows, plies, np.array([True, False]), symmetries, owners)
     assert batch.score.tolist() == [-0.5, -0.5], "Black to move by territory; White to move by area"
     assert batch.value.tolist() == [-1, -1]
 

@@ -19,7 +19,7 @@ def targets(**values):
         "value_weight": [1.0, 0.25],
         "score": [10.0, -3.0],
         "ownership": [[[1.0, 1], [-1, 0]], [[0, 0], [0, 0]]],
-        "area_weight": [1.0, 0.0],
+        "score_ownership_weight": [1.0, 0.0],
     } | values
     return {name: torch.tensor(value) for name, value in held.items()}
 

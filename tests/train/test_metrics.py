@@ -1,4 +1,4 @@
-"""Figures of networks: what is counted, seen from which side, turned back how; against plain Python."""
+"""Metrics of networks: what is counted, seen from which side, turned back how; against plain Python."""
 
 import math
 
@@ -77,9 +77,9 @@ def test_judging_agrees_with_plain_python_on_any_board_and_number_of_threads():
         move, points = int(games.moves[games.offsets[row] + ply]), int(games.size[row]) ** 2
         logits = output.policy[0].astype(float).tolist()
         if move == points:
-            assert math.isnan(found.rank[i]) and math.isnan(found.cross_entropy[i])
+            assert math.isnan(found.move_rank[i]) and math.isnan(found.cross_entropy[i])
         else:
-            assert found.rank[i] == sorted(range(points + 1), key=lambda j: (-logits[j], j)).index(move)
+            assert found.move_rank[i] == sorted(range(points + 1), key=lambda j: (-logits[j], j)).index(move)
             expected = math.log(sum(map(math.exp, logits))) - logits[move]
             assert found.cross_entropy[i] == pytest.approx(expected, abs=1e-9)
         assert found.value[i] == pytest.approx(float(output.value[0]), abs=1e-12)
@@ -124,7 +124,7 @@ def test_equal_logits_count_by_their_order_and_not_as_hits():
     games = made_games()
     rows, plies = all_positions(games)
     (found,) = evaluate_positions(always(np.zeros(82)), KEIMA, games, rows, plies)
-    assert found.rank.tolist() == games.moves.tolist()
+    assert found.move_rank.tolist() == games.moves.tolist()
     assert mean_metrics(found)["top1"] == np.mean(games.moves == 0)
 
 
@@ -135,9 +135,9 @@ def test_a_policy_without_a_pass_is_found_on_the_same_positions():
     logits = np.random.default_rng(5).normal(0, 2, 81)
     (bare,) = evaluate_positions(always(logits), KEIMA, games, rows[nine], plies[nine])
     (padded,) = evaluate_positions(always([*logits, -50.0]), KEIMA, games, rows[nine], plies[nine])
-    np.testing.assert_array_equal(bare.rank, padded.rank)
+    np.testing.assert_array_equal(bare.move_rank, padded.move_rank)
     np.testing.assert_allclose(bare.cross_entropy, padded.cross_entropy, atol=1e-9)
-    assert np.isnan(bare.rank).sum() == 2
+    assert np.isnan(bare.move_rank).sum() == 2
     assert set(mean_metrics(bare)) == {
         name for name in mean_metrics(padded) if name.split("/")[0] in ("top1", "top5", "cross_entropy")
     }
@@ -147,13 +147,13 @@ def test_figures_are_means_over_what_is_known_in_all_and_by_stage():
     nan = math.nan
     found = PositionMetrics(
         ply=np.array([0, 59, 60, 200, 150]),
-        rank=np.array([0.0, 4.0, nan, 5.0, 1.0]),
+        move_rank=np.array([0.0, 4.0, nan, 5.0, 1.0]),
         cross_entropy=np.array([1.0, 2.0, nan, 4.0, 5.0]),
         value=np.array([0.5, -0.5, 0.0, 1.0, 0.3]),
         result=np.array([1.0, 1.0, -1.0, nan, 1.0]),
     )
-    figures = mean_metrics(found)
-    assert figures == pytest.approx({
+    metrics = mean_metrics(found)
+    assert metrics == pytest.approx({
         "top1": 0.25, "top1/opening": 0.5, "top1/endgame": 0.0,
         "top5": 0.75, "top5/opening": 1.0, "top5/endgame": 0.5,
         "cross_entropy": 3.0, "cross_entropy/opening": 1.5, "cross_entropy/endgame": 4.5,

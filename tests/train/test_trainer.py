@@ -60,13 +60,13 @@ def weights(folder):
 
 @pytest.mark.parametrize(("optimizer", "rate", "steps"), [("adamw", 4e-3, 200), ("sgd", 0.05, 400)])
 def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimizer, rate, steps):
-    figures = new_trainer(tmp_path, steps, optimizer=optimizer, rate=rate, label_share=0.9).run()
-    assert figures["teacher_top1/9"] > 0.9
-    assert 0 <= figures["top1"] <= figures["top5"] <= 1
-    assert 0 <= figures["value_accuracy"] <= 1 and figures["value_mse"] > 0
+    metrics = new_trainer(tmp_path, steps, optimizer=optimizer, rate=rate, label_share=0.9).run()
+    assert metrics["teacher_top1/9"] > 0.9
+    assert 0 <= metrics["top1"] <= metrics["top5"] <= 1
+    assert 0 <= metrics["value_accuracy"] <= 1 and metrics["value_mse"] > 0
     _model, _spec, record = load_model(tmp_path / "network.safetensors")
     assert record["step"] == steps and record["licence"] == "MIT"
-    assert record["figures"]["teacher_top1/9"] == figures["teacher_top1/9"]
+    assert record["figures"]["teacher_top1/9"] == metrics["teacher_top1/9"]
     with (tmp_path / "curves.csv").open(newline="") as file:
         names = {row["name"] for row in csv.DictReader(file)}
     assert {"train/policy", "train/value", "validation/top1", "validation/value_mse"} <= names

@@ -1,4 +1,4 @@
-"""Shapes: the whole numbers that fix a network's parameters, each with the range in which it makes sense."""
+"""Architecture hyperparameters (a network's "shape"): the whole numbers that fix its size, each with its range."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields

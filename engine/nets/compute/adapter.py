@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from engine.nets.architectures.alphago_zero import folded
 from engine.nets.compute.packing import with_packed_weights
-from engine.nets.compute.precision import likes_bfloat16, reduced_dtype
+from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
 from engine.nets.compute.winograd import MIN_BOARD, with_winograd
 from engine.nets.network import Model, NetOutput, NetworkSpec, RawHeads
 
@@ -40,8 +40,8 @@ class TorchNetwork:
         self.device = device
         self.merges = device.type != "cpu"
         self.shape = model.shape
-        wanted = likes_bfloat16(device) if reduced is None else reduced
-        self.dtype = reduced_dtype(device, model.likes_float16) if wanted else torch.float32
+        wanted = prefers_bfloat16(device) if reduced is None else reduced
+        self.dtype = reduced_dtype(device, model.prefers_float16) if wanted else torch.float32
         self._model = _PresentHeads(model).to(device, self.dtype)
         # Tensor.to takes a memory format as well, but torch's stubs know it of tensors alone.
         self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -14,19 +14,19 @@ MAX_POLICY_ERROR = 0.05
 """On any move's probability"""
 
 
-def likes_bfloat16(device: torch.device) -> bool:
-    """Whether a device is faster in bfloat16: CUDA, and processors with instructions for it."""
+def prefers_bfloat16(device: torch.device) -> bool:
+    """Whether a device computes faster in bfloat16: CUDA, and processors with instructions for it."""
     return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
 
 
-def reduced_dtype(device: torch.device, likes_float16: bool = False) -> torch.dtype:
+def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.dtype:
     """The 16-bit numbers of a device: bfloat16, but on GPUs that only emulate it float16.
 
     Args:
-        likes_float16: a network for which 8 bits of each number are few, and which stays in float16's range; CUDA
+        prefers_float16: the network needs more than bfloat16's 8-bit mantissa, and its activations fit float16; CUDA
             computes as fast in it.
     """
-    if device.type == "cuda" and (likes_float16 or not torch.cuda.is_bf16_supported(including_emulation=False)):
+    if device.type == "cuda" and (prefers_float16 or not torch.cuda.is_bf16_supported(including_emulation=False)):
         return torch.float16
     return torch.bfloat16
 

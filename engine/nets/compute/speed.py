@@ -5,7 +5,7 @@ import time
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.nets.compute.precision import likes_bfloat16, reduced_dtype
+from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
 from engine.nets.network import Model
 
 WARM_UP = 3
@@ -20,7 +20,7 @@ def matrix_rate(device: torch.device, side: int, products: int) -> float:
         side: rows and columns.
         products: to take the time of together.
     """
-    dtype = reduced_dtype(device) if likes_bfloat16(device) else torch.float32
+    dtype = reduced_dtype(device) if prefers_bfloat16(device) else torch.float32
     left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
     out = torch.empty_like(left)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.nets.compute.adapter import TorchNetwork, exact_output
-from engine.nets.compute.precision import MAX_POLICY_ERROR, MAX_WIN_RATE_ERROR, differences, in_units, likes_bfloat16
+from engine.nets.compute.precision import MAX_POLICY_ERROR, MAX_WIN_RATE_ERROR, differences, in_units, prefers_bfloat16
 from engine.nets.network import Model, NetworkSpec
 from engine.nets.on_device import Samples
 
@@ -57,7 +57,7 @@ def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], sam
             parts = [differences(one, other) for one, other in zip(exact, found, strict=True)]
             errors = {head: max(part[head] for part in parts) for head in parts[0]}
             limits, dtype = LIMITS_16 if reduced else LIMITS_32, str(network.dtype).removeprefix("torch.")
-            yield Check(str(device), dtype, reduced == likes_bfloat16(device), errors, limits)
+            yield Check(str(device), dtype, reduced == prefers_bfloat16(device), errors, limits)
 
 
 def board_sizes(spec: NetworkSpec) -> list[int]:

@@ -55,7 +55,7 @@ class KataGoNet(Model):
     """
 
     shape: KataGoShape
-    likes_float16 = True
+    prefers_float16 = True
     """bfloat16 moves win rates of some of these networks by several hundredths, float16 by a tenth of that."""
 
     def __init__(self, version: int, multipliers: Multipliers, trunk: Trunk, policy: PolicyHead, value: ValueHead):
