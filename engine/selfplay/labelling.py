@@ -25,7 +25,7 @@ from engine.features.encoder import ENCODERS
 from engine.records.games import written_whole
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
 from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
-from engine.selfplay.policy_games import Table, has_ended
+from engine.selfplay.policy_games import GamePool, has_ended
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.variety import Shares, Variety
 from engine.train.teacher import Teacher
@@ -100,9 +100,9 @@ class Labelling:
         self._is_cutting = False
         self._exhausted: set[Kind] = set()
         self._unfinished: dict[int, list[tuple[int, list[int]]]] = {}
-        """self-played games by size that are on no table: number and moves"""
+        """self-played games by size that are in no pool: number and moves"""
         self._live: set[tuple[int, int]] = set()
-        """size and number of the self-played games on tables"""
+        """size and number of the self-played games in pools"""
         self._stopped = threading.Event()
         self._journals: dict[int, Journal] = {}
         for size in sorted({kind.size for kind in self._shares}):
@@ -132,14 +132,14 @@ class Labelling:
 
         Args:
             positions: in the whole folder; then all that is labelled goes into shards.
-            at_once: positions a batch, and games a table.
+            at_once: positions a batch, and games a pool.
             threads: batches under way at once.
             report: called now and then in the caller's thread.
         Raises:
             RuntimeError, ValueError, OSError: the network, a source or the disk failed.
         """
-        with ThreadPoolExecutor(threads) as pool:
-            working = {pool.submit(self._work, positions, at_once) for _ in range(threads)}
+        with ThreadPoolExecutor(threads) as executor:
+            working = {executor.submit(self._work, positions, at_once) for _ in range(threads)}
             try:
                 while working:
                     done, working = wait(working, every_s, FIRST_EXCEPTION)
@@ -179,12 +179,12 @@ class Labelling:
 
     def _work(self, positions: int, at_once: int) -> None:
         """One thread: label batches of the kind that lacks most, until there are enough."""
-        tables: dict[int, Table] = {}
+        pools: dict[int, GamePool] = {}
         while (kind := self._reserve(positions, at_once)) is not None:
             if kind.source == RECORDED:
                 self._enter(kind, self._label_recorded(kind, at_once), None, at_once)
             else:
-                self._enter(kind, *self._label_table(kind, tables, at_once), at_once)
+                self._enter(kind, *self._label_self_played(kind, pools, at_once), at_once)
 
     def _reserve(self, positions: int, at_once: int) -> Kind | None:
         """The kind of the next batch, which is counted as labelled from now on; None = the run ends."""
@@ -212,24 +212,24 @@ class Labelling:
         )
         return self._journals[kind.size].new_rows(RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
 
-    def _label_table(self, kind: Kind, tables: dict[int, Table], at_once: int) -> tuple[np.ndarray, np.ndarray]:
-        """One move in each game of this thread's table of a size: rows, and which games have ended."""
+    def _label_self_played(self, kind: Kind, pools: dict[int, GamePool], at_once: int) -> tuple[np.ndarray, np.ndarray]:
+        """One move in each game of this thread's pool of a size: rows, and which games have ended."""
         size = kind.size
-        if size not in tables:
-            tables[size] = Table(size, at_once, self._options.variety, self._options.seed)
-        table = tables[size]
+        if size not in pools:
+            pools[size] = GamePool(size, at_once, self._options.variety, self._options.seed)
+        pool = pools[size]
         with self._lock:
-            for slot in table.free:
+            for slot in pool.free:
                 if self._unfinished[size]:
-                    table.seat(slot, *self._unfinished[size].pop())
+                    pool.start_game(slot, *self._unfinished[size].pop())
                 else:
-                    table.seat(slot, self._next[kind])
+                    pool.start_game(slot, self._next[kind])
                     self._live.add((size, self._next[kind]))
                     self._next[kind] += 1
-        slots, numbers = table.taken, table.numbers[table.taken]
-        plies = table.lengths[slots]
-        outputs = self._teacher.targets(table.games, slots, plies, table.rules[slots], np.zeros(len(slots), np.int64))
-        chosen, ended = table.play(slots, outputs["policy"])
+        slots, numbers = pool.taken, pool.numbers[pool.taken]
+        plies = pool.lengths[slots]
+        outputs = self._teacher.targets(pool.games, slots, plies, pool.rules[slots], np.zeros(len(slots), np.int64))
+        chosen, ended = pool.play(slots, outputs["policy"])
         return self._journals[size].new_rows(SELF_PLAYED, numbers, plies, chosen, outputs), ended
 
     def _rules_of(self, size: int, number: int) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Games that a policy plays against itself, many side by side: no tree, one evaluation a move.
 
-A :class:`Table` holds games of one board size. Its owner asks a network about all of them at once and hands the
-probabilities to :meth:`Table.play`; kernels do the rest. A game is a function of its number: its rules, komi,
-temperature and random state are drawn from it, whichever games it shares the table with.
+A :class:`GamePool` holds games of one board size. Its owner asks a network about all of them at once and hands the
+probabilities to :meth:`GamePool.play`; kernels do the rest. A game is a function of its number: its rules, komi,
+temperature and random state are drawn from it, whichever games it shares the pool with.
 """
 
 from collections.abc import Sequence
@@ -64,14 +64,14 @@ def _skip(state, draws):
         next_unit(state)
 
 
-class Table:
+class GamePool:
     """S games of one size. Threads: its owner's alone."""
 
     def __init__(self, size: int, slots: int, variety: Variety, seed: int):
         self.size, self._variety, self._seed = size, variety, seed
         self._room = move_limit(size)
         self.numbers = np.full(slots, -1, np.int64)
-        """which game sits in each slot; -1 = none"""
+        """which game each slot holds; -1 = none"""
         self.lengths = np.zeros(slots, np.int64)
         self.rules = np.zeros((slots, RULE_FIELDS), np.int64)
         self._temperatures = np.ones(slots)
@@ -94,7 +94,7 @@ class Table:
         """int64: slots with a game."""
         return np.flatnonzero(self.numbers >= 0)
 
-    def seat(self, slot: int, number: int, moves: Sequence[int] = ()) -> None:
+    def start_game(self, slot: int, number: int, moves: Sequence[int] = ()) -> None:
         """Begin a game, or go on with one after its first moves (policy indices)."""
         self.numbers[slot], self.lengths[slot] = number, len(moves)
         self.rules[slot], self._temperatures[slot] = self._variety.draw(self._seed, number, self.size)
@@ -103,7 +103,7 @@ class Table:
         _skip(self._states[slot], len(moves))
 
     def play(self, slots: np.ndarray, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Play a move in each of some games; those that end leave the table.
+        """Play a move in each of some games; those that end leave the pool.
 
         Args:
             slots: int64[B].

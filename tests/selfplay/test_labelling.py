@@ -86,8 +86,8 @@ def test_labels_are_what_the_network_answers(teacher, shard, tmp_path):
             if not len(rows):
                 continue
             plies, game = labels.ply[rows], labels.game[rows]
-            turns = np.zeros(len(rows), np.int64)
-            again = teacher.targets(labels.games, game, plies, label_rules(labels, rows), turns)
+            symmetries = np.zeros(len(rows), np.int64)
+            again = teacher.targets(labels.games, game, plies, label_rules(labels, rows), symmetries)
             sign = np.where(plies % 2 == 0, 1.0, -1.0)
             np.testing.assert_allclose(sign * again["value"], labels.value_black[rows], atol=2e-3)
             np.testing.assert_allclose(sign * again["score"], labels.lead_black[rows], atol=2e-3, rtol=1e-3)
