@@ -105,8 +105,8 @@ def puct(value, prior, visits, virtual_visits, tuning, scale):
 
 
 @kernel
-def _score_by_network(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scores):
-    """:func:`_score_edges` where values are the network's alone: one loop that compilers turn into vector code."""
+def _puct_scores_of_network(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scores):
+    """:func:`_puct_scores` where values are the network's alone: one loop that compilers turn into vector code."""
     for slot in range(len(prior)):
         value = w_v[slot] / max(n_v[slot], 1) if n_v[slot] > 0 else unvisited
         virtual_visits = tuning.virtual_visits * in_flight[slot]
@@ -114,7 +114,7 @@ def _score_by_network(n_v, w_v, in_flight, prior, tuning, unvisited, scale, scor
 
 
 @kernel
-def _score_edges(tree, first, count, stats, tuning, unvisited, scale, scores):
+def _puct_scores(tree, first, count, stats, tuning, unvisited, scale, scores):
     """Write the PUCT scores of a node's edges, whatever their values are made of."""
     for slot in range(count):
         edge = first + slot
@@ -146,12 +146,12 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     scale = exploration(tuning, stats.visits)
     first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.puct_scores
     if tuning.is_plain:
-        _score_by_network(
+        _puct_scores_of_network(
             tree.N_v[first : first + count], tree.W_v[first : first + count], tree.in_flight[first : first + count],
             tree.P[first : first + count], tuning, unvisited, scale, scores,
         )  # fmt: skip
     else:
-        _score_edges(tree, first, count, stats, tuning, unvisited, scale, scores)
+        _puct_scores(tree, first, count, stats, tuning, unvisited, scale, scores)
     best: int | np.int64 = NONE
     best_score = -math.inf
     for slot in range(count):
