@@ -9,7 +9,16 @@ import torch
 
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
-from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, Header, recognise
+from engine.nets.files.header import (
+    EXPECTED,
+    EXPECTED_INPUTS,
+    KATAGO,
+    KEIMA,
+    LEELA_ZERO,
+    Header,
+    expected_input,
+    recognise,
+)
 from engine.nets.files.leela_zero import load_leela, save_leela
 from engine.nets.files.read import convert, read_network
 from tests.nets.models import toy
@@ -44,6 +53,21 @@ def saved(path, architecture="alphago-zero", **shape):
 def test_a_file_is_known_by_how_it_begins(data, header, tmp_path):
     (tmp_path / "network.sgf").write_bytes(data)
     assert recognise(tmp_path / "network.sgf") == header
+
+
+@pytest.mark.parametrize("data", [leela_text(), KATAGO_TEXT])
+def test_what_a_foreign_network_needs_is_known_before_it_is_read(data, tmp_path):
+    (tmp_path / "network").write_bytes(data)
+    kind = recognise(tmp_path / "network").format
+    assert expected_input(tmp_path / "network") == EXPECTED_INPUTS[kind]
+    assert kind in EXPECTED
+
+
+def test_a_kind_of_file_without_an_expected_input_is_an_error_in_one_line(tmp_path, monkeypatch):
+    """Not taken for a damaged file: nothing would be compiled ahead, and clients just wait."""
+    monkeypatch.setattr("engine.nets.files.header.recognise", lambda path: Header("New", 1, ""))
+    with pytest.raises(ValueError, match="networks of New have no entry in EXPECTED_INPUTS"):
+        expected_input(tmp_path / "network")
 
 
 def test_our_own_are_known_whatever_they_are_called(tmp_path):

@@ -81,22 +81,27 @@ def expected_input(path: Path | tuple[Path, Path] | None) -> ExpectedInput | Non
 
     Returns:
         None where there is no network, or the file is none.
+    Raises:
+        ValueError: :data:`EXPECTED_INPUTS` lacks this kind of file.
     """
     if path is None:
         return None
     file = path[1] if isinstance(path, tuple) else path
     try:
-        found = recognise(file)
-        if found.format != KEIMA:
-            return EXPECTED_INPUTS[found.format]
-        header = read_header(file)
-        low, high = header["sizes"]
-        return ExpectedInput(str(header["encoder"]), (int(low), int(high)))
+        kind = recognise(file).format
+        if kind == KEIMA:
+            header = read_header(file)
+            low, high = header["sizes"]
+            return ExpectedInput(str(header["encoder"]), (int(low), int(high)))
     except (ValueError, KeyError, TypeError):
         return None
+    if kind not in EXPECTED_INPUTS:
+        raise ValueError(f"{file}: networks of {kind} have no entry in EXPECTED_INPUTS")
+    return EXPECTED_INPUTS[kind]
 
 
 EXPECTED_INPUTS = {KATAGO: ExpectedInput("katago-v7", (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", None)}
+"""Of every kind of file whose beginning does not name its encoder"""
 
 
 @contextmanager
