@@ -81,6 +81,7 @@ def play_game(
         MatchError: an engine refuses the settings, or the referee failed.
     """
     running = _RunningGame(record, players, referee, settings)
+    record.begin_timing()
     try:
         running.set_up(opening)
         limit = settings.max_moves or 3 * settings.size**2

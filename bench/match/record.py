@@ -10,10 +10,6 @@ ROLES = ("first", "second")
 COLOR_WORDS = {BLACK: "black", WHITE: "white"}
 
 
-def _seconds() -> dict[str, float]:
-    return dict.fromkeys(ROLES, 0.0)
-
-
 @dataclass
 class GameRecord:
     """How one game went; what ``games.jsonl`` holds. Dictionaries have the keys "first" and "second"."""
@@ -35,9 +31,10 @@ class GameRecord:
     detail: str = ""
     scores: dict[str, str] = field(default_factory=dict)
     """each engine's ``final_score``, the referee's too; the error where one refused"""
-    slowest_s: dict[str, float] = field(default_factory=_seconds)
-    spent_s: dict[str, float] = field(default_factory=_seconds)
-    overrun_s: dict[str, float] = field(default_factory=_seconds)
+    slowest_s: dict[str, float] = field(default_factory=dict)
+    """empty where moves are not timed, as are the next two"""
+    spent_s: dict[str, float] = field(default_factory=dict)
+    overrun_s: dict[str, float] = field(default_factory=dict)
     """the worst overstepping of a clock, forgiven or not"""
     stray_lines: dict[str, int] = field(default_factory=dict)
     """lines on standard output that were no GTP"""
@@ -45,6 +42,10 @@ class GameRecord:
     def role(self, color: int) -> str:
         """Whether a colour is the match's "first" or "second" player."""
         return "first" if COLOR_WORDS[color] == self.first_color else "second"
+
+    def begin_timing(self) -> None:
+        """Enter that moves are timed, none so far."""
+        self.slowest_s, self.spent_s, self.overrun_s = (dict.fromkeys(ROLES, 0.0) for _ in range(3))
 
     def decide(self, winner: int | None, result: str) -> None:
         """Enter the winner's colour, None for a draw, and the result as SGF's property RE."""

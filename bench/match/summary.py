@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bench.match.elo import elo_difference, wilson_interval
@@ -47,9 +47,9 @@ def summarise(records: Sequence[GameRecord], settings: dict[str, Any]) -> dict[s
         "scores_compared": len(alike),
         "scores_alike": sum(alike),
         "moves": sum(len(record.moves) for record in records),
-        "slowest_s": {role: max((record.slowest_s[role] for record in records), default=0.0) for role in ROLES},
-        "spent_s": {role: round(sum(record.spent_s[role] for record in records), 1) for role in ROLES},
-        "overrun_s": {role: max((record.overrun_s[role] for record in records), default=0.0) for role in ROLES},
+        "slowest_s": _of_times(records, "slowest_s", max),
+        "spent_s": _of_times(records, "spent_s", lambda seconds: round(sum(seconds), 1)),
+        "overrun_s": _of_times(records, "overrun_s", max),
         "stray_lines": {role: sum(record.stray_lines.get(role, 0) for record in records) for role in ROLES},
         "faults": [
             {"game": record.game, "by": _culprit(record), "reason": record.reason, "detail": record.detail}
@@ -91,12 +91,12 @@ def render(summary: dict[str, Any]) -> str:
             counts += f"  {rate:<26}{elo}"
         lines.append(f"{label:10}{counts}".rstrip())
     ends = ", ".join(f"{count} by {reason}" for reason, count in summary["reasons"].items())
-    slowest, spent = summary["slowest_s"], summary["spent_s"]
+    slowest, spent, overrun = summary["slowest_s"], summary["spent_s"], summary["overrun_s"]
     lines.append(f"ends: {ends}; {summary['different_games']} different games, {summary['moves']} moves")
-    lines.append(f"slowest move: first {slowest['first']:.2f} s, second {slowest['second']:.2f} s")
-    lines.append(f"time in all: first {spent['first']:.1f} s, second {spent['second']:.1f} s")
-    if any(settings["time"].values()):
-        overrun = summary["overrun_s"]
+    if None not in slowest.values():
+        lines.append(f"slowest move: first {slowest['first']:.2f} s, second {slowest['second']:.2f} s")
+        lines.append(f"time in all: first {spent['first']:.1f} s, second {spent['second']:.1f} s")
+    if any(settings["time"].values()) and None not in overrun.values():
         lines.append(f"clocks overstepped by at most: first {overrun['first']:.2f} s, second {overrun['second']:.2f} s")
     if summary["scores_compared"]:
         lines.append(f"same score from everyone asked: {summary['scores_alike']} of {summary['scores_compared']} games")
@@ -107,6 +107,14 @@ def render(summary: dict[str, Any]) -> str:
         by = f", {fault['by']}" if fault["by"] else ""
         lines.append(f"game {fault['game']}{by}: {fault['reason']}: {fault['detail']}")
     return "\n".join(lines)
+
+
+def _of_times(
+    records: Sequence[GameRecord], name: str, combine: Callable[[Iterable[float]], float]
+) -> dict[str, float | None]:
+    """One number of all games' times for each role, 0 without games; None where none of them was timed."""
+    seconds = {role: [times[role] for record in records if role in (times := getattr(record, name))] for role in ROLES}
+    return {role: combine(seconds[role] or [0.0]) if seconds[role] or not records else None for role in ROLES}
 
 
 def _culprit(record: GameRecord) -> str | None:

@@ -64,6 +64,7 @@ def test_a_match_is_played_in_pairs_with_one_opening_and_goes_on_where_it_stoppe
     result = play(tmp_path / "match", 4, "--json", str(figures))
     assert result.exit_code == 0, result.output
     assert "broad against plain: 7x7, komi 9, tromp-taylor rules" in result.output
+    assert "slowest move" not in result.output and "time in all" not in result.output
     lines = (tmp_path / "match" / "games.jsonl").read_text().splitlines()
     records = {record["game"]: record for record in map(json.loads, lines)}
     assert sorted(records) == [1, 2, 3, 4] and len(lines) == 4

@@ -1,6 +1,7 @@
 """Tables and figures of a match."""
 
 import json
+import re
 
 import pytest
 
@@ -67,6 +68,17 @@ def test_under_a_clock_the_worst_overstepping_is_told():
     line = "clocks overstepped by at most: first 0.00 s, second 0.25 s"
     assert line in render(summarise(records, {**SETTINGS, "time": {"main_s": 10.0}})).splitlines()
     assert line not in render(summarise(records, SETTINGS)).splitlines()
+
+
+def test_times_that_nobody_measured_are_left_out():
+    summary = summarise([record(1, "first"), record(2, "second")], SETTINGS)
+    assert summary["slowest_s"] == summary["spent_s"] == summary["overrun_s"] == {"first": None, "second": None}
+    assert not re.search(r"\d s\b", render(summary))
+    assert summarise([], SETTINGS)["spent_s"] == {"first": 0.0, "second": 0.0}
+    timed = record(3, "first", slowest_s={"first": 1.5, "second": 0.0}, spent_s={"first": 20.0, "second": 0.0})
+    lines = render(summarise([record(1, "first"), timed], SETTINGS)).splitlines()
+    assert "slowest move: first 1.50 s, second 0.00 s" in lines
+    assert "time in all: first 20.0 s, second 0.0 s" in lines
 
 
 def test_nothing_played():
