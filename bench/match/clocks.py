@@ -3,14 +3,15 @@
 Not every engine knows every clock. :class:`Dialect` names the commands that tell it: KataGo's, where the engine lists
 them; kgsGtp's for byo-yomi; else GTP's own, which knows main time and Canadian overtime. There byo-yomi becomes main
 time and all periods but one, then the last period for every move; Fischer time an overtime of one move, as long as the
-increment. The true clock never runs out before the one that such an engine sees.
+increment. The true clock never runs out before the one that such an engine sees. Fischer time with a limit to the main
+time or to a move is told by KataGo's command alone.
 """
 
 import enum
 import math
 import re
 
-from engine.play.clock import NO_CLOCK, TimeSettings, byoyomi, canadian, charge, fischer
+from engine.play.clock import NO_CLOCK, TimeSettings, absolute, byoyomi, canadian, charge, fischer
 
 FORM = re.compile(r"(?:(?P<main>\d+(?:\.\d+)?)\+)?(?:(?P<periods>\d+)x)?(?P<extra>\d+(?:\.\d+)?)(?P<kind>/\d+|f)?")
 EXPECTED = (
@@ -41,12 +42,33 @@ def time_control(text: str) -> TimeSettings:
 
 
 def kind_of(settings: TimeSettings) -> str:
-    """KataGo's name of a clock."""
-    if settings.increment_s > 0:
-        return "fischer"
-    if settings.period_s <= 0:
-        return "absolute"
-    return "byoyomi" if settings.periods > 1 else "canadian"
+    """KataGo's name of a clock.
+
+    Raises:
+        ValueError: it is of none of these kinds.
+    """
+    return _told(settings)[0]
+
+
+def _told(settings: TimeSettings) -> tuple[str, list[float]]:
+    """The first kind whose numbers make this very clock, and the numbers, as KataGo's and KGS's commands have them.
+
+    Raises:
+        ValueError: there is none.
+    """
+    main_s, period_s, increment_s = settings.main_s, settings.period_s, settings.increment_s
+    capped = (main_s, increment_s, settings.limit_s or -1, settings.move_s or -1)
+    kinds = {
+        "absolute": (absolute(main_s), (main_s,)),
+        "canadian": (canadian(main_s, period_s, settings.stones), (main_s, period_s, settings.stones)),
+        "byoyomi": (byoyomi(main_s, period_s, settings.periods), (main_s, period_s, settings.periods)),
+        "fischer": (fischer(main_s, increment_s), (main_s, increment_s)),
+        "fischer-capped": (fischer(*capped), capped),
+    }
+    for kind, (clock, numbers) in kinds.items():
+        if clock == settings and settings.is_limited:
+            return kind, list(numbers)
+    raise ValueError(f"{settings} is no kind of clock, expected one of {', '.join(kinds)}")
 
 
 class Dialect(enum.Enum):
@@ -71,7 +93,8 @@ class PlayerClock:
         """Seconds until the flag falls."""
         left, settings = self.left, self.settings
         spare = left.periods - 1 if left.stones else settings.periods
-        return left.seconds + spare * settings.period_s
+        until_s = left.seconds + spare * settings.period_s
+        return min(until_s, settings.move_s) if settings.move_s else until_s
 
     def spend(self, seconds: float, tolerance_s: float) -> bool:
         """Take the time of one move; False if the flag fell, by more than is forgiven."""
@@ -80,16 +103,16 @@ class PlayerClock:
         return overrun_s <= tolerance_s
 
     def settings_command(self) -> str:
-        """The GTP command that tells the engine of this clock."""
-        settings, kind = self.settings, kind_of(self.settings)
+        """The GTP command that tells the engine of this clock.
+
+        Raises:
+            ValueError: the dialect has no words for it.
+        """
+        settings, (kind, numbers) = self.settings, _told(self.settings)
         main_s, period_s, stones = settings.main_s, settings.period_s, settings.stones
+        if kind == "fischer-capped" and self.dialect is not Dialect.KATA:
+            raise ValueError(f"{self.dialect.value} cannot tell {kind} time")
         if self.dialect is not Dialect.GTP:
-            numbers = {
-                "absolute": [main_s],
-                "canadian": [main_s, period_s, stones],
-                "byoyomi": [main_s, period_s, settings.periods],
-                "fischer": [main_s, settings.increment_s],
-            }[kind]
             return " ".join([self.dialect.value, kind, *(f"{number:.10g}" for number in numbers)])
         if kind == "fischer":
             main_s, period_s, stones = max(0.0, main_s - settings.increment_s), settings.increment_s, 1

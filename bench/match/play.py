@@ -201,7 +201,11 @@ class _RunningGame:
             dialect = Dialect.KATA if kind in kinds else dialect
         self.clocks[color] = PlayerClock(self.settings.time, dialect)
         if self.lists(color, dialect.value):
-            self.ask(color, self.clocks[color].settings_command())
+            try:
+                command = self.clocks[color].settings_command()
+            except ValueError as error:
+                raise MatchError(f"{self._name(color)}: {error}") from error
+            self.ask(color, command)
 
     def _tell_rules(self, color: int) -> None:
         """Name the rules where the engine has a command for it; else its own options must."""

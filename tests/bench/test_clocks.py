@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.match.clocks import Dialect, PlayerClock, kind_of, time_control
-from engine.play.clock import absolute, byoyomi, canadian, fischer
+from engine.play.clock import NO_CLOCK, TimeSettings, absolute, byoyomi, canadian, fischer
 
 
 def test_main_time_runs_into_the_periods():
@@ -62,6 +62,42 @@ def test_fischer_time_grows():
 def test_time_controls_are_read(text, expected, kind):
     assert time_control(text) == expected
     assert kind_of(expected) == kind
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        NO_CLOCK,
+        TimeSettings(move_s=5.0),
+        TimeSettings(10.0, 5.0, 5, 3),
+        TimeSettings(10.0, 5.0, 1, 1, increment_s=1.0),
+    ],
+)
+def test_a_clock_of_no_known_kind_is_refused(odd):
+    with pytest.raises(ValueError, match="no kind of clock"):
+        kind_of(odd)
+
+
+@pytest.mark.parametrize(
+    ("control", "words"),
+    [
+        (fischer(10.0, 1.0, 30.0, 5.0), "fischer-capped 10 1 30 5"),
+        (fischer(10.0, 1.0, limit_s=30.0), "fischer-capped 10 1 30 -1"),
+        (fischer(10.0, 1.0, move_s=5.0), "fischer-capped 10 1 -1 5"),
+        (fischer(10.0, 0.0, move_s=5.0), "fischer-capped 10 0 -1 5"),
+    ],
+)
+def test_capped_fischer_time_is_told_in_full_or_not_at_all(control, words):
+    assert PlayerClock(control, Dialect.KATA).settings_command() == f"kata-time_settings {words}"
+    for dialect in (Dialect.GTP, Dialect.KGS):
+        with pytest.raises(ValueError, match=f"{dialect.value} cannot tell fischer-capped time"):
+            PlayerClock(control, dialect).settings_command()
+
+
+def test_no_move_takes_longer_than_its_own_limit():
+    clock = PlayerClock(fischer(10.0, 1.0, move_s=5.0))
+    assert clock.limit_s() == 5.0
+    assert clock.spend(5.0, 0.0) and not clock.spend(5.5, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,12 @@ def test_a_fallen_flag_loses():
     assert (record.reason, record.result) == ("time", "W+T")
 
 
+def test_a_clock_that_an_engine_cannot_be_told_ends_the_match():
+    settings = GameSettings(size=5, time=fischer(10.0, 1.0, move_s=5.0))
+    with pytest.raises(MatchError, match="A: time_settings cannot tell fischer-capped time"):
+        play(InProcess(seed=1), InProcess(seed=2), settings)
+
+
 def test_patience_bounds_every_answer_and_the_clock_bounds_moves():
     settings = GameSettings(size=5, time=absolute(10.0), tolerance_s=0.5, patience_s=77.0, max_moves=2)
     player = InProcess()
