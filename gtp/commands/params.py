@@ -19,7 +19,6 @@ COMMANDS = Registry()
 KATAGO = {
     "maxVisits": "visits",
     "maxTime": "seconds",
-    "chosenMoveTemperature": "temperature",
     "chosenMoveTemperatureEarly": "temperature",
     "resignThreshold": "resign_below",
     "resignConsecTurns": "resign_count",
@@ -35,7 +34,7 @@ KATAGO = {
     "rootDirichletNoiseWeight": "root_noise",
     "useGraphSearch": "transpositions",
 }
-"""KataGo's name -> ours, where both mean the same"""
+"""KataGo's name -> ours, where both mean the same. KataGo's early temperature decays; ours ends with the opening."""
 FIXED = {
     "weights": "restart keima gtp with --weights",
     "device": "restart keima gtp with --device",
@@ -44,6 +43,7 @@ FIXED = {
     "rules": "use kata-set-rules",
     "komi": "use komi",
     "size": "use boardsize",
+    "chosenMoveTemperature": "after temperature-moves the best move is played; set chosenMoveTemperatureEarly",
 }
 """What cannot be set here -> what to do instead"""
 KINDS = (PlayOptions, SearchOptions)

@@ -23,6 +23,8 @@ FAILS = {
     "kata-set-param move-choice best": '? move-choice is "best", expected visits or lcb',
     "kata-set-param memory 64": "? memory cannot change while the engine runs: restart keima gtp with --memory",
     "kata-set-param weights x": "? weights is no parameter: restart keima gtp with --weights",
+    "kata-set-param chosenMoveTemperature 0.1": "? chosenMoveTemperature is no parameter: after "
+    "temperature-moves the best move is played; set chosenMoveTemperatureEarly",
     "kata-get-param rules": "? rules is no parameter: use kata-set-rules",
     "kata-set-param mercy 0.3": "? mercy is no option any more: rollouts are played to their end",
     "kata-get-param": "? syntax error: expected kata-get-param NAME",
@@ -57,6 +59,17 @@ def test_katagos_names_and_ours_mean_the_same_option(engine):
     for name in ("visits", "lag", "temperature-moves"):
         default = getattr(PlayOptions(), name.replace("-", "_"))
         assert engine.ask(f"kata-set-param {name} {default}") == "="
+
+
+@pytest.mark.parametrize("late_first", [True, False])
+def test_a_client_that_sets_both_of_katagos_temperatures_gets_the_early_one(engine, late_first):
+    """The late one would be the temperature after the opening, where there is none here."""
+    early, late = "chosenMoveTemperatureEarly 0.6", "chosenMoveTemperature 0.1"
+    for setting in (late, early) if late_first else (early, late):
+        engine.ask(f"kata-set-param {setting}")
+    assert engine.ask("kata-get-param temperature") == "= 0.6"
+    assert "chosenMoveTemperature" not in engine.ask("kata-list-params").split()
+    assert engine.ask(f"kata-set-param temperature {PlayOptions().temperature}") == "="
 
 
 def test_moves_go_on_whatever_is_changed_between_them(engine):
