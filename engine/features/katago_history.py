@@ -1,8 +1,8 @@
 """How much of a game's course KataGo's input features show, and what a pass would do.
 
-A *record* is the moves up to the current position in which the two sides alternate; like KataGo we take a side that
-moves twice, or out of turn, to begin a new one, before which nothing counts here. (What the rules themselves keep,
-such as positions that must not recur, is not forgotten.) A game is *over* for KataGo after its record's n-th move if
+An *alternating run* is the moves up to the current position in which the two sides alternate. As in KataGo, a side that
+moves twice, or out of turn, begins a new one, before which nothing counts here. (What the rules themselves keep, such
+as positions that must not recur, is not forgotten.) A game is *over* for KataGo after the n-th move of its run if
 
 * the last two moves were passes, one that took the button not counted;
 * under simple ko, the last move was a pass and its player had passed in the same position before; or
@@ -32,7 +32,7 @@ def course(position):
         network is to know.
     """
     rules, n = position.rules, position.meta[META_N_MOVES]
-    first = _record_start(position)
+    first = _run_start(position)
     counts_from = max(first, position.meta[META_SEEN_FROM])
     passes = _passes(position, counts_from, n)
     again = _passed_here_before(position, counts_from, n)
@@ -48,8 +48,8 @@ def course(position):
 
 
 @kernel
-def _record_start(position):
-    """The first move of the record; the number of moves if the side to move made the last one."""
+def _run_start(position):
+    """The first move of the alternating run; the number of moves if the side to move made the last one."""
     n, color = position.meta[META_N_MOVES], position.meta[META_TO_MOVE]
     first = n
     while first > 0 and position.colors[first - 1] != color:
