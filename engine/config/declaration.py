@@ -173,6 +173,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
+def no_branch(name: str, value: object) -> ValueError:
+    """The error for a choice that an option declares and the code at hand has no branch for."""
+    return ValueError(f"{name} is {shown(value)}, which is declared but not implemented here")
+
+
 def range_text(item: Field[Any]) -> str:
     """The range of a field in words, for messages and help."""
     if choices := item.metadata.get("choices"):

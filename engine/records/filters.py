@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.config.declaration import Checked, check, option
+from engine.config.declaration import Checked, check, no_branch, option
 from engine.go.geometry import MAX_SIZE, MIN_SIZE, WHITE
 from engine.records.games import COUNTED, MAX_MOVES, RESIGNED, Games
 from engine.records.sgf_values import rank_text, read_day, read_rank
@@ -66,10 +66,12 @@ class Filters(Checked):
         if not self.setups:
             yield "begins from another position", is_even | is_handicap
         yield f"handicap over {self.max_handicap}", games.handicap <= self.max_handicap
-        if self.results != "any":
+        if self.results in ("decided", "finished"):
             yield "no winner", games.result != 0
-        if self.results == "finished":
-            yield "won otherwise than by counting or resignation", np.isin(games.ending, (COUNTED, RESIGNED))
+            if self.results == "finished":
+                yield "won otherwise than by counting or resignation", np.isin(games.ending, (COUNTED, RESIGNED))
+        elif self.results != "any":
+            raise no_branch("results", self.results)
         if self.min_moves > 1:
             yield f"fewer than {self.min_moves} moves", length >= self.min_moves
         if self.max_moves < MAX_MOVES:

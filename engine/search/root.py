@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from engine.config.declaration import no_branch
 from engine.search.report import MoveReport, Report
 
 LCB_SHARE = 0.15
@@ -17,7 +18,11 @@ def best_first(moves: list[MoveReport], move_choice: str, order: Mapping[int, fl
         move_choice: "visits": the most visited first (ties: the better value, then the larger prior); "lcb": the best
             lower confidence bound among moves with enough visits, then the others.
         order: by point, how sequential halving prefers the moves; it overrules ``move_choice``.
+    Raises:
+        ValueError: another choice.
     """
+    if move_choice not in ("visits", "lcb"):
+        raise no_branch("move_choice", move_choice)
     enough = LCB_SHARE * max((move.visits for move in moves), default=0)
 
     def key(move: MoveReport) -> tuple[float, ...]:

@@ -49,7 +49,7 @@ from engine.search.root_priors import (
 from engine.search.state import Run, SharedTree
 from engine.search.stoppers import Interrupt, VisitLimit
 from engine.search.tree import advance_root, clear, new_tree
-from engine.search.tuning import move_choice, new_setup, new_tuning, resolved
+from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
 from engine.search.values import node_value, root_lead
 from engine.search.worker import Worker
 
@@ -244,7 +244,7 @@ class Search:
     def _prepare_root(self, visits: int) -> None:
         """Do what the options want done to the root before a search."""
         shared, options, tree = self._shared, self._options, self._shared.tree
-        changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or options.root_symmetries == "8")
+        changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or root_symmetries(options) > 1)
         if not changes_priors and not options.gumbel:
             return
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
@@ -262,7 +262,7 @@ class Search:
     def _change_priors(self) -> None:
         """Average the root's priors over all symmetries and mix noise in, as far as options say so."""
         shared, options, network = self._shared, self._options, self._setup.network
-        if options.root_symmetries == "8" and network is not None and network.has_policy:
+        if root_symmetries(options) > 1 and network is not None and network.has_policy:
             policy = average_policy(evaluate_all_symmetries(*network, self._root))
             with shared.changed:
                 replace_root_priors(shared.tree, self._root, policy, options.policy_temperature)

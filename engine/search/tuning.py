@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from engine.config import SearchOptions
-from engine.config.declaration import resolve
+from engine.config.declaration import no_branch, resolve
 from engine.features.encoder import Encoder
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
@@ -40,6 +40,14 @@ def move_choice(options: SearchOptions, server: InferenceServer | None) -> str:
     return options.move_choice if has_values else "visits"
 
 
+def root_symmetries(options: SearchOptions) -> int:
+    """The number of symmetries that the root's priors are averaged over; options resolved."""
+    numbers = {"1": 1, "8": 8}
+    if options.root_symmetries not in numbers:
+        raise no_branch("root_symmetries", options.root_symmetries)
+    return numbers[options.root_symmetries]
+
+
 def new_setup(
     options: SearchOptions,
     server: InferenceServer | None,
@@ -70,7 +78,9 @@ def new_setup(
 def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
     """The options, resolved, as the kernels read them."""
     mixes = server is not None and options.rollout_weight > 0.0
-    share = options.rollout_weight if options.virtual_loss_on == "rollouts" else 1.0
+    shares = {"both": 1.0, "rollouts": options.rollout_weight}
+    if options.virtual_loss_on not in shares:
+        raise no_branch("virtual_loss_on", options.virtual_loss_on)
     return Tuning(
         c_puct=options.c_puct,
         c_puct_growth=options.c_puct_growth,
@@ -79,7 +89,7 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
         score_weight=options.score_weight,
         rollout_weight=options.rollout_weight,
         virtual_visits=options.virtual_visits,
-        virtual_loss=options.virtual_loss * share,
+        virtual_loss=options.virtual_loss * shares[options.virtual_loss_on],
         expand_after=options.expand_after if mixes else 0,
         is_plain=server is not None and not mixes and options.score_weight == 0.0 and not options.transpositions,
     )

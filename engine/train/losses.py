@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from engine.config import TrainOptions
+from engine.config.declaration import no_branch
 from engine.nets.architectures.resnet import SCORE_SCALE
 from engine.nets.network import RawHeads
 
@@ -36,8 +37,10 @@ def combined_loss(
         logit = outputs.value_logit.float()
         if options.value_loss == "mse":
             each = (logit.tanh() - targets["value"]) ** 2
-        else:
+        elif options.value_loss == "cross-entropy":
             each = F.binary_cross_entropy_with_logits(2 * logit, (1 + targets["value"]) / 2, reduction="none")
+        else:
+            raise no_branch("value_loss", options.value_loss)
         parts["value"] = (targets["value_weight"] * each).sum() / count
     if outputs.ownership_logit is not None:
         each = F.binary_cross_entropy_with_logits(

@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
-from engine.config.declaration import resolve
+from engine.config.declaration import no_branch, resolve
 from engine.nets.compute.precision import prefers_bfloat16
 from engine.nets.files.checkpoint import save_network, write_tensors
 from engine.nets.network import Model, NetworkSpec
@@ -68,7 +68,9 @@ def learning_rate(step: int, options: TrainOptions) -> float:
         return rate * 0.5 * (1.0 - math.cos(math.pi * left))
     if options.schedule == "halving":
         return rate * 0.5 ** (step // options.halve_every)
-    return rate
+    if options.schedule == "constant":
+        return rate
+    raise no_branch("schedule", options.schedule)
 
 
 def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
@@ -79,7 +81,9 @@ def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimi
     groups = [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}]
     if options.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
-    return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
+    if options.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
+    raise no_branch("optimizer", options.optimizer)
 
 
 class Trainer:
