@@ -10,7 +10,7 @@ import copy
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
-from engine.config.declaration import no_branch, resolve
+from engine.config.declaration import key_of, no_branch, resolve
 from engine.nets.compute.precision import prefers_bfloat16
 from engine.nets.files.checkpoint import save_network, write_tensors
 from engine.nets.network import Model, NetworkSpec
@@ -34,6 +34,10 @@ from engine.train.signals import StopOnSignal
 
 AGREE_EVERY = 20
 """Steps between looks at whether any process was asked to stop, and between news for the observer."""
+
+
+FREE = frozenset({"steps", "minutes", "patience", "validate_every", "save_every", "workers"})
+"""Options that say how long and with what effort a run goes on, not what it does; they may differ each time"""
 
 
 class Goal(NamedTuple):
@@ -56,6 +60,27 @@ class Observer:
 
     def say(self, line: str) -> None:
         """Something worth a line: metrics of a validation, the end."""
+
+
+def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The options that differ from those a run was saved with, each as "--name new (was old)", but for :data:`FREE`.
+
+    Options that only one of the two knows are not compared: older runs kept fewer.
+
+    Raises:
+        ValueError: the optimizer, whose state goes on, or what is minimised differs; one line.
+    """
+    changed = []
+    for name in now:
+        if name in FREE or name not in begun or now[name] == begun[name]:
+            continue
+        if name in ("optimizer", "value_loss") or name.endswith("_weight"):
+            raise ValueError(
+                f"the run was begun with --{key_of(name)} {begun[name]}, not {now[name]}; "
+                "another loss or optimizer needs a run of its own, --start may be this one's network"
+            )
+        changed.append(f"--{key_of(name)} {now[name]} (was {begun[name]})")
+    return changed
 
 
 def learning_rate(step: int, options: TrainOptions) -> float:
@@ -102,8 +127,8 @@ class Trainer:
             record: the network file's record of its training (data, licence); step and metrics are added.
             ranks: the processes that train together; None = this one alone.
         Raises:
-            ValueError: the folder's state cannot be read, belongs to another network or optimizer, or is not the same
-                in all processes.
+            ValueError: the folder's state cannot be read, belongs to another network, optimizer or loss, or is not the
+                same in all processes.
         """
         # oneDNN trains faster from plain arrays (a 6x96 network on two cores 252 positions/s against 197), cuDNN from
         # channels last.
@@ -119,6 +144,7 @@ class Trainer:
         self.step = 0
         self.metrics: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0
+        self._changed: list[str] = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if self._state_path.exists():
@@ -137,7 +163,7 @@ class Trainer:
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
-        State is saved either way.
+        State is saved either way. Options that have changed since the run was last saved are told to the observer.
         """
         observer = observer if observer and self.ranks.is_first else Observer()
         stream = self.data.stream(self.step, self._tensors)
@@ -145,6 +171,8 @@ class Trainer:
         with StopOnSignal() as stop, ExitStack() as stack:
             stack.callback(stream.close)
             observer.at_step(self.step, "training")
+            if self._changed:
+                observer.say(f"going on with other options than before: {', '.join(self._changed)}")
             while self.step < self.options.steps:
                 asked = time.perf_counter()
                 tensors = next(stream)
@@ -233,20 +261,27 @@ class Trainer:
                 tensors[f"optimizer/{key}/{name}"] = moment
         facts = {
             "step": self.step, "shape": asdict(self.model.shape), "figures": self.metrics,
-            "optimizer": self.options.optimizer,
+            "optimizer": self.options.optimizer, "options": self._decided_options(),
             "best": self.best if math.isfinite(self.best) else None, "worse": self.worse,
         }  # fmt: skip
         write_tensors(self._state_path, tensors, facts)
         record = self.record | {"step": self.step, "options": asdict(self.options), "figures": self.metrics}
         save_network(self.folder / "network.safetensors", self.averaged(), self.spec, record)
 
+    def _decided_options(self) -> dict[str, Any]:
+        """The options by name, with everything decided that was left to the engine."""
+        return asdict(resolve(self.options, self.options.optimizer))
+
     def _load(self) -> None:
         with safe_open(self._state_path, "pt", device=str(self.device)) as file:
             facts = json.loads(file.metadata()["keima"])
             if facts["shape"] != asdict(self.model.shape):
                 raise ValueError(f"{self._state_path}: holds a network of shape {facts['shape']}")
-            if facts.get("optimizer", self.options.optimizer) != self.options.optimizer:
-                raise ValueError(f"{self._state_path}: the run was begun with --optimizer {facts['optimizer']}")
+            begun = {"optimizer": facts.get("optimizer", self.options.optimizer)} | facts.get("options", {})
+            try:
+                self._changed = changed_options(begun, self._decided_options())
+            except ValueError as error:
+                raise ValueError(f"{self._state_path}: {error}") from error
             self.model.load_state_dict({name: file.get_tensor(f"model/{name}") for name in self.average})
             self.average = {name: file.get_tensor(f"average/{name}") for name in self.average}
             values = dict(self.model.named_parameters())

@@ -1,6 +1,7 @@
 """The training loop: it learns, stops, resumes to the same curve, and gives up when nothing gets better."""
 
 import csv
+import json
 import lzma
 import os
 import shutil
@@ -17,13 +18,13 @@ from safetensors import safe_open
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.nets.architectures.registry import new_model, new_spec
-from engine.nets.files.checkpoint import load_model
+from engine.nets.files.checkpoint import load_model, write_tensors
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
 from engine.train.dataset import Mixture
 from engine.train.metrics import game_metrics, in_training, label_metrics
 from engine.train.ranks import Ranks
-from engine.train.trainer import Goal, Trainer, learning_rate
+from engine.train.trainer import Goal, Observer, Trainer, learning_rate
 from gtp.cli.train import _validation, train
 from tests.train.made import made_games, made_labels
 
@@ -117,6 +118,51 @@ def test_a_run_goes_on_with_its_own_optimizer_alone(tmp_path):
     new_trainer(tmp_path, 2, optimizer="sgd").run()
     with pytest.raises(ValueError, match="begun with --optimizer sgd"):
         new_trainer(tmp_path, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "begun", "now"),
+    [("value_weight", 1.0, 2.0), ("result_weight", 0.3, 1.0), ("value_loss", "cross-entropy", "mse")],
+)
+def test_a_run_is_not_continued_with_another_loss(tmp_path, name, begun, now):
+    new_trainer(tmp_path, 2).run()
+    with pytest.raises(ValueError) as refused:
+        new_trainer(tmp_path, 4, **{name: now})
+    text = str(refused.value)
+    assert f"begun with --{name.replace('_', '-')} {begun}, not {now}" in text and "\n" not in text
+
+
+def test_a_run_that_goes_on_with_other_options_tells_each_that_matters(tmp_path):
+    new_trainer(tmp_path, 2).run()
+    lines: list[str] = []
+    observer = Observer()
+    observer.say = lines.append  # type: ignore[method-assign]
+    changed = {"batch": 4, "schedule": "constant", "weight_decay": 0.02}
+    purposeful = {"minutes": 9.0, "save_every": 3, "validate_every": 7, "workers": 2, "patience": 5}
+    new_trainer(tmp_path, 3, **changed, **purposeful).run(observer)
+    assert lines[0] == "going on with other options than before: --batch 4 (was 8), --schedule constant (was linear)"
+    assert not any("going on" in line for line in lines[1:])
+    new_trainer(tmp_path, 4, **changed, **purposeful).run(observer := Observer())
+    lines.clear()
+    observer.say = lines.append  # type: ignore[method-assign]
+    new_trainer(tmp_path, 5, **changed, **purposeful).run(observer)
+    assert not any("going on" in line for line in lines)
+
+
+def test_a_state_that_keeps_no_options_goes_on(tmp_path):
+    new_trainer(tmp_path, 2, optimizer="sgd").run()
+    path = tmp_path / "state.safetensors"
+    with safe_open(path, "pt") as file:
+        facts = json.loads(file.metadata()["keima"])
+        tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+    older = {name: value for name, value in facts.items() if name not in ("options", "optimizer")}
+    write_tensors(path, tensors, older)
+    assert new_trainer(tmp_path, 4, optimizer="sgd", value_weight=2.0).step == 2
+    write_tensors(path, tensors, older | {"optimizer": "sgd"})
+    with pytest.raises(ValueError, match="begun with --optimizer sgd"):
+        new_trainer(tmp_path, 4)
+    write_tensors(path, tensors, facts | {"options": {"unheard_of_weight": 1.0}})
+    assert new_trainer(tmp_path, 4, optimizer="sgd").step == 2
 
 
 def test_a_damaged_state_is_one_clear_error(tmp_path):
