@@ -45,6 +45,10 @@ class TrainingBatch(NamedTuple):
     """float32[B]: what score and ownership count for"""
 
 
+TARGETS = frozenset(TrainingBatch._fields) - {"planes", "globals"}
+"""The fields of a batch that are not input: what is learnt, and how much each counts"""
+
+
 @kernel
 def _encode_rows(fresh, position, scratch, record, rows, plies, rules, symmetries, planes, globals_, colors, legal):
     """Replay each row's game to its ply under its rules and encode the position under its symmetry.

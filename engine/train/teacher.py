@@ -1,7 +1,9 @@
 """Labels for positions of real games from a stronger network, while training goes on.
 
 The teacher sees each position under the same symmetry as the pupil, so its outputs need no symmetry undone. Any network
-serves, with any encoder; what it has no head for keeps the game's own target.
+serves, with any encoder. It replaces, as far as it has the heads, every target of a
+:class:`engine.train.batches.TrainingBatch`: the policy; the value and its weight; score and ownership, if it has both,
+and their weight. What it has no head for keeps the game's own target.
 """
 
 import numpy as np
@@ -10,9 +12,12 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, softmax
 from engine.records.games import Games
-from engine.train.batches import BatchBuilder
+from engine.train.batches import TARGETS, BatchBuilder
 
 MAX_BATCH = 256
+REPLACED = frozenset({"policy", "value", "value_weight", "score", "ownership", "score_ownership_weight"})
+"""Targets that a teacher with all heads gives. They must be all that batches have: a target from the game's own course
+would contradict a teacher's value beside it."""
 
 
 class Teacher:
@@ -24,6 +29,7 @@ class Teacher:
         Args:
             threads: evaluator threads on the CPU; 0 = one a core.
         """
+        assert REPLACED == TARGETS, f"no word on what a teacher does about {', '.join(sorted(REPLACED ^ TARGETS))}"
         self.spec = network.spec
         self._server = InferenceServer(network, cache_mib=1, threads=threads, max_batch=MAX_BATCH)
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])

@@ -4,16 +4,37 @@ import numpy as np
 import pytest
 import torch
 
+from engine.features.encoder import KEIMA
+from engine.go.rules import RULE_FIELDS
 from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.fakes import HashNetwork
 from engine.nets.files.read import read_network
 from engine.records.labels import read_labels
-from engine.train.batches import label_rules
+from engine.train import teacher as module
+from engine.train.batches import TARGETS, label_rules
 from engine.train.teacher import Teacher
+from tests.train.made import made_games
 
 POSITIONS = 1000
 STORED_LEAD = 2.0**-11
 """of a lead, by which float16 rounds it"""
 BATCH = 100
+
+
+def test_a_teacher_with_all_heads_replaces_every_target():
+    games, rows = made_games(), np.arange(4)
+    teacher = Teacher(HashNetwork(KEIMA.name), threads=1)
+    try:
+        rules = np.zeros((4, RULE_FIELDS), np.int64)
+        assert teacher.targets(games, rows, rows, rules, np.zeros(4, np.int64)).keys() == TARGETS
+    finally:
+        teacher.close()
+
+
+def test_a_target_that_no_teacher_gives_is_not_mixed_with_its_own(monkeypatch):
+    monkeypatch.setattr(module, "TARGETS", TARGETS | {"future_position"})
+    with pytest.raises(AssertionError, match="future_position"):
+        Teacher(HashNetwork(KEIMA.name), threads=1)
 
 
 @pytest.mark.shared
