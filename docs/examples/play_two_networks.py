@@ -16,7 +16,7 @@ from engine.play.player import Player
 from weights import find_network
 
 LONGEST = 3
-"""A game that goes on is ended after so many moves a point."""
+"""A game is ended after this number of moves for each point of the board."""
 
 
 def main(arguments: list[str]) -> None:

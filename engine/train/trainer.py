@@ -163,7 +163,7 @@ class Trainer:
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
-        State is saved either way. Options that have changed since the run was last saved are told to the observer.
+        State is saved either way. The observer is told which options have changed since the run was last saved.
         """
         observer = observer if observer and self.ranks.is_first else Observer()
         stream = self.data.stream(self.step, self._tensors)

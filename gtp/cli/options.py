@@ -79,7 +79,7 @@ def options_of(
                 about["metavar"] = item.metadata["unit"] or "|".join(choices) or ("N" if wanted is int else "X")
             # Choices are shown as the option's value.
             text = help_text(item).removesuffix(f"; {range_text(item)}") if choices else help_text(item)
-            # A default that has no text of its own, such as "any", is told by the help.
+            # Help itself says what a default without a text of its own, such as "any", means.
             is_told = not item.metadata["read"] or bool(default)
             function = click.option(
                 flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_told,

@@ -16,7 +16,7 @@ from tests.gtp.process import ANSWER_S, Engine, line_of
 
 pytestmark = pytest.mark.slow
 TRIES = 3
-"""The best of so many counts, since a quiet machine may have something to do, too"""
+"""Measurements of which the best counts: a quiet machine is not always idle"""
 MOVE = re.compile("= [A-J][1-9]")
 
 
