@@ -27,8 +27,8 @@ help: ## show this list
 gtp: $(PLAY) ## install if needed, then play: GTP on standard input and output
 	@exec $(BIN)/keima gtp $(ARGS)
 
-test: $(DEV) ## run the default test suite
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(DEV) ## run the default test suite, on up to four cores
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-slow: $(DEV) ## run the tests that take minutes, or measure time: on a quiet machine
 	@$(BIN)/python -m pytest -m slow $(ARGS)

@@ -85,9 +85,12 @@ def test_what_a_script_sends_in_one_go_is_answered_in_full():
 @pytest.mark.parametrize("last", ["quit\n", None])
 def test_nobody_waits_for_a_player_that_is_not_wanted_any_more(tmp_path, last):
     """A client that changes its mind during the first start need not wait for the compiler."""
-    with Engine(**loading_for_ever(tmp_path)) as engine:
+    log = tmp_path / "log"
+    with Engine("--log-file", str(log), **loading_for_ever(tmp_path)) as engine:
         engine.send("boardsize 9\nkomi 7\ngenmove b\n")
         assert (engine.reply(), engine.reply()) == ("=", "=")
+        while "genmove b" not in log.read_text():  # Noted when it is read.
+            time.sleep(0.01)
         time.sleep(HURRY_S)
         if last:
             engine.send(last)
