@@ -1,4 +1,4 @@
-"""Finding the best settings: what is tried, how it is judged, and the command with tiny times."""
+"""Finding the best settings: what is tried, how it is scored, and the command with tiny times."""
 
 import math
 import os

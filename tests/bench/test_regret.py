@@ -1,4 +1,4 @@
-"""Regrets: a search as deep as its judge loses nothing on average worth telling, options are compared, errors told."""
+"""Regrets: a search as deep as its reference loses next to nothing on average, options are compared, errors told."""
 
 import json
 

@@ -49,11 +49,11 @@ def test_the_order_of_moves_does_not_matter_but_everything_else_does():
 
 def test_a_ko_is_part_of_the_position_for_the_side_that_it_bars():
     keys = []
-    for barred in (0, BLACK, WHITE):
+    for banned in (0, BLACK, WHITE):
         position = with_capacity(after("A1", "C3", "B2", "D4"), 10)
         position.board.meta[META_KO_POINT], position.board.meta[META_KO_COLOR] = (
-            from_vertex("E5", 5) * bool(barred),
-            barred,
+            from_vertex("E5", 5) * bool(banned),
+            banned,
         )
         keys.append(int(position_key(position)))
     assert keys[0] == keys[2] != keys[1]

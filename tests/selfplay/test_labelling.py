@@ -29,7 +29,7 @@ SHARES = LabelOptions(((9, 1.0),), ((7, 1.0), (9, 2.0)), VARIETY, every=7, moves
 
 @pytest.fixture(scope="module")
 def teacher(tiny_network):
-    """A network of random weights that judges in float32 on two threads."""
+    """A network of random weights that evaluates positions in float32 on two threads."""
     made = Teacher(load_network(tiny_network, "cpu"), threads=2)
     yield made
     made.close()
@@ -43,7 +43,7 @@ def shard(tmp_path):
 
 
 def label(teacher, shard, out, positions, options=SHARES, threads=3, stop_after=None):
-    """A run; ``stop_after`` ends it from outside once that much is judged."""
+    """A run; ``stop_after`` ends it from outside once that much is evaluated."""
     labelling = Labelling(teacher, options, [shard], NETWORK, out)
 
     def report():
@@ -125,9 +125,9 @@ def test_a_run_that_is_stopped_goes_on_and_makes_the_same_games(teacher, shard, 
 
 
 def test_rows_cut_off_by_a_crash_are_dropped_and_whole_ones_kept(tmp_path):
-    judged = {"policy": np.full((3, 82), 1 / 82), "value": np.array([0.5, 0.5, 0.5])}
+    labels = {"policy": np.full((3, 82), 1 / 82), "value": np.array([0.5, 0.5, 0.5])}
     journal = Journal(tmp_path, 9, 8)
-    rows = journal.new_rows(SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), judged)
+    rows = journal.new_rows(SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), labels)
     assert rows["value"].tolist() == [0.5, -0.5, 0.5] and np.isnan(rows["lead"]).all()
     journal.append(rows)
     journal.close()

@@ -246,7 +246,7 @@ def test_a_game_learnt_by_heart_is_foreseen(is_tree):
 
 
 def test_figures_equal_those_told_by_hand(games, numbers):
-    """The last game is judged up to its pass."""
+    """The last game is scored up to its pass."""
     theta = np.random.default_rng(6).normal(0.0, 0.5, numbers[1]).astype(np.float32)
     expected = np.zeros((4, STAGES))
     for game in (games[3], games[-1][:40]):
