@@ -28,14 +28,23 @@ MAX_DEPTH = 2000
 """Variations inside variations."""
 MAX_SETUPS = 1000
 """Nodes with setup on the main line; each may start a new game."""
+MAX_TEXT_BYTES = 1 << 17
+"""One value that is read as text; the parser takes a hundred bytes for each one of white space."""
 MAX_STONES = MAX_SIZE * MAX_SIZE
 """Points in one setup list, rectangles counted as their points."""
 ENCODINGS = ("utf-8", "gb18030", "shift_jis", "latin-1")
 """Tried in this order after the one the file names; the last one never fails."""
 WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "big5": "cp950", "cp950": "cp950",
-                  "shift_jis": "cp932", "cp932": "cp932", "utf-16": "utf-16"}  # fmt: skip
+                  "big5hkscs": "big5hkscs", "shift_jis": "cp932", "cp932": "cp932", "utf-16": "utf-16",
+                  "iso2022_jp": "iso2022_jp_2", "iso2022_kr": "iso2022_kr"}  # fmt: skip
 """By Python's name of a multi-byte encoding, the largest one of its family to read it by. In all of them a byte inside
 a character may look like a bracket or a backslash."""
+NARROW_ENCODINGS = {
+    *("ascii", "utf-8", "utf-8-sig", "euc_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "mac-roman", "tis-620"),
+    *(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))),
+    *(f"cp{page}" for page in (437, 850, 852, 866, 874, *range(1250, 1259))),
+}
+"""Python's names of the other encodings that people write. No other is read by, for some take quadratic time."""
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
@@ -165,16 +174,15 @@ def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGam
 
 
 def _declared_encoding(data: bytes) -> str:
-    """Python's name of the encoding that the first CA property names; UTF-8 if there is none that Python knows."""
+    """Python's name of the encoding that the first CA property names; UTF-8 if there is none that people use."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     found = re.search(rb"(?<![A-Za-z])CA\s*\[([\w .:-]{1,40})\]", data[:10000])
     try:
         name = codecs.lookup(found[1].decode("ascii").strip()).name if found else "utf-8"
-        "".encode(name)
     except (LookupError, ValueError):
         return "utf-8"
-    return name
+    return name if name in WIDE_ENCODINGS or name in NARROW_ENCODINGS else "utf-8"
 
 
 def _check_bounds(data: bytes) -> None:
@@ -229,7 +237,10 @@ class _Reader:
 
     def _first(self, node: dict[str, list[bytes]], name: str) -> str:
         """First value of a property as text, stripped; empty if it is missing."""
-        raw = sgf_grammar.simpletext_value(node.get(name, [b""])[0])
+        value = node.get(name, [b""])[0]
+        if len(value) > MAX_TEXT_BYTES:
+            raise ValueError(f"SGF: {name} of {len(value)} bytes, at most {MAX_TEXT_BYTES} are read")
+        raw = sgf_grammar.simpletext_value(value)
         for encoding in (self._encoding, *ENCODINGS):
             try:
                 return raw.decode(encoding).strip()
