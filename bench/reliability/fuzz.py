@@ -17,11 +17,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import IO
 
 import click
 
 from bench.match.gtp_client import ROOT, keima
+from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.figures import print_figure
 from gtp.commands import COMMANDS
 from gtp.session import MAX_LINE
@@ -36,6 +39,8 @@ SHOWN = 12
 FIRST_LINE = re.compile(rb"([=?])([0-9]*)(?: .*)?")
 COMMAND = re.compile(rb"[ \t]*(?:([0-9]{1,10})(?![^ \t]))?[ \t]*([^ \t]?[^ \t]*)")
 CONTROL = bytes([*range(9), *range(11, 32), 127])
+LINES = 4000
+"""of one case"""
 LARGEST_ID = 2**31 - 1
 LEFT_OUT = ("quit", "printsgf")
 PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "gumbel", "seed", "nonsense")
@@ -233,6 +238,32 @@ class Fuzzer:
         before = "\n".join(repr(line) for line in self._recent)
         following = repr(self._due[0][1][:200]) if self._due else "nothing"
         return Fault(f"reply {self.replies}: {text}\nafter\n{before}\nnext was {following}")
+
+
+def _run(seed: int, folder: Path) -> Outcome:
+    """One process and all lines of a seed."""
+    fuzzer = Fuzzer(seed, LINES)
+    try:
+        fuzzer.run()
+    except Fault as fault:
+        return Outcome([str(fault)], amount=fuzzer.sent)
+    return Outcome(figures={"slowest case, lines/s": fuzzer.sent / max(fuzzer.seconds, 1e-9)})
+
+
+def _cases(campaign: Campaign) -> Iterator[Case]:
+    """One case a seed."""
+    for seed in range(1, (2 if campaign.quick else 250) + 1):
+        yield Case(f"seed-{seed}", partial(_run, seed), LINES)
+
+
+PART = Part(
+    __name__,
+    title="GTP fuzz on the real process, several seeds",
+    unit="lines",
+    wanted="1,000,000 lines, 0 crashes, hangs, stray bytes",
+    cases=_cases,
+    figures={"slowest case, lines/s": min},
+)
 
 
 @click.command(context_settings={"show_default": True})
