@@ -1,8 +1,9 @@
 """The other end of GTP: an engine as a child process that answers commands, or fails in a known way.
 
-Start at :meth:`GtpClient.ask`. Two threads read the engine's outputs, so a caller can wait with a limit and no pipe
-ever fills up; a caller waits in short steps, so Ctrl-C works on every platform. Commands carry ids, and an answer must
-repeat its own. Standard error is kept as its last lines, for messages.
+Start at :meth:`GtpClient.ask`. Two threads read the engine's outputs, so a caller can wait with a limit; a caller waits
+in short steps, so Ctrl-C works on every platform. Commands carry ids, and an answer must repeat its own. Memory is
+bounded whatever the engine writes: of standard error the last lines are kept, for messages; an engine that writes more
+to standard output than is read waits until it is read, as at any pipe; an answer that does not end is none.
 
 Source: GTP version 2, draft 2 (Farneback), sections 2.1 to 2.7.
 """
@@ -25,10 +26,16 @@ from typing import IO
 ROOT = Path(__file__).resolve().parents[2]
 STDERR_LINES = 50
 MAX_LINE_BYTES = 1 << 20
+"""Longer lines are taken for several"""
+UNREAD_LINES = 64
+"""Most lines of standard output that are kept until they are read"""
+MAX_ANSWER_MIB = 4
+SHOWN_CHARACTERS = 500
+"""Most that messages and records repeat of an engine's words"""
 POLL_S = 0.1
 QUIT_S = 3.0
-_END = None
-"""Queue item: the engine closed its standard output"""
+CONTROL = dict.fromkeys((*range(32), 127)) | {ord("\t"): " "}
+"""What GTP 2.1 drops from lines, and what becomes of a tab"""
 
 
 class EngineError(Exception):
@@ -81,7 +88,7 @@ class GtpClient:
         self.stray_lines = 0
         """lines on standard output that belonged to no answer"""
         self._ids = itertools.count(1)
-        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._lines: queue.Queue[str] = queue.Queue(UNREAD_LINES)
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._commands: frozenset[str] | None = None
         self._asked = ""
@@ -208,9 +215,13 @@ class GtpClient:
     def _read_answer(self, deadline: float) -> list[str]:
         """Lines of the next answer, up to its blank line; counts what stands before it as stray."""
         lines: list[str] = []
+        characters = 0
         while (line := self._next_line(deadline)) or not lines:
             if lines or line[:1] in ("=", "?"):
                 lines.append(line)
+                characters += len(line)
+                if characters > MAX_ANSWER_MIB << 20:
+                    raise EngineGarbled(f"answer to {self._asked!r} is longer than {MAX_ANSWER_MIB} MiB")
             elif line:
                 self.stray_lines += 1
         return lines
@@ -218,15 +229,15 @@ class GtpClient:
     def _next_line(self, deadline: float) -> str:
         """The next line of standard output; ``deadline`` is a time of the performance counter."""
         while True:
+            has_ended = not self._readers[0].is_alive()  # looked at first: afterwards no line can come any more
             try:
                 line = self._lines.get(timeout=min(POLL_S, max(deadline - time.perf_counter(), 0.001)))
             except queue.Empty:
+                if has_ended:
+                    raise EngineDied(self._death()) from None
                 if time.perf_counter() >= deadline:
                     raise EngineTimeout(f"no answer to {self._asked!r} in time") from None
                 continue
-            if line is _END:
-                self._lines.put(_END)
-                raise EngineDied(self._death())
             return line
 
     def _death(self) -> str:
@@ -240,12 +251,14 @@ class GtpClient:
         return f"engine {ended} at {self._asked!r}{said}"
 
     def _read_stdout(self, pipe: IO[bytes]) -> None:
-        """Thread: queue the engine's lines, control characters dropped as GTP 2.1 asks."""
+        """Thread: queue the engine's lines; waits while as many are unread as may be, and drops them after a kill."""
         with pipe, contextlib.suppress(OSError, ValueError):
             for raw in iter(lambda: pipe.readline(MAX_LINE_BYTES), b""):
-                text = raw.decode("utf-8", "replace").replace("\t", " ")
-                self._lines.put("".join(letter for letter in text if letter >= " " and letter != "\x7f").rstrip())
-        self._lines.put(_END)
+                line = raw.decode("utf-8", "replace").translate(CONTROL).rstrip()
+                while not self._killed:
+                    with contextlib.suppress(queue.Full):
+                        self._lines.put(line, timeout=POLL_S)
+                        break
 
     def _read_stderr(self, pipe: IO[bytes]) -> None:
         """Thread: keep the last lines of the engine's standard error."""
@@ -253,7 +266,12 @@ class GtpClient:
             for raw in iter(lambda: pipe.readline(MAX_LINE_BYTES), b""):
                 text = raw.decode("utf-8", "replace").strip()
                 if text:
-                    self._stderr.append(text)
+                    self._stderr.append(shortened(text))
+
+
+def shortened(text: str) -> str:
+    """An engine's words for a message or a record: what is too long is cut."""
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 
 def _parse_answer(lines: list[str], number: int, command: str) -> str:

@@ -3,7 +3,8 @@
 Start at :func:`play_game`. An engine loses by resigning, by an illegal move, by refusing a legal one, by overstepping
 its clock, by not answering and by breaking down; the record says which. The project's own board decides under the
 match's rules what is legal, or a third engine, the referee, if there is one. After two passes both players and the
-referee are asked for the score: the referee's counts, without one both players must name the same winner.
+referee are asked for the score: the referee's counts, without one both players must name the same winner, and one that
+breaks down instead loses.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.match.clocks import Dialect, PlayerClock, kind_of
-from bench.match.gtp_client import EngineError, EngineRefused, EngineTimeout, GtpClient
+from bench.match.gtp_client import EngineError, EngineRefused, EngineTimeout, GtpClient, shortened
 from bench.match.record import COLOR_WORDS, GameRecord
 from engine.config import SetupOptions
 from engine.go.game import Game
@@ -39,7 +40,7 @@ class GameLost(Exception):
     def __init__(self, color: int, letter: str, reason: str, detail: str = "") -> None:
         """``letter`` is what SGF's result has after the plus sign: R, T or F."""
         super().__init__(reason)
-        self.color, self.letter, self.reason, self.detail = color, letter, reason, detail
+        self.color, self.letter, self.reason, self.detail = color, letter, reason, shortened(detail)
 
 
 @dataclass(frozen=True)
@@ -287,17 +288,23 @@ class _RunningGame:
         """Ask players and referee for the score and enter the result."""
         record = self.record
         record.reason = "score" if self.game.is_over else "move limit"
-        for color, player in self.players.items():
+        breakdowns: list[GameLost] = []
+        for color in self.players:
             try:
-                text = player.ask("final_score", self.settings.patience_s)
-            except (EngineRefused, EngineError) as error:
+                text = self.ask(color, "final_score")
+            except EngineRefused as error:
                 text = f"failed: {error}"
-            record.scores[record.role(color)] = text
+            except GameLost as loss:
+                breakdowns.append(loss)
+                text = f"failed: {loss.detail}"
+            record.scores[record.role(color)] = shortened(text)
         deciding = list(record.scores)
         if self.referee is not None:
             with _refusal_ends_match("referee gives no score"):
-                record.scores["referee"] = self.ask_referee("final_score")
+                record.scores["referee"] = shortened(self.ask_referee("final_score"))
             deciding = ["referee"]
+        elif len(breakdowns) == 1:
+            raise breakdowns[0]
         if not scores_alike(record):
             record.detail = ", ".join(f"{who} says {text}" for who, text in record.scores.items())
         leads = [lead for who in deciding if (lead := lead_black(record.scores[who])) is not None]

@@ -30,7 +30,7 @@ class GameRecord:
     reason: str = ""
     detail: str = ""
     scores: dict[str, str] = field(default_factory=dict)
-    """each engine's ``final_score``, the referee's too; the error where one refused"""
+    """each engine's ``final_score``, the referee's too; the error where one refused or broke down"""
     slowest_s: dict[str, float] = field(default_factory=dict)
     """empty where moves are not timed, as are the next two"""
     spent_s: dict[str, float] = field(default_factory=dict)

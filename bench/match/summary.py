@@ -119,7 +119,8 @@ def _of_times(
 
 def _culprit(record: GameRecord) -> str | None:
     """The role that lost by a fault of its own; None where only scores differ."""
-    return {"first": "second", "second": "first"}.get(record.winner or "") if not record.scores else None
+    was_scored = record.reason in ("score", "move limit", "no score", "disagreement")
+    return None if was_scored else {"first": "second", "second": "first"}.get(record.winner or "")
 
 
 def _elo(value: float) -> str:

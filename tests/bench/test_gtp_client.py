@@ -2,6 +2,7 @@
 
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ for line in sys.stdin:
     elif words == ["die"]:
         print("out of memory", file=sys.stderr)
         sys.exit(7)
+    elif words == ["rant"]:
+        sys.exit("x" * 100000)
     elif words == ["sleep"]:
         import time
         time.sleep(600)
@@ -47,6 +50,20 @@ for line in sys.stdin:
         if words == ["quit"]:
             break
 """
+
+
+ENDLESS = """
+import os, sys
+number, place, head, lines = sys.stdin.readline().split()
+if place == "later":
+    print(f"={number}\\n", flush=True)
+try:
+    for _ in range(int(lines)):
+        os.write(2 if place == "stderr" else 1, head.encode() + b" " + b"x" * 1000000 + b"\\n")
+except OSError:
+    pass
+"""
+"""Asked ``PLACE HEAD LINES``, it writes lines of a megabyte that begin with HEAD, and no answer, or before it."""
 
 
 @pytest.fixture
@@ -97,6 +114,50 @@ def test_no_answer_in_time(echo):
     assert time.perf_counter() - start >= 0.3
     echo.close()
     assert not echo.is_alive
+
+
+@pytest.fixture
+def endless():
+    with GtpClient(script(ENDLESS)) as client:
+        yield client
+        client.kill()
+        assert not any(reader.is_alive() for reader in client._readers)
+
+
+@pytest.fixture
+def peak_mib():
+    """What tells the most memory that Python objects have taken so far."""
+    tracemalloc.start()
+    yield lambda: tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+
+
+def test_an_answer_without_end_is_no_answer(endless):
+    with pytest.raises(EngineGarbled, match="answer to 'stdout = 999999' is longer than 4 MiB"):
+        endless.ask("stdout = 999999", LIMIT_S)
+    assert endless.broken
+
+
+@pytest.mark.parametrize("place", ["stdout", "stderr"])
+def test_an_engine_that_says_much_instead_of_an_answer_takes_bounded_memory(endless, peak_mib, place):
+    with pytest.raises(EngineDied, match="ended with status 0"):
+        endless.ask(f"{place} thinking 300", LIMIT_S)
+    assert peak_mib() < 150
+
+
+def test_what_is_not_read_waits_in_bounded_memory_and_is_not_lost(endless, peak_mib):
+    assert endless.ask("later thinking 300", LIMIT_S) == ""
+    for _ in range(300):
+        while (line := endless.read_line(LIMIT_S)) == "":
+            pass
+        assert line.startswith("thinking x")
+    assert peak_mib() < 150
+
+
+def test_last_words_are_few(echo):
+    with pytest.raises(EngineDied, match="last words: x") as caught:
+        echo.ask("rant", LIMIT_S)
+    assert len(str(caught.value)) < 1000
 
 
 def test_an_answer_with_another_id_is_no_answer(echo):

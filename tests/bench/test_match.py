@@ -72,6 +72,13 @@ def test_an_engine_that_crashed_plays_again():
     assert "game 2, first: breakdown: engine ended with status 1" in answer.stdout
 
 
+def test_an_engine_that_ends_at_the_score_loses_and_plays_again():
+    answer = run("--games", "2", first=engine("faint"))
+    assert answer.exit_code == 0, answer.output
+    assert "ends: 2 by breakdown" in answer.stdout
+    assert "game 2, first: breakdown: engine ended with status 1 at 'final_score'; last words: cannot" in answer.stdout
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
 def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptible):
     words = [sys.executable, "-m", "bench.match.command", "--first", FIRST, "--second", SECOND, "--size", "5"]

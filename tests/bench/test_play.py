@@ -2,9 +2,10 @@
 
 import pytest
 
-from bench.match.gtp_client import EngineDied, EngineRefused
+from bench.match.gtp_client import EngineDied, EngineGarbled, EngineRefused, EngineTimeout
 from bench.match.play import GameSettings, MatchError, lead_black, play_game, scores_alike
 from bench.match.record import GameRecord
+from bench.match.summary import summarise
 from engine.go.geometry import BLACK, WHITE, from_vertex
 from engine.play.clock import absolute, byoyomi, canadian, fischer
 from tests.bench.players import InProcess
@@ -137,6 +138,44 @@ def test_one_players_word_settles_nothing():
     record, _ = play(Failing("final_score", EngineRefused("cannot score")), InProcess(seed=2))
     assert (record.reason, record.winner) == ("no score", None)
     assert record.detail == f"first says failed: cannot score, second says {record.scores['second']}"
+
+
+@pytest.mark.parametrize("first_color", ["black", "white"])
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (EngineDied("engine ended"), "breakdown"),
+        (EngineGarbled("answer without end"), "breakdown"),
+        (EngineTimeout("no answer to 'final_score' in time"), "no answer"),
+    ],
+)
+def test_an_engine_that_breaks_down_at_the_score_loses(failure, reason, first_color):
+    record, game = play(Failing("final_score", failure), InProcess(seed=2), first_color=first_color)
+    winner = "W" if first_color == "black" else "B"
+    assert game.is_over
+    assert (record.winner, record.reason, record.result) == ("second", reason, f"{winner}+F")
+    assert record.detail == str(failure)
+    (fault,) = summarise([record], {})["faults"]
+    assert fault["by"] == "first"
+
+
+def test_a_referee_scores_the_game_of_an_engine_that_breaks_down_at_the_score():
+    failing = Failing("final_score", EngineDied("engine ended"))
+    record, _ = play(failing, InProcess(seed=2), referee=InProcess(seed=3))
+    assert (record.reason, record.result) == ("score", record.scores["referee"])
+    assert "first says failed: engine ended" in record.detail
+
+
+def test_no_game_is_won_where_both_break_down_at_the_score():
+    failing = [Failing("final_score", EngineDied("engine ended")) for _ in range(2)]
+    assert play(*failing)[0].reason == "no score"
+
+
+def test_endless_words_of_an_engine_are_cut_in_the_record():
+    record, _ = play(Failing("genmove", EngineRefused("no idea " * 100_000)), InProcess())
+    assert record.detail.startswith("genmove answered: no idea") and len(record.detail) < 1000
+    record, _ = play(Failing("final_score", EngineRefused("no idea " * 100_000)), InProcess())
+    assert len(record.scores["first"]) < 1000
 
 
 def test_a_game_beyond_the_limit_is_scored_as_it_stands():

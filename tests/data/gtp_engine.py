@@ -1,7 +1,8 @@
 """A small GTP engine for tests of the match runner: random legal moves, and every bad habit on request.
 
 Run as ``python tests/data/gtp_engine.py [HABIT] [--seed N] [--passes-after N]``. Habits: crash, garble, hang, illegal,
-refuse, resign, noise, liar (claims every score for itself), deaf (does not even start).
+refuse, resign, noise, liar (claims every score for itself), faint (ends when it is asked for the score), deaf (does not
+even start).
 """
 
 import argparse
@@ -64,6 +65,8 @@ class Engine:
                 return self.genmove(COLORS[color])
             case ["final_score"] if self.habit == "liar":
                 return "B+99" if self.color == BLACK else "W+99"
+            case ["final_score"] if self.habit == "faint":
+                sys.exit("cannot count that far")
             case ["final_score"]:
                 return result_text(final_score_black(self.game.position))
             case ["quit"]:
