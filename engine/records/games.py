@@ -43,9 +43,9 @@ from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE
 VERSION = 2
 MAX_MOVES = 1000
 """Longest game that a shard of version 2 may hold; replay boards have room for it."""
-ENDINGS = ("unknown", "counted", "resigned", "time", "forfeit", "void")
-UNKNOWN, COUNTED, RESIGNED, TIME, FORFEIT, VOID = range(6)
-"""How games end: indices into ``ENDINGS``."""
+ENDINGS = ("unknown", "counted", "resigned", "time", "forfeit", "void", "limit")
+UNKNOWN, COUNTED, RESIGNED, TIME, FORFEIT, VOID, LIMIT = range(7)
+"""How games end: indices into ``ENDINGS``. "limit": broken off after a number of moves, counted as the board stood"""
 
 
 UNKNOWN_VALUES: dict[str, np.generic] = {

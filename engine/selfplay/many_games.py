@@ -1,0 +1,173 @@
+"""Games of one or two policies, a table of them at a time: the loop around the kernels of :mod:`engine.selfplay.table`.
+
+A :class:`Group` owns one table and asks its networks about all of its games at once, each move of each game one
+evaluation. Python sees batches, never games or moves. Several groups on threads of their own keep several evaluators,
+or the two batches that a GPU has in flight, busy.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.features.encoder import ENCODERS
+from engine.go.position import META_N_MOVES
+from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, SCORING_TERRITORY
+from engine.inference.server import InferenceServer
+from engine.inference.slots import Request, State
+from engine.records.games import Games, offsets_of
+from engine.selfplay.boards import new_boards
+from engine.selfplay.table import (
+    EMPTY_SEAT,
+    Conduct,
+    begin_games,
+    count_games,
+    encode_rows,
+    new_table,
+    play_rows,
+    seat_rows,
+    take_moves,
+)
+
+PLAYERS = 2
+CAPACITY_BEYOND = 8
+"""Room for moves beyond the limit of a game"""
+
+
+class Setups(NamedTuple):
+    """How K games begin."""
+
+    rules: np.ndarray
+    """int64[K, RULE_FIELDS], with komi"""
+    temperatures: np.ndarray
+    """float64[K]: of the policies"""
+    players: np.ndarray
+    """int64[K, 2, 2], as in :class:`engine.selfplay.table.Table`"""
+    switches: np.ndarray
+    """int64[K]: the ply of the random move, as there"""
+    quits: np.ndarray
+    """int64[K]: whether hopeless games are resigned"""
+
+
+class Finished(NamedTuple):
+    """K games that ended."""
+
+    numbers: np.ndarray
+    """int64[K]"""
+    games: Games
+    resigner: np.ndarray
+    """int64[K]: the colour that first had reason to resign; 0 = neither"""
+    switches: np.ndarray
+    """int64[K]: the ply of the random move, as in :class:`Setups`"""
+
+
+class Group:
+    """A table of games and the requests that it is evaluated by. Threads: one at a time."""
+
+    def __init__(
+        self,
+        servers: Sequence[InferenceServer],
+        size: int,
+        seats: int,
+        conduct: Conduct,
+        seed: int,
+        set_up: Callable[[np.ndarray], Setups],
+        alone: bool = True,
+    ) -> None:
+        """Memory for some games at once.
+
+        Args:
+            servers: of the networks that play, by their number: one, or two.
+            seats: games at once.
+            set_up: how the games of some numbers (int64[K]) begin; a function of the numbers alone.
+            alone: each batch is evaluated by itself, so that games do not depend on what other groups ask for.
+        """
+        self.size = size
+        self._servers, self._conduct, self._seed, self._set_up = servers, conduct, seed, set_up
+        capacity = conduct.limit + CAPACITY_BEYOND
+        self._table, self._fresh = new_table(size, seats, capacity), new_boards(size, 1, capacity)
+        self._seats = np.zeros((PLAYERS, seats), np.int64)
+        self._symmetries = np.zeros((PLAYERS, seats), np.int64)
+        self._counts = np.zeros(PLAYERS, np.int64)
+        self._endings = np.zeros(seats, np.uint8)
+        self._weights = np.zeros(size * size + 1)
+        encoders = [ENCODERS[server.spec.encoder] for server in servers]
+        self._scratch = [encoder.new_scratch(size) for encoder in encoders]
+        self._requests = [
+            server.new_request(size, seats, encoder.planes, encoder.globals)
+            for server, encoder in zip(servers, encoders, strict=True)
+        ]
+        for request in self._requests:
+            request.alone = alone
+
+    def play(self, numbers: Iterator[int]) -> Iterator[Finished]:
+        """Play these games, as many at once as there are seats; yields those that end, as they end.
+
+        Raises:
+            RuntimeError: a network failed.
+        """
+        self._table.numbers[:] = EMPTY_SEAT
+        self._begin(np.arange(len(self._endings)), numbers)
+        while self._ask():
+            for network, request in enumerate(self._requests):
+                count = self._counts[network]
+                rows = self._seats[network, :count], self._symmetries[network, :count]
+                play_rows(
+                    self._table, self._conduct, *rows, request.policy, request.value, self._weights, self._endings
+                )
+            ended = np.flatnonzero(self._endings)
+            if len(ended):
+                finished = self._finish(ended)
+                self._begin(ended, numbers)
+                yield finished
+
+    def _begin(self, seats: np.ndarray, numbers: Iterator[int]) -> None:
+        """Begin the next games on free seats."""
+        self._endings[seats] = 0
+        self._table.numbers[seats] = EMPTY_SEAT
+        taken = np.fromiter(islice(numbers, len(seats)), np.int64)
+        if len(taken):
+            begin_games(self._table, self._fresh, seats[: len(taken)], taken, self._seed, *self._set_up(taken))
+
+    def _ask(self) -> bool:
+        """Evaluate every game in play; False if there is none."""
+        seat_rows(self._table, self._seats, self._symmetries, self._counts)
+        asked: list[tuple[InferenceServer, Request]] = []
+        for network, (server, request) in enumerate(zip(self._servers, self._requests, strict=True)):
+            count = int(self._counts[network])
+            if not count:
+                continue
+            request.state = State.FILLING
+            encode_rows(
+                self._table.boards, self._seats[network, :count], self._symmetries[network, :count],
+                self._scratch[network], request.planes, request.globals,
+            )  # fmt: skip
+            request.count = count
+            server.submit(request)
+            asked.append((server, request))
+        for server, request in asked:
+            server.wait(request)
+        return bool(asked)
+
+    def _finish(self, seats: np.ndarray) -> Finished:
+        """Count games that ended, and take them from the table."""
+        table, count = self._table, len(seats)
+        leads = np.zeros(count)
+        count_games(table, seats, self._endings, leads)
+        lengths = table.boards.meta[seats, META_N_MOVES]
+        moves = np.zeros(lengths.sum(), np.uint16)
+        take_moves(table, seats, lengths, moves)
+        rules, resigner = table.boards.rules[seats], table.resigner[seats]
+        result = np.where(np.isnan(leads), 2 * resigner - 3, np.sign(leads))
+        games = Games(
+            size=np.full(count, self.size, np.int64),
+            offsets=offsets_of(lengths),
+            moves=moves,
+            komi=(rules[:, RULE_KOMI_X2] / 2).astype(np.float32),
+            result=result.astype(np.int8),
+            margin=np.abs(leads).astype(np.float32),
+            ending=self._endings[seats].copy(),
+            territory=rules[:, RULE_SCORING] == SCORING_TERRITORY,
+        )
+        return Finished(table.numbers[seats], games, resigner, table.switches[seats])
