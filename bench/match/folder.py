@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.match.record import GameRecord, read_records
+from engine.files import written_whole
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
 from engine.go.rules import rules_named
@@ -61,7 +62,8 @@ class MatchFolder:
         one, two = record.names["first"], record.names["second"]
         black, white = (one, two) if record.first_color == "black" else (two, one)
         text = write_sgf(self._replayed(record), black=black, white=white, result=record.result)
-        (self._path / f"game-{record.game:04d}.sgf").write_text(text, encoding="utf-8", newline="\n")
+        with written_whole(self._path / f"game-{record.game:04d}.sgf") as part:
+            part.write_text(text, encoding="utf-8", newline="\n")
         with (self._path / "games.jsonl").open("a", encoding="utf-8", newline="\n") as file:
             file.write(json.dumps(asdict(record)) + "\n")
 
@@ -77,7 +79,8 @@ class MatchFolder:
     def _check_settings(self, path: Path) -> None:
         """Write the settings of a new match; compare those of an old one."""
         if not path.exists():
-            path.write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
+            with written_whole(path) as part:
+                part.write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
             return
         try:
             before = dict(_leaves(json.loads(path.read_text(encoding="utf-8")).items()))
@@ -96,7 +99,8 @@ class MatchFolder:
         self.records = read_records(path)
         text = path.read_text(encoding="utf-8")
         if not text.endswith("\n"):
-            path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8", newline="\n")
+            with written_whole(path) as part:
+                part.write_text(text[: text.rfind("\n") + 1], encoding="utf-8", newline="\n")
 
 
 def _leaves(items: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sgfmill import sgf, sgf_grammar
 
@@ -117,8 +118,9 @@ def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
     missing ends where another begins.
     """
     data, encoding = _without_wide_encoding(data)
+    pieces = _split(data)
     # A file without any game is one broken game.
-    for piece in list(_split(data)) or [data]:
+    for piece in chain([next(pieces, data)], pieces):
         try:
             yield _read_game(piece, encoding)
         except ValueError as error:

@@ -28,6 +28,9 @@ MAX_FILE_BYTES = 64 << 20
 """Largest file of games, unpacked"""
 MAX_INNER_ARCHIVE_BYTES = 1 << 30
 """Largest archive inside an archive, which is held in memory"""
+MAX_RATIO = 64
+"""An archive that is more than this many times as large as the one on disk that it is in is a bomb; ``MAX_FILE_BYTES``
+are free. Games shrink to a fifth, and what tar fills up around small ones shrinks besides."""
 MAX_DEPTH = 3
 """Archives inside archives"""
 CORRUPT = (
@@ -111,7 +114,8 @@ def _documents_of_file(path: Path, is_named: bool) -> Iterator[Document]:
     at = 0
     try:
         with path.open("rb") as file:
-            for document in _documents_in(str(path), file, 0):
+            limit = min(MAX_INNER_ARCHIVE_BYTES, max(MAX_FILE_BYTES, MAX_RATIO * size))
+            for document in _documents_in(str(path), file, 0, limit):
                 now = file.tell()
                 yield document._replace(bytes_read=now - at)
                 at = now
@@ -134,8 +138,13 @@ def _told(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def _documents_in(name: str, file: BinaryIO, depth: int) -> Iterator[Document]:
-    """Documents of an open file: itself, or the members of the archive it is."""
+def _documents_in(name: str, file: BinaryIO, depth: int, limit: int) -> Iterator[Document]:
+    """Documents of an open file: itself, or the members of the archive it is.
+
+    Args:
+        depth: the number of archives that it is in.
+        limit: most bytes of an archive inside it.
+    """
     kind = name.casefold()
     if kind.endswith(OTHER_ARCHIVES):
         yield Document(name, problem=_unknown_archive(kind))
@@ -145,13 +154,13 @@ def _documents_in(name: str, file: BinaryIO, depth: int) -> Iterator[Document]:
             return
         for member, opened, size in (_zip_members if kind.endswith(".zip") else _tar_members)(file):
             if not any(_is_hidden(part) for part in member.split("/")):
-                yield from _member(f"{name}/{member}", opened, size, depth + 1)
+                yield from _member(f"{name}/{member}", opened, size, depth + 1, limit)
     else:
         packed = next((opened for end, opened in PACKED.items() if kind.endswith(end)), None)
         yield _whole(name, packed(file) if packed else file)
 
 
-def _member(name: str, opened: Callable[[], Any], size: int, depth: int) -> Iterator[Document]:
+def _member(name: str, opened: Callable[[], Any], size: int, depth: int, limit: int) -> Iterator[Document]:
     """Documents of a member of an archive; ``opened()`` is its file."""
     kind = name.casefold()
     if not _is_wanted(kind):
@@ -161,11 +170,11 @@ def _member(name: str, opened: Callable[[], Any], size: int, depth: int) -> Iter
     try:
         with opened() as file:
             if kind.endswith((GAME_FILE, *PACKED)):
-                yield from _documents_in(name, file, depth)
-            elif size > MAX_INNER_ARCHIVE_BYTES:
+                yield from _documents_in(name, file, depth, limit)
+            elif size > limit:
                 yield Document(name, problem=f"an archive of {size} bytes inside another; unpack it first")
             else:
-                yield from _documents_in(name, io.BytesIO(file.read(MAX_INNER_ARCHIVE_BYTES)), depth)
+                yield from _documents_in(name, io.BytesIO(file.read(limit)), depth, limit)
     except CORRUPT as error:
         yield Document(name, problem=_told(error))
 

@@ -7,8 +7,6 @@ tried, because a doubtful chain is dead in one game and in seki in the next.
 
 import contextlib
 import hashlib
-import os
-import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.files import Known, read_arrays, written_whole
 from engine.go.board import copy_board
 from engine.go.position import copy_position, new_position
 from engine.go.scoring import area_owner, final_score_black, mark_dead, take_off
@@ -37,6 +36,9 @@ KEY_ARRAYS = (
     "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory"
 )  # fmt: skip
 """Arrays of the games that the result depends on"""
+
+
+SAVED_ARRAYS: Known = {"row": ("i8", (None,)), "lead_black": ("f4", (None,)), "ownership_black": ("i1", (None, None))}
 
 
 class FinalOwners(NamedTuple):
@@ -139,12 +141,26 @@ def saved_final_owners(games: Games, folder: Path, threads: int = 1, on_progress
         digest.update(np.ascontiguousarray(getattr(games, name)).tobytes())
     path = folder / f"settled-{digest.hexdigest()[:16]}.npz"
     if path.exists():
-        with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(path) as saved:
-            return FinalOwners(**{name: saved[name] for name in FinalOwners._fields})
+        with contextlib.suppress(ValueError):
+            return _saved(path, games)
     found = find_final_owners(games, threads, on_progress)
     folder.mkdir(parents=True, exist_ok=True)
     # Processes that train together may all come here at once.
-    part = path.with_suffix(f".{os.getpid()}.part.npz")
-    np.savez_compressed(part, **found._asdict())
-    part.replace(path)
+    with written_whole(path, is_shared=True) as part, part.open("wb") as file:
+        np.savez_compressed(file, **found._asdict())
+    return found
+
+
+def _saved(path: Path, games: Games) -> FinalOwners:
+    """A saved result.
+
+    Raises:
+        ValueError: it is damaged, or that of other games.
+    """
+    found = FinalOwners(**read_arrays(path, SAVED_ARRAYS))
+    count, rows = len(games.size), len(found.ownership_black) - 1
+    if found.row.shape != (count,) or found.lead_black.shape != (count,) or not np.isfinite(found.lead_black).all():
+        raise ValueError(f"{path}: not of these {count} games")
+    if found.row.min(initial=-1) < -1 or found.row.max(initial=-1) >= rows or np.abs(found.ownership_black).max() > 1:
+        raise ValueError(f"{path}: damaged")
     return found

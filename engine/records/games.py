@@ -30,14 +30,13 @@ pass is row 19), ``length``, ``result``, ``komi``, ``source``, and where known `
 
 import io
 import lzma
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from engine.files import Known, read_packed_arrays, written_whole
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE
 
 VERSION = 2
@@ -152,26 +151,30 @@ def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
+GAME_ARRAYS: Known = {
+    "version": ("u1", ()), "source": ("u1", (None,)), "delta": ("u1", (None, 2)), "length": ("u2", (None,)),
+    "setup_length": ("u2", (None,)), "setup": ("u2", (None,)), "size": ("u1", (None,)), "first": ("u1", (None,)),
+    "result": ("i1", (None,)), "ending": ("u1", (None,)), "margin": ("f2", (None,)), "komi": ("f2", (None,)),
+    "territory": ("?", (None,)), "handicap": ("u1", (None,)), "date": ("i4", (None,)), "rank_black": ("i1", (None,)),
+    "rank_white": ("i1", (None,)), "main_time": ("i4", (None,)),
+}  # fmt: skip
+"""What a shard of either version holds"""
 FIRST_ARRAYS = {"delta", "length", "result", "komi", "source"}
-SECOND_ARRAYS = set(Games._fields) - {*JOINED, *OFFSETS} | {"length", "delta", "setup_length", "setup"}
+SECOND_ARRAYS = GAME_ARRAYS.keys() - {"version", "source"}
 
 
-def read_arrays(path: Path, kind: str, needed: set[str]) -> dict[str, np.ndarray]:
-    """All arrays of one shard.
+def read_arrays(path: Path, kind: str, known: Known, needed: Set[str]) -> dict[str, np.ndarray]:
+    """The known arrays of one shard; others are passed over.
 
     Raises:
-        ValueError: the file is missing, no shard, or one of another kind.
+        ValueError: the file is missing, no shard, one of another kind, or larger than shards are.
     """
     try:
-        with lzma.open(path) as file:
-            archive = np.load(io.BytesIO(file.read()), allow_pickle=False)
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, lzma.LZMAError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: not a readable .npz.xz shard ({error})") from error
+        arrays = read_packed_arrays(path, known)
+    except ValueError as error:
+        raise ValueError(f"{path}: not a readable .npz.xz shard of {kind} ({error})") from error
     if missing := needed - arrays.keys():
         raise ValueError(f"{path}: not a shard of {kind}, it lacks {', '.join(sorted(missing))}")
-    if other := [name for name, array in arrays.items() if array.dtype.kind not in "biuf"]:
-        raise ValueError(f"{path}: a damaged shard of {kind} ({other[0]} holds no numbers)")
     return arrays
 
 
@@ -207,8 +210,8 @@ def read_games(path: Path) -> Games:
     Raises:
         ValueError: not a shard of games, of a later version, or one whose numbers contradict each other.
     """
-    data = read_arrays(path, "games", {"length"})
-    version = int(data["version"]) if "version" in data and data["version"].ndim == 0 else 1
+    data = read_arrays(path, "games", GAME_ARRAYS, {"length"})
+    version = int(data["version"]) if "version" in data else 1
     if version not in (1, VERSION):
         raise ValueError(f"{path}: a shard of version {version}, this program reads versions 1 and {VERSION}")
     if missing := (FIRST_ARRAYS if version == 1 else SECOND_ARRAYS) - data.keys():
@@ -239,6 +242,8 @@ def _first_version(data: dict[str, np.ndarray]) -> Games:
 
 def _second_version(data: dict[str, np.ndarray]) -> Games:
     """Games of a shard of version 2."""
+    if data["length"].sum(dtype=np.int64) != len(data["delta"]):
+        raise ValueError("the number of moves is not that of the games")
     row, column = _places(data["delta"], ROWS, COLUMNS)
     size = data["size"].astype(np.int64)
     side = np.repeat(size, data["length"])
@@ -312,31 +317,20 @@ def write_games(path: Path, games: Games) -> None:
     is_pass = games.moves == side * side
     row, column = np.where(is_pass, MAX_SIZE, games.moves // side), np.where(is_pass, 0, games.moves % side)
     steps = np.stack([np.diff(row, prepend=0) % ROWS, np.diff(column, prepend=0) % COLUMNS], axis=1)
-    arrays: dict[str, Any] = {name: getattr(games, name) for name in Games._fields if name not in (*JOINED, *OFFSETS)}
-    arrays |= {
-        "version": np.uint8(VERSION),
-        "size": games.size.astype(np.uint8),
-        "komi": games.komi.astype(np.float16),
-        "margin": games.margin.astype(np.float16),
-        "length": length.astype(np.uint16),
-        "delta": steps.astype(np.uint8),
-        "setup_length": np.diff(games.setup_offsets).astype(np.uint16),
-        "setup": games.setup,
+    more = {
+        "version": np.array(VERSION),
+        "length": length,
+        "delta": steps,
+        "setup_length": np.diff(games.setup_offsets),
     }
-    write_arrays(path, arrays)
+    whole = (name for name in Games._fields if name not in ("moves", *OFFSETS))
+    arrays = {name: getattr(games, name) for name in whole} | more
+    write_arrays(path, {name: array.astype(GAME_ARRAYS[name][0]) for name, array in arrays.items()})
 
 
-def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
-    """Write the arrays of one shard; the file appears under its name only when it is whole."""
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write the arrays of one shard, whole or not at all."""
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
     with written_whole(path) as partial:
         partial.write_bytes(lzma.compress(packed.getvalue(), preset=6))
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A path beside the one wanted, which is renamed to it at the end: no reader meets half a file."""
-    partial = path.with_name(path.name + ".partial")
-    yield partial
-    partial.replace(path)

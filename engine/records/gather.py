@@ -26,6 +26,9 @@ from engine.records.sgf_records import row_of, to_games
 
 BATCH_FILES = 256
 BATCH_BYTES = 1 << 20
+JOINED_ROWS = 10000
+MAX_BROKEN = 10000
+"""Games of one file that are found broken before it is given up"""
 QUEUE = 3
 """Batches under way for each worker"""
 
@@ -130,9 +133,7 @@ def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gather
                 found += len(games.size)
                 parts.append(_possible(document.name, games, problems))
             else:
-                before = len(problems) + len(rows)
-                _read_document(document, rows, problems)
-                found += len(problems) + len(rows) - before
+                found += _read_document(document, rows, parts, problems)
         except Exception as error:
             # A file that meets a defect of the program must not end hours of work: it is named like any other.
             problems.append((document.name, f"{type(error).__name__}: {error}"))
@@ -150,8 +151,12 @@ def read_batch(batch: DocumentBatch, filters: Filters, beginning: int) -> Gather
     return Gathered(batch.source, len(files), found, problems, removed, kept, keys, bytes_read)
 
 
-def _read_document(document: Document, rows: list[dict], problems: list[tuple[str, str]]) -> None:
-    """Add every game of a file to the rows, or what is wrong with it to the problems."""
+def _read_document(document: Document, rows: list[dict], parts: list[Games], problems: list[tuple[str, str]]) -> int:
+    """Add every game of a file to the rows, or what is wrong with it to the problems; returns the number of games.
+
+    Many rows are joined and added to the parts: a game as a row takes twenty times the memory.
+    """
+    number, broken = 0, 0
     for number, game in enumerate(read_sgf_games(document.data), 1):
         try:
             if isinstance(game, ValueError):
@@ -160,6 +165,14 @@ def _read_document(document: Document, rows: list[dict], problems: list[tuple[st
         except ValueError as error:
             name = document.name if number == 1 else f"{document.name}, game {number}"
             problems.append((name, str(error)))
+            broken += 1
+        if len(rows) == JOINED_ROWS:
+            parts.append(to_games(rows))
+            rows.clear()
+        if broken == MAX_BROKEN:
+            problems.append((document.name, f"{broken} games of this file cannot be read: the rest is passed over"))
+            break
+    return number
 
 
 def _possible(name: str, games: Games, problems: list[tuple[str, str]]) -> Games:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.files import Known
 from engine.go.rules import BONUS_N, RULE_FIELDS, RULE_FRIENDLY_PASS, RULE_HANDICAP_BONUS
 from engine.records.games import Games, check_games, offsets_of, read_arrays, refuse_impossible, write_arrays
 
@@ -36,10 +37,15 @@ NO_MOVE = 65535
 """``policy_index`` where a row has fewer than K moves"""
 NO_BYTE = 255
 BYTES_PER_NAT = 24
-LABEL_ARRAYS = {
-    "size", "komi", "length", "moves", "row_game", "row_ply", "policy_index", "policy_byte", "value", "lead",
-    "ownership",
+LABEL_ARRAYS: Known = {
+    "size": ("u1", (None,)), "komi": ("f2", (None,)), "length": ("u2", (None,)), "moves": ("u2", (None,)),
+    "source": ("u1", (None,)), "number": ("i8", (None,)), "rules": ("u1", (None, FLAGS)),
+    "row_game": ("u4", (None,)), "row_ply": ("u2", (None,)), "policy_index": ("u2", (None, None)),
+    "policy_byte": ("u1", (None, None)), "value": ("f2", (None,)), "lead": ("f2", (None,)),
+    "ownership": ("i1", (None,)),
 }  # fmt: skip
+"""What a shard holds"""
+OPTIONAL = {"source", "number", "rules"}
 
 CHINESE_FLAGS = np.zeros(FLAGS, np.uint8)
 CHINESE_FLAGS[[RULE_HANDICAP_BONUS, RULE_FRIENDLY_PASS]] = BONUS_N, 1
@@ -75,7 +81,7 @@ def read_labels(path: Path) -> Labels:
     Raises:
         ValueError: not a shard of labels, or one whose numbers contradict each other.
     """
-    data = read_arrays(path, "labels", LABEL_ARRAYS)
+    data = read_arrays(path, "labels", LABEL_ARRAYS, LABEL_ARRAYS.keys() - OPTIONAL)
     try:
         labels = _labels(data)
         check_games(labels.games)
@@ -135,22 +141,14 @@ def write_labels(path: Path, labels: Labels, source: np.ndarray, number: np.ndar
         source, number: int[G], which game each is.
     """
     games = labels.games
-    write_arrays(path, {
-        "size": games.size.astype(np.uint8),
-        "komi": games.komi.astype(np.float16),
-        "length": np.diff(games.offsets).astype(np.uint16),
-        "moves": games.moves.astype(np.uint16),
-        "source": source.astype(np.uint8),
-        "number": number.astype(np.int64),
-        "rules": labels.flags,
-        "row_game": labels.game.astype(np.uint32),
-        "row_ply": labels.ply.astype(np.uint16),
+    arrays = {
+        "size": games.size, "komi": games.komi, "length": np.diff(games.offsets), "moves": games.moves,
+        "source": source, "number": number, "rules": labels.flags, "row_game": labels.game, "row_ply": labels.ply,
         "policy_index": np.ascontiguousarray(labels.policy_index.T),
         "policy_byte": np.ascontiguousarray(_policy_byte(labels.policy).T),
-        "value": labels.value_black.astype(np.float16),
-        "lead": labels.lead_black.astype(np.float16),
-        "ownership": labels.ownership_black,
-    })  # fmt: skip
+        "value": labels.value_black, "lead": labels.lead_black, "ownership": labels.ownership_black,
+    }  # fmt: skip
+    write_arrays(path, {name: array.astype(LABEL_ARRAYS[name][0]) for name, array in arrays.items()})
 
 
 def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from engine import __version__
 from engine.config.declaration import Checked, check, option
+from engine.files import synced, written_whole
 from engine.records.duplicates import (
     BEGINNING,
     OPENING,
@@ -128,10 +129,12 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
         # A mapped file cannot be deleted everywhere.
         del games
         spool.unlink()
-        (partial / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        with written_whole(partial / MANIFEST) as part:
+            part.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         if out.exists():
             out.rmdir()
         partial.rename(out)
+        synced(out.absolute().parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return manifest

@@ -6,15 +6,13 @@ and the record of the training.
 """
 
 import functools
-import io
 import json
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from engine.files import Known, read_arrays, written_whole
 from engine.rollout.patterns import ADJACENT, SQUARE
 from engine.rollout.policy import FACTOR_BITS, MOST_FACTOR, Tables
 from engine.rollout.vocabulary import (
@@ -33,18 +31,7 @@ from engine.rollout.vocabulary import (
 FORMAT = "keima-patterns-1"
 ARRAYS = ("fine", "coarse", "answers", "nakade", "diamonds")
 """What the fields of a Vocabulary are called in a file"""
-DAMAGED = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What reading a file that is not one of ours, or no longer, may raise; RuntimeError for a flipped "encrypted" bit."""
+KNOWN: Known = {"header": ("u1", (None,)), "theta": ("f2", (None,)), **dict.fromkeys(ARRAYS, ("i8", (None,)))}
 LARGEST = 1 << 24
 """Static weights are scaled so that the median of the patterns seen weighs STATIC_UNIT, and cut off here."""
 STATIC_UNIT = 1 << 12
@@ -72,12 +59,10 @@ def save_patterns(path: Path, model: PatternModel) -> None:
     """Write a model file, whole or not at all."""
     header = json.dumps({"format": FORMAT, "kind": model.kind, "record": model.record}).encode()
     arrays: dict[str, Any] = {name: np.diff(words, prepend=0) for name, words in zip(ARRAYS, model.words, strict=True)}
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
+    with written_whole(path) as part, part.open("wb") as file:
         np.savez_compressed(
             file, header=np.frombuffer(header, np.uint8), theta=model.theta.astype(np.float16), **arrays
         )
-    part.replace(path)
 
 
 def load_patterns(path: Path) -> PatternModel:
@@ -87,19 +72,15 @@ def load_patterns(path: Path) -> PatternModel:
         ValueError: unreadable, damaged or of another format; one line naming the file.
     """
     try:
-        archive = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
-        header = json.loads(archive["header"].tobytes())
+        arrays = read_arrays(path, KNOWN)
+        header = json.loads(arrays["header"].tobytes())
         if header["format"] != FORMAT:
-            raise ValueError(f"format {header['format']!r}, expected {FORMAT!r}")
-        words = Vocabulary(*(np.cumsum(archive[name], dtype=np.int64) for name in ARRAYS))
-        theta, record = archive["theta"].astype(np.float32), header["record"]
-    except DAMAGED as error:
+            raise ValueError(f"format {str(header['format'])[:40]!r}, expected {FORMAT!r}")
+        words = Vocabulary(*(np.cumsum(arrays[name], dtype=np.int64) for name in ARRAYS))
+        theta, record = arrays["theta"].astype(np.float32), header["record"]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"{path}: not a readable pattern policy ({error})") from error
-    if (
-        any(array.ndim != 1 for array in (*words, theta))
-        or len(theta) != words.starts[-1]
-        or not np.isfinite(theta).all()
-    ):
+    if len(theta) != words.starts[-1] or not np.isfinite(theta).all():
         raise ValueError(f"{path}: not a readable pattern policy (weights do not fit its patterns)")
     return PatternModel(words, theta, record)
 

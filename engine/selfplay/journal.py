@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.files import written_whole
 from engine.go.rules import RULE_KOMI_X2
-from engine.records.games import Games, offsets_of, read_arrays, written_whole
-from engine.records.labels import NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
+from engine.records.games import Games, offsets_of, read_arrays
+from engine.records.labels import LABEL_ARRAYS, NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
 
 IN_RECORD = NO_MOVE
 """``move`` of a row of a recorded game, whose moves are in its record"""
@@ -116,7 +117,7 @@ def game_keys(rows: np.ndarray) -> np.ndarray:
 
 def keys_of(shard: Path, size: int) -> np.ndarray:
     """int64: what :func:`game_keys` gives for the games of one board size in a shard."""
-    data = read_arrays(shard, "numbered labels", {"size", "source", "number"})
+    data = read_arrays(shard, "numbered labels", LABEL_ARRAYS, {"size", "source", "number"})
     return (data["number"] * 2 + data["source"])[data["size"] == size]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from engine.config.declaration import Checked, option
 from engine.features.encoder import ENCODERS
-from engine.records.games import written_whole
+from engine.files import written_whole
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
 from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
 from engine.selfplay.policy_games import GamePool, has_ended

@@ -233,15 +233,12 @@ def edited(text: str, values: Mapping[str, str]) -> str:
 
 def _replace(path: Path, text: str) -> None:
     """Write a file whole or not at all; one that is a link stays one."""
+    # The command starts without numpy, which that module needs.
+    from engine.files import written_whole
+
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        with fresh.open("x", encoding="utf-8", newline="") as stream:
-            stream.write(text)
+    with written_whole(path, is_shared=True) as part:
+        part.write_text(text, encoding="utf-8", newline="")
         if path.exists():
-            fresh.chmod(path.stat().st_mode & 0o777)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+            part.chmod(path.stat().st_mode & 0o777)

@@ -275,6 +275,17 @@ def test_what_blows_up_is_given_up_before_it_takes_memory(start, filling, messag
         tracemalloc.stop()
 
 
+def test_blanks_behind_the_network_are_read_up_to_a_limit(tmp_path):
+    path = tmp_path / "blank.gz"
+    for blanks in (1 << 19, 1 << 21):
+        path.write_bytes(gzip.compress(sound()[0] + b" " * blanks, 1))
+        if blanks < 1 << 20:
+            assert load_leela(path)
+            continue
+        with pytest.raises(ValueError, match="line 28: more than 1,048,576 blanks"):
+            load_leela(path)
+
+
 def test_so_many_parameters_are_given_up_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(engine.nets.files.leela_zero, "MAX_PARAMETERS", 1000)
     (tmp_path / "net").write_text(text_of(made_lines()))

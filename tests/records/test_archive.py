@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import tarfile
+import tracemalloc
 import zipfile
 
 import pytest
@@ -103,3 +104,18 @@ def test_a_locked_archive_and_a_bomb_are_named(tmp_path):
     read = found(tmp_path)
     assert "encrypted" in read["locked.zip/a.sgf"]
     assert read["bomb.zip/a.sgf"] == "more than 64 MiB" and read["bomb.zip/b.sgf"] == "(b)"
+
+
+def test_an_archive_inside_a_small_one_is_no_larger_than_games_ever_are(tmp_path):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("a.sgf", bytes(MAX_FILE_BYTES))
+    (tmp_path / "bomb.zip").write_bytes(zipped(a=inner.getvalue(), b="(b)"))
+    assert (tmp_path / "bomb.zip").stat().st_size < 1 << 17
+    tracemalloc.start()
+    try:
+        read = found(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert "an archive of 67" in read["bomb.zip/a.zip"] and read["bomb.zip/b.sgf"] == "(b)"

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from engine.records.archive import Document
 from engine.records.duplicates import fingerprints, first_of_each, split_of
 from engine.records.filters import Filters
 from engine.records.games import join, read_games, write_games
-from engine.records.gather import gather
+from engine.records.gather import DocumentBatch, gather, read_batch
 from gtp.cli import main
 from tests.records.test_data_values import games_of
 
@@ -312,3 +313,17 @@ def test_the_real_samples_become_what_their_manifest_says(tmp_path, shared_path)
     numbers += ["0" for winner in winners if winner == "D"]
     assert sorted(games.margin[np.isfinite(games.margin)].tolist()) == sorted(map(float, numbers))
     assert (games.handicap > 0).sum() == 2 + sum("setup-stones" in row["traits"] for row in kept)
+
+
+def test_a_file_of_very_many_games_is_joined_as_it_is_read_and_given_up_where_most_are_broken(monkeypatch):
+    monkeypatch.setattr("engine.records.gather.JOINED_ROWS", 2)
+    monkeypatch.setattr("engine.records.gather.MAX_BROKEN", 3)
+    sound = b"(;FF[4]SZ[5]RE[B+R];B[aa];W[bb];B[%s])"
+    data = b"".join(sound % move for move in (b"cc", b"dd", b"ee", b"cd", b"dc"))
+    found = read_batch(DocumentBatch(0, [Document("many.sgf", data)]), Filters(sizes=(5,), min_moves=1), 0)
+    assert found.found == 5 and not found.problems
+    assert found.games.moves.reshape(5, 3)[:, 2].tolist() == [12, 18, 24, 17, 13]
+    data += b"(;FF[4]SZ[5]RE[B+R];B[aa];W[aa])" * 5
+    found = read_batch(DocumentBatch(0, [Document("many.sgf", data)]), Filters(sizes=(5,), min_moves=1), 0)
+    assert (found.found, len(found.games.size), len(found.problems)) == (8, 5, 4)
+    assert found.problems[-1] == ("many.sgf", "3 games of this file cannot be read: the rest is passed over")

@@ -2,6 +2,7 @@
 
 import io
 import lzma
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.go.geometry import BLACK, WHITE, index_of
 from engine.go.sgf import read_sgf
-from engine.records.games import MAX_MOVES, Games, join, read_games, select, write_games
+from engine.records.games import GAME_ARRAYS, MAX_MOVES, Games, join, read_games, select, write_games
 from engine.records.replay import Replayer
 
 
@@ -164,6 +165,21 @@ def test_damage_is_one_clear_error(tmp_path, change, words):
     with pytest.raises(ValueError, match=words) as caught:
         read_games(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("lengths", [np.zeros(40 << 20, np.uint8), np.full(100000, 65535, np.uint16)])
+def test_a_small_file_that_would_fill_the_memory_is_refused_first(tmp_path, lengths):
+    path = tmp_path / "x.npz.xz"
+    empty = {name: np.zeros(len(lengths), kind) for name, (kind, _) in GAME_ARRAYS.items()}
+    whole = {"version": np.uint8(2), "delta": np.zeros((3, 2), np.uint8), "setup": np.zeros(0, np.uint16)}
+    path.write_bytes(packed(empty | whole | {"length": lengths} if len(lengths) == 100000 else {"length": lengths}))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"more than 16,777,216 bytes|number of moves") as caught:
+            read_games(path)
+        assert str(path) in str(caught.value) and tracemalloc.get_traced_memory()[1] < 48 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_cut_file_is_one_clear_error(tmp_path):

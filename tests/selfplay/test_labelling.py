@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
 from engine.records.games import read_arrays, write_games
-from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
+from engine.records.labels import LABEL_ARRAYS, RECORDED, SELF_PLAYED, read_labels
 from engine.selfplay.journal import Journal, row_type
 from engine.selfplay.labelling import Labelling, LabelOptions
 from engine.selfplay.recorded import RecordedGames
@@ -72,7 +72,7 @@ def all_labels(out):
 
 
 def _identities(path):
-    data = read_arrays(path, "labels", set())
+    data = read_arrays(path, "labels", LABEL_ARRAYS, set())
     return data["source"], data["number"]
 
 

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from engine.files import written_whole
 from engine.nets.architectures.registry import architecture_of, new_model, new_spec
 from engine.nets.files.header import FORMAT, read_header
 from engine.nets.network import Model, NetworkSpec
@@ -47,10 +48,12 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, A
     Raises:
         OSError: it cannot be written.
     """
-    part = path.with_suffix(path.suffix + ".part")
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(held, part, metadata={"keima": json.dumps(header)})
-    part.replace(path)
+    with written_whole(path) as part:
+        try:
+            save_file(held, part, metadata={"keima": json.dumps(header)})
+        except SafetensorError as error:
+            raise OSError(error) from error
 
 
 def load_model(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:

@@ -28,6 +28,7 @@ from typing import IO, Any
 import numpy as np
 import torch
 
+from engine.files import written_whole
 from engine.nets.architectures.alphago_zero import EPSILON, POLICY_FILTERS, ZeroNet
 from engine.nets.architectures.registry import MAX_PARAMETERS, architecture_of, new_model, new_spec
 from engine.nets.files.header import opened
@@ -88,20 +89,19 @@ def save_leela(path: Path, model: Model, spec: NetworkSpec) -> None:
     """
     arrays = _lines_of(_checked_form(model, spec))
     version = next(version for version, name in ARCHITECTURES.items() if name == architecture_of(model))
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file, _packed(file) if path.suffix == ".gz" else nullcontext(file) as out:
-            out.write(f"{version}".encode())
-            for array in arrays:
-                out.write(b"\n")
-                for start in range(0, array.size, PIECE_NUMBERS):
-                    numbers = array.reshape(-1)[start : start + PIECE_NUMBERS].tolist()
-                    # Nine digits tell any two float32 apart.
-                    out.write(("%.9g " * len(numbers) % tuple(numbers)).encode())
+    with (
+        written_whole(path) as part,
+        part.open("wb") as file,
+        _packed(file) if path.suffix == ".gz" else nullcontext(file) as out,
+    ):
+        out.write(f"{version}".encode())
+        for array in arrays:
             out.write(b"\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+            for start in range(0, array.size, PIECE_NUMBERS):
+                numbers = array.reshape(-1)[start : start + PIECE_NUMBERS].tolist()
+                # Nine digits tell any two float32 apart.
+                out.write(("%.9g " * len(numbers) % tuple(numbers)).encode())
+        out.write(b"\n")
 
 
 def _packed(file: IO[bytes]) -> gzip.GzipFile:
@@ -169,9 +169,11 @@ class _Lines:
     def end(self) -> None:
         """There must be nothing more."""
         self._number += 1
-        while piece := self._file.readline(PIECE_BYTES):
-            if piece.strip():
-                raise self.error(f"{_shown(piece)}, expected the end of the file, for the network is complete")
+        rest = self._file.read(PIECE_BYTES)
+        if more := rest.lstrip():
+            raise self.error(f"{_shown(more)}, expected the end of the file, for the network is complete")
+        if len(rest) == PIECE_BYTES:
+            raise self.error(f"more than {PIECE_BYTES:,} blanks, expected the end of the file")
 
 
 def _is_no_number(word: bytes) -> bool:

@@ -1,0 +1,136 @@
+"""Files: written whole or not at all, and unpacked no further than sound ones ever are."""
+
+import io
+import lzma
+import os
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from engine.files import read_arrays, read_packed_arrays, written_whole
+
+KNOWN = {"one": ("u2", (None,)), "two": ("f4", (None, 2)), "version": ("u1", ())}
+SOUND = {"one": np.arange(5, dtype=np.uint16), "two": np.ones((3, 2), np.float32), "version": np.uint8(2)}
+
+
+def npz(arrays, save=np.savez):
+    file = io.BytesIO()
+    save(file, **arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_known_arrays_come_back_and_others_are_passed_over(tmp_path, save):
+    path = tmp_path / "x.npz"
+    rows = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2))
+    path.write_bytes(npz(SOUND | {"two": rows, "other": np.array(["a", "b"]), "objects": np.zeros(3)}, save))
+    found = read_arrays(path, KNOWN)
+    assert found.keys() == SOUND.keys() and found["version"] == 2
+    np.testing.assert_array_equal(found["two"], rows)
+    assert all(array.flags.writeable and array.flags.c_contiguous for array in found.values())
+    packed = tmp_path / "x.npz.xz"
+    packed.write_bytes(lzma.compress(path.read_bytes()))
+    np.testing.assert_array_equal(read_packed_arrays(packed, KNOWN)["one"], SOUND["one"])
+    path.write_bytes(npz({"one": np.zeros(0, np.uint16)}))
+    assert read_arrays(path, KNOWN)["one"].shape == (0,)
+
+
+def claiming(shape):
+    """An archive whose array says that it has another shape than its data."""
+    return npz({"one": SOUND["one"]}).replace(
+        b"'shape': (5,), }" + b" " * 10, f"'shape': ({shape}), }}".ljust(26).encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (lambda: npz({"one": np.zeros(3)}), "one holds float64, expected uint16"),
+        (lambda: npz({"one": np.array(["a"])}), "one holds no numbers"),
+        (lambda: npz({"one": np.array([None])}), "one holds no numbers|sound header"),
+        (lambda: npz({"one": np.zeros((2, 2), np.uint16)}), r"one has shape \(2, 2\), expected any"),
+        (lambda: npz({"two": np.zeros((2, 3), np.float32)}), r"two has shape \(2, 3\), expected any x 2"),
+        (lambda: npz({"version": np.zeros(3, np.uint8)}), "version has shape .*, expected a single number"),
+        (lambda: claiming("99999999999,"), "one holds 5 numbers, expected shape"),
+        (lambda: claiming("4,"), "one holds 5 numbers, expected shape"),
+        (lambda: npz(SOUND)[:-30], "not a zip file"),
+        (lambda: npz(SOUND).replace(b"NUMPY", b"NUMPI", 1), "CRC|sound header"),
+        (lambda: b"", "not a zip file"),
+    ],
+)
+def test_what_is_wrong_with_an_archive_is_one_line(tmp_path, content, words, monkeypatch):
+    # A checksum would find it first.
+    monkeypatch.setattr(zipfile.ZipExtFile, "_update_crc", lambda *_: None)
+    path = tmp_path / "x.npz"
+    path.write_bytes(content())
+    with pytest.raises(ValueError, match=words) as caught:
+        read_arrays(path, KNOWN)
+    assert "\n" not in str(caught.value)
+
+
+def twice(arrays):
+    """An archive that holds its arrays twice."""
+    file = io.BytesIO(npz(arrays))
+    with zipfile.ZipFile(file, "a") as archive:
+        for name in archive.namelist():
+            content = archive.read(name)
+            with pytest.warns(UserWarning, match="Duplicate"):
+                archive.writestr(name, content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "words"),
+    [
+        (lambda zeros: lzma.compress(npz({"one": zeros})), read_packed_arrays, "more than 16,777,216 bytes"),
+        (lambda zeros: lzma.compress(bytes(len(zeros))), read_packed_arrays, "more than 16,777,216 bytes"),
+        (lambda zeros: npz({"one": zeros}, np.savez_compressed), read_arrays, "more than 16,777,216 bytes"),
+        (lambda zeros: twice({"one": zeros[:9]}), read_arrays, "one is there twice"),
+    ],
+    ids=["packed twice", "no archive", "zip", "array given twice"],
+)
+def test_what_blows_up_is_given_up_before_it_takes_memory(tmp_path, write, read, words):
+    path = tmp_path / "bomb"
+    path.write_bytes(write(np.zeros(40 << 20, np.uint16)))
+    assert path.stat().st_size < 1 << 17
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=words):
+            read(path, KNOWN)
+        assert tracemalloc.get_traced_memory()[1] < 48 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-9], lambda data: data + b"x", lambda data: b"x" + data])
+def test_xz_that_is_cut_or_goes_on_is_refused(tmp_path, change):
+    path = tmp_path / "x.npz.xz"
+    path.write_bytes(change(lzma.compress(npz(SOUND))))
+    with pytest.raises(ValueError, match=r"ends too early|more data|format"):
+        read_packed_arrays(path, KNOWN)
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    path, synced = tmp_path / "x", []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, path.exists())))
+    with written_whole(path) as part:
+        part.write_bytes(b"new")
+        inode = part.stat().st_ino
+    assert path.read_bytes() == b"new" and [file.name for file in tmp_path.iterdir()] == ["x"]
+    # Windows lets no folder be opened.
+    assert synced == [(inode, False), (tmp_path.stat().st_ino, True)][: 1 if os.name == "nt" else 2]
+
+
+def test_what_fails_leaves_the_old_file_and_no_part(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    with pytest.raises(KeyError), written_whole(path) as part:
+        part.write_bytes(b"half")
+        raise KeyError
+    with pytest.raises(OSError, match=r"No space.*x") as caught, written_whole(path, is_shared=True) as part:
+        part.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"old" and [file.name for file in tmp_path.iterdir()] == ["x"]
