@@ -3,6 +3,7 @@
 import threading
 from typing import TYPE_CHECKING
 
+from engine.config import SessionOptions
 from gtp.protocol import CommandError, Registry
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ class Host:
     Threads: :attr:`player` and :attr:`keeper` in the command thread only, the methods in any.
     """
 
-    def __init__(self, commands: Registry) -> None:
+    def __init__(self, commands: Registry, name: str = SessionOptions.name) -> None:
         self.commands = commands
+        self.name = name
+        """what clients are told that the engine is called"""
         self.quitting = False
         """set by a command: the session ends with its answer"""
         self.sigint_interrupts = False

@@ -38,9 +38,13 @@ class SetupOptions(Checked):
 
 @dataclass(frozen=True)
 class SessionOptions(Checked):
-    """What is kept of a conversation; see gtp/log.py."""
+    """How the engine introduces itself, and what is kept of a conversation (gtp/log.py)."""
 
     heading = "Conversation"
+    name: str = option(
+        "Keima", "what the command name answers: some clients analyse only with engines that they know by name",
+        unit="NAME",
+    )  # fmt: skip
     log_file: str = option(
         "", "append the conversation to this file: every line in and out with the time, and standard error", unit="FILE"
     )

@@ -65,11 +65,15 @@ class Backend:
         return all(one.spec.min_size <= size <= one.spec.max_size for one in self._loaded.networks)
 
     def fit(self, size: int) -> bool:
-        """Play boards of a size from now on, without the network where it does not know them.
+        """Play boards of a size from now on; without the network, and with a line that says so, where it does not.
 
         Returns:
             bool: whether searches have to be made anew.
         """
+        if not self._plays(size):
+            spec = self._loaded.networks[0].spec
+            known = f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}"
+            say_once(f"{known}: {size}x{size} is played without it, on rollouts and learnt patterns")
         if self._plays(size) == bool(self._parts.networks) or not self._loaded.networks:
             return False
         self._parts = self._loaded if self._plays(size) else without_network(self._loaded)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
@@ -55,7 +56,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
     startup.bar = _bar
-    status = converse(Settings(setup, play, search, network), output, log)
+    status = converse(Settings(setup, play, search, network), output, log, values["name"])
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
     # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
@@ -75,14 +76,16 @@ def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
     return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
 
 
-def converse(settings: Settings, output: Output, log: Log | None) -> int:
+def converse(settings: Settings, output: Output, log: Log | None, name: str) -> int:
     """Speak GTP while the player is being loaded, and then with it; returns the exit status."""
-    host = Host(COMMANDS)
+    host = Host(COMMANDS, name)
     session = Session(COMMANDS, host, output, log.note if log else None)
 
     def load() -> None:
         try:
             host.provide(load_player(settings, host.begin))
+            # KataGo's words: LizGoban asks for nothing before it has read them.
+            print(f"Keima {__version__}: GTP ready", file=sys.stderr, flush=True)
         except Exception as error:
             # What is wrong with a setting says so itself; anything else is a fault of ours or of the machine.
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "

@@ -34,7 +34,15 @@ NO_FILE = "none"
 """Given for a file: none is read, not even the user's own"""
 KINDS = (SetupOptions, PlayOptions, SearchOptions, SessionOptions)
 """Options classes in the order of the file"""
-CHECKS: dict[str, Callable[[Any], object]] = {"rules": rules_named, "komi": twice_komi}
+
+
+def _one_line(name: str) -> None:
+    """Refuse a name that a reply cannot hold."""
+    if not (name.strip() and name.isprintable()):
+        raise ValueError(f"name is {shown(name)}, expected a line of text")
+
+
+CHECKS: dict[str, Callable[[Any], object]] = {"rules": rules_named, "komi": twice_komi, "name": _one_line}
 """What decides about values that have no range"""
 WIDTH = 100
 """Of comments"""

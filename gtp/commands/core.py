@@ -18,7 +18,7 @@ def protocol_version(host: Host) -> str:
 @COMMANDS.command("name")
 def name(host: Host) -> str:
     """Name of the engine."""
-    return "Keima"
+    return host.name
 
 
 @COMMANDS.command("version")

@@ -177,6 +177,21 @@ def test_sabaki_sends_its_beginning_without_waiting(listed):
         assert engine.process.wait(ANSWER_S) == 0
 
 
+# --- LizGoban, Lizzie ---
+
+
+def test_those_that_analyse_know_when_the_engine_is_ready_and_by_which_name_to_call_it():
+    """LizGoban asks nothing before a line says "GTP ready"; Lizzie analyses with scores if the name begins so."""
+    with Engine("--name", "KataGo-Keima") as engine:
+        assert engine.ask("0 name") == "=0 KataGo-Keima"
+        assert re.fullmatch(r"=1 \d+\.\d+\.\d+", engine.ask("1 version"))
+        engine.ready()
+        _, _, errors = engine.end()
+    # Lizzie reads standard error too, and takes lines that begin so for replies and reports.
+    assert errors.splitlines()[-1].endswith(": GTP ready")
+    assert not re.search(r"^(=|\?|info|play|komi=|opp_komi=)| -> ", errors, re.M)
+
+
 # --- KGS ---
 
 

@@ -145,6 +145,8 @@ def test_closed_descriptors_do_no_harm(closed, status):
         (["--size", "26"], "size is 26, expected 2 to 25"),
         (["--visits", "-1"], "visits is -1, expected 0 to 1000000000"),
         (["--visits", "many"], 'visits is "many", expected a whole number'),
+        (["--name", " "], 'name is " ", expected a line of text'),
+        (["--name", "Keima\n\n= D4"], "name is "),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_one_clear_line(options, message):

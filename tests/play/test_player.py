@@ -13,6 +13,7 @@ from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points,
 from engine.insight.raw_policy import evaluation_for
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
+from engine.nets.notices import say_once
 from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer
 from engine.play.keeper import RESIGN
@@ -138,8 +139,10 @@ def test_sizes_are_those_of_the_network(make_player, tiny_network):
     assert (player.game.size, player.game.n_moves) == (7, 1)
 
 
-def test_where_any_size_is_wanted_the_network_stands_aside(make_player, tiny_network):
-    """On boards it does not play rollouts do; back on its own it plays again, with the options set meanwhile."""
+def test_where_any_size_is_wanted_the_network_stands_aside(make_player, tiny_network, capsys):
+    """On boards it does not play rollouts do, as a line says; back on its own it plays again, with the options set
+    meanwhile."""
+    say_once.cache_clear()
     player = make_player(PlayOptions(visits=8), network=tiny_network, size=5, any_size=True)
     assert player.server is None
     assert player.genmove(BLACK) > 0
@@ -155,6 +158,10 @@ def test_where_any_size_is_wanted_the_network_stands_aside(make_player, tiny_net
     with pytest.raises(ValueError, match="unacceptable size: 26, expected 2 to 25"):
         player.new_game(26)
     assert (player.game.size, player.game.n_moves) == (13, 2)
+    assert capsys.readouterr().err.splitlines() == [
+        f"network tiny plays boards of 7 to 9: {size} is played without it, on rollouts and learnt patterns"
+        for size in ("5x5", "13x13")
+    ]
 
 
 @pytest.mark.parametrize(
