@@ -123,14 +123,14 @@ def keys_of(shard: Path, size: int) -> np.ndarray:
 
 def to_shard(
     chosen: dict[int, np.ndarray],
-    rules_of: Callable[[int, int], np.ndarray],
+    rules_of: Callable[[int, np.ndarray], np.ndarray],
     moves_of: Callable[[int, int], np.ndarray],
 ) -> tuple[Labels, np.ndarray, np.ndarray]:
     """Rows as labels, games and positions in order.
 
     Args:
         chosen: rows by board size.
-        rules_of: from size and number of a game to its rules, int64[RULE_FIELDS].
+        rules_of: from a size and the numbers of K games to their rules, int64[K, RULE_FIELDS].
         moves_of: from size and number of a recorded game to its moves, policy indices.
     Returns:
         the labels, and int64[G] source and number of their games.
@@ -146,7 +146,9 @@ def to_shard(
             moves = game["move"] if source == SELF_PLAYED else moves_of(size, number)[: int(game["ply"][-1])]
             played.append((size, source, number, moves))
     sizes, sources, numbers, all_moves = zip(*played, strict=True)
-    flags = np.stack([rules_of(size, number) for size, _, number, _ in played])
+    flags = np.concatenate([
+        rules_of(size, np.array([number for of_size, _, number, _ in played if of_size == size])) for size in chosen
+    ])  # fmt: skip
     games = Games(
         size=np.array(sizes, np.int64),
         komi=(flags[:, RULE_KOMI_X2] / 2).astype(np.float32),

@@ -32,7 +32,7 @@ from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"
 GAMES = "games"
-FORMAT = "keima labels"
+FORMAT = "keima labels 2"
 SOURCES = ("recorded", "self-played")
 
 
@@ -206,7 +206,7 @@ class Labelling:
                 self._exhausted.add(kind)
                 return np.zeros(0)
             self._next[kind] = int(taken.numbers[-1]) + 1
-        rules = np.stack([self._rules_of(kind.size, number) for number in taken.numbers.tolist()])
+        rules = self._rules_of(kind.size, taken.numbers)
         outputs = self._teacher.targets(
             taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64)
         )
@@ -232,9 +232,9 @@ class Labelling:
         chosen, ended = pool.play(slots, outputs["policy"])
         return self._journals[size].new_rows(SELF_PLAYED, numbers, plies, chosen, outputs), ended
 
-    def _rules_of(self, size: int, number: int) -> np.ndarray:
-        """int64[RULE_FIELDS]: the rules of a game."""
-        return self._options.variety.draw(self._options.seed, number, size)[0]
+    def _rules_of(self, size: int, numbers: np.ndarray) -> np.ndarray:
+        """int64[K, RULE_FIELDS]: the rules of games."""
+        return self._options.variety.draw(self._options.seed, numbers, size)[0]
 
     def _enter(self, kind: Kind, rows: np.ndarray, ended: np.ndarray | None, reserved: int) -> None:
         """Keep what was labelled; write a shard when there is enough for one.

@@ -97,7 +97,8 @@ class GamePool:
     def start_game(self, slot: int, number: int, moves: Sequence[int] = ()) -> None:
         """Begin a game, or go on with one after its first moves (policy indices)."""
         self.numbers[slot], self.lengths[slot] = number, len(moves)
-        self.rules[slot], self._temperatures[slot] = self._variety.draw(self._seed, number, self.size)
+        rules, temperatures = self._variety.draw(self._seed, np.array([number]), self.size)
+        self.rules[slot], self._temperatures[slot] = rules[0], temperatures[0]
         self._states[slot] = seed_state(self._seed, number)
         self._moves[slot, : len(moves)] = moves
         _skip(self._states[slot], len(moves))

@@ -11,7 +11,9 @@ import numpy as np
 
 from engine.go.geometry import MIN_SIZE
 from engine.go.position import apply_rules, new_position
-from engine.go.rules import SCORING_TERRITORY, Rules, twice_komi
+from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2, SCORING_TERRITORY, Rules, twice_komi
+from engine.go.splitmix import mixed
+from engine.rollout.random import UNIT
 
 T = TypeVar("T")
 Shares = tuple[tuple[T, float], ...]
@@ -29,12 +31,13 @@ class Komi(NamedTuple):
     """NaN = the usual komi of the board and the rules"""
     high: float = np.nan
 
-    def draw(self, rng: np.random.Generator, size: int, rules: Rules) -> float:
-        """White's points, in half points."""
+    def twice(self, size: int, rules: Rules) -> tuple[int, int]:
+        """The least and the largest komi, in half points."""
         if np.isnan(self.low):
             area = SMALL_AREA_KOMI if size <= SMALL_SIZE else USUAL_AREA_KOMI
-            return area - (rules.scoring == SCORING_TERRITORY)
-        return int(rng.integers(twice_komi(self.low), twice_komi(self.high) + 1)) / 2
+            usual = twice_komi(area - (rules.scoring == SCORING_TERRITORY))
+            return usual, usual
+        return twice_komi(self.low), twice_komi(self.high)
 
     def __str__(self) -> str:
         if np.isnan(self.low):
@@ -50,20 +53,41 @@ class Variety:
     komi: Shares[Komi]
     temperature: Shares[float]
 
-    def draw(self, seed: int, number: int, size: int) -> tuple[np.ndarray, float]:
-        """Rules with komi (int64[RULE_FIELDS]) and temperature of one game: a function of these three numbers."""
-        rng = np.random.default_rng([seed, number, size])
-        rules = _drawn(self.rules, rng)
-        komi = _drawn(self.komi, rng).draw(rng, size, rules)
-        position = new_position(MIN_SIZE)
-        apply_rules(position, rules, komi)
-        return position.rules, _drawn(self.temperature, rng)
+    def draw(self, seed: int, numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """How games begin, each a function of the seed, its number and the board size.
+
+        Args:
+            numbers: int64[K].
+        Returns:
+            rules with komi, int64[K, RULE_FIELDS], and temperatures, float64[K].
+        """
+        units = _units(seed, numbers, size)
+        which, komi = _drawn(self.rules, units[0]), _drawn(self.komi, units[1])
+        flags = np.zeros((len(self.rules), RULE_FIELDS), np.int64)
+        bounds = np.zeros((len(self.rules), len(self.komi), 2), np.int64)
+        for i, (rules, _) in enumerate(self.rules):
+            position = new_position(MIN_SIZE)
+            apply_rules(position, rules, 0.0)
+            flags[i] = position.rules
+            bounds[i] = [one.twice(size, rules) for one, _ in self.komi]
+        rules_of_games = flags[which]
+        low, high = bounds[which, komi].T
+        rules_of_games[:, RULE_KOMI_X2] = low + (units[2] * (high - low + 1)).astype(np.int64)
+        temperatures = np.array([value for value, _ in self.temperature])
+        return rules_of_games, temperatures[_drawn(self.temperature, units[3])]
 
 
-def _drawn(shares: Shares[T], rng: np.random.Generator) -> T:
-    """One of the values."""
-    weights = np.array([share for _, share in shares])
-    return shares[int(rng.choice(len(shares), p=weights / weights.sum()))][0]
+def _units(seed: int, numbers: np.ndarray, size: int) -> np.ndarray:
+    """float64[4, K] from [0, 1): what is drawn for each game."""
+    start = mixed(mixed(np.array([seed], np.uint64)) + np.uint64(size))
+    words = mixed(start + numbers.astype(np.uint64))
+    return np.stack([(mixed(words + np.uint64(i)) >> np.uint64(11)) * UNIT for i in range(4)])
+
+
+def _drawn(shares: Shares[T], units: np.ndarray) -> np.ndarray:
+    """int64[K]: the values that units in [0, 1) fall on, by their shares."""
+    ends = np.cumsum([share for _, share in shares])
+    return np.minimum(np.searchsorted(ends / ends[-1], units, "right"), len(ends) - 1)
 
 
 def parse_share(text: str, read: Callable[[str], T]) -> tuple[T, float]:

@@ -40,22 +40,25 @@ def test_what_is_wrong_is_one_line(text, read, message):
 
 
 def test_the_usual_komi_follows_board_and_scoring():
-    rng = np.random.default_rng(1)
-    drawn = {(size, name): Komi().draw(rng, size, RULE_SETS[name]) for size in (9, 19) for name in RULE_SETS}
-    assert drawn[9, "chinese"] == 7.0 and drawn[19, "chinese"] == 7.5
-    assert drawn[9, "japanese"] == 6.0 and drawn[19, "korean"] == 6.5
+    twice = {(size, name): Komi().twice(size, RULE_SETS[name]) for size in (9, 19) for name in RULE_SETS}
+    assert twice[9, "chinese"] == (14, 14) and twice[19, "chinese"] == (15, 15)
+    assert twice[9, "japanese"] == (12, 12) and twice[19, "korean"] == (13, 13)
 
 
 def test_games_are_drawn_by_shares_and_repeat():
     rules = ((RULE_SETS["chinese"], 3.0), (RULE_SETS["japanese"], 1.0))
     mixture = Variety(rules, ((Komi(), 1.0), (Komi(-3.0, 3.0), 1.0)), ((1.0, 1.0), (0.5, 1.0)))
-    games = [mixture.draw(1, number, 9) for number in range(2000)]
+    games = list(zip(*mixture.draw(1, np.arange(2000), 9), strict=True))
     territory = np.mean([flags[RULE_SCORING] == SCORING_TERRITORY for flags, _ in games])
     usual = np.mean([flags[RULE_KOMI_X2] >= 12 for flags, _ in games])
     cool = np.mean([temperature == 0.5 for _, temperature in games])
     # Five standard deviations of a share of 2,000.
     assert abs(territory - 0.25) < 0.05 and abs(usual - 0.5) < 0.056 and abs(cool - 0.5) < 0.056
     assert {int(flags[RULE_KOMI_X2]) for flags, _ in games if flags[RULE_KOMI_X2] < 12} == set(range(-6, 7))
-    np.testing.assert_array_equal(games[7][0], mixture.draw(1, 7, 9)[0])
+    np.testing.assert_array_equal(games[7][0], mixture.draw(1, np.array([7]), 9)[0][0])
+    assert all(
+        (mixture.draw(*other)[0] != mixture.draw(1, np.arange(9), 9)[0]).any()
+        for other in ((2, np.arange(9), 9), (1, np.arange(9), 13), (1, np.arange(1, 10), 9))
+    )
     japanese = next(flags for flags, _ in games if flags[RULE_SCORING] == SCORING_TERRITORY)
     assert japanese[RULE_TAX] == TAX_SEKI
