@@ -43,6 +43,9 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
         kind = batch.kind[i]
         gives_value = adds_value and kind != ROLLED
         result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
+        if kind == ROLLED and batch.depth[i] > 0:
+            # In a graph the leaf may have been joined to another node since it was selected.
+            batch.leaf[i] = tree.child[_last_edge(tree, batch, i)]
         if kind not in (KNOWN, ROLLED) and not (tree.meta[META_IS_GRAPH] and _join(tree, batch, i)):
             _expand(tree, batch, i, result)
         if kind != ROLLOUT_BACKED_UP:
@@ -54,19 +57,30 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
 
 
 @kernel
+def _last_edge(tree, batch, i):
+    """The edge by which row i's path, not an empty one, reaches its leaf."""
+    d = batch.depth[i] - 1
+    return tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]
+
+
+@kernel
 def _join(tree, batch, i):
     """Let row i's last edge lead to the node that another path has made of its position; False if there is none."""
-    leaf, depth = batch.leaf[i], batch.depth[i]
-    if tree.state[leaf] != PENDING or depth == 0:
+    leaf = batch.leaf[i]
+    if batch.depth[i] == 0:
         return False
     found = look_up(tree, batch.node_key[i])
     if found == NONE:
         enter(tree, leaf, batch.node_key[i])
         return False
-    if tree.state[found] not in (EXPANDED, TERMINAL):
+    # A leaf that was opened early may have moves below it already.
+    if tree.state[leaf] != PENDING or tree.state[found] not in (EXPANDED, TERMINAL):
         return False
-    tree.child[tree.first_edge[batch.node[i, depth - 1]] + batch.edge_index[i, depth - 1]] = found
+    tree.child[_last_edge(tree, batch, i)] = found
     tree.parents[found] += 1
+    # Rollouts from the leaf before it was expanded.
+    tree.N[found] += tree.N[leaf]
+    tree.W[found] += tree.W[leaf]
     batch.leaf[i] = found
     free_node(tree, leaf)
     return True
@@ -116,7 +130,8 @@ def _note_result(tree, batch, i, result):
     """Add what every visit counts once along row i's path: the squared result and the lead."""
     square, lead = result * result, float(batch.lead[i])
     if tree.meta[META_IS_GRAPH]:
-        _note_at_nodes(tree, batch, i, result)
+        is_known = batch.kind[i] == ROLLOUT_BACKED_UP
+        note_at_nodes(tree, batch, i, result - batch.rollout[i] if is_known else result, 0 if is_known else 1)
     for d in range(batch.depth[i] - 1, -1, -1):
         lead = -lead
         edge = tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]
@@ -125,11 +140,11 @@ def _note_result(tree, batch, i, result):
 
 
 @kernel
-def _note_at_nodes(tree, batch, i, result):
-    """Add a visit with this result to row i's leaf and to all nodes above it."""
-    tree.N[batch.leaf[i]] += 1
+def note_at_nodes(tree, batch, i, result, visits):
+    """Add to row i's leaf and to all nodes above it a visit with this result, or, without visits, what it changes."""
+    tree.N[batch.leaf[i]] += visits
     tree.W[batch.leaf[i]] += result
     for d in range(batch.depth[i] - 1, -1, -1):
         result = -result
-        tree.N[batch.node[i, d]] += 1
+        tree.N[batch.node[i, d]] += visits
         tree.W[batch.node[i, d]] += result

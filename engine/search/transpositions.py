@@ -1,9 +1,10 @@
 """Graph search: nodes that different orders of the same moves lead to are one.
 
 A table from position keys to nodes, open addressing with linear probing. The key covers the stones, the side to move,
-the ko, passes and the number of moves played, so a node's parents are all one move before it and there are no cycles.
-It does not cover the history before: superko and what a network sees of earlier moves are those of the path that came
-first. The root's own moves are always exact, and so is everything said of the move to play.
+the ko, passes and the number of moves played, so a node's parents are all one move before it and there are no cycles,
+and what the rules count beside the stones: prisoners, the button, handicap stones. It does not cover the rest of the
+history: superko and what a network sees of earlier moves are those of the path that came first. The root's own moves
+are always exact, and so is everything said of the move to play.
 
 An edge keeps its own count of visits; its value is the mean of all that was ever backed up through the node behind it,
 by whatever path (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move groups in Monte Carlo tree search",
@@ -12,9 +13,17 @@ by whatever path (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move g
 
 import numpy as np
 
-from engine.go.board import META_KO_COLOR, META_KO_POINT
+from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import EMPTY, ZOBRIST
-from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE
+from engine.go.position import (
+    META_BUTTON_TAKER,
+    META_HANDICAP,
+    META_N_ALONE,
+    META_N_MOVES,
+    META_PASSES,
+    META_TO_MOVE,
+)
+from engine.go.rules import BONUS_NONE, RULE_HANDICAP_BONUS, RULE_SCORING, SCORING_TERRITORY
 from engine.go.splitmix import mix
 from engine.jit import kernel
 from engine.search.pools import NONE
@@ -26,7 +35,21 @@ def position_key(position):
     board, to_move = position.board, position.meta[META_TO_MOVE]
     ko = board.meta[META_KO_POINT] if board.meta[META_KO_COLOR] == to_move else 0
     word = np.uint64((position.meta[META_N_MOVES] << 24) ^ (ko << 4) ^ position.meta[META_PASSES])
-    return mix(board.hash[0] ^ ZOBRIST[EMPTY, to_move] ^ mix(word)) | np.uint64(1)
+    return mix(board.hash[0] ^ ZOBRIST[EMPTY, to_move] ^ mix(word ^ mix(_counted_beside_stones(position)))) | np.uint64(
+        1
+    )
+
+
+@kernel
+def _counted_beside_stones(position):
+    """uint64: a number for what the score depends on under the rules in force, but for the stones on the board."""
+    rules, meta, board = position.rules, position.meta, position.board
+    word = meta[META_BUTTON_TAKER]
+    if rules[RULE_SCORING] == SCORING_TERRITORY:
+        word ^= (board.meta[META_CAPTURED_BLACK] - board.meta[META_CAPTURED_WHITE]) << 2
+    if rules[RULE_HANDICAP_BONUS] != BONUS_NONE:
+        word ^= (meta[META_HANDICAP] << 20) ^ (meta[META_N_ALONE] << 32)
+    return np.uint64(word)
 
 
 @kernel

@@ -5,20 +5,26 @@ import random
 import numpy as np
 import pytest
 
+import engine.search.worker
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.board import META_KO_COLOR, META_KO_POINT
+from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
-from engine.go.position import with_capacity
+from engine.go.position import META_TO_MOVE, play_move, with_capacity
+from engine.go.rules import rules_named
+from engine.go.scoring import final_score_black
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
+from engine.play.assembly import shipped_patterns
 from engine.search.limits import SearchLimits
-from engine.search.pools import META_USED_NODES, NONE, UNEXPANDED
+from engine.search.pools import META_USED_NODES, NONE, TERMINAL, UNEXPANDED
 from engine.search.search import Search
 from engine.search.transpositions import enter, forget, look_up, position_key
-from engine.search.tree import new_node, new_tree
+from engine.search.tree import edge_visits, new_node, new_tree
+from engine.search.values import edge_mean
 from tests.search.positions import game_from, random_game
-from tests.search.tree_tools import check_at_rest
+from tests.search.tree_tools import check_at_rest, edges_of, root_of
 
 EMPTY = "\n".join([". . . . ."] * 5)
 
@@ -29,9 +35,9 @@ def server():
         yield one
 
 
-def after(*vertices: str, komi: float = 0.5):
+def after(*vertices: str, komi: float = 0.5, rules: str = "tromp-taylor"):
     """The position after these moves on 5x5, Black first."""
-    game = game_from(EMPTY, BLACK, komi)
+    game = game_from(EMPTY, BLACK, komi, rules)
     for i, vertex in enumerate(vertices):
         game.play((BLACK, WHITE)[i % 2], PASS if vertex == "pass" else from_vertex(vertex, 5))
     return game.position
@@ -57,6 +63,28 @@ def test_a_ko_is_part_of_the_position_for_the_side_that_it_bars():
         )
         keys.append(int(position_key(position)))
     assert keys[0] == keys[2] != keys[1]
+
+
+PRISONER = ("A2 A1 B1 pass", "A2 pass B1 pass")
+"""White's stone at A1 is taken, or never was there."""
+BUTTON = ("pass pass D4 C3", "D4 pass pass C3")
+"""Black takes the button, or White does."""
+HANDICAP = ("C3 pass D4 E5 pass B2 A1 E1", "C3 E5 pass B2 D4 pass A1 E1")
+"""Black begins with two stones, or with one."""
+
+
+@pytest.mark.parametrize(
+    ("orders", "rules", "is_same"),
+    [
+        (PRISONER, "japanese", False), (PRISONER, "ancient-territory", False), (PRISONER, "tromp-taylor", True),
+        (BUTTON, "aga-button", False), (BUTTON, "aga", True),
+        (HANDICAP, "chinese", False), (HANDICAP, "aga", False), (HANDICAP, "japanese", True),
+    ],
+)  # fmt: skip
+def test_equal_boards_share_a_node_where_they_score_alike(orders, rules, is_same):
+    one, other = (after(*order.split(), rules=rules) for order in orders)
+    assert (one.board.color == other.board.color).all()
+    assert (position_key(one) == position_key(other)) == is_same == (final_score_black(one) == final_score_black(other))
 
 
 def test_the_table_is_a_dictionary():
@@ -104,3 +132,81 @@ def test_a_graph_moves_on_with_the_game(server):
         game.play(game.to_move, report.moves[0].point)
         if len(report.moves[0].pv) > 1:
             game.play(game.to_move, report.moves[0].pv[1])
+
+
+def finished_by_all_paths(search, root):
+    """(position, lead at the node) of every way to a finished game, whose ways are replayed move by move."""
+    tree, stack, found = search.tree, [(root_of(search.tree), ())], []
+    while stack:
+        node, path = stack.pop()
+        if tree.state[node] == TERMINAL:
+            position = with_capacity(root, 100)
+            for move in path:
+                play_move(position, move, int(position.meta[META_TO_MOVE]))
+            found.append((position, float(tree.lead[node])))
+        for edge in edges_of(tree, node):
+            if tree.child[edge] != NONE:
+                stack.append((int(tree.child[edge]), (*path, int(tree.move[edge]))))
+    return found
+
+
+@pytest.mark.parametrize("rules", ["aga-button", "chinese"])
+def test_finished_games_count_the_same_by_every_path(server, rules):
+    game = Game(3, rules_named(rules), 0.5)
+    search = Search(SearchOptions(threads=1, transpositions=True, c_puct=8.0), server, KEIMA)
+    search.set_position(game.position)
+    search.run(SearchLimits(visits=6000))
+    found = finished_by_all_paths(search, game.position)
+    assert len(found) > 100
+    for position, lead_stm in found:
+        lead = final_score_black(position)
+        assert lead_stm == (lead if position.meta[META_TO_MOVE] == BLACK else -lead)
+
+
+@pytest.mark.parametrize("expand_after", [0, 3])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_nodes_of_a_graph_know_rollouts_that_came_before_the_network(server, monkeypatch, threads, expand_after):
+    """A playout may pass through a node whose rollout alone has been backed up; there is a mean to be read."""
+    unread, seen = [], []
+
+    def noting(tree, batch, count):
+        back_up(tree, batch, count)
+        for i in range(count):
+            for d in range(batch.depth[i]):
+                edge = tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]
+                seen.append(int(edge))
+                if tree.N[tree.child[edge]] < edge_visits(tree, edge):
+                    unread.append(int(edge))
+
+    back_up = engine.search.worker.back_up_rollouts_early
+    monkeypatch.setattr(engine.search.worker, "back_up_rollouts_early", noting)
+    server.forget()
+    options = {"rollout_weight": 0.5, "placeholder_priors": True, "async_values": True, "expand_after": expand_after}
+    search = Search(SearchOptions(threads=threads, transpositions=True, **options), server, KEIMA, shipped_patterns())
+    search.set_position(game_from(EMPTY, BLACK, 9.5).position)
+    for visits in (1, 100, 2000):
+        assert search.run(SearchLimits(visits=visits)).visits == visits
+        check_at_rest(search.tree, placeholders=True, rolled=True)
+    assert len(seen) > 100 and not unread
+
+
+def test_a_graph_without_transpositions_has_the_means_of_a_tree(server):
+    """Where all moves were played through one path, a node's mean is that of the edge before it."""
+    server.forget()
+    options = {"rollout_weight": 0.5, "placeholder_priors": True, "async_values": True}
+    search = Search(SearchOptions(threads=1, transpositions=True, **options), server, KEIMA, shipped_patterns())
+    search.set_position(random_game(9, 12, seed=3).position)
+    search.run(SearchLimits(visits=400))
+    tree, stack, compared = search.tree, [root_of(search.tree)], 0
+    while stack:
+        node = stack.pop()
+        for edge in edges_of(tree, node):
+            child = int(tree.child[edge])
+            if child == NONE or tree.parents[child] > 1 or tree.N[child] != edge_visits(tree, edge):
+                continue
+            stack.append(child)
+            compared += 1
+            assert tree.N_v[edge] == tree.N_r[edge] and -tree.W[child] / tree.N[child] == pytest.approx(
+                edge_mean(tree, edge, 0.5)
+            )
+    assert compared > 200
