@@ -378,8 +378,9 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
         places = [to_sgf(point, game.size).encode() for point, of in start.items() if of == color]
         if places:
             root.set_raw_list(name, places)
-    if game.start_to_move == WHITE:
-        root.set("PL", "w")
+    if start or game.start_to_move == WHITE:
+        # Without it stones of Black alone are a handicap, after which White is to move.
+        root.set("PL", "b" if game.start_to_move == BLACK else "w")
     for color, point in game.moves():
         record.extend_main_sequence().set_raw("B" if color == BLACK else "W", to_sgf(point, game.size).encode())
     return record.serialise().decode("utf-8")

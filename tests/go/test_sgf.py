@@ -233,6 +233,19 @@ def test_what_is_written_reads_back():
     assert (again.position.board.hash == game.position.board.hash).all()
 
 
+@pytest.mark.parametrize("to_move", [BLACK, WHITE])
+@pytest.mark.parametrize("white", [[], ["E5"]])
+@pytest.mark.parametrize("n_moves", [0, 1])
+def test_whose_turn_it_is_after_setup_stones_is_written(to_move, white, n_moves):
+    game = Game(9)
+    game.setup_stones([at("C3", 9), at("G7", 9)], [at(vertex, 9) for vertex in white], to_move)
+    for _ in range(n_moves):
+        game.play(to_move, at("A1", 9))
+    again = read_sgf(write_sgf(game).encode()).to_game()
+    assert (again.start_to_move, again.to_move) == (game.start_to_move, game.to_move)
+    assert again.position.hashes[: n_moves + 1].tolist() == game.position.hashes[: n_moves + 1].tolist()
+
+
 def test_rules_and_komi_in_force_hold_where_the_file_does_not_name_them():
     custom = replace(rules_named("chinese"), name=CUSTOM, suicide=True)
     text = write_sgf(Game(9, custom, 6.5))
