@@ -12,10 +12,8 @@ from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, is_legal_move, with_capacity
-from engine.go.scoring import area_owner, remove_dead
 from engine.insight.raw_policy import inputs, move_probabilities
 from engine.play.assembly import shipped_patterns, shipped_tables
-from engine.play.life_and_death import SURE
 from engine.play.player import Player
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import FACTOR_BITS, begin, clear_responses, list_responses, new_weights
@@ -29,16 +27,6 @@ class Policy(NamedTuple):
     """float64[N*N+1] in policy order, the pass last; 0 where a move is illegal"""
     win: float
     """probability that the side to move wins; nan = unknown, as no network plays"""
-
-
-class Estimate(NamedTuple):
-    """The score that play would probably end with, from Black's view, by the rules in force, and its limits."""
-
-    lead_black: float
-    low_black: float
-    """if White got every point that is in doubt"""
-    high_black: float
-    """if Black got them"""
 
 
 def policy(player: Player, color: int, symmetry: int) -> Policy:
@@ -56,26 +44,6 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
     assert output.policy is not None
     win = float("nan") if output.value is None else (1.0 + float(output.value[0])) / 2.0
     return Policy(np.nan_to_num(move_probabilities(output.policy[0], position, symmetry)), win)
-
-
-def estimate(player: Player) -> Estimate:
-    """Where the game stands: the count of a settled position, else who probably owns what. Takes tenths of a second."""
-    end, position = player.estimate_end(), player.game.position
-    if end.is_settled:
-        return Estimate(*(end.lead_black,) * 3)
-    ownership = end.ownership_black
-    if player.server is not None and player.server.spec.has_score:
-        color = player.game.to_move
-        score_stm = player.look(color, visits=1).score_stm
-        assert score_stm is not None
-        lead = score_stm if color == BLACK else -score_stm
-    else:
-        counted = np.zeros(len(ownership), np.int8)
-        area_owner(remove_dead(position, end.dead).board, counted)
-        # What is not yet as it was counted; so a stone that dies costs its point twice, as under territory rules.
-        lead = end.lead_black + float((ownership - counted).sum())
-    doubtful = ownership[np.abs(ownership) < SURE]
-    return Estimate(lead, lead - float((1 + doubtful).sum()), lead + float((1 - doubtful).sum()))
 
 
 def rollout_probabilities(position: Position, color: int) -> np.ndarray:

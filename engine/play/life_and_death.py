@@ -72,7 +72,7 @@ class EndEstimate(NamedTuple):
 
     def value_of_ending(self, color: int) -> float:
         """What the colour may expect if the game ended now, -1 to 1: a lead counts for less, the more is open."""
-        if self.lead(color) <= 0:
+        if self.lead(color) < 0:
             return -1.0
         return min(1.0, self.lead(color) / max(1, 2 * self.n_open))
 
@@ -161,16 +161,18 @@ def fill(board: Board) -> float:
     return 1.0 - int(board.meta[META_N_EMPTY]) / int(board.meta[META_SIZE]) ** 2
 
 
-def chains_with(status: str, position: Position, dead: list[int]) -> list[list[int]]:
+def chains_with(status: str, position: Position, dead: list[int], all_alive: bool = False) -> list[list[int]]:
     """The chains of a position that are ``alive``, ``dead`` or in ``seki``, each as its points.
 
+    Args:
+        all_alive: none is dead or in seki, as where the rules count every stone on the board.
     Raises:
         ValueError: "syntax error": no such status.
     """
     if status not in STATUSES:
         raise ValueError(f"syntax error: {status!r} is no status, expected one of {', '.join(STATUSES)}")
     board = position.board
-    marked = {"dead": set(dead), "seki": set(seki_stones(position, dead))}
+    marked = {} if all_alive else {"dead": set(dead), "seki": set(seki_stones(position, dead))}
     chains: dict[int, list[int]] = {}
     for point in on_board_points(int(board.meta[META_SIZE])).tolist():
         found = next((name for name, points in marked.items() if point in points), "alive")

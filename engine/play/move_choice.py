@@ -15,6 +15,7 @@ from engine.go.position import META_PASSES, META_TO_MOVE, Position, play_move, w
 from engine.play.backend import Backend
 from engine.play.life_and_death import EndEstimate, estimate_end
 from engine.play.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
+from engine.play.score import WIDE_OPEN
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Report
 
@@ -29,8 +30,6 @@ FEW_ROLLOUTS = 8
 """Where values are rollouts' alone, this many drawn ones are added to them before a game is given up."""
 COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
-WIDE_OPEN = 0.25
-"""Share of the board's points that are open where counting says too little to tell what a move costs."""
 CAPTURE_SHARE = 0.5
 """Share of a move's time for the search that a capture is held against"""
 
@@ -67,6 +66,8 @@ class Decision:
     """the search whose move is played; None where nothing had to be searched for"""
     passes: bool
     """a pass is better than that move"""
+    value_stm: float
+    """what the colour may expect, -1 to 1: of the search, or of the pass where ending the game is worth more"""
 
 
 class MovePlan:
@@ -110,16 +111,25 @@ class MovePlan:
     def decide(self, reports: Sequence[Report]) -> Decision:
         """The outcome of the plan's searches, whose reports come in their order."""
         if not reports:
-            return Decision(None, passes=True)
+            assert self._estimate is not None, "only an estimate makes a pass without a search"
+            return Decision(None, True, self._estimate.value_of_ending(self._color))
         if self._targets:
             report = self._better(*reports)
         else:
             report = reports[0]
             may_end = self._may_pass and self._position.meta[META_PASSES] > 0 and is_full(self._position)
             if may_end and not self._pass_is_searched and self._ending_is_better(report):
-                return Decision(report, passes=True)
+                return self._decision(report, passes=True)
         is_given_up = self._may_pass and is_lost(self._position, self._estimate, report)
-        return Decision(report, passes=not report.moves or is_given_up)
+        return self._decision(report, passes=not report.moves or is_given_up)
+
+    def _decision(self, report: Report, passes: bool) -> Decision:
+        """A decision after a search."""
+        value = shrunk_value(report.value_stm, report, self._backend)
+        ends = passes or report.moves[0].point == PASS
+        if ends and self._estimate is not None:
+            value = max(value, self._estimate.value_of_ending(self._color))
+        return Decision(report, passes, value)
 
     def _capture_targets(self, cleanup: bool) -> list[int] | None:
         """Moves towards capturing the opponent's dead stones where that has to be done first; else None."""

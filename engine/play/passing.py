@@ -4,11 +4,13 @@ A pass is the one move that a referee, not the search, gives its meaning to:
 
 * a settled game is ended by passing, by the side that is behind only when its search has lost hope too. Under strict
   area rules (no friendly pass) the opponent's dead stones count for him as long as they stand; where that would cost
-  the game they are captured first;
+  a win or a draw they are captured first;
 * after the opponent's pass, ours ends the game. Unless it is surely won however the open points fall, and no dead
   stones can be counted against us, the best other move is searched for, and has to promise less than ending now;
 * before the board has filled, we do not pass of our own accord.
 """
+
+import numpy as np
 
 from engine.go.game import Game
 from engine.go.position import META_PASSES, META_TO_MOVE, Position
@@ -36,16 +38,16 @@ def is_finished(position: Position, estimate: EndEstimate) -> bool:
         return False
     if estimate.is_settled and estimate.lead(color) >= 0:
         return True
-    return not _is_strict(position) and position.meta[META_PASSES] > 0 and estimate.surely_won(color)
+    return not is_strict(position) and position.meta[META_PASSES] > 0 and estimate.surely_won(color)
 
 
 def must_capture(position: Position, estimate: EndEstimate) -> bool:
-    """Whether the opponent's dead stones stand between the side to move and its win."""
+    """Whether the opponent's dead stones stand between the side to move and a win, or a draw."""
     color = int(position.meta[META_TO_MOVE])
-    return _is_strict(position) and estimate.lead(color) > 0 >= estimate.strict_lead(color)
+    return is_strict(position) and bool(np.sign(estimate.lead(color)) > np.sign(estimate.strict_lead(color)))
 
 
-def _is_strict(position: Position) -> bool:
+def is_strict(position: Position) -> bool:
     """Whether stones on the board count as alive, the dead ones too, once both have passed."""
     return is_area(position) and not position.rules[RULE_FRIENDLY_PASS]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.config import PlayOptions, SearchOptions
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES
-from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer
@@ -24,9 +24,10 @@ from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
-from engine.play.move_choice import MovePlan, is_endgame, shrunk_value
+from engine.play.move_choice import MovePlan, is_endgame
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
+from engine.play.score import Score, score, strict_end
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
@@ -187,16 +188,27 @@ class Player(GameKeeper):
             [self._search.run(self._limits(color, started_s, one.share), one.moves, watcher) for one in plan.searches]
         )
         self.last_genmove_report = decision.report
-        point = PASS if decision.report is None or decision.passes else self._draw(decision.report)
+        report = decision.report
+        point = self.unsearched_move(color, moves) if report is None or decision.passes else self._draw(report)
         if not update:
             return point
         self.clock.spend(color, time.perf_counter() - started_s)
-        if not cleanup and self._gives_up(color, point):
+        if not cleanup and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
             return RESIGN
         self.game.play(color, point)
         if self._may_ponder(color, point):
             self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
         return point
+
+    def unsearched_move(self, color: int, moves: MoveFilter) -> int:
+        """A pass or, where the filter has none, the first point that it has and the rules allow.
+
+        No search looks at the fill of an own eye, which can be all that a filter leaves.
+        """
+        if moves.allows(color, PASS):
+            return PASS
+        points = on_board_points(self.game.size).tolist()
+        return next((one for one in points if moves.allows(color, one) and self.game.is_legal(color, one)), PASS)
 
     def _draw(self, report: Report) -> int:
         """The move to play of those that a search found."""
@@ -259,24 +271,30 @@ class Player(GameKeeper):
         """What the colour's clock gives its next move; None without a clock."""
         return self.clock.budget(color, self.game.n_moves, self.game.size**2)
 
-    def _gives_up(self, color: int, point: int) -> bool:
-        """Whether to resign instead of playing this move."""
-        report = self.last_genmove_report
-        if report is None or point == PASS:
-            return False
-        value = shrunk_value(report.value_stm, report, self._backend)
-        return self._resignation.is_due(self.game, color, value, self.options)
+    def score(self) -> Score:
+        """The current position's score: the rules' count once the game is over, an estimate before."""
+        return score(self.game, self.estimate_end, self._network_lead_black)
+
+    def _network_lead_black(self) -> float | None:
+        """Black's lead in points as the network sees the position; None if it gives none."""
+        if self.server is None or not self.server.spec.has_score:
+            return None
+        score_stm = self.look(self.game.to_move, visits=1).score_stm
+        assert score_stm is not None
+        return score_stm if self.game.to_move == BLACK else -score_stm
 
     def final_score(self) -> str:
-        """The result with the dead stones off, whether or not the game is over: ``B+3.5``, ``W+0.5`` or ``0``."""
-        return result_text(self.estimate_end().lead_black)
+        """The lead of :meth:`score` as ``B+3.5``, ``W+0.5`` or ``0``."""
+        return result_text(self.score().lead_black)
 
     def final_status(self, status: str) -> list[list[int]]:
-        """The chains that are ``alive``, ``dead`` or in ``seki``, each as its points.
+        """The chains that are ``alive``, ``dead`` or in ``seki``, each as its points, as the score counts them.
 
         Raises:
             ValueError: "syntax error": no such status.
         """
+        if strict_end(self.game):
+            return chains_with(status, self.game.position, [], all_alive=True)
         return chains_with(status, self.game.position, self.estimate_end().dead)
 
     def estimate_end(self) -> EndEstimate:

@@ -14,10 +14,8 @@ EXPECTED = "expected heatmap [SYMMETRY], a symmetry from 0 to 7, average or all"
 
 @COMMANDS.command("estimate_score")
 def estimate_score(host: Host) -> str:
-    """Estimate the score, and what it is if all that is in doubt goes to one side; the bounds are White's points."""
-    from engine.insight.overlays import estimate
-
-    found = estimate(host.player)
+    """The score as final_score has it, and its bounds in White's points if all that is in doubt goes to one side."""
+    found = host.player.score()
     # A whole number where it is one, as in final_score; a draw must begin with a colour too, for GoGui.
     winner = "B" if found.lead_black > 0 else "W"
     bounds = f"upper bound: {-found.low_black:.1f}, lower: {-found.high_black:.1f}"

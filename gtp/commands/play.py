@@ -66,10 +66,11 @@ def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
     """Choose among some moves for a player without playing it; pass if none of them is legal."""
     from engine.search.move_filter import only
 
-    side, points = arguments.color(color), [arguments.vertex(host, vertex) for vertex in vertices]
-    with live_graphics(host.player, side) as watcher:
-        moves = host.player.look(side, moves=only(side, points), watcher=watcher).moves
-    return arguments.vertices(host, [moves[0].point]) if moves else "pass"
+    side, player = arguments.color(color), host.player
+    named = only(side, [arguments.vertex(host, vertex) for vertex in vertices])
+    with live_graphics(player, side) as watcher:
+        moves = player.look(side, moves=named, watcher=watcher).moves
+    return arguments.vertices(host, [moves[0].point if moves else player.unsearched_move(side, named)])
 
 
 @COMMANDS.command("undo")

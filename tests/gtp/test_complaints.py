@@ -9,7 +9,7 @@ from engine.go.board import is_eye
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
 from engine.go.rules import rules_named
-from engine.go.scoring import final_score_black
+from engine.go.scoring import final_score_black, result_text
 from tests.play.test_life_and_death import SEKI
 from tests.playing import DEAD_STONES
 
@@ -107,7 +107,7 @@ def test_where_every_stone_counts_the_dead_are_captured_first(network):
     assert final_score_black(final.position) == 0.5
 
 
-@pytest.mark.parametrize("rules", ["chinese", "japanese", "aga", "tromp-taylor"])
+@pytest.mark.parametrize("rules", ["chinese", "japanese", "aga"])
 def test_two_passes_do_not_change_the_score(network, rules):
     """A game estimated as won turned into a lost one as soon as both had passed."""
     set_up(network, DEAD_STONES, f"kata-set-rules {rules}", "komi 6.5")
@@ -116,6 +116,24 @@ def test_two_passes_do_not_change_the_score(network, rules):
     for color in "bw":
         assert network(f"play {color} pass") == "="
     assert network("final_score") == before
+
+
+def test_after_two_passes_strict_rules_count_every_stone(network):
+    """An estimate of who should have won is no result where no stone may be taken off without being captured."""
+    set_up(network, DEAD_STONES, "kata-set-rules tromp-taylor", "komi 6.5")
+    assert network("final_score").startswith("= B+")
+    assert len(network("final_status_list dead").split("\n")) == 2
+    for color in "bw":
+        assert network(f"play {color} pass") == "="
+    final = Game(9, rules_named("tromp-taylor"), 6.5)
+    stones = diagram.parse(DEAD_STONES).board
+    points = on_board_points(9).tolist()
+    final.setup_stones(
+        *([point for point in points if stones.color[point] == color] for color in (BLACK, WHITE)), BLACK
+    )
+    assert network("final_score") == f"= {result_text(final_score_black(final.position))}"
+    assert network("estimate_score").startswith(network("final_score"))
+    assert network("final_status_list dead") == network("final_status_list seki") == "="
 
 
 def test_a_network_without_search_ends_its_games_and_keeps_its_eyes(network):

@@ -73,12 +73,22 @@ def test_several_moves_are_taken_back_or_none(ask):
     assert [ask("gg-undo 0"), ask("gg-undo"), ask("gg-undo")] == ["=", "=", "? cannot undo"]
 
 
+def test_a_named_move_into_an_own_eye_is_a_move(ask):
+    for vertex in ("A2", "B1", "B2"):
+        ask(f"play b {vertex}")
+    assert ask("restricted_genmove b A1") == "= A1"
+    assert ask("restricted_genmove b A1 E5") == "= E5"
+    assert ask("restricted_genmove b A1 pass") == "= pass"
+    assert ask("restricted_genmove w A1") == "= pass"
+
+
 def test_an_estimate_begins_like_a_result_and_has_bounds(ask):
     ask("play b E5")
     form = r"= ([BW])\+(\d+\.\d) \(upper bound: (-?\d+\.\d), lower: (-?\d+\.\d)\)"
     color, points, upper, lower = re.fullmatch(form, ask("estimate_score")).groups()
     white = float(points) * (1 if color == "W" else -1)
     assert float(lower) <= white <= float(upper)
+    assert ask("final_score") == f"= {color}+{points}", "on an unfinished board this is the same estimate"
 
 
 def test_the_estimate_of_a_finished_game_is_its_score(ask):

@@ -7,7 +7,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
-from engine.insight.overlays import estimate, ladders, liberties, policy, rollout_probabilities
+from engine.insight.overlays import ladders, liberties, policy, rollout_probabilities
 from engine.insight.raw_policy import raw_evaluation
 from engine.nets.raw import RawNetwork
 from engine.play.life_and_death import SURE
@@ -76,7 +76,7 @@ def test_where_nothing_sensible_is_left_a_rollout_passes():
 def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):
     game = played(player, KO)
     before = game.moves()
-    found = estimate(player)
+    found = player.score()
     assert found.low_black <= found.lead_black <= found.high_black
     in_doubt = np.count_nonzero(np.abs(player.estimate_end().ownership_black) < SURE)
     assert found.high_black - found.low_black == pytest.approx(2 * in_doubt)
@@ -100,7 +100,7 @@ FINISHED = """
 def test_dead_stones_count_for_whoever_owns_their_points(player):
     position(player, FINISHED, BLACK)
     player.set_komi(7.5)
-    found = estimate(player)
+    found = player.score()
     assert (found.low_black, found.lead_black, found.high_black) == (1.5, 1.5, 1.5)
 
 
@@ -108,7 +108,7 @@ def test_a_point_that_is_still_open_is_the_width_of_the_bounds(player):
     """E5 belongs to the side that plays there; all else is as before."""
     position(player, FINISHED.replace("X O . X X O", "X O . X . O"), BLACK)
     player.set_komi(7.5)
-    found = estimate(player)
+    found = player.score()
     assert (found.low_black, found.high_black) == pytest.approx((-0.5, 1.5), abs=0.1)
     assert found.low_black < found.lead_black < found.high_black
 

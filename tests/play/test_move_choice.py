@@ -48,6 +48,23 @@ def test_under_strict_rules_dead_stones_are_captured_before_passing(make_player,
     assert final_score_black(player.game.position) > 0
 
 
+@pytest.mark.parametrize(("komi", "outcome"), [(14.5, 0.5), (15.0, 0.0)])
+def test_under_strict_rules_a_draw_is_worth_a_capture_too(make_player, komi, outcome):
+    player = position(make_player(rules="tromp-taylor", komi=komi), DEAD_STONES, BLACK)
+    assert final_score_black(player.game.position) < 0
+    while not player.game.is_over and player.game.n_moves < 60:
+        player.genmove(BLACK)
+        player.play(WHITE, PASS)
+    assert final_score_black(player.game.position) == outcome
+    assert player.final_score() == ("B+0.5" if outcome else "0")
+
+
+def test_a_draw_is_no_loss(make_player):
+    player = position(make_player(komi=15.0), DEAD_STONES, BLACK)
+    found = player.estimate_end()
+    assert (found.lead_black, found.value_of_ending(BLACK), found.value_of_ending(WHITE)) == (0.0, 0.0, 0.0)
+
+
 IN_ATARI = """
     X X O O O X . . .
     X O O O X X X . .
@@ -147,6 +164,13 @@ def test_a_filter_without_the_pass_gets_a_move_even_at_the_end(make_player):
     assert player.genmove(BLACK, update=False) == PASS
     moves = only(BLACK, [from_vertex("A1", 9)])
     assert player.genmove(BLACK, update=False, moves=moves) == from_vertex("A1", 9)
+
+
+def test_a_filter_of_own_eyes_alone_gets_one_of_them(make_player):
+    player = position(make_player(rules="tromp-taylor", size=5), TWO_EYES, BLACK)
+    eyes = [from_vertex(vertex, 5) for vertex in ("A1", "A5")]
+    assert player.genmove(BLACK, update=False, moves=only(BLACK, eyes)) in eyes
+    assert player.genmove(BLACK, update=False, moves=only(BLACK, [*eyes, PASS])) == PASS
 
 
 def test_without_time_for_an_estimate_passing_on_a_full_board_is_a_move_like_others(make_player):

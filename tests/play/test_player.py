@@ -214,6 +214,33 @@ def test_a_game_replayed_before_each_move_is_given_up_too(make_player):
     assert asked(moves) == RESIGN
 
 
+@pytest.mark.parametrize("rules", ["chinese", "tromp-taylor", "japanese"])
+def test_passes_of_a_lost_game_count_towards_resigning(make_player, rules):
+    """All that is left to Black is to pass, again and again, while White plays on inside its own area."""
+    player = make_player(PlayOptions(visits=200, seconds=0.0, resign_count=3), rules=rules, komi=40.5)
+    position(player, WALLS, BLACK)
+    scattered = [from_vertex(vertex, 9) for vertex in ("H8", "H5", "H2", "J7")]
+    for _ in range(17):
+        player.play(BLACK, PASS)
+        player.play(WHITE, PASS)
+    moves = []
+    for point in scattered:
+        moves.append(player.genmove(BLACK))
+        if moves[-1] == RESIGN:
+            break
+        player.play(WHITE, point)
+    assert moves == [PASS, PASS, RESIGN]
+    assert player.genmove(WHITE) != RESIGN
+
+
+def test_a_won_game_is_never_given_up_where_the_plan_needs_no_search(make_player):
+    player = position(make_player(PlayOptions(visits=200, seconds=0.0, resign_count=1), komi=0.5), WALLS, BLACK)
+    for _ in range(17):
+        player.play(BLACK, PASS)
+        player.play(WHITE, PASS)
+    assert player.genmove(WHITE) == PASS and player.last_genmove_report is None
+
+
 def test_games_differ_unless_a_seed_is_chosen(make_player):
     def game(seed):
         player = make_player(PlayOptions(visits=30, seconds=0.0, temperature=1.0), seed=seed)
