@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from bench.reliability.fuzz import LARGEST_ID, Fault, Fuzzer, lines, reply_to
+from bench.reliability.fuzz import Fault, Fuzzer
+from bench.reliability.fuzz_lines import LARGEST_ID, lines, reply_to
 from gtp.session import MAX_LINE
 
 LEAST_SPEED = 100.0
@@ -41,10 +42,11 @@ def test_the_same_seed_sends_the_same_lines_of_all_kinds():
     assert sum(b"genmove" in line for line in some) > 200
 
 
-def test_two_thousand_lines_get_their_replies_and_nothing_else():
-    fuzzer = Fuzzer(seed=11, count=2000)
+@pytest.mark.parametrize(("engine", "count"), [("policy", 2000), ("rollouts", 300), ("network", 300)])
+def test_lines_get_their_replies_and_nothing_else(engine, count):
+    fuzzer = Fuzzer(11, count, engine)
     fuzzer.run()
-    assert fuzzer.sent == 2000 and fuzzer.replies > 1500
+    assert fuzzer.sent == count and fuzzer.replies > 0.75 * count
 
 
 @pytest.mark.slow
@@ -61,6 +63,7 @@ def test_a_hundred_thousand_lines_do_too():
         ("print('hello', end='\\n\\n')", "no reply of GTP"),
         ("print('=8 Keima', end='\\n\\n')", "id '5' was asked"),
         ("print('=5', end='\\n\\n'); print('= more', end='\\n\\n')", "a reply without a command"),
+        ("print('=5 \\x1b[0m', end='\\n\\n')", "control characters"),
         ("print('?5 internal error: x', end='\\n\\n')", "an internal error"),
         ("print('=5 Kei')", "half a reply"),
         ("print('=5', end='\\n\\n'); raise ValueError", "exit status 1"),
@@ -73,7 +76,8 @@ def test_what_a_process_may_not_do_is_found(monkeypatch, tmp_path, code, message
     program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.read()\n{code}\n")
     program.chmod(0o755)
     monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"5 name"]))
-    monkeypatch.setattr("bench.reliability.fuzz.COMMAND_LINE", (str(program),))
+    monkeypatch.setattr("bench.reliability.fuzz.command_line", lambda engine: (str(program),))
+    monkeypatch.setattr("bench.reliability.fuzz.WARM_UP", ())
     if message == "1 replies missing":
         monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"name", b"name"]))
     with pytest.raises(Fault, match=message):
