@@ -22,6 +22,7 @@ Games shard, version 2 (``keima data build``): G games, M moves, S stones set up
 ``rank_black``     int8[G]        -30 to -1: 30 to 1 kyu; 1 to 10: dan; 21 to 29: professional dan; 0 = unknown
 ``rank_white``     int8[G]        the same
 ``main_time``      int32[G]       seconds; -1 = unknown
+``number``         int64[G]       which game of its run of self-play; left out where there was none
 =================  =============  ==============================================================================
 
 Version 1 has no ``version``; all games are 19x19 from the empty board, Black first: ``delta`` (modulo 20 and 19, a
@@ -51,6 +52,7 @@ UNKNOWN_VALUES: dict[str, np.generic] = {
     "komi": np.float32(np.nan), "result": np.int8(0), "territory": np.False_, "margin": np.float32(np.nan),
     "ending": np.uint8(UNKNOWN), "first": np.uint8(BLACK), "handicap": np.uint8(0), "date": np.int32(0),
     "rank_black": np.int8(0), "rank_white": np.int8(0), "main_time": np.int32(-1),
+    "number": np.int64(-1),
 }  # fmt: skip
 """What arrays with one entry a game hold, in their dtype, where nothing is known of it"""
 
@@ -90,6 +92,8 @@ class _GameArrays(NamedTuple):
     """int8[G]: the same"""
     main_time: np.ndarray
     """int32[G]: seconds; -1 = unknown"""
+    number: np.ndarray
+    """int64[G]: which game of its run of self-play; -1 = none"""
 
 
 class Games(_GameArrays):
@@ -156,11 +160,11 @@ GAME_ARRAYS: Known = {
     "setup_length": ("u2", (None,)), "setup": ("u2", (None,)), "size": ("u1", (None,)), "first": ("u1", (None,)),
     "result": ("i1", (None,)), "ending": ("u1", (None,)), "margin": ("f2", (None,)), "komi": ("f2", (None,)),
     "territory": ("?", (None,)), "handicap": ("u1", (None,)), "date": ("i4", (None,)), "rank_black": ("i1", (None,)),
-    "rank_white": ("i1", (None,)), "main_time": ("i4", (None,)),
+    "rank_white": ("i1", (None,)), "main_time": ("i4", (None,)), "number": ("i8", (None,)),
 }  # fmt: skip
 """What a shard of either version holds"""
 FIRST_ARRAYS = {"delta", "length", "result", "komi", "source"}
-SECOND_ARRAYS = GAME_ARRAYS.keys() - {"version", "source"}
+SECOND_ARRAYS = GAME_ARRAYS.keys() - {"version", "source", "number"}
 
 
 def read_arrays(path: Path, kind: str, known: Known, needed: Set[str]) -> dict[str, np.ndarray]:
@@ -256,7 +260,7 @@ def _second_version(data: dict[str, np.ndarray]) -> Games:
         moves=np.where(is_pass, side * side, row * side + column).astype(np.uint16),
         setup_offsets=offsets_of(data["setup_length"]),
         setup=data["setup"],
-        **{name: data[name].astype(value.dtype) for name, value in UNKNOWN_VALUES.items()},
+        **{name: data[name].astype(value.dtype) for name, value in UNKNOWN_VALUES.items() if name in data},
     )
 
 

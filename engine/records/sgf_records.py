@@ -35,7 +35,7 @@ def to_games(rows: Sequence[dict[str, Any]]) -> Games:
         moves=np.concatenate(columns["moves"]),
         setup_offsets=offsets_of([len(stones) for stones in columns["setup"]]),
         setup=np.concatenate(columns["setup"]),
-        **{name: np.array(columns[name], value.dtype) for name, value in UNKNOWN_VALUES.items()},
+        **{name: np.array(columns[name], value.dtype) for name, value in UNKNOWN_VALUES.items() if name in columns},
     )
 
 

@@ -10,7 +10,6 @@ in any way resumes where it was. Threads label batches of one board size and one
 most of its share; the network's evaluations fill all cores meanwhile. Start at :meth:`Labelling.run`.
 """
 
-import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -22,11 +21,11 @@ import numpy as np
 
 from engine.config.declaration import Checked, option
 from engine.features.encoder import ENCODERS
-from engine.files import written_whole
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
 from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
 from engine.selfplay.policy_games import GamePool, has_ended
 from engine.selfplay.recorded import RecordedGames
+from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.variety import Shares, Variety
 from engine.train.teacher import Teacher
 
@@ -52,12 +51,9 @@ class LabelOptions(Checked):
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""
-        named = {
-            "recorded": self.recorded, "self_play": self.self_play,
-            "rules": tuple((rules.name, share) for rules, share in self.variety.rules),
-            "komi": self.variety.komi, "temperature": self.variety.temperature,
-        }  # fmt: skip
+        named = {"recorded": self.recorded, "self_play": self.self_play}
         shares = {name: {str(what): share for what, share in given} for name, given in named.items()}
+        shares |= self.variety.record()
         rest = {name: getattr(self, name) for name in ("every", "moves", "positions_per_shard", "seed")}
         return shares | rest
 
@@ -91,7 +87,11 @@ class Labelling:
         self._recorded = RecordedGames(files, options.seed, options.every)
         self._lock = threading.Lock()
         """guards what follows"""
-        self._manifest = _opened(out, options.record() | {"files": [path.name for path in files]}, network)
+        if not (out / MANIFEST).exists():
+            check_out(out)
+        asked = {"format": FORMAT, "network": network}
+        asked["options"] = options.record() | {"files": [path.name for path in files]}
+        self._manifest = open_manifest(out / MANIFEST, asked, {"positions": {}, "next": {}, "shards": []})
         self.counts = {kind: self._manifest["positions"].get(str(kind), 0) for kind in self._shares}
         """positions labelled, those under way included"""
         self._next = {kind: self._manifest["next"].get(str(kind), 0) for kind in self._shares}
@@ -285,7 +285,7 @@ class Labelling:
             positions[str(kind)] = positions.get(str(kind), 0) + count
         manifest["shards"].append({"file": name, "positions": sum(map(len, chosen.values()))})
         manifest["next"] = {str(kind): number for kind, number in self._next.items()}
-        _write(self._out, manifest)
+        write_manifest(self._out / MANIFEST, manifest)
 
     def _ready(self, size: int, everything: bool) -> np.ndarray:
         """The rows of a journal that can go into a shard. The lock is held."""
@@ -329,36 +329,3 @@ def check_out(out: Path) -> None:
     is_free = not out.exists() or (out.is_dir() and all(GAMES in item.name for item in out.iterdir()))
     if not (is_free or (out / MANIFEST).exists()):
         raise ValueError(f"{out}: already there, expected a new or empty folder, or one of labels")
-
-
-def _opened(out: Path, options: dict[str, Any], network: dict[str, str]) -> dict[str, Any]:
-    """The manifest of the folder, a new one if there is none.
-
-    Raises:
-        ValueError: it was begun with other options or another network, or is no folder of labels; one line.
-    """
-    asked: dict[str, Any] = {"format": FORMAT, "network": network, "options": options}
-    path = out / MANIFEST
-    if not path.exists():
-        check_out(out)
-        out.mkdir(parents=True, exist_ok=True)
-        _write(out, manifest := asked | {"positions": {}, "next": {}, "shards": []})
-        return manifest
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        before = {name: manifest[name] for name in asked}
-        manifest["positions"], manifest["next"], manifest["shards"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not the record of a folder of labels ({error})") from error
-    for name, value in asked["options"].items():
-        if before["options"].get(name) != value:
-            raise ValueError(f"{out}: begun with {name} {before['options'].get(name)}, not {value}")
-    if before != asked:
-        raise ValueError(f"{out}: begun with network {before['network'].get('name')}, not {network['name']}")
-    return manifest
-
-
-def _write(out: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest, whole or not at all."""
-    with written_whole(out / MANIFEST) as partial:
-        partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")

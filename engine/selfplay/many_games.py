@@ -53,8 +53,6 @@ class Setups(NamedTuple):
 class Finished(NamedTuple):
     """K games that ended."""
 
-    numbers: np.ndarray
-    """int64[K]"""
     games: Games
     resigner: np.ndarray
     """int64[K]: the colour that first had reason to resign; 0 = neither"""
@@ -169,5 +167,6 @@ class Group:
             margin=np.abs(leads).astype(np.float32),
             ending=self._endings[seats].copy(),
             territory=rules[:, RULE_SCORING] == SCORING_TERRITORY,
+            number=table.numbers[seats],
         )
-        return Finished(table.numbers[seats], games, resigner, table.switches[seats])
+        return Finished(games, resigner, table.switches[seats])

@@ -53,6 +53,14 @@ class Variety:
     komi: Shares[Komi]
     temperature: Shares[float]
 
+    def record(self) -> dict[str, dict[str, float]]:
+        """For the record of a run: shares by what they are shares of."""
+        named = {
+            "rules": tuple((rules.name, share) for rules, share in self.rules),
+            "komi": self.komi, "temperature": self.temperature,
+        }  # fmt: skip
+        return {name: {str(what): share for what, share in given} for name, given in named.items()}
+
     def draw(self, seed: int, numbers: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         """How games begin, each a function of the seed, its number and the board size.
 
@@ -61,7 +69,7 @@ class Variety:
         Returns:
             rules with komi, int64[K, RULE_FIELDS], and temperatures, float64[K].
         """
-        units = _units(seed, numbers, size)
+        units = [unit_of(seed, numbers, 8 * size + i) for i in range(4)]
         which, komi = _drawn(self.rules, units[0]), _drawn(self.komi, units[1])
         flags = np.zeros((len(self.rules), RULE_FIELDS), np.int64)
         bounds = np.zeros((len(self.rules), len(self.komi), 2), np.int64)
@@ -77,11 +85,11 @@ class Variety:
         return rules_of_games, temperatures[_drawn(self.temperature, units[3])]
 
 
-def _units(seed: int, numbers: np.ndarray, size: int) -> np.ndarray:
-    """float64[4, K] from [0, 1): what is drawn for each game."""
-    start = mixed(mixed(np.array([seed], np.uint64)) + np.uint64(size))
-    words = mixed(start + numbers.astype(np.uint64))
-    return np.stack([(mixed(words + np.uint64(i)) >> np.uint64(11)) * UNIT for i in range(4)])
+def unit_of(seed: int, numbers: np.ndarray, stream: int) -> np.ndarray:
+    """float64[K] from [0, 1): one number for each game, another in each stream."""
+    start = mixed(mixed(np.array([seed], np.uint64)) + np.uint64(stream))
+    units: np.ndarray = (mixed(start + numbers.astype(np.uint64)) >> np.uint64(11)) * UNIT
+    return units
 
 
 def _drawn(shares: Shares[T], units: np.ndarray) -> np.ndarray:

@@ -1,39 +1,29 @@
 """``keima data label``: positions evaluated by a network, as shards of labels to train on."""
 
-import hashlib
-import signal
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from engine.config.declaration import core_count
-from engine.go.rules import Rules, rules_from
+from engine.go.rules import Rules
 from engine.nets.on_device import choose_device, load_network
 from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters
 from engine.records.games import shard_files
 from engine.records.shards import BuildOptions, build
 from engine.selfplay.labelling import GAMES, Labelling, LabelOptions, check_out
-from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
+from engine.selfplay.variety import Komi, Shares, Variety
 from engine.train.teacher import Teacher
+from gtp.cli.bulk import GOES_ON, identity, run_with_bar, share, variety_options
 from gtp.cli.options import options_of
-from gtp.cli.terminal import PATHS, bar, one_line_errors, parsed, workers_for
+from gtp.cli.terminal import PATHS, one_line_errors, workers_for
 from weights import find_network
 
 AT_ONCE = {"cpu": 8, "gpu": 256}
 """Positions a batch: more are hardly faster on the CPU"""
-
-
-def _share(metavar: str, read: Callable[[str], Any], *default: str, text: str = "") -> dict[str, Any]:
-    """What the options ``WHAT=SHARE`` have in common: several may be given, a share left out is 1."""
-    callback = parsed(partial(parse_share, read=read))
-    return {"multiple": True, "callback": callback, "metavar": metavar, "default": default, "help": text}
 
 
 @click.command("label", context_settings={"show_default": True})
@@ -41,16 +31,11 @@ def _share(metavar: str, read: Callable[[str], Any], *default: str, text: str = 
 @click.option("--network", required=True, help="network (name or file) that evaluates the positions")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
 @click.option("--positions", default=1_000_000, type=click.IntRange(1), help="positions in all")
-@click.option("--recorded", **_share("SIZE=SHARE", int, text="board sizes of positions of SOURCES"))
-@click.option("--self-play", **_share(
+@click.option("--recorded", **share("SIZE=SHARE", int, text="board sizes of positions of SOURCES"))
+@click.option("--self-play", **share(
     "SIZE=SHARE", int, text="board sizes of games that the network plays against itself, a move an evaluation"
 ))  # fmt: skip
-@click.option("--rules", **_share("NAME=SHARE", rules_from, "chinese"))
-@click.option("--komi", **_share(
-    "KOMI=SHARE", read_komi, "usual",
-    text="usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
-))  # fmt: skip
-@click.option("--temperature", **_share("T=SHARE", read_temperature, "1", text="of the policy in self-played games"))
+@variety_options
 @options_of(LabelOptions)
 @click.option("--device", default="auto", help="auto, cpu or cuda")
 @click.option("--threads", default=0, type=click.IntRange(0), help="processors the network takes; 0 = all")
@@ -78,44 +63,22 @@ def label_command(
         found = find_network(network)
         chosen = choose_device(device)
         files = _game_shards(sources, out, console)
-        digest = hashlib.sha256()
-        for path in found if isinstance(found, tuple) else (found,):
-            digest.update(path.read_bytes())
         teacher = Teacher(load_network(found, chosen), threads)
         stack.callback(teacher.close)
-        identity = {"name": teacher.spec.name, "sha256": digest.hexdigest()}
-        labelling = Labelling(teacher, options, files, identity, out)
+        labelling = Labelling(teacher, options, files, identity(found, teacher.spec.name), out)
+        stack.callback(labelling.close)
         batch = at_once or AT_ONCE["cpu" if chosen.type == "cpu" else "gpu"]
         _run(labelling, positions, batch, (threads or core_count()) + 1, console)
 
 
 def _run(labelling: Labelling, positions: int, at_once: int, threads: int, console: Console) -> None:
-    """Label with a bar; Ctrl-C and SIGTERM end it with everything kept."""
-
-    def stop(*_: object) -> None:
-        labelling.stop()
-
-    handlers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())
-    with bar(console, *columns) as progress:
-        task = progress.add_task("", total=positions, completed=labelling.positions, rate="")
-        begun = labelling.positions
-
-        def report() -> None:
-            elapsed = progress.tasks[0].elapsed or 0
-            rate = f"{(labelling.positions - begun) / elapsed:.0f}/s" if elapsed else ""
-            progress.update(task, completed=labelling.positions, rate=rate)
-
-        try:
-            labelling.run(positions, at_once, threads, report)
-        finally:
-            labelling.close()
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+    """Label with a bar, and say what there is at the end."""
+    run = partial(labelling.run, positions, at_once, threads)
+    run_with_bar(console, positions, lambda: labelling.positions, labelling.stop, run)
     for kind, count in labelling.counts.items():
         console.print(f"{count:,} positions of {kind}", highlight=False)
     if labelling.positions < positions:
-        text = "the games hold no more" if labelling.is_exhausted else "the same command goes on from here"
+        text = "the games hold no more" if labelling.is_exhausted else GOES_ON
         console.print(text, highlight=False)
 
 

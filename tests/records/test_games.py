@@ -147,7 +147,7 @@ def test_version_one_reads_as_ever(tmp_path):
         ({"size": np.array([9, 9], np.uint8)}, "damaged"),
         ({"result": np.array([0, 2, 0], np.int8)}, "impossible result"),
         ({"first": np.array([0, 1, 1], np.uint8)}, "impossible colour"),
-        ({"ending": np.array([6, 1, 1], np.uint8)}, "impossible ending"),
+        ({"ending": np.array([7, 1, 1], np.uint8)}, "impossible ending"),
         ({"length": np.array([20, 20, 19], np.uint16)}, "damaged"),
         ({"setup_length": np.array([0, 1, 0], np.uint16)}, "moves or stones"),
         ({"setup": np.array([162], np.uint16), "setup_length": np.array([0, 1, 0], np.uint16)}, "impossible stone"),

@@ -62,7 +62,7 @@ def by_number(batches):
     found = {}
     for batch in batches:
         games = batch.games
-        for k, number in enumerate(batch.numbers.tolist()):
+        for k, number in enumerate(games.number.tolist()):
             moves = games.moves[games.offsets[k] : games.offsets[k + 1]].tolist()
             facts = (int(games.ending[k]), int(games.result[k]), float(games.margin[k]), int(batch.resigner[k]))
             assert number not in found

@@ -1,0 +1,263 @@
+"""``keima data play``: games of one or two policies in bulk, without search, to shards of games.
+
+    OUT/games.json                what is being played, by which networks, and the shards so far
+    OUT/games-00000.npz.xz, ...   shards (:mod:`engine.records.games`); ``number`` says which game of the run each is
+    OUT/journal.bin               finished games that are in no shard yet (:mod:`engine.selfplay.game_journal`)
+
+A game is a function of the run's seed and the game's number, so a run that was stopped in any way goes on where it was
+and loses the games that were in play. Several groups of games (:mod:`engine.selfplay.many_games`) play at once, each on
+a thread of its own. Start at :meth:`BulkPlay.run`.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.config.declaration import Checked, option
+from engine.features.encoder import ENCODERS
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
+from engine.inference.server import InferenceServer
+from engine.records.games import ENDINGS, MAX_MOVES, RESIGNED, Games, read_games, select, write_games
+from engine.selfplay.game_journal import GameJournal
+from engine.selfplay.many_games import Finished, Group, Setups
+from engine.selfplay.run_folder import open_manifest, write_manifest
+from engine.selfplay.table import NEVER, Conduct
+from engine.selfplay.variety import Variety, unit_of
+
+MANIFEST, JOURNAL = "games.json", "journal.bin"
+FORMAT = "keima games"
+LIMIT_BOARDS = 2
+"""Moves a point after which a game is broken off, unless the options say: rules without superko allow endless ones"""
+PASSES = ("last", "free")
+RESIGNATION = 1
+"""Stream of random numbers: which games are played out"""
+
+
+@dataclass(frozen=True)
+class PlayOptions(Checked):
+    """How games in bulk are played; a run goes on only with the options that it began with."""
+
+    variety: Variety
+    size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
+    passes: str = option(
+        PASSES[0], "last: a pass only where nothing is left to play but own eyes; free: as the network wishes",
+        choices=PASSES,
+    )  # fmt: skip
+    free_moves: int = option(0, "moves at the start of a game that may be any, however improbable", low=0)
+    least_share: float = option(
+        0.0, "after those, moves less probable than this share of the likeliest are not played", low=0.0, high=1.0
+    )
+    resign: float = option(0.0, "win rate below which a move is hopeless; 0 = games are played out", low=0.0, high=0.5)
+    resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1)
+    played_out: float = option(
+        0.1, "share of the games that go on after one side would have resigned, to count wrong ones", low=0.0, high=1.0
+    )
+    limit: int = option(0, "moves after which a game is broken off, counted and marked; 0 = twice the points", low=0)
+    games_per_shard: int = option(10000, "in all shards but the last", low=1)
+    seed: int = option(1, "of all that is drawn", low=0)
+
+    def conduct(self) -> Conduct:
+        """The same as the kernels read it."""
+        return Conduct(
+            limit=min(self.limit or LIMIT_BOARDS * self.size**2, MAX_MOVES),
+            is_pass_last=self.passes == "last",
+            free_moves=self.free_moves,
+            least_share=self.least_share,
+            resign_below=2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
+            resign_count=self.resign_count,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For the manifest."""
+        rest = {name: value for name, value in vars(self).items() if name != "variety"}
+        return rest | self.variety.record()
+
+
+def players_of(numbers: np.ndarray, n_networks: int) -> np.ndarray:
+    """int64[K, 2, 2]: who plays; of two networks the first has Black in even games.
+
+    Args:
+        numbers: int64[K].
+    """
+    players = np.zeros((len(numbers), 2, 2), np.int64)
+    if n_networks == 2:
+        players[:] = np.stack([numbers % 2, 1 - numbers % 2], axis=1)[:, None]
+    return players
+
+
+class BulkPlay:
+    """One folder of games in the making; close it at the end."""
+
+    def __init__(
+        self, servers: Sequence[InferenceServer], options: PlayOptions, networks: list[dict[str, str]], out: Path
+    ) -> None:
+        """Open the folder, or begin one.
+
+        Args:
+            servers: of the networks that play: one against itself, or two.
+            networks: what the games shall say of them: name and sha256.
+        Raises:
+            ValueError: the folder holds something else, or a network cannot play so; one line.
+        """
+        for server in servers:
+            _check(server, options)
+        self._servers, self._options, self._out = servers, options, out
+        asked = {"format": FORMAT, "networks": networks, "options": options.record()}
+        begun = {"shards": [], "endings": {}, "played_out": 0, "wrongly_resigned": 0}
+        if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
+            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of games")
+        self._manifest = open_manifest(out / MANIFEST, asked, begun)
+        self._journal = GameJournal(out / JOURNAL, options.size)
+        self._lock = threading.Lock()
+        """guards the journal, the manifest and what follows"""
+        self._done = np.zeros(0, np.int64)
+        """numbers of the games in shards"""
+        self._resume()
+        self._stopped = threading.Event()
+
+    @property
+    def games(self) -> int:
+        """Games finished so far."""
+        return len(self._done) + self._journal.count
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Of the games in shards: how they ended, how many went on where one side had reason to resign, and in how
+        many of these that side did not lose."""
+        return {name: self._manifest[name] for name in ("endings", "played_out", "wrongly_resigned")}
+
+    def close(self) -> None:
+        """Close the files."""
+        self._journal.close()
+
+    def stop(self) -> None:
+        """End the run soon; finished games stay. Threads: any."""
+        self._stopped.set()
+
+    def _resume(self) -> None:
+        """Find out which games are there."""
+        in_shards = [read_games(self._out / shard["file"]).number for shard in self._manifest["shards"]]
+        self._done = np.concatenate([self._done, *in_shards])
+        held = self._journal.held()
+        if held is not None and np.isin(held[0].number, self._done).any():
+            # A process that was killed between writing a shard and emptying the journal has its games in both.
+            left = np.flatnonzero(~np.isin(held[0].number, self._done))
+            self._journal.clear()
+            self._journal.append(select(held[0], left), held[1][left])
+
+    def run(self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0) -> None:
+        """Play until the folder holds the games 0 to ``games`` - 1; then all are in shards.
+
+        Args:
+            at_once: games of a group.
+            groups: groups that play at once.
+            report: called now and then in the caller's thread.
+        Raises:
+            RuntimeError, OSError: a network or the disk failed.
+        """
+        held, missing = self._journal.held(), np.ones(games, bool)
+        for there in (self._done, *([] if held is None else [held[0].number])):
+            missing[there[there < games]] = False
+        numbers = _Shared(map(int, np.flatnonzero(missing)))
+        with ThreadPoolExecutor(groups) as executor:
+            working = {executor.submit(self._work, numbers, at_once) for _ in range(groups)}
+            try:
+                while working:
+                    done, working = wait(working, every_s, FIRST_EXCEPTION)
+                    for thread in done:
+                        thread.result()
+                    report()
+            finally:
+                self._stopped.set()
+        if self.games >= games:
+            self._cut()
+        report()
+
+    def _work(self, numbers: Iterator[int], at_once: int) -> None:
+        """One thread: a group of games until there are no more numbers."""
+        options = self._options
+        group = Group(self._servers, options.size, at_once, options.conduct(), options.seed, self._set_up)
+        for finished in group.play(numbers):
+            self._enter(finished)
+            if self._stopped.is_set():
+                return
+
+    def _set_up(self, numbers: np.ndarray) -> Setups:
+        """How games begin."""
+        options = self._options
+        rules, temperatures = options.variety.draw(options.seed, numbers, options.size)
+        return Setups(
+            rules=rules,
+            temperatures=temperatures,
+            players=players_of(numbers, len(self._servers)),
+            switches=np.full(len(numbers), NEVER, np.int64),
+            quits=(unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64),
+        )
+
+    def _enter(self, finished: Finished) -> None:
+        """Keep games that ended; write a shard when there are enough for one."""
+        with self._lock:
+            self._journal.append(finished.games, finished.resigner)
+            if self._journal.count >= self._options.games_per_shard:
+                self._cut()
+
+    def _cut(self) -> None:
+        """Write the games of the journal as a shard. The lock is held, or nothing else runs."""
+        held = self._journal.held()
+        if held is None:
+            return
+        games, resigner = held
+        name = f"games-{len(self._manifest['shards']):05}.npz.xz"
+        write_games(self._out / name, games)
+        self._manifest["shards"].append({"file": name, "games": len(games.size)})
+        self._count(games, resigner)
+        write_manifest(self._out / MANIFEST, self._manifest)
+        self._done = np.concatenate([self._done, games.number])
+        self._journal.clear()
+
+    def _count(self, games: Games, resigner: np.ndarray) -> None:
+        """Enter how games ended into the manifest."""
+        endings = self._manifest["endings"]
+        for code in np.unique(games.ending).tolist():
+            endings[ENDINGS[code]] = endings.get(ENDINGS[code], 0) + int((games.ending == code).sum())
+        went_on = (resigner != 0) & (games.ending != RESIGNED)
+        has_lost = np.where(resigner == BLACK, -1, 1) == games.result
+        self._manifest["played_out"] += int(went_on.sum())
+        self._manifest["wrongly_resigned"] += int((went_on & ~has_lost).sum())
+
+
+class _Shared:
+    """An iterator that several threads draw from."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers, self._lock = numbers, threading.Lock()
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        with self._lock:
+            return next(self._numbers)
+
+
+def _check(server: InferenceServer, options: PlayOptions) -> None:
+    """Refuse what a network cannot play.
+
+    Raises:
+        ValueError: one line.
+    """
+    spec = server.spec
+    if not spec.has_policy:
+        raise ValueError(f"network {spec.name} has no policy to play by")
+    if options.resign > 0.0 and not spec.has_value:
+        raise ValueError(f"network {spec.name} has no value to resign by")
+    if not spec.min_size <= options.size <= spec.max_size:
+        raise ValueError(f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {options.size}")
+    known = ENCODERS[spec.encoder].komi
+    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in options.variety.komi):
+        raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")

@@ -1,0 +1,100 @@
+"""Finished games on disk from the moment they end, until they fill a shard.
+
+With each game goes its ``resigner``, uint8: the colour that first had reason to resign, 0 = neither.
+
+The file is a sequence of blocks: K games' rows (:data:`ROW`), then their moves, uint16 policy indices, all of it behind
+a header with the block's length and checksum. A process that is killed leaves at most part of a block at the end, which
+is cut off when the file is opened again.
+"""
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from engine.records.games import Games, join, offsets_of, select
+
+HEADER = np.dtype([("games", "<u4"), ("bytes", "<u4"), ("checksum", "<u4")])
+ROW = np.dtype([
+    ("number", "<i8"), ("length", "<u2"), ("result", "i1"), ("ending", "u1"), ("margin", "<f4"), ("komi", "<f4"),
+    ("territory", "?"), ("resigner", "u1"),
+])  # fmt: skip
+
+
+class GameJournal:
+    """The games of one board size that are in no shard yet. Threads: one at a time."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Open the file, or begin one; what is damaged at its end goes."""
+        self._path, self._size = path, size
+        found = path.read_bytes() if path.exists() else b""
+        self._parts: list[tuple[Games, np.ndarray]]
+        self._parts, whole = self._read(found)
+        if whole < len(found):
+            with path.open("r+b") as file:
+                file.truncate(whole)
+        self._file = path.open("ab")
+
+    def _read(self, content: bytes) -> tuple[list[tuple[Games, np.ndarray]], int]:
+        """The games of whole blocks, and where these end."""
+        parts, at = [], 0
+        while at + HEADER.itemsize <= len(content):
+            header = np.frombuffer(content, HEADER, 1, at)[0]
+            body = content[at + HEADER.itemsize : at + HEADER.itemsize + int(header["bytes"])]
+            if len(body) < header["bytes"] or zlib.crc32(body) != header["checksum"]:
+                break
+            parts.append(self._games(body, int(header["games"])))
+            at += HEADER.itemsize + len(body)
+        return parts, at
+
+    def _games(self, body: bytes, count: int) -> tuple[Games, np.ndarray]:
+        """The games of a block, and their resigners."""
+        rows = np.frombuffer(body, ROW, count)
+        named = {name: rows[name].copy() for name in ROW.names or () if name not in ("length", "resigner")}
+        games = Games(
+            size=np.full(count, self._size, np.int64),
+            offsets=offsets_of(rows["length"]),
+            moves=np.frombuffer(body, "<u2", offset=count * ROW.itemsize).astype(np.uint16),
+            **named,
+        )
+        return games, rows["resigner"].copy()
+
+    @property
+    def count(self) -> int:
+        """Games held."""
+        return sum(len(games.size) for games, _ in self._parts)
+
+    def held(self) -> tuple[Games, np.ndarray] | None:
+        """All games held, by number, and their resigners; None if there are none."""
+        if not self._parts:
+            return None
+        games, resigner = zip(*self._parts, strict=True)
+        self._parts = [(join(games), np.concatenate(resigner))]
+        order = np.argsort(self._parts[0][0].number)
+        return select(self._parts[0][0], order), self._parts[0][1][order]
+
+    def append(self, games: Games, resigner: np.ndarray) -> None:
+        """Keep more games.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        rows = np.zeros(len(games.size), ROW)
+        rows["length"], rows["resigner"] = np.diff(games.offsets), resigner
+        for name in ROW.names or ():
+            if name in Games._fields:
+                rows[name] = getattr(games, name)
+        body = rows.tobytes() + games.moves.astype("<u2").tobytes()
+        header = np.array([(len(rows), len(body), zlib.crc32(body))], HEADER)
+        self._file.write(header.tobytes() + body)
+        self._file.flush()
+        self._parts.append((games, resigner.astype(np.uint8)))
+
+    def clear(self) -> None:
+        """Forget all games: they are in a shard."""
+        self._parts = []
+        self._file.truncate(0)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,48 @@
+"""What a folder that is being filled says of itself: a JSON file, begun once and checked whenever the run goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from engine.files import written_whole
+
+
+def open_manifest(path: Path, asked: dict[str, Any], begun: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a folder, a new one if there is none.
+
+    Args:
+        path: of the file; its folder is made where it is missing.
+        asked: what must be the same each time, "options" among it.
+        begun: what a new run has besides; a run that goes on has its own.
+    Raises:
+        ValueError: it was begun with something else, or is no such file; one line.
+    """
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        manifest = asked | begun
+        write_manifest(path, manifest)
+        return manifest
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        before = {name: manifest[name] for name in (*asked, *begun)}
+        options = dict(before["options"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not the record of such a folder ({error})") from error
+    for name, value in asked["options"].items():
+        if options.get(name) != value:
+            raise ValueError(f"{path.parent}: begun with {name} {options.get(name)}, not {value}")
+    for name, value in asked.items():
+        if before[name] != value:
+            raise ValueError(f"{path.parent}: begun with {name} {_named(before[name])}, not {_named(value)}")
+    return manifest
+
+
+def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest, whole or not at all."""
+    with written_whole(path) as partial:
+        partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def _named(value: Any) -> Any:
+    """A value for people: what has a name is called by it."""
+    return value.get("name", value) if isinstance(value, dict) else value

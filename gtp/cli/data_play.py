@@ -1,0 +1,83 @@
+"""``keima data play``: games of policies without search, in bulk."""
+
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from engine.config.declaration import core_count
+from engine.features.samples import sample_inputs
+from engine.go.rules import Rules
+from engine.inference.server import InferenceServer
+from engine.nets.on_device import choose_device, load_network
+from engine.selfplay.bulk import BulkPlay, PlayOptions
+from engine.selfplay.variety import Komi, Shares, Variety
+from gtp.cli.bulk import GOES_ON, identity, run_with_bar, variety_options
+from gtp.cli.options import options_of
+from gtp.cli.terminal import one_line_errors
+from weights import find_network
+
+AT_ONCE = {"cpu": 64, "gpu": 512}
+"""Games of a group: on the CPU more are hardly faster, and the last of a run would be long in coming"""
+GROUPS_ON_GPU = 3
+"""One batch runs, one waits, one is being encoded"""
+
+
+@click.command("play", context_settings={"show_default": True})
+@click.argument("network")
+@click.option("--opponent", help="another network; colours alternate from game to game")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
+@click.option("--games", default=10_000, type=click.IntRange(1), help="games in all")
+@variety_options
+@options_of(PlayOptions)
+@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--threads", default=0, type=click.IntRange(0), help="processors the networks take; 0 = all")
+@click.option("--at-once", type=click.IntRange(1), help="games of a batch; 64 on a processor, 512 on a GPU")
+def play_command(
+    network: str, opponent: str | None, out: Path, games: int, rules: Shares[Rules], komi: Shares[Komi],
+    temperature: Shares[float], device: str, threads: int, at_once: int | None, **rest: float | str,
+) -> None:  # fmt: skip
+    """Let the policy of NETWORK play games against itself, or against another, a move an evaluation.
+
+    Moves are drawn from the policy. A run that was stopped, in any way, goes on when the same command is given again.
+
+    \b
+        keima data play default --size 9 --games 20000 --out games-9
+        keima data show games-9
+    """
+    options = PlayOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
+    console = Console(stderr=True)
+    with one_line_errors(RuntimeError), ExitStack() as stack:
+        chosen = choose_device(device)
+        servers, identities = [], []
+        for name in (network, *([opponent] if opponent else [])):
+            path = find_network(name)
+            loaded = load_network(path, chosen, sample_inputs)
+            servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
+            identities.append(identity(path, loaded.spec.name))
+        on_gpu = servers[0].merges
+        play = BulkPlay(servers, options, identities, out)
+        stack.callback(play.close)
+        groups = GROUPS_ON_GPU if on_gpu else (threads or core_count()) + 1
+        run = partial(play.run, games, at_once or AT_ONCE["gpu" if on_gpu else "cpu"], groups)
+        run_with_bar(console, games, lambda: play.games, play.stop, run)
+        _say_what_is_there(console, play, games)
+
+
+def _say_what_is_there(console: Console, play: BulkPlay, games: int) -> None:
+    """How the run ended, and how its games did."""
+    told = [f"{play.games:,} games"]
+    if play.games < games:
+        told.append(GOES_ON)
+    else:
+        facts = play.facts
+        told += [f"{count:,} ended by: {ending}" for ending, count in sorted(facts["endings"].items())]
+        if facts["played_out"]:
+            told.append(
+                f"{facts['played_out']:,} went on where one side had reason to resign, which would have been wrong in "
+                f"{facts['wrongly_resigned']:,} ({facts['wrongly_resigned'] / facts['played_out']:.1%})"
+            )
+    for line in told:
+        console.print(line, highlight=False)

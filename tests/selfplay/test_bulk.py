@@ -1,0 +1,204 @@
+"""Games in bulk: nothing is lost, played twice or different, however often a run is stopped; and the command."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from engine.go.rules import RULE_SETS
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import HashNetwork
+from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, write_games
+from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, PlayOptions
+from engine.selfplay.game_journal import GameJournal
+from engine.selfplay.variety import Komi, Variety
+from gtp.cli import main
+
+VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
+OPTIONS = PlayOptions(VARIETY, size=5, resign=0.35, resign_count=2, played_out=0.3, games_per_shard=25, seed=3)
+NETWORKS = [{"name": "hash", "sha256": "0"}]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=2) as made:
+        yield made
+
+
+def play(server, out, games, options=OPTIONS, groups=2, stop_after=None):
+    """A run; ``stop_after`` ends it from outside once there are that many games."""
+    bulk = BulkPlay([server], options, NETWORKS, out)
+
+    def report():
+        if stop_after is not None and bulk.games >= stop_after:
+            bulk.stop()
+
+    bulk.run(games, at_once=4, groups=groups, report=report, every_s=0.001)
+    bulk.close()
+    return bulk
+
+
+def all_games(out):
+    """Every game in shards, by number: moves, result, ending, komi."""
+    found = {}
+    for shard in json.loads((out / MANIFEST).read_text())["shards"]:
+        games = read_games(out / shard["file"])
+        assert len(games.size) == shard["games"]
+        for k, number in enumerate(games.number.tolist()):
+            assert number not in found
+            moves = games.moves[games.offsets[k] : games.offsets[k + 1]].tolist()
+            found[number] = (moves, int(games.result[k]), int(games.ending[k]), float(games.komi[k]))
+    return found
+
+
+def test_a_stopped_run_goes_on_to_the_same_games(server, tmp_path):
+    whole = play(server, tmp_path / "whole", 60)
+    for stop_after in (1, 20, 45, None):
+        play(server, tmp_path / "parts", 60, groups=3, stop_after=stop_after)
+    expected = all_games(tmp_path / "whole")
+    assert sorted(expected) == list(range(60))
+    assert all_games(tmp_path / "parts") == expected
+    facts = json.loads((tmp_path / "parts" / MANIFEST).read_text())
+    assert {name: facts[name] for name in whole.facts} == whole.facts
+    assert sum(whole.facts["endings"].values()) == 60
+    assert {komi for *_, komi in expected.values()} == {twice / 2 for twice in range(1, 12)}
+
+
+def test_a_run_that_was_killed_behind_its_shard_has_every_game_once(server, tmp_path):
+    """The journal still holds what the shard does."""
+    play(server, tmp_path, 10, stop_after=10)
+    before = all_games(tmp_path)
+    journal = GameJournal(tmp_path / JOURNAL, 5)
+    games = read_games(tmp_path / "games-00000.npz.xz")
+    journal.append(games, np.zeros(len(games.size), np.uint8))
+    journal.close()
+    play(server, tmp_path, 12)
+    assert sorted(all_games(tmp_path)) == list(range(12))
+    assert all_games(tmp_path).items() >= before.items()
+
+
+def test_a_torn_journal_keeps_its_whole_blocks(tmp_path):
+    path = tmp_path / "journal.bin"
+    journal = GameJournal(path, 5)
+    for number in range(3):
+        moves = np.arange(number + 2, dtype=np.uint16)
+        games = Games(
+            size=np.array([5]), offsets=np.array([0, number + 2]), moves=moves, number=np.array([number]),
+            margin=np.array([0.5], np.float32), result=np.array([1], np.int8),
+        )  # fmt: skip
+        journal.append(games, np.array([number % 3]))
+    journal.close()
+    content = path.read_bytes()
+    for cut in (len(content) - 1, len(content) - 30):
+        path.write_bytes(content[:cut])
+        journal = GameJournal(path, 5)
+        games, resigner = journal.held()
+        assert games.number.tolist() == [0, 1] and games.moves.tolist() == [0, 1, 0, 1, 2]
+        assert resigner.tolist() == [0, 1] and games.margin.tolist() == [0.5, 0.5]
+        journal.close()
+        assert path.stat().st_size < cut
+    path.write_bytes(bytes(reversed(content)))
+    journal = GameJournal(path, 5)
+    assert journal.held() is None
+    journal.close()
+
+
+def test_resignations_are_those_of_the_games_played_out(server, tmp_path):
+    never = PlayOptions(**vars(OPTIONS) | {"played_out": 1.0})
+    facts = play(server, tmp_path / "never", 40, never).facts
+    assert "resigned" not in facts["endings"] and facts["played_out"] > facts["wrongly_resigned"] > 0
+    always = PlayOptions(**vars(OPTIONS) | {"played_out": 0.0})
+    facts = play(server, tmp_path / "always", 40, always).facts
+    assert facts["played_out"] == 0 and facts["endings"]["resigned"] > 10
+    some = play(server, tmp_path / "some", 40).facts
+    assert 0 < some["played_out"] < 40
+    played_out, resigned = (all_games(tmp_path / name) for name in ("never", "always"))
+    for number, (moves, _, ending, _) in resigned.items():
+        assert played_out[number][0][: len(moves)] == moves
+        assert (ending == RESIGNED) == (len(played_out[number][0]) > len(moves) or ending == RESIGNED)
+
+
+def test_games_broken_off_are_marked(server, tmp_path):
+    play(server, tmp_path, 20, PlayOptions(**vars(OPTIONS) | {"limit": 20, "resign": 0.0}))
+    found = all_games(tmp_path).values()
+    assert {ending for _, _, ending, _ in found} <= {LIMIT, COUNTED}
+    assert any(ending == LIMIT and len(moves) == 20 for moves, _, ending, _ in found)
+
+
+def test_a_folder_of_something_else_is_refused(server, tmp_path):
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(ValueError, match="already there, expected a new or empty folder"):
+        BulkPlay([server], OPTIONS, NETWORKS, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"size": 6}, "begun with size 5, not 6"), ({"seed": 4}, "begun with seed 3, not 4")],
+)
+def test_a_run_goes_on_only_as_it_began(server, tmp_path, change, message):
+    play(server, tmp_path, 2)
+    with pytest.raises(ValueError, match=message):
+        BulkPlay([server], PlayOptions(**vars(OPTIONS) | change), NETWORKS, tmp_path)
+    with pytest.raises(ValueError, match="begun with networks"):
+        BulkPlay([server], OPTIONS, [{"name": "other", "sha256": "1"}], tmp_path)
+
+
+def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):
+    class Failing(HashNetwork):
+        def __init__(self):
+            super().__init__("alphago-48")
+            self.left, self.lock = 120, threading.Lock()
+
+        def evaluate(self, planes, globals_):
+            with self.lock:
+                self.left -= 1
+            if self.left < 0:
+                raise RuntimeError("it broke")
+            return super().evaluate(planes, globals_)
+
+    with InferenceServer(Failing(), cache_mib=1, threads=1) as broken:
+        bulk = BulkPlay([broken], OPTIONS, NETWORKS, tmp_path)
+        with pytest.raises(RuntimeError, match="it broke"):
+            bulk.run(1000, at_once=4, groups=2, report=lambda: None, every_s=0.001)
+        count = bulk.games
+        bulk.close()
+    assert count > 0
+    again = GameJournal(tmp_path / JOURNAL, 5)
+    shards = json.loads((tmp_path / MANIFEST).read_text())["shards"]
+    assert again.count + sum(shard["games"] for shard in shards) == count
+    again.close()
+
+
+def test_numbers_outlive_a_shard_and_others_have_none(tmp_path):
+    games = Games(size=np.array([5]), offsets=np.array([0, 1]), moves=np.zeros(1, np.uint16))
+    write_games(tmp_path / "a.npz.xz", games)
+    write_games(tmp_path / "b.npz.xz", games._replace(number=np.array([7])))
+    assert read_games(tmp_path / "a.npz.xz").number.tolist() == [-1]
+    assert read_games(tmp_path / "b.npz.xz").number.tolist() == [7]
+
+
+def test_the_command_plays_and_goes_on(tiny_network, tmp_path):
+    words = ["data", "play", str(tiny_network), "--out", str(tmp_path / "out"), "--size", "7", "--at-once", "4"]
+    for games in ("5", "9"):
+        done = CliRunner().invoke(main, [*words, "--games", games, "--limit", "30"])
+        assert done.exit_code == 0 and done.stdout == "", done.output
+        assert f"{games} games" in done.stderr
+    assert sorted(all_games(tmp_path / "out")) == list(range(9))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nobody"], "unknown network 'nobody'"),
+        (["default", "--size", "25"], "plays boards of"),
+        (["default", "--passes", "never"], "passes"),
+        (["default", "--komi", "7.3"], "komi '7.3'"),
+    ],
+)
+def test_what_is_wrong_is_one_line(tmp_path, words, message):
+    done = CliRunner().invoke(main, ["data", "play", *words, "--out", str(tmp_path / "out")])
+    assert done.exit_code != 0 and done.stdout == ""
+    errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(errors) == 1 and message in done.stderr
