@@ -1,1 +1,1 @@
-"""Tests, laid out like the rooms they test; helpers are imported as ``tests.go.twin``."""
+"""Tests, laid out like the rooms they test; helpers are imported as ``bench.reliability.rules_twin``."""

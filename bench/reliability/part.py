@@ -45,6 +45,9 @@ from importlib import import_module
 from pathlib import Path
 
 NAMES: tuple[str, ...] = (
+    "legality",
+    "superko",
+    "counts",
     "fuzz",
 )  # fmt: skip
 """Names of the parts, each that of its module in this folder, in the order of the table"""

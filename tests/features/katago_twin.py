@@ -10,6 +10,7 @@ from collections import Counter
 
 import numpy as np
 
+from bench.reliability.rules_twin import Cell, Stones, Twin, after, chain_and_liberties, flood, neighbours
 from engine.go.board import play
 from engine.go.geometry import BLACK, PASS, WHITE, other, point_at
 from engine.go.position import apply_rules, begin, new_position, play_move
@@ -25,7 +26,6 @@ from engine.go.rules import (
     TAX_NONE,
     Rules,
 )
-from tests.go.twin import Cell, Stones, Twin, after, chain_and_liberties, flood, neighbours
 
 ROOM = 2000
 

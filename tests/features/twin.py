@@ -5,6 +5,7 @@ Moves, chains and legality are those of ``tests/go/twin.py``, ladders those read
 
 import numpy as np
 
+from bench.reliability.rules_twin import Cell, Stones, Twin, after, chain_and_liberties
 from engine.features.encoder import Encoder, encode
 from engine.go.board import META_SIZE, copy_board, play
 from engine.go.diagram import parse
@@ -14,7 +15,6 @@ from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import Position, begin, legal_moves, new_position, play_move
 from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
 from tests.go import test_ladder
-from tests.go.twin import Cell, Stones, Twin, after, chain_and_liberties
 
 MOST_READ = 6
 """Largest board whose ladders the slow reader reads"""

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from bench.reliability.rules_twin import Cell, Stones, Twin, after, chain_and_liberties
 from engine.go.board import (
     META_CAPTURED_BLACK,
     META_CAPTURED_WHITE,
@@ -22,7 +23,6 @@ from engine.go.geometry import BLACK, PASS, WHITE, ZOBRIST, point_at
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, apply_rules, legal_moves, new_position, play_move
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, RULE_SUICIDE, Rules
 from engine.go.scoring import area_owner
-from tests.go.twin import Cell, Stones, Twin, after, chain_and_liberties
 
 KO_RULES = (KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL)
 RULE_PAIRS = [(ko_rule, suicide) for ko_rule in KO_RULES for suicide in (False, True)]

@@ -5,12 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from engine.go.board import META_N_EMPTY, META_SIZE, Board, copy_board, is_legal, new_board, play
+from bench.reliability.counts import KNOWN, count
+from bench.reliability.rules_twin import chain_and_liberties
+from engine.go.board import META_SIZE, Board, copy_board, is_legal, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
 from engine.jit import kernel
-from tests.go.twin import chain_and_liberties
-
-LEGAL_POSITIONS = {2: 57, 3: 12675, 4: 24318165}
 
 
 @kernel
@@ -68,42 +67,6 @@ def explore(blank, board, child, found, queue):
     return written
 
 
-@kernel
-def count_colourings(boards, choice):
-    """Count the colourings of all points in which every chain has a liberty.
-
-    Points are coloured in policy order, those to come are empty. A chain that loses its last liberty then has only
-    coloured neighbours, so it has none in any completion either: as soon as ``play`` takes a stone off, the whole
-    branch is illegal.
-
-    Args:
-        boards: one empty board for each number of coloured points, from none to all.
-        choice: int64[points + 1] of zeros: the colour to try next, for each number of coloured points.
-    """
-    size = boards[0].meta[META_SIZE]
-    last, depth, count = size * size, 0, 0
-    while depth >= 0:
-        if depth == last:
-            count += 1
-            depth -= 1
-        elif choice[depth] > WHITE:
-            choice[depth] = EMPTY
-            depth -= 1
-        else:
-            color = choice[depth]
-            choice[depth] += 1
-            board = boards[depth + 1]
-            copy_board(board, boards[depth])
-            if color == EMPTY:
-                depth += 1
-            else:
-                stones = last - board.meta[META_N_EMPTY]
-                play(board, point_of(depth, size), color)
-                if last - board.meta[META_N_EMPTY] == stones + 1:
-                    depth += 1
-    return count
-
-
 def is_legal_by_twin(colors: tuple[int, ...], size: int) -> bool:
     stones = {divmod(i, size): color for i, color in enumerate(colors) if color}
     return all(chain_and_liberties(stones, size, cell)[1] for cell in stones)
@@ -113,12 +76,12 @@ def is_legal_by_twin(colors: tuple[int, ...], size: int) -> bool:
 def test_legal_moves_reach_exactly_the_legal_positions(size):
     found = np.zeros(3 ** (size * size), np.uint8)
     boards: list[Board] = [new_board(size) for _ in range(3)]
-    assert explore(*boards, found, np.zeros(LEGAL_POSITIONS[size], np.int64)) == LEGAL_POSITIONS[size]
+    assert explore(*boards, found, np.zeros(KNOWN[size], np.int64)) == KNOWN[size]
     colourings = itertools.product((EMPTY, BLACK, WHITE), repeat=size * size)
     assert found.tolist() == [is_legal_by_twin(colors, size) for colors in colourings]
 
 
 @pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
-def test_colourings_with_liberties_are_as_many_as_known(size):
+def test_boards_with_liberties_are_as_many_as_known_and_two_readings_agree(size):
     boards = tuple(new_board(size) for _ in range(size * size + 1))
-    assert count_colourings(boards, np.zeros(size * size + 1, np.int64)) == LEGAL_POSITIONS[size]
+    assert count(boards, np.zeros(size * size + 1, np.int64)) == (KNOWN[size], 0)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.reliability.rules_twin import Cell, Twin, eyes, neighbours, taxed_score_black
 from engine.go.board import META_SIZE
 from engine.go.diagram import parse
 from engine.go.game import Game
@@ -15,7 +16,6 @@ from engine.go.position import legal_moves
 from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
 from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead, result_text
 from engine.go.seki import seki_stones
-from tests.go.twin import Cell, Twin, eyes, neighbours, taxed_score_black
 
 AREA = Rules("area", scoring=SCORING_AREA)
 TERRITORY = Rules("territory", scoring=SCORING_TERRITORY)

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from bench.reliability.rules_twin import Twin
+from bench.reliability.superko import play_beside_twin
 from engine.go.board import META_SIZE
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_of
 from engine.go.position import begin, legal_moves, new_position, superko_key
-from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, RULE_KO, Rules
-from tests.go.twin import Twin
+from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, RULE_KO, RULE_SETS, Rules
 
 KO_RULES = [KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL]
 every_ko_rule = pytest.mark.parametrize("ko", KO_RULES, ids=["simple", "positional", "situational"])
@@ -163,3 +164,9 @@ def test_an_unknown_kind_of_ko_is_an_error():
     position.rules[RULE_KO] = len(KO_RULES)
     with pytest.raises(ValueError, match="kind of ko"):
         begin(position, BLACK)
+
+
+@pytest.mark.parametrize("rules", RULE_SETS.values(), ids=RULE_SETS)
+def test_every_rule_set_plays_as_its_slow_twin(rules):
+    for size, most in ((2, 40), (3, 60), (5, 60)):
+        assert play_beside_twin(size, rules, seed=size, most=most)[1] == []

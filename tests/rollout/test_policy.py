@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.reliability.rules_twin import chain_and_liberties
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_SIZE, copy_board, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
@@ -30,7 +31,6 @@ from engine.rollout.random import seed_state
 from engine.rollout.run import is_sensible, owner_at_end
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.rollout.vocabulary import FIRST_CELL, unfold
-from tests.go.twin import chain_and_liberties
 from tests.rollout import twin
 from weights import find_patterns
 

@@ -1,8 +1,8 @@
 """Slow twins of the pattern policies: what they see and how they weigh it, in plain Python.
 
-Positions are stones by (row, column), as in :mod:`tests.go.twin`. Codes are read cell by cell, symmetries symmetry
-coordinates, chains are flooded anew for every question, patterns are looked up in dictionaries. Shared with the code
-under test are the names of the single features and the layout of the vector of weights, no more.
+Positions are stones by (row, column), as in :mod:`bench.reliability.rules_twin`. Codes are read cell by cell,
+symmetries permute coordinates, chains are flooded anew for every question, patterns are looked up in dictionaries.
+Shared with the code under test are the names of the single features and the layout of the vector of weights, no more.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bench.reliability.rules_twin import Cell, Stones, after, chain_and_liberties, neighbours
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board, is_legal, new_board, play
 from engine.go.geometry import BLACK, PASS, WHITE, cell_count, on_board_points, point_at
 from engine.rollout.random import seed_state
@@ -27,7 +28,6 @@ from engine.rollout.vocabulary import (
     UNSEEN,
     Vocabulary,
 )
-from tests.go.twin import Cell, Stones, after, chain_and_liberties, neighbours
 
 BORDER = 4
 NEAR = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1) if (row, column) != (0, 0)]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from bench.reliability.rules_twin import after, chain_and_liberties
 from engine.go.board import new_board, play
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points, point_of
 from engine.records.games import Games, join, read_games, write_games
@@ -21,7 +22,6 @@ from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, evaluate_patterns, learn
 from gtp.cli import main
 from gtp.cli.patterns import _read
-from tests.go.twin import after, chain_and_liberties
 from weights import find_patterns
 
 SIZE, PASSED = 19, 361

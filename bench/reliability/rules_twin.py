@@ -63,7 +63,7 @@ class Twin:
         self.stones: Stones = {}
         self.to_move = BLACK
         self.lost = {BLACK: 0, WHITE: 0}
-        self.situations = [(frozenset(), BLACK)]
+        self.situations: list[tuple[frozenset[tuple[Cell, int]], int]] = [(frozenset(), BLACK)]
 
     def play(self, cell: Cell | None, color: int) -> int:
         """Play a move, None for a pass; returns the opponent's stones captured."""

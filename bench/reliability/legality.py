@@ -1,0 +1,138 @@
+"""Legal moves and captures compared with GNU Go's, over random games and real ones.
+
+GNU Go has a simple ko and forbids suicide; the games here are played under the same rules, so both must agree after
+every move: on the legal moves of both colours, and on the stones that each has taken. All commands of a case go to one
+process at once: no question waits for the answer to another.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+
+from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.strength.endings import from_files, from_shard
+from engine.go.game import Game
+from engine.go.geometry import BLACK, PASS, WHITE, on_board_points, to_vertex
+from engine.go.position import legal_moves
+from engine.go.rules import Rules
+from engine.go.sgf import read_sgf
+
+POSITIONS = 2000
+"""of a case"""
+RANDOM_CASES, REAL_CASES = 300, 200
+SIZES = (5, 7, 9, 13, 19)
+LENGTH = 1.6
+"""Most moves of a random game, as a share of the board's points"""
+PASSES = 0.02
+RULES = Rules("as GNU Go")
+COLOR_NAMES = {BLACK: "black", WHITE: "white"}
+LIMIT_S = 1800.0
+GNU_GO = shutil.which("gnugo", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/games"))) or ""
+SHOWN = 5
+"""Differences that a case reports at most"""
+
+GAMES, SHARE = 20, 200
+"""Real games that hold a case's positions: of a shard so many, of a folder one in so many"""
+
+Moves = list[tuple[int, int]]
+"""Colours and points"""
+Script = list[tuple[str, str | None]]
+"""Commands and the answers expected; None where any will do"""
+
+
+def random_moves(size: int, seed: int) -> Iterator[tuple[int, int]]:
+    """Colours and points of a random game of legal moves."""
+    game, rng = Game(size, RULES), np.random.default_rng(seed)
+    points, mask = on_board_points(size), np.empty(size * size + 1, np.uint8)
+    for _ in range(int(LENGTH * size * size)):
+        legal_moves(game.position, game.to_move, mask)
+        choices = points[mask[:-1] == 1]
+        point = int(rng.choice(choices)) if len(choices) and rng.random() > PASSES else PASS
+        yield game.to_move, point
+        game.play(game.to_move, point)
+
+
+def script_of(size: int, moves: Moves) -> Script:
+    """GTP commands that replay a game and ask after each move for all that GNU Go is compared in."""
+    game = Game(size, RULES)
+    script: Script = [(f"boardsize {size}", None), ("clear_board", None)]
+    vertices, mask = np.array([to_vertex(int(p), size) for p in on_board_points(size)]), np.empty(size**2 + 1, np.uint8)
+    for color, point in moves:
+        game.play(color, point)
+        script.append((f"play {COLOR_NAMES[color]} {to_vertex(point, size)}", ""))
+        for side, name in COLOR_NAMES.items():
+            legal_moves(game.position, side, mask)
+            script.append((f"all_legal {name}", " ".join(vertices[mask[:-1] == 1])))
+            script.append((f"captures {name}", str(game.captures(side))))
+    return script
+
+
+def compare(script: Script) -> list[str]:
+    """Differences between the answers of GNU Go and those expected."""
+    commands = "\n".join([command for command, _ in script] + ["quit", ""])
+    run = subprocess.run([GNU_GO, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=LIMIT_S)
+    answers = run.stdout.split("\n\n")
+    if len(answers) <= len(script):
+        return [f"GNU Go gave {len(answers)} answers to {len(script)} commands: {run.stderr[-200:]}"]
+    faults = []
+    for number, ((command, expected), answer) in enumerate(zip(script, answers, strict=False)):
+        if expected is not None and answer.rstrip() != f"= {expected}".rstrip():
+            played = [before for before, _ in script[:number] if not before.startswith(("all_legal", "captures"))]
+            faults.append(f"{command}: {answer!r}, expected {expected!r}, after {'; '.join(played)}")
+    return faults[:SHOWN]
+
+
+def _random_games(seed: int) -> Iterator[tuple[int, Moves]]:
+    """Sizes and moves of random games, without end."""
+    for number in count():
+        size = SIZES[(seed + number) % len(SIZES)]
+        yield size, list(random_moves(size, 1000 * seed + number))
+
+
+def _real_games(source: Path, seed: int) -> Iterator[tuple[int, Moves]]:
+    """Sizes and moves of some real games of a shard, or of a share of those in a folder."""
+    in_shard = source.is_file()
+    for game in from_shard(source, GAMES, seed) if in_shard else islice(from_files((source,)), seed, None, SHARE):
+        record = read_sgf(game.data)
+        if not (record.black or record.white) and record.size <= max(SIZES):
+            yield record.size, record.moves
+
+
+def _run(games: Callable[[], Iterator[tuple[int, Moves]]], folder: Path) -> Outcome:
+    """Compare the first positions of some games."""
+    script: Script = []
+    left = POSITIONS
+    for size, moves in games():
+        script += script_of(size, moves[:left])
+        left = max(0, left - len(moves))
+        if not left:
+            break
+    return Outcome(compare(script), amount=POSITIONS - left)
+
+
+def _cases(campaign: Campaign) -> Iterator[Case]:
+    """Random games, and real ones where there are any; without them, more random ones."""
+    n_real = (2 if campaign.quick else REAL_CASES) if campaign.games else 0
+    n_random = (4 if campaign.quick else RANDOM_CASES + REAL_CASES) - n_real
+    for seed in range(n_random):
+        yield Case(f"random-{seed}", partial(_run, partial(_random_games, seed)), POSITIONS)
+    if campaign.games is not None:
+        for seed in range(n_real):
+            yield Case(f"real-{seed}", partial(_run, partial(_real_games, campaign.games, seed)), POSITIONS)
+
+
+PART = Part(
+    __name__,
+    title="Legal moves and captures, random and real games, against GNU Go (simple ko)",
+    unit="positions",
+    wanted="1,000,000 positions, 0 differences",
+    cases=_cases,
+    limit_s=LIMIT_S,
+    missing=lambda campaign: "" if GNU_GO else "GNU Go",
+)

@@ -1,0 +1,92 @@
+"""Legal moves and captures under every rule set, superko too, compared with a slow twin of the rules.
+
+Random games on small boards, where positions repeat: after every move the legal moves of both colours, the stones and
+those taken must be those of :mod:`bench.reliability.rules_twin`, which shares nothing with the board's kernels.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.reliability.rules_twin import Twin
+from engine.go.game import Game
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points, other, to_vertex
+from engine.go.position import META_BUTTON_TAKER, legal_moves
+from engine.go.rules import RULE_SETS, Rules
+
+POSITIONS = 250
+"""of a case"""
+CASES_A_RULE_SET = 20
+SIZES = (2, 3, 4, 5, 7, 9)
+LENGTH = 6
+"""Most moves of a game, as a multiple of the board's points: small boards fill, are captured and fill again"""
+PASSES = 0.02
+
+
+def differences(game: Game, twin: Twin, points: np.ndarray) -> list[str]:
+    """What the game and its twin do not have in common; empty = nothing."""
+    size, flags, found = game.size, [(game.rules.ko, game.rules.suicide)], []
+    mask = np.empty(size * size + 1, np.uint8)
+    for color in (BLACK, WHITE):
+        legal_moves(game.position, color, mask)
+        ours = {divmod(int(index), size) for index in np.flatnonzero(mask[:-1])}
+        if ours != (theirs := twin.legal_cells(color, flags)[0]):
+            found.append(f"legal for colour {color}: {sorted(ours ^ theirs)} in one of both only")
+        if (taken := game.captures(color)) != (lost := twin.lost[other(color)]):
+            found.append(f"taken by colour {color}: {taken}, expected {lost}")
+    colors = game.position.board.color[points]
+    stones = {divmod(index, size): int(colors[index]) for index in np.flatnonzero(colors != EMPTY).tolist()}
+    return found if stones == twin.stones else [*found, "other stones"]
+
+
+def play_beside_twin(size: int, rules: Rules, seed: int, most: int) -> tuple[int, list[str]]:
+    """Play one random game, at most some moves, and stop at the first difference.
+
+    Returns:
+        (int, list[str]): positions compared, and what differs.
+    """
+    game, twin, rng = Game(size, rules), Twin(size), np.random.default_rng(seed)
+    points, mask = on_board_points(size), np.empty(size * size + 1, np.uint8)
+    for number in range(min(most, LENGTH * size * size)):
+        legal_moves(game.position, game.to_move, mask)
+        choices = np.flatnonzero(mask[:-1])
+        index = int(rng.choice(choices)) if len(choices) and rng.random() > PASSES else -1
+        twin.play(divmod(index, size) if index >= 0 else None, game.to_move)
+        if rules.button and index < 0 and not game.position.meta[META_BUTTON_TAKER]:
+            # A position without the button is another one, which no earlier one can repeat.
+            del twin.situations[:-1]
+        game.play(game.to_move, int(points[index]) if index >= 0 else PASS)
+        if found := differences(game, twin, points):
+            line = " ".join(to_vertex(point, size) for _, point in game.moves())
+            return number + 1, [f"{rules.name}, {size}x{size}: {one}, after {line}" for one in found]
+    return min(most, LENGTH * size * size), []
+
+
+def _run(rules: Rules, seed: int, folder: Path) -> Outcome:
+    """Games of one rule set."""
+    left, number = POSITIONS, 0
+    faults: list[str] = []
+    while left > 0:
+        size = SIZES[(seed + number) % len(SIZES)]
+        done, found = play_beside_twin(size, rules, 1000 * seed + number, left)
+        left, number, faults = left - done, number + 1, faults + found
+    return Outcome(faults)
+
+
+def _cases(campaign: Campaign) -> Iterator[Case]:
+    """Cases of every rule set."""
+    for seed in range(1 if campaign.quick else CASES_A_RULE_SET):
+        for rules in RULE_SETS.values():
+            yield Case(f"{rules.name}-{seed}", partial(_run, rules, seed), POSITIONS)
+
+
+PART = Part(
+    __name__,
+    title="Legal moves and captures under all rule sets, superko too, against a slow twin",
+    unit="positions",
+    wanted="50,000 positions, 0 differences",
+    cases=_cases,
+)
