@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,18 @@ def players_of(numbers: np.ndarray, n_networks: int) -> np.ndarray:
     if n_networks == 2:
         players[:] = np.stack([numbers % 2, 1 - numbers % 2], axis=1)[:, None]
     return players
+
+
+def setups_of(options: PlayOptions, numbers: np.ndarray, n_networks: int) -> Setups:
+    """How the games of some numbers (int64[K]) begin."""
+    rules, temperatures = options.variety.draw(options.seed, numbers, options.size)
+    return Setups(
+        rules=rules,
+        temperatures=temperatures,
+        players=players_of(numbers, n_networks),
+        switches=np.full(len(numbers), NEVER, np.int64),
+        quits=(unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64),
+    )
 
 
 class BulkPlay:
@@ -181,23 +194,11 @@ class BulkPlay:
     def _work(self, numbers: Iterator[int], at_once: int) -> None:
         """One thread: a group of games until there are no more numbers."""
         options = self._options
-        group = Group(self._servers, options.size, at_once, options.conduct(), options.seed, self._set_up)
+        conduct, stopped = options.conduct(), self._stopped
+        set_up = partial(setups_of, options, n_networks=len(self._servers))
+        group = Group(self._servers, options.size, at_once, conduct, options.seed, set_up, stopped)
         for finished in group.play(numbers):
             self._enter(finished)
-            if self._stopped.is_set():
-                return
-
-    def _set_up(self, numbers: np.ndarray) -> Setups:
-        """How games begin."""
-        options = self._options
-        rules, temperatures = options.variety.draw(options.seed, numbers, options.size)
-        return Setups(
-            rules=rules,
-            temperatures=temperatures,
-            players=players_of(numbers, len(self._servers)),
-            switches=np.full(len(numbers), NEVER, np.int64),
-            quits=(unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64),
-        )
 
     def _enter(self, finished: Finished) -> None:
         """Keep games that ended; write a shard when there are enough for one."""

@@ -5,6 +5,7 @@ evaluation. Python sees batches, never games or moves. Several groups on threads
 or the two batches that a GPU has in flight, busy.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -71,7 +72,7 @@ class Group:
         conduct: Conduct,
         seed: int,
         set_up: Callable[[np.ndarray], Setups],
-        alone: bool = True,
+        stopped: threading.Event | None = None,
     ) -> None:
         """Memory for some games at once.
 
@@ -79,10 +80,11 @@ class Group:
             servers: of the networks that play, by their number: one, or two.
             seats: games at once.
             set_up: how the games of some numbers (int64[K]) begin; a function of the numbers alone.
-            alone: each batch is evaluated by itself, so that games do not depend on what other groups ask for.
+            stopped: ends play once it is set; games in play are lost.
         """
         self.size = size
         self._servers, self._conduct, self._seed, self._set_up = servers, conduct, seed, set_up
+        self._stopped = stopped or threading.Event()
         capacity = conduct.limit + CAPACITY_BEYOND
         self._table, self._fresh = new_table(size, seats, capacity), new_boards(size, 1, capacity)
         self._seats = np.zeros((PLAYERS, seats), np.int64)
@@ -97,7 +99,8 @@ class Group:
             for server, encoder in zip(servers, encoders, strict=True)
         ]
         for request in self._requests:
-            request.alone = alone
+            # By itself, so that games do not depend on what other groups ask for.
+            request.alone = True
 
     def play(self, numbers: Iterator[int]) -> Iterator[Finished]:
         """Play these games, as many at once as there are seats; yields those that end, as they end.
@@ -107,7 +110,7 @@ class Group:
         """
         self._table.numbers[:] = EMPTY_SEAT
         self._begin(np.arange(len(self._endings)), numbers)
-        while self._ask():
+        while not self._stopped.is_set() and self._ask():
             for network, request in enumerate(self._requests):
                 count = self._counts[network]
                 rows = self._seats[network, :count], self._symmetries[network, :count]

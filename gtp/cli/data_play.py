@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from engine.config.declaration import core_count
 from engine.features.samples import sample_inputs
 from engine.go.rules import Rules
 from engine.inference.server import InferenceServer
@@ -57,13 +56,17 @@ def play_command(
             loaded = load_network(path, chosen, sample_inputs)
             servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
             identities.append(identity(path, loaded.spec.name))
-        on_gpu = servers[0].merges
         play = BulkPlay(servers, options, identities, out)
         stack.callback(play.close)
-        groups = GROUPS_ON_GPU if on_gpu else (threads or core_count()) + 1
-        run = partial(play.run, games, at_once or AT_ONCE["gpu" if on_gpu else "cpu"], groups)
+        batch = at_once or AT_ONCE["gpu" if servers[0].merges else "cpu"]
+        run = partial(play.run, games, batch, groups_for(servers[0]))
         run_with_bar(console, games, lambda: play.games, play.stop, run)
         _say_what_is_there(console, play, games)
+
+
+def groups_for(server: InferenceServer) -> int:
+    """Groups of games that keep a server busy."""
+    return GROUPS_ON_GPU if server.merges else server.evaluators + 1
 
 
 def _say_what_is_there(console: Console, play: BulkPlay, games: int) -> None:
