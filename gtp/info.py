@@ -40,12 +40,14 @@ class ReportOptions:
 
 
 def kata_line(report: "Report", size: int, is_black: bool, options: ReportOptions) -> str:
-    """One update in KataGo's layout.
+    """One update in KataGo's layout; empty where there is no move to list, as KataGo writes nothing then.
 
     Args:
         is_black: Black is to move.
     """
     words = [_kata_move(move, order, size, options) for order, move in enumerate(_listed(report, options))]
+    if not words:
+        return ""
     if options.root:
         words.append(
             f"rootInfo visits {report.visits} utility {report.value_stm:.6g} winrate {_rate(report.value_stm):.6g}"

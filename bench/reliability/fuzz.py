@@ -21,6 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -101,7 +102,7 @@ class Fuzzer:
             with subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=folder, env=environment
             ) as process:
-                assert process.stdout is not None  # as it was started
+                assert process.stdin is not None and process.stdout is not None  # as it was started
                 self._heard_s = time.monotonic()
                 for target, argument in ((self._write, process.stdin), (self._watch, process)):
                     threading.Thread(target=target, args=(argument,), daemon=True).start()
@@ -111,6 +112,8 @@ class Fuzzer:
                 finally:
                     self._ended.set()
                     process.kill()
+                    with suppress(OSError):  # What it has not read cannot be sent any more.
+                        process.stdin.close()
             errors.seek(0)
             said = errors.read().decode(errors="replace")
         if status or self._due or "Traceback" in said:
@@ -120,7 +123,7 @@ class Fuzzer:
     def _write(self, pipe: IO[bytes]) -> None:
         """Send all lines, in pieces that end anywhere."""
         waiting = b""
-        try:
+        with suppress(OSError, ValueError):  # Where the process has ended, its exit status tells.
             for line in WARM_UP:
                 self._due.append((b"", line, line))
                 pipe.write(line + b"\n")
@@ -143,8 +146,6 @@ class Fuzzer:
                     waiting = waiting[cut:]
             pipe.write(waiting)
             pipe.close()
-        except OSError:
-            pass  # The process has ended; its exit status tells.
 
     def _pause(self) -> None:
         """Wait until the process is at the last line, and a little longer."""

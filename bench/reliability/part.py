@@ -49,6 +49,7 @@ NAMES: tuple[str, ...] = (
     "superko",
     "counts",
     "fuzz",
+    "memory",
 )  # fmt: skip
 """Names of the parts, each that of its module in this folder, in the order of the table"""
 

@@ -56,12 +56,17 @@ def test_leads_are_left_out_where_nothing_estimates_them():
     assert "score" not in line and "Score" not in line.replace("rawStScoreError", "")
 
 
+def test_without_a_move_nothing_is_said_at_all():
+    """As KataGo: clients know a report by its first word."""
+    for line in (kata_line, lz_line):
+        assert line(report_of(), 9, True, ReportOptions(root=True, ownership=True)) == ""
+
+
 def test_before_any_visit_the_likeliest_moves_are_shown():
     moves = [MoveReport(point_at(0, i % 9, 9), 0, 0.1, 0.1, -1.0, 0.0, [D4], [0]) for i in range(81)]
     assert lz_line(report_of(*moves), 9, True, ReportOptions()).count("info move") == LIKELIEST
     assert lz_line(report_of(*moves), 9, True, ReportOptions(min_moves=30)).count("info move") == 30
     assert lz_line(report_of(*moves), 9, True, ReportOptions(min_moves=30, max_moves=2)).count("info move") == 2
-    assert lz_line(report_of(), 9, True, ReportOptions()) == ""
 
 
 def test_captions_speak_of_the_side_to_move():

@@ -1,0 +1,184 @@
+"""Part "memory": whether one process keeps its memory over many short games, and over hours of analysis.
+
+What is measured is the process's anonymous memory that is resident (``RssAnon`` and ``RssShmem`` of Linux's
+``/proc/PID/status``): all that it has taken for itself, without the files mapped into it, whose pages the system drops
+and reads again as it likes. Growth is the median of the last tenth of the samples against that of the first tenth,
+after a warm-up in which tree, result cache and allocators reach their size; it may be 2%.
+
+The engine is the real one with network and rollouts, tree and cache limited to 64 MiB so that they are full before
+the warm-up ends: what grows afterwards is a leak.
+
+* games: what a server sends for every game (board size, clock, moves of both colours that are chosen by searches, with
+  pondering; undo, an analysis, ``final_score`` and ``final_status_list``), on 9x9, 13x13, 9x9 and 19x19 in turn; one
+  sample after each game.
+* analysis: ``kata-analyze`` with ownership on 19x19; a move is played every ten seconds, two are taken back after
+  every fifth, the board is cleared after 120 moves; one sample for each update, every half a second.
+
+The quick form (few games, seconds of analysis, small boards) has hardly any warm-up and may grow by 10%.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.match.gtp_client import ROOT, EngineRefused, GtpClient, keima
+from bench.reliability.part import Campaign, Case, Outcome, Part
+from gtp.cli.settings import NO_FILE
+
+TOLERANCE, QUICK_TOLERANCE = 0.02, 0.10
+LIMIT_S = 900.0
+"""Longest wait for an answer; the first ones may need compiled kernels"""
+MEMORY_MIB = 64
+GAME_MOVES, GAME_VISITS = 24, 16
+SIZES, QUICK_SIZES = (9, 13, 9, 19), (9,)
+SLICE_S = 10.0
+"""How long a position is analysed"""
+ANALYSED_MOVES = 120
+SHOWN = 24
+"""Samples that a fault shows"""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much a form of the part does."""
+
+    warm_up_games: int
+    games: int
+    warm_up_s: float
+    analysis_s: float
+    sizes: tuple[int, ...]
+    """boards of the games, in turn"""
+    analysed_size: int
+    tolerance: float
+
+
+WHOLE = Scale(40, 200, 900.0, 7200.0, SIZES, 19, TOLERANCE)
+QUICK = Scale(4, 8, 4.0, 8.0, QUICK_SIZES, 9, QUICK_TOLERANCE)
+
+
+def _engine(weights: str, *options: str) -> GtpClient:
+    """The engine, ready to play."""
+    command = keima("--weights", weights, "--memory", str(MEMORY_MIB), *options)
+    client = GtpClient(command, ROOT, KEIMA_CONFIG=NO_FILE)
+    client.ask("genmove b", LIMIT_S)
+    return client
+
+
+def own_mib(pid: int) -> float:
+    """Memory that a process has taken for itself and that is resident."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:"))) / 1024
+
+
+def growth(samples: list[float]) -> float:
+    """By what share the last tenth is above the first; medians."""
+    tenth = max(1, len(samples) // 10)
+    return statistics.median(samples[-tenth:]) / statistics.median(samples[:tenth]) - 1.0
+
+
+def judge(name: str, samples: list[float], tolerance: float) -> Outcome:
+    """The outcome of a case.
+
+    Args:
+        samples: MiB, those after the warm-up.
+    """
+    grown = growth(samples)
+    figures = {f"growth over {name}, %": 100 * grown, f"most during {name}, MiB": max(samples)}
+    if grown <= tolerance:
+        return Outcome(figures=figures)
+    step = max(1, len(samples) // SHOWN)
+    shown = ", ".join(f"{value:.1f}" for value in samples[::step])
+    return Outcome([f"memory grew by {grown:.1%}, expected at most {tolerance:.0%}; MiB: {shown}"], figures)
+
+
+def _games(scale: Scale, weights: str, folder: Path) -> Outcome:
+    """Short games in one process."""
+    samples = []
+    with _engine(weights, "--visits", str(GAME_VISITS), "--ponder", "--ponder-visits", "50") as client:
+        for number in range(scale.warm_up_games + scale.games):
+            _play(client, scale.sizes[number % len(scale.sizes)])
+            samples.append(own_mib(client.pid))
+    return judge("games", samples[scale.warm_up_games :], scale.tolerance)
+
+
+def _play(client: GtpClient, size: int) -> None:
+    """One short game with all that a server and a viewer ask for."""
+    for line in (f"boardsize {size}", "clear_board", "komi 7", "kata-time_settings byoyomi 60 5 3"):
+        client.ask(line, LIMIT_S)
+    passes = 0
+    for number in range(GAME_MOVES):
+        color = "bw"[number % 2]
+        client.ask(f"time_left {color} 50 0", LIMIT_S)
+        move = client.ask(f"genmove {color}", LIMIT_S)
+        passes = passes + 1 if move == "pass" else 0
+        if move == "resign" or passes == 2:
+            break
+    for line in ("undo", "showboard", "final_score", "final_status_list dead"):
+        with suppress(EngineRefused):  # as undo is after a resignation at once
+            client.ask(line, LIMIT_S)
+    list(_updates(client, 0.1))
+
+
+def _analysis(scale: Scale, weights: str, folder: Path) -> Outcome:
+    """Analyses of one position after another."""
+    samples, moves, slices = [], 0, 0
+    with _engine(weights, "--size", str(scale.analysed_size)) as client:
+        client.ask("clear_board", LIMIT_S)
+        begun_s = time.monotonic()
+        while (passed_s := time.monotonic() - begun_s) < scale.warm_up_s + scale.analysis_s:
+            color = "bw"[moves % 2]
+            updates = _updates(client, min(SLICE_S, scale.analysis_s / 4))
+            measured = [(own_mib(client.pid), best) for best in updates]
+            if passed_s >= scale.warm_up_s:
+                samples += [mib for mib, _ in measured]
+            slices, moves = slices + 1, moves + 1
+            client.ask(f"play {color} {measured[-1][1]}", LIMIT_S)
+            if slices % 5 == 0:
+                client.ask("undo", LIMIT_S)
+                client.ask("undo", LIMIT_S)
+                moves -= 2
+            if moves >= ANALYSED_MOVES:
+                client.ask("clear_board", LIMIT_S)
+                moves = 0
+    return judge("analysis", samples, scale.tolerance)
+
+
+def _updates(client: GtpClient, seconds: float) -> Iterator[str]:
+    """Analyse for a while; the best move of every update."""
+    begun_s = time.monotonic()
+    client.send("kata-analyze 50 ownership true rootInfo true")
+    client.read_line(LIMIT_S)
+    while True:
+        words = client.read_line(LIMIT_S).split()
+        yield words[words.index("move") + 1]
+        if time.monotonic() - begun_s >= seconds:
+            break
+    client.send("stop")
+    for _ in range(2):  # the end of the analysis, and the reply to stop
+        while client.read_line(LIMIT_S):
+            pass
+
+
+def _cases(campaign: Campaign) -> Iterator[Case]:
+    """Two processes."""
+    scale = QUICK if campaign.quick else WHOLE
+    yield Case("games", partial(_games, scale, campaign.weights))
+    yield Case("analysis", partial(_analysis, scale, campaign.weights))
+
+
+PART = Part(
+    __name__,
+    title="Memory over 200 short games in one process, and over two hours of analysis",
+    unit="processes",
+    wanted="flat within 2%",
+    cases=_cases,
+    figures=dict.fromkeys(
+        ("growth over games, %", "growth over analysis, %", "most during games, MiB", "most during analysis, MiB"), max
+    ),
+    limit_s=6 * 3600.0,
+    missing=lambda campaign: "" if Path("/proc/self/status").exists() else "memory is read from Linux's /proc",
+)

@@ -1,0 +1,28 @@
+"""Part "memory" of the campaign: what is measured, and when it counts as growth."""
+
+import os
+import sys
+
+import pytest
+
+from bench.reliability.memory import growth, judge, own_mib
+
+
+def test_growth_is_that_of_the_last_tenth_over_the_first():
+    assert growth([100.0] * 50) == 0.0
+    assert growth([100.0 + 0.1 * n for n in range(100)]) == pytest.approx(0.0896, abs=1e-3)
+    assert growth([100.0] * 95 + [500.0] + [100.0] * 4) == 0.0  # one peak is no growth
+
+
+def test_growth_beyond_the_tolerance_is_a_fault_that_shows_samples():
+    fine = judge("games", [100.0] * 99 + [101.0], 0.02)
+    assert not fine.faults and fine.figures == {"growth over games, %": 0.0, "most during games, MiB": 101.0}
+    (fault,) = judge("games", [100.0] * 20 + [103.0] * 180, 0.02).faults
+    assert fault.startswith("memory grew by 3.0%, expected at most 2%; MiB: 100.0, ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_that_a_process_takes_is_seen():
+    before = own_mib(os.getpid())
+    taken = bytearray(os.urandom(1 << 20) * 64)
+    assert 60 < own_mib(os.getpid()) - before < 80 and taken
