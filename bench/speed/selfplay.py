@@ -26,6 +26,7 @@ from engine.selfplay.variety import Komi, Variety
 from gtp.cli.data_play import AT_ONCE, groups_for
 from weights import DEFAULT_ALIAS
 
+WAIT_S = 0.01
 VARIETY = Variety(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
@@ -87,6 +88,8 @@ def _play(server: InferenceServer, size: int, batch: int, seconds: float) -> tup
     for thread in threads_:
         thread.start()
     time.sleep(seconds)
+    while server.evaluations == before:  # However little time was given.
+        time.sleep(WAIT_S)
     evaluations, spent = server.evaluations - before, time.perf_counter() - start
     games = sum(finished) / spent
     stopped.set()
