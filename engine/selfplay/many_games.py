@@ -55,6 +55,8 @@ class Finished(NamedTuple):
     """K games that ended."""
 
     games: Games
+    symmetries: np.ndarray
+    """uint8[M]: what the position before each move was shown under"""
     resigner: np.ndarray
     """int64[K]: the colour that first had reason to resign; 0 = neither"""
     switches: np.ndarray
@@ -157,8 +159,8 @@ class Group:
         leads = np.zeros(count)
         count_games(table, seats, self._endings, leads)
         lengths = table.boards.meta[seats, META_N_MOVES]
-        moves = np.zeros(lengths.sum(), np.uint16)
-        take_moves(table, seats, lengths, moves)
+        moves, symmetries = np.zeros(lengths.sum(), np.uint16), np.zeros(lengths.sum(), np.uint8)
+        take_moves(table, seats, lengths, moves, symmetries)
         rules, resigner = table.boards.rules[seats], table.resigner[seats]
         result = np.where(np.isnan(leads), 2 * resigner - 3, np.sign(leads))
         games = Games(
@@ -172,4 +174,4 @@ class Group:
             territory=rules[:, RULE_SCORING] == SCORING_TERRITORY,
             number=table.numbers[seats],
         )
-        return Finished(games, resigner, table.switches[seats])
+        return Finished(games, symmetries, resigner, table.switches[seats])

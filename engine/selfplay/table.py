@@ -58,6 +58,8 @@ class Table(NamedTuple):
     """int64[S]: 1 where hopeless games are resigned, 0 where they are played out"""
     resigner: np.ndarray
     """int64[S]: the colour that first had reason to resign, though the game was played out; 0 = neither"""
+    symmetries: np.ndarray
+    """uint8[S, CAP]: what the position before each move was shown under; 0 where no network was asked"""
 
 
 class Conduct(NamedTuple):
@@ -89,6 +91,7 @@ def new_table(size: int, seats: int, capacity: int) -> Table:
         hopeless=np.zeros((seats, 2), np.int64),
         quits=np.zeros(seats, np.int64),
         resigner=np.zeros(seats, np.int64),
+        symmetries=np.zeros((seats, capacity), np.uint8),
     )
 
 
@@ -145,6 +148,7 @@ def begin_games(table, fresh, seats, numbers, seed, rules, temperatures, players
         table.hopeless[seat] = 0
         table.quits[seat] = quits[k]
         table.resigner[seat] = 0
+        table.symmetries[seat] = 0
         if switches[k] == 0:
             play_move(position, _random_legal(position, BLACK, table.states[seat]), BLACK)
 
@@ -259,11 +263,12 @@ def count_games(table, seats, endings, leads):
 
 
 @kernel
-def take_moves(table, seats, lengths, moves):
-    """The moves of games: uint16[sum of lengths] policy indices, one game after the other, overwritten.
+def take_moves(table, seats, lengths, moves, symmetries):
+    """The moves of games, one game after the other, and what the positions before them were shown under.
 
     Args:
         seats, lengths: int64[K]: the games, and how many of their first moves.
+        moves, symmetries: uint16[sum of lengths] policy indices, uint8[sum of lengths], overwritten.
     """
     at = 0
     for k in range(len(seats)):
@@ -273,6 +278,7 @@ def take_moves(table, seats, lengths, moves):
             point = position.moves[n]
             row, column = point // (size + 1) - 1, point % (size + 1) - 1
             moves[at] = size * size if point == PASS else row * size + column
+            symmetries[at] = table.symmetries[seats[k], n]
             at += 1
 
 
@@ -291,7 +297,8 @@ def seat_rows(table, seats, symmetries, counts):
         has_switched = np.int64(meta[META_N_MOVES] > table.switches[seat])
         network = table.players[seat, has_switched, meta[META_TO_MOVE] - BLACK]
         seats[network, counts[network]] = seat
-        symmetries[network, counts[network]] = next_below(table.states[seat], SYMMETRIES)
+        shown = next_below(table.states[seat], SYMMETRIES)
+        table.symmetries[seat, meta[META_N_MOVES]] = symmetries[network, counts[network]] = shown
         counts[network] += 1
 
 

@@ -16,6 +16,7 @@ from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules, komi_of, recorded, replay
+from engine.rollout.run import is_sensible
 
 REPLAY_MOVES = 1024
 """Longest game replayed at first; boards grow with longer ones."""
@@ -50,13 +51,15 @@ TARGETS = frozenset(TrainingBatch._fields) - {"planes", "globals"}
 
 
 @kernel
-def _encode_rows(fresh, position, scratch, record, rows, plies, rules, symmetries, planes, globals_, colors, legal):
+def _encode_rows(
+    fresh, position, scratch, record, rows, plies, rules, symmetries, planes, globals_, colors, legal, is_sensible_only
+):
     """Replay each row's game to its ply under its rules and encode the position under its symmetry.
 
     Args:
         fresh: an empty position of the games' size; ``position`` and ``scratch`` are overwritten.
         planes, globals_, colors: outputs of :meth:`BatchBuilder.encode`.
-        legal: bool[B, N*N+1], the legal moves under the symmetry, overwritten; or no rows.
+        legal, is_sensible_only: as there; no rows = not asked for.
     Returns:
         int: -1, or the first row whose game cannot be replayed.
     """
@@ -68,8 +71,12 @@ def _encode_rows(fresh, position, scratch, record, rows, plies, rules, symmetrie
         if len(legal) > 0:
             size = planes.shape[2]
             for i in range(size * size):
-                legal[b, apply_symmetry(i, size, symmetries[b])] = is_legal_move(position, point_of(i, size), colors[b])
-            legal[b, size * size] = True
+                point = point_of(i, size)
+                is_marked = is_legal_move(position, point, colors[b])
+                if is_marked and is_sensible_only:
+                    is_marked = is_sensible(position.board, point, colors[b])
+                legal[b, apply_symmetry(i, size, symmetries[b])] = is_marked
+            legal[b, size * size] = not is_sensible_only
     return -1
 
 
@@ -113,7 +120,7 @@ class BatchBuilder:
 
     def encode(
         self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, symmetries: np.ndarray,
-        legal: np.ndarray | None = None,
+        legal: np.ndarray | None = None, is_sensible_only: bool = False,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
         """Input of the positions after ``plies[i]`` moves of game ``rows[i]``, all of one board size.
 
@@ -122,6 +129,7 @@ class BatchBuilder:
             rules: int64[B, RULE_FIELDS].
             symmetries: int64[B]: what each position is shown under.
             legal: bool[B, N*N+1], overwritten: the legal moves under the symmetry, pass last.
+            is_sensible_only: mark no suicide, no filling of an own eye and no pass.
         Returns:
             planes float32[B, C, N, N], globals float32[B, G], colors uint8[B] to move.
         Raises:
@@ -139,7 +147,7 @@ class BatchBuilder:
         unasked = np.empty((0, size * size + 1), bool)
         wrong = _encode_rows(
             fresh, position, scratch, recorded(games), rows, plies, rules, symmetries, planes, globals_,
-            colors, unasked if legal is None else legal,
+            colors, unasked if legal is None else legal, is_sensible_only,
         )  # fmt: skip
         if wrong >= 0:
             raise ValueError(f"game {rows[wrong]} of its shard has a move on a stone before move {plies[wrong]}")

@@ -1,0 +1,177 @@
+"""REINFORCE: from finished games to the gradient of a policy network.
+
+Of each game only the learner's moves count. The gradient is that of the mean over games of
+
+    sum over the learner's moves of  (z - v) log p(move)
+
+with z = 1 for a game won, -1 for one lost and 0 for one drawn, seen from the learner, p the probability that the move
+was drawn with (over the moves that might be played, at the game's temperature, under the symmetry that the network was
+shown) and v a baseline. Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search",
+2016, Methods, "Reinforcement learning of policy networks"; Williams, "Simple statistical gradient-following
+algorithms for connectionist reinforcement learning", 1992.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.features.encoder import Encoder
+from engine.go.geometry import BLACK
+from engine.nets.network import Model, Network
+from engine.records.games import Games
+from engine.train.batches import BatchBuilder, moves_under_symmetries
+
+CHUNK = 512
+"""Positions whose activations are in memory at once"""
+
+
+class Experience(NamedTuple):
+    """G finished games, and who learns from them."""
+
+    games: Games
+    """that began on the empty board with Black"""
+    symmetries: np.ndarray
+    """uint8[M]: what the position before each move was shown under"""
+    rules: np.ndarray
+    """int64[G, RULE_FIELDS]: played under"""
+    temperatures: np.ndarray
+    """float64[G]"""
+    learner: np.ndarray
+    """uint8[G]: the learner's colour"""
+
+
+class Moves(NamedTuple):
+    """The learner's B moves, game after game; passes are left out where they were no choice."""
+
+    rows: np.ndarray
+    """int64[B]: the game"""
+    plies: np.ndarray
+    """int64[B]: moves before it"""
+    outcomes: np.ndarray
+    """float32[B]: 1 won, -1 lost, 0 drawn, by the learner"""
+
+
+def learners_moves(experience: Experience, is_pass_last: bool) -> Moves:
+    """The moves that the learner chose.
+
+    Args:
+        is_pass_last: passes were no choice (:class:`engine.selfplay.table.Conduct`).
+    """
+    games = experience.games
+    lengths = np.diff(games.offsets)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    plies = np.arange(len(games.moves)) - games.offsets[rows]
+    is_learners = (plies % 2 == 0) == (experience.learner[rows] == BLACK)
+    if is_pass_last:
+        is_learners &= games.moves != games.size[rows] ** 2
+    rows, plies = rows[is_learners], plies[is_learners]
+    sign = np.where(experience.learner == BLACK, 1, -1)
+    return Moves(rows, plies, (sign * games.result)[rows].astype(np.float32))
+
+
+@dataclass
+class Sums:
+    """What was measured over a number of moves."""
+
+    moves: int = 0
+    entropy: float = 0.0
+    log_probability: float = 0.0
+    divergence: float = 0.0
+    measured: int = 0
+    """moves that ``divergence`` is of"""
+
+
+class PolicyGradient:
+    """Computes gradients for one network. Threads: one caller."""
+
+    def __init__(
+        self, model: Model, encoder: Encoder, is_pass_last: bool, entropy: float = 0.0, normalise: bool = False,
+        baseline: tuple[Network, Encoder] | None = None, start: Model | None = None,
+    ):  # fmt: skip
+        """Take the network that learns.
+
+        Args:
+            is_pass_last: as the games were played.
+            entropy: how much the entropy of a move's distribution counts beside its reward.
+            normalise: divide rewards less the baseline by their deviation over all moves, their mean taken off.
+            baseline: a value network and its encoder; None = 0.
+            start: what the divergence is measured from; None = it is not.
+        """
+        self._model, self._builder, self._is_pass_last = model, BatchBuilder(encoder), is_pass_last
+        self._entropy, self._normalise, self._start = entropy, normalise, start
+        self._baseline = None if baseline is None else baseline[0]
+        self._baseline_builder = None if baseline is None else BatchBuilder(baseline[1])
+
+    def advantages(self, experience: Experience, moves: Moves) -> np.ndarray:
+        """float32[B]: what each move's log-probability is multiplied by."""
+        found = moves.outcomes
+        if self._baseline is not None and self._baseline_builder is not None:
+            found = found - np.concatenate([self._values(experience, moves, part) for part in _chunks(len(found))])
+        if self._normalise:
+            found = (found - found.mean()) / max(float(found.std()), 1e-6)
+        return found.astype(np.float32)
+
+    def _values(self, experience: Experience, moves: Moves, part: slice) -> np.ndarray:
+        """The baseline's values of the positions before some moves, for the learner."""
+        assert self._baseline is not None and self._baseline_builder is not None
+        planes, globals_ = self._inputs(self._baseline_builder, experience, moves, part)[:2]
+        value = self._baseline.evaluate(planes.to(self._baseline.device), globals_.to(self._baseline.device)).value
+        if value is None:
+            raise ValueError(f"network {self._baseline.spec.name} has no value to be a baseline")
+        return value.cpu().numpy()
+
+    def backward(self, experience: Experience) -> Sums:
+        """Add the gradient of minus the mean over games to the network's; returns what was measured on the way."""
+        moves, sums = learners_moves(experience, self._is_pass_last), Sums()
+        advantages = self.advantages(experience, moves)
+        n_games = len(experience.games.size)
+        device = next(self._model.parameters()).device
+        self._model.eval()  # Normalisation stays what it was when the games were played.
+        for part in _chunks(len(advantages)):
+            planes, globals_, legal, played = self._inputs(self._builder, experience, moves, part)
+            temperatures = torch.from_numpy(experience.temperatures[moves.rows[part]]).float()[:, None].to(device)
+            inputs = planes.to(device), globals_.to(device)
+            mask = legal.to(device)
+            logs = _log_probabilities(self._model, *inputs, mask, temperatures)
+            chosen = logs.gather(1, played.to(device)[:, None])[:, 0]
+            entropy = -(logs.exp() * logs.masked_fill(~mask[:, : logs.shape[1]], 0.0)).sum(dim=1)
+            wanted = torch.from_numpy(advantages[part]).to(device) * chosen + self._entropy * entropy
+            (-wanted.sum() / n_games).backward()
+            sums.moves += len(chosen)
+            sums.entropy += float(entropy.detach().sum())
+            sums.log_probability += float(chosen.detach().sum())
+            if self._start is not None and sums.measured == 0:
+                with torch.no_grad():
+                    before = _log_probabilities(self._start, *inputs, mask, temperatures)
+                    gap = (logs - before).masked_fill(~mask[:, : logs.shape[1]], 0.0)
+                    sums.divergence, sums.measured = float((logs.exp() * gap).sum()), len(chosen)
+        return sums
+
+    def _inputs(
+        self, builder: BatchBuilder, experience: Experience, moves: Moves, part: slice
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Planes, globals, moves that might be played (bool[B, N*N+1]) and those that were (int64[B]), as shown."""
+        games, rows, plies = experience.games, moves.rows[part], moves.plies[part]
+        size, at = int(games.size[0]), games.offsets[rows] + plies
+        shown = experience.symmetries[at].astype(np.int64)
+        legal = np.empty((len(rows), size * size + 1), bool)
+        planes, globals_, _ = builder.encode(
+            games, rows, plies, experience.rules[rows], shown, legal, self._is_pass_last
+        )
+        played = moves_under_symmetries(size)[shown, games.moves[at]]
+        return tuple(map(torch.from_numpy, (planes, globals_, legal, played)))  # type: ignore[return-value]
+
+
+def _log_probabilities(model: Model, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
+    """Logs of the probabilities that moves are drawn with, [B, A]; minus infinity where none may be played."""
+    logits = model(planes, globals_).policy_logits.float()
+    logits = logits.masked_fill(~mask[:, : logits.shape[1]], -torch.inf)
+    return torch.log_softmax(logits / temperatures, dim=1)
+
+
+def _chunks(count: int) -> list[slice]:
+    """Parts of a number of moves."""
+    return [slice(begin, min(begin + CHUNK, count)) for begin in range(0, count, CHUNK)]
