@@ -17,8 +17,8 @@ from engine.nets.architectures.registry import ARCHITECTURES, new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.records.games import join, select
 from engine.selfplay.many_games import Group, Setups
-from engine.selfplay.policy_gradient import Experience, PolicyGradient, learners_moves
 from engine.selfplay.table import NEVER, Conduct
+from engine.train.policy_gradient import Experience, PolicyGradient, learners_moves
 from tests.nets.models import toy
 from tests.selfplay.twin import fills_eye
 
