@@ -15,7 +15,7 @@ from gtp.protocol import CommandError, Registry
 COMMANDS = Registry()
 ANALYZE_COMMANDS = """\
 gfx/Policy/keima-policy %c
-gfx/Search: visits and priors/keima-search %c
+gfx/Search: visits, more or fewer than priors/keima-search %c
 pspairs/Search: score by move/keima-scores %c
 varc/Search: best line/keima-pv %c
 dboard/Ownership/keima-ownership
@@ -30,8 +30,8 @@ plist/Dead stones/final_status_list dead
 plist/Stones in seki/final_status_list seki
 plist/Legal moves/all_legal %c
 varc/Move without playing it/reg_genmove %c
-string/Rules/kata-get-rules
-none/Set rules/kata-set-rules %s
+param/Rules/keima-rules
+hstring/Rules in detail/kata-get-rules
 none/Clear tree and cache/clear_cache"""
 """Kind of reply, text of the menu, and command: the form of ``gogui-analyze_commands``"""
 
@@ -56,8 +56,9 @@ def gogui_sigint(host: Host) -> str:
 
 @COMMANDS.command("gogui-title")
 def gogui_title(host: Host) -> str:
-    """The engine and its network, for the title of a window."""
-    server = host.player.server
+    """The engine and, once it is loaded, its network, for the title of a window."""
+    # GoGui asks before the first move, and offers to end a program that does not answer for seconds.
+    server = None if host.is_loading else host.player.server
     return "Keima" if server is None else f"Keima with {server.spec.name}"
 
 
@@ -106,6 +107,20 @@ def _moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
         raise CommandError("syntax error: expected pairs of color and vertex")
     pairs = zip(words[::2], words[1::2], strict=True)
     return [(arguments.color(side), arguments.vertex(host, point)) for side, point in pairs]
+
+
+@COMMANDS.command("keima-rules")
+def keima_rules(host: Host, key: str = "", name: str = "") -> str:
+    """The rule sets and the one in force, as GoGui's dialog of parameters has them; ``rules NAME`` sets another."""
+    from engine.go.rules import RULE_SETS, rules_named
+
+    if key:
+        if key != "rules" or not name:
+            raise CommandError("syntax error: expected keima-rules rules NAME")
+        host.keeper.set_rules(rules_named(name))
+        return ""
+    now = host.keeper.game.rules.name
+    return f"[list/{'/'.join(dict.fromkeys([now, *RULE_SETS]))}] rules {now}"
 
 
 @COMMANDS.command("gogui-rules_game_id")

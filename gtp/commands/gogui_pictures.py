@@ -50,7 +50,7 @@ def keima_rollout_policy(host: Host, color: str = "") -> str:
 
 @COMMANDS.command("keima-search")
 def keima_search(host: Host, color: str = "") -> str:
-    """Search, and label the moves with their shares of visits and, behind a bar, their priors, in percent.
+    """Search, and label the moves with their shares of the visits, in percent.
 
     Green moves have got more visits than their priors promised, red ones fewer.
     """
@@ -63,7 +63,7 @@ def keima_search(host: Host, color: str = "") -> str:
         share = move.visits / max(1, report.visits)
         if max(share, move.prior) < LABELLED:
             continue
-        labels.append((vertex, f"{100 * share:.0f}|{100 * move.prior:.0f}"))
+        labels.append((vertex, f"{100 * share:.0f}"))
         if abs(share - move.prior) > AGREED:
             colors.append(f"COLOR {'green' if share > move.prior else 'red'} {vertex}")
     return gogui_layout.graphic(*colors, gogui_layout.labels(labels), f"TEXT {caption(report, side == BLACK)}")
@@ -74,7 +74,12 @@ def keima_scores(host: Host, color: str = "") -> str:
     """Search, and label the moves with the lead in points that the player expects after them."""
     report = _report(host, arguments.optional_color(host, color))
     scores = [(vertex, move.score_stm) for vertex, move in _on_board(host, report) if move.visits]
-    return gogui_layout.pairs((vertex, f"{score:+.1f}") for vertex, score in scores if score is not None)
+    # Four characters at most: no more than GoGui shows on a point.
+    return gogui_layout.pairs(
+        (vertex, f"{score:+.1f}" if abs(score) < 9.95 else f"{score:+.0f}")
+        for vertex, score in scores
+        if score is not None
+    )
 
 
 @COMMANDS.command("keima-pv")

@@ -13,7 +13,7 @@ SIZE = 9
 VERTEX = "[A-HJ][1-9]"
 GRAPHICS = {
     "COLOR": rf"(#[0-9a-f]{{6}}|green|red) {VERTEX}",
-    "LABEL": rf"{VERTEX} [0-9|]+( {VERTEX} [0-9|]+)*",
+    "LABEL": rf"{VERTEX} \d{{1,3}}( {VERTEX} \d{{1,3}})*",
     "TRIANGLE": rf"{VERTEX}( {VERTEX})*",
     "SQUARE": rf"{VERTEX}( {VERTEX})*",
     "VAR": rf"[bw] ({VERTEX}|pass)( [bw] ({VERTEX}|pass))*",
@@ -124,10 +124,23 @@ def test_every_command_of_the_menu_is_answered(ask):
     ask("gogui-play_sequence b E5 w C3 b C4")
     for line in ANALYZE_COMMANDS.split("\n"):
         kind, label, command = line.split("/")
-        assert kind in ("gfx", "pspairs", "varc", "dboard", "sboard", "string", "hstring", "plist", "none")
+        assert kind in ("gfx", "pspairs", "varc", "dboard", "sboard", "string", "hstring", "param", "plist", "none")
         assert label
         if "kata-raw-nn" not in command:  # There is no network here.
             assert ask(command.replace("%c", "w").replace("%s", "chinese")).startswith("=")
+
+
+def test_rules_are_chosen_from_a_list(ask):
+    """One line of GoGui's dialog: its kind with all items, a key, the value in force."""
+    words = re.fullmatch(r"= \[list/(.*)\] rules chinese", ask("keima-rules"))[1].split("/")
+    assert {"chinese", "japanese", "aga", "tromp-taylor"} < set(words) and len(words) == len(set(words))
+    assert ask("keima-rules rules japanese") == "="
+    assert ask("keima-rules").endswith("] rules japanese")
+    assert ask("kata-set-rule suicide true") == "="
+    assert re.fullmatch(r"= \[list/custom/.*\] rules custom", ask("keima-rules"))
+    assert ask("keima-rules rules chess").startswith("? no rules are called 'chess', expected one of ")
+    assert ask("keima-rules speed 3") == "? syntax error: expected keima-rules rules NAME"
+    assert ask("keima-rules rules chinese") == "="
 
 
 def test_interruption_and_title(ask):
@@ -148,7 +161,7 @@ def test_a_search_as_graphics_scores_and_line(ask):
     reply = ask("keima-search w")
     check_graphic(reply)
     assert re.search(r"TEXT White to move: win rate \d+\.\d%, lead [+-]\d+\.\d, \d+ visits$", reply)
-    assert re.fullmatch(rf"=( {VERTEX} [+-]\d+\.\d)+", ask("keima-scores"))
+    assert re.fullmatch(rf"=( {VERTEX} [+-](\d\.\d|\d{{2,3}}))+", ask("keima-scores"))
     assert re.fullmatch(rf"=( ({VERTEX}|pass))+", ask("keima-pv"))
     assert [ask("undo"), ask("undo"), ask("undo")] == ["=", "=", "? cannot undo"]
 

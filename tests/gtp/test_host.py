@@ -16,6 +16,7 @@ def test_the_board_is_kept_while_the_player_is_loaded_and_then_taken_over(make_p
     host.begin(GameKeeper(19))
     assert [COMMANDS.answer(host, line, lambda text: None) for line in SENT] == ["=\n\n"] * len(SENT)
     assert COMMANDS.answer(host, "play w e5", lambda text: None) == "? illegal move\n\n"
+    assert COMMANDS.answer(host, "gogui-title", lambda text: None) == "= Keima\n\n"
     player = make_player(size=13)
     host.provide(player)
     assert host.keeper is player and host.player is player
