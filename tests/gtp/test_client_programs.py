@@ -1,6 +1,10 @@
-"""Clients set up from their pages in docs/clients by copy and paste: those that run without a window play."""
+"""Clients set up from their pages in docs/clients by copy and paste: those that run without a window play.
+
+``cgosclient.py`` is looked for on the search path, as a program.
+"""
 
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -74,3 +78,60 @@ def test_gtp2ogs(pasted, tmp_path):
         "boardsize 9", "time_settings 0 10 1", "genmove white"
     ]  # fmt: skip
     assert "> ?" not in log
+
+
+@pytest.mark.clients("gogui-twogtp", "gnugo")
+def test_gogui_twogtp(pasted, tmp_path):
+    """The page's match, shorter: fewer games, moves and levels, a clock as it names one."""
+    (command,) = pasted("gogui-twogtp.md")
+    for shown, used in (("--seconds 3", "--visits 2"), ("-games 10", "-games 2 -time 1+1/20"), ("level 10", "level 1")):
+        assert shown in command
+        command = command.replace(shown, used)
+    for program in ("gogui-twogtp", "gnugo"):
+        command = command.replace(f"{program} -", f"{find_program(program)} -")
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=2 * ANSWER_S)
+    assert done.returncode == 0, done.stderr
+    games = re.findall(r"^[01]\t.*", (tmp_path / "gnugo-9x9.dat").read_text(), re.MULTILINE)
+    assert len(games) == 2
+    for number, game in enumerate(games):
+        assert re.search(r"\t[BW]\+\S+\t", game), game
+        assert "(;" in (tmp_path / f"gnugo-9x9-{number}.sgf").read_text()
+
+
+@pytest.mark.clients("cgosclient.py")
+def test_cgos(pasted, tmp_path):
+    """One game of a server of our own: two moves with analysis, and its record in the folder that the page makes."""
+    config = pasted("cgos.md")[0]
+    (tmp_path / "sgf").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(ANSWER_S)
+        config = config.replace("the server's address", "127.0.0.1").replace("its port", str(server.getsockname()[1]))
+        config = re.sub("a (name|password) of your choice", "keima", config)
+        (tmp_path / "keima.cfg").write_text(config)
+        words = [find_program("cgosclient.py"), "keima.cfg"]
+        with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            client, _ = server.accept()
+            client.settimeout(ANSWER_S)
+            with client, client.makefile("rw", encoding="utf-8", newline="\n") as lines:
+
+                def ask(line: str) -> str:
+                    print(line, file=lines, flush=True)
+                    return lines.readline().strip()
+
+                assert ask("protocol genmove_analyze").startswith("e1 cgosPython")
+                assert [ask("username"), ask("password")] == ["keima", "keima"]
+                print("setup 1 9 7.0 60000 keima(1500?) other(1500?)", file=lines)
+                replies = []
+                for vertex in ("e5", "c3"):
+                    print(f"play b {vertex} 60000", file=lines)
+                    replies.append(ask("genmove w 60000"))
+                assert ask("gameover 2026-11-22 W+Resign") == "ready"
+                (tmp_path / "kill.txt").touch()
+                print("info the end", file=lines, flush=True)
+                output = process.communicate(timeout=ANSWER_S)[0].decode()
+    for reply in replies:
+        move, _, analysis = reply.partition(" ")
+        assert re.fullmatch("[a-hj][1-9]", move), output
+        assert '"winrate":' in analysis and '"ownership":' in analysis
+    (record,) = (tmp_path / "sgf").glob("*.sgf")
+    assert "PW[keima]" in record.read_text()
