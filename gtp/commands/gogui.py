@@ -5,8 +5,9 @@ open game away where the answer is not that game's size. Source: GoGui's manual,
 Commands", "Rules" and "Analyze Commands".
 """
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gtp.commands import arguments, legality
 from gtp.host import Host
@@ -15,7 +16,7 @@ from gtp.protocol import CommandError, Registry
 COMMANDS = Registry()
 ANALYZE_COMMANDS = """\
 gfx/Policy/keima-policy %c
-gfx/Search: visits, more or fewer than priors/keima-search %c
+gfx/Search: visits/keima-search %c
 pspairs/Search: score by move/keima-scores %c
 varc/Search: best line/keima-pv %c
 dboard/Ownership/keima-ownership
@@ -31,7 +32,6 @@ plist/Stones in seki/final_status_list seki
 plist/Legal moves/all_legal %c
 varc/Move without playing it/reg_genmove %c
 param/Rules/keima-rules
-hstring/Rules in detail/kata-get-rules
 none/Clear tree and cache/clear_cache"""
 """Kind of reply, text of the menu, and command: the form of ``gogui-analyze_commands``"""
 
@@ -110,17 +110,30 @@ def _moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 @COMMANDS.command("keima-rules")
-def keima_rules(host: Host, key: str = "", name: str = "") -> str:
-    """The rule sets and the one in force, as GoGui's dialog of parameters has them; ``rules NAME`` sets another."""
-    from engine.go.rules import RULE_SETS, rules_named
+def keima_rules(host: Host, key: str = "", value: str = "") -> str:
+    """Rule set and flags in force, as GoGui's dialog of parameters has them; one of them and a value: change it."""
+    from engine.go.rules import CUSTOM, KATAGO_KEYS, RULE_SETS, rules_json, rules_named, with_flag
 
+    rules = host.keeper.game.rules
+    if key and not value:
+        raise CommandError("syntax error: expected keima-rules [KEY VALUE]")
     if key:
-        if key != "rules" or not name:
-            raise CommandError("syntax error: expected keima-rules rules NAME")
-        host.keeper.set_rules(rules_named(name))
+        # GoGui sends flags after the name where it brings back what it has saved.
+        if (key, value) != ("rules", CUSTOM):
+            host.keeper.set_rules(rules_named(value) if key == "rules" else with_flag(rules, key, value))
         return ""
-    now = host.keeper.game.rules.name
-    return f"[list/{'/'.join(dict.fromkeys([now, *RULE_SETS]))}] rules {now}"
+    choices: dict[str, tuple[object, Iterable[object]]] = {
+        "rules": (rules.name, dict.fromkeys([rules.name, *RULE_SETS]))
+    }
+    choices |= {flag: (now, KATAGO_KEYS[flag][1]) for flag, now in json.loads(rules_json(rules)).items()}
+    return "\n".join(
+        f"[list/{'/'.join(map(_lower, values))}] {name} {_lower(now)}" for name, (now, values) in choices.items()
+    )
+
+
+def _lower(value: object) -> str:
+    """A rule set or the value of a flag as GoGui shows it with a capital."""
+    return str(value).lower()
 
 
 @COMMANDS.command("gogui-rules_game_id")

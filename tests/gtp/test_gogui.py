@@ -130,16 +130,25 @@ def test_every_command_of_the_menu_is_answered(ask):
             assert ask(command.replace("%c", "w").replace("%s", "chinese")).startswith("=")
 
 
-def test_rules_are_chosen_from_a_list(ask):
-    """One line of GoGui's dialog: its kind with all items, a key, the value in force."""
-    words = re.fullmatch(r"= \[list/(.*)\] rules chinese", ask("keima-rules"))[1].split("/")
-    assert {"chinese", "japanese", "aga", "tromp-taylor"} < set(words) and len(words) == len(set(words))
+def test_rules_are_chosen_from_lists(ask):
+    """Lines of GoGui's dialog: the kind of a parameter with all its values, its name, and the value in force."""
+
+    def chosen():
+        """Parameter -> its value; each is one of its list."""
+        found = re.findall(r"^\[list/(.*)\] (\w+) (\S+)$", ask("keima-rules").removeprefix("= "), re.MULTILINE)
+        assert all(value in values.split("/") for values, _, value in found)
+        return {name: (value, values.split("/")) for values, name, value in found}
+
+    rules, names = chosen()["rules"]
+    assert rules == "chinese" and {"japanese", "aga", "tromp-taylor"} < set(names) and len(names) == len(set(names))
+    assert chosen()["ko"] == ("simple", ["simple", "positional", "situational"])
     assert ask("keima-rules rules japanese") == "="
-    assert ask("keima-rules").endswith("] rules japanese")
-    assert ask("kata-set-rule suicide true") == "="
-    assert re.fullmatch(r"= \[list/custom/.*\] rules custom", ask("keima-rules"))
+    assert [chosen()[name][0] for name in ("rules", "scoring", "suicide")] == ["japanese", "territory", "false"]
+    assert ask("keima-rules suicide true") == ask("keima-rules rules custom") == "="
+    assert [chosen()[name][0] for name in ("rules", "scoring", "suicide")] == ["custom", "territory", "true"]
     assert ask("keima-rules rules chess").startswith("? no rules are called 'chess', expected one of ")
-    assert ask("keima-rules speed 3") == "? syntax error: expected keima-rules rules NAME"
+    assert ask("keima-rules speed 3").startswith("? rules have no 'speed', expected one of ")
+    assert ask("keima-rules rules") == "? syntax error: expected keima-rules [KEY VALUE]"
     assert ask("keima-rules rules chinese") == "="
 
 
