@@ -1,6 +1,7 @@
 """The curves of a run: losses and validation metrics by step, as CSV and as a picture."""
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -42,14 +43,15 @@ class Curves:
             self._sums.setdefault(name, []).append(value)
         if self._step % self.EVERY == 0:
             self._latest = {name: float(torch.stack(values).mean()) for name, values in self._sums.items()}
-            self._write(self._step, {f"train/{name}": value for name, value in self._latest.items()})
+            self.enter(self._step, {f"train/{name}": value for name, value in self._latest.items()})
             self._sums.clear()
 
     def validated(self, step: int, metrics: dict[str, float]) -> None:
         """Enter validation metrics."""
-        self._write(step, {f"validation/{name}": value for name, value in metrics.items()})
+        self.enter(step, {f"validation/{name}": value for name, value in metrics.items()})
 
-    def _write(self, step: int, values: dict[str, float]) -> None:
+    def enter(self, step: int, values: dict[str, float]) -> None:
+        """Enter values of a step as they are."""
         with self._path.open("a", newline="") as file:
             csv.writer(file).writerows((step, name, f"{value:.6g}") for name, value in values.items())
 
@@ -57,17 +59,20 @@ class Curves:
         """The latest means in a few words, for the progress bar."""
         return "training " + " ".join(f"{name} {value:.3f}" for name, value in self._latest.items())
 
-    def plot(self, path: Path) -> None:
-        """Draw the curves, one panel for each of PANELS.
+    def plot(self, path: Path, panels: Mapping[str, tuple[str, ...]] = PANELS) -> None:
+        """Draw the curves.
+
+        Args:
+            panels: titles, and how the names of the values begin that are drawn there.
 
         Raises:
             ImportError: without matplotlib.
         """
-        figure = new_figure(1, len(PANELS))
+        figure = new_figure(1, len(panels))
         series: dict[str, list[tuple[int, float]]] = {}
         for step, name, value in self._rows():
             series.setdefault(name, []).append((int(step), float(value)))
-        for panel, (title, prefixes) in zip(figure.axes, PANELS.items(), strict=True):
+        for panel, (title, prefixes) in zip(figure.axes, panels.items(), strict=True):
             for name, points in sorted(series.items()):
                 if name.startswith(prefixes):
                     panel.plot(*zip(*points, strict=True), label=name.partition("/")[2])

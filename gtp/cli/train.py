@@ -38,6 +38,7 @@ from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Observer, Trainer
 from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
+from gtp.cli.reinforce import reinforce_command
 from gtp.cli.terminal import PATHS, bar, one_line_errors
 from weights import find, find_network
 
@@ -282,3 +283,4 @@ for _name, _kind in KINDS_OF_NETWORK.items():
     train.add_command(_network_command(_name, _kind))
 for _patterns in KINDS:
     train.add_command(train_command(_patterns))
+train.add_command(reinforce_command)

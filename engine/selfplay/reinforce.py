@@ -1,0 +1,250 @@
+"""``keima train reinforce``: a policy network improves by playing against its earlier selves.
+
+    OUT/reinforce.json        what is learnt, from which network, by which options
+    OUT/state.safetensors     weights and optimizer after the latest saved update
+    OUT/network.safetensors   the network, ready to play
+    OUT/pool/000100.safetensors, ...   earlier selves, by the update after which they entered
+    OUT/curves.csv, curves.png
+
+Each update plays a mini-batch of games against one member of the pool, drawn evenly, half of them with each colour, and
+learns from its own moves (:mod:`engine.train.policy_gradient`). Every ``pool_every`` updates the current weights enter
+the pool, which begins with the start. All that is drawn follows from the seed and the number of the update, so a run
+that was stopped goes on as if it had not been.
+
+Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods,
+"Reinforcement learning of policy networks". Start at :meth:`Reinforce.run`.
+"""
+
+import copy
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.config.declaration import Checked, option
+from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE
+from engine.inference.server import InferenceServer
+from engine.nets.files.read import read_network
+from engine.nets.network import Network
+from engine.nets.on_device import load_network
+from engine.records.games import join, select
+from engine.selfplay.bulk import PASSES, PlayOptions, setups_of
+from engine.selfplay.many_games import Finished, Group
+from engine.selfplay.run_folder import open_manifest
+from engine.selfplay.variety import Variety, unit_of
+from engine.train.curves import Curves
+from engine.train.policy_gradient import Experience
+from engine.train.policy_learner import OPTIMIZERS, PolicyLearner
+
+MANIFEST, STATE, NETWORK, POOL = "reinforce.json", "state.safetensors", "network.safetensors", "pool"
+FORMAT = "keima reinforce"
+OPPONENTS, MATCHES = 2, 3
+"""Streams of random numbers: which member of the pool plays, and the games of matches"""
+NETWORKS_HELD = 4
+"""Members of the pool that are kept ready to play"""
+PANELS = {
+    "win rate": ("rl/win_rate",),
+    "entropy of a move, divergence from the start (nats)": ("rl/entropy", "rl/divergence"),
+    "moves of a game": ("rl/moves",),
+}
+"""What is drawn of a run: titles, and how the names of the metrics begin"""
+
+
+@dataclass(frozen=True)
+class ReinforceOptions(Checked):
+    """How a network learns by playing; a run goes on only with the options that it began with, but for the first."""
+
+    variety: Variety
+    updates: int = option(10_000, "mini-batches in all", low=1)
+    games: int = option(128, "games of a mini-batch", low=2)
+    size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
+    passes: str = option("last", "as for keima data play", choices=PASSES)
+    pool_every: int = option(500, "updates after which the current weights enter the pool", low=1)
+    optimizer: str = option("sgd", "of the updates; sgd without momentum, as published", choices=OPTIMIZERS)
+    rate: float = option(1e-3, "learning rate", low=0.0)
+    entropy: float = option(0.0, "how much the entropy of a move counts beside its reward", low=0.0)
+    normalise: bool = option(False, "rewards of a mini-batch to mean 0 and deviation 1")
+    clip: float = option(0.0, "longest gradient; 0 = any", low=0.0)
+    check_every: int = option(
+        100, "updates between matches against the start, the newest of the pool and all of it", low=1
+    )
+    check_games: int = option(200, "games of each of these matches", low=2)
+    save_every: int = option(20, "updates between saves", low=1)
+    seed: int = option(1, "of all that is drawn", low=0)
+
+    def play(self, seed: int) -> PlayOptions:
+        """How games of a seed are played."""
+        return PlayOptions(self.variety, size=self.size, passes=self.passes, seed=seed)
+
+    def record(self) -> dict[str, Any]:
+        """For the manifest: what may not change."""
+        free = ("variety", "updates", "check_every", "check_games", "save_every")
+        return {name: value for name, value in vars(self).items() if name not in free} | self.variety.record()
+
+
+def member_of(update: int, members: int, seed: int) -> int:
+    """Which member of the pool an update plays against, each with the same probability."""
+    return int(unit_of(seed, np.array([update]), OPPONENTS)[0] * members)
+
+
+class Reinforce:
+    """One run in one folder."""
+
+    def __init__(
+        self, start: Path, identity: dict[str, str], options: ReinforceOptions, out: Path, device: Any,
+        baseline: tuple[Network, dict[str, str]] | None = None, threads: int = 0,
+    ) -> None:  # fmt: skip
+        """Begin a run, or go on.
+
+        Args:
+            start: the network file to begin with.
+            identity: name and sha256 of it.
+            device: a torch device.
+            baseline: a network whose values are taken off the rewards, and its identity.
+            threads: evaluators on the CPU; 0 = one a core.
+        Raises:
+            ValueError: the network cannot learn so, or the folder holds something else; one line.
+        """
+        self.options, self._out, self._device, self._threads = options, out, device, threads
+        model, spec, _ = read_network(start)
+        if not spec.has_policy:
+            raise ValueError(f"{start}: network {spec.name} has no policy to improve")
+        if not spec.min_size <= options.size <= spec.max_size:
+            raise ValueError(f"{start}: plays boards of {spec.min_size} to {spec.max_size}, not {options.size}")
+        asked = {"format": FORMAT, "start": identity, "options": options.record()}
+        asked["baseline"] = baseline[1] if baseline else {}
+        if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
+            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of such a run")
+        open_manifest(out / MANIFEST, asked, {})
+        self._record = {"start": identity, "baseline": asked["baseline"], "options": asked["options"]}
+        self.learner = PolicyLearner(
+            model, spec, device, options.optimizer, options.rate, options.passes == "last", options.entropy,
+            options.normalise, options.clip, baseline[0] if baseline else None, copy.deepcopy(model),
+        )  # fmt: skip
+        if (out / STATE).exists():
+            self.learner.load(out / STATE)
+        (out / POOL).mkdir(exist_ok=True)
+        if not self._member_path(0).exists():
+            self.learner.save_network(self._member_path(0), self._record)
+        self.curves = Curves(out / "curves.csv", self.learner.step)
+        self._member = lru_cache(NETWORKS_HELD)(lambda entered: load_network(self._member_path(entered), device))
+        """a member of the pool ready to play, by the update after which it entered"""
+
+    @property
+    def pool(self) -> range:
+        """The updates after which the members of the pool entered, oldest first."""
+        return range(0, self.learner.step + 1, self.options.pool_every)
+
+    def _member_path(self, entered: int) -> Path:
+        return self._out / POOL / f"{entered:06}.safetensors"
+
+    def run(self, is_stopped: Callable[[], bool], report: Callable[[int, dict[str, float]], None]) -> None:
+        """Learn to the last update, or until stopped; what was learnt is saved either way.
+
+        Args:
+            is_stopped: asked before each update.
+            report: told of each update's number and metrics.
+        Raises:
+            RuntimeError, ValueError, OSError: a network or the disk failed.
+        """
+        options, learner = self.options, self.learner
+        try:
+            while learner.step < options.updates and not is_stopped():
+                metrics = self._update()
+                if learner.step % options.pool_every == 0:
+                    learner.save_network(self._member_path(learner.step), self._record)
+                if learner.step % options.check_every == 0 or learner.step == options.updates:
+                    metrics |= self.check()
+                self.curves.enter(learner.step, {f"rl/{name}": value for name, value in metrics.items()})
+                if learner.step % options.save_every == 0:
+                    self.save()
+                report(learner.step, metrics)
+        finally:
+            self.save()
+        with suppress(ImportError):
+            self.curves.plot(self._out / "curves.png", PANELS)
+
+    def save(self) -> None:
+        """Write state and network."""
+        self.learner.save_network(self._out / NETWORK, self._record)
+        self.learner.save(self._out / STATE, {})
+
+    def _update(self) -> dict[str, float]:
+        """One mini-batch of games, and what is learnt from them."""
+        options, update = self.options, self.learner.step
+        pool, begun = self.pool, time.perf_counter()
+        opponent = self._member(pool[member_of(update, len(pool), options.seed)])
+        numbers = update * options.games + np.arange(options.games)
+        finished = self._games(self.learner.network("current"), opponent, numbers, options.seed)
+        played_s = time.perf_counter() - begun
+        experience = self._experience(finished)
+        metrics = self.learner.learn(experience)
+        lengths = np.diff(experience.games.offsets)
+        return metrics | {
+            "win_rate/mini-batch": _win_rate(finished),
+            "moves": float(lengths.mean()),
+            "games_per_s": options.games / played_s,
+            "seconds": time.perf_counter() - begun,
+        }
+
+    def check(self) -> dict[str, float]:
+        """Win rates of the network as it is against the start, the newest of the pool, and all of it."""
+        options, pool = self.options, self.pool
+        current = self.learner.network("current")
+        older = [entered for entered in pool if entered < self.learner.step] or [0]
+        opponents = {"start": [0], "newest": older[-1:], "pool": older}
+        found = {}
+        for k, (name, members) in enumerate(opponents.items()):
+            # Even games of each member's, so that both colours are played.
+            each = 2 * max(1, round(options.check_games / len(members) / 2))
+            seed = int(unit_of(options.seed, np.array([3 * self.learner.step + k]), MATCHES)[0] * (1 << 40))
+            rates = []
+            for i, entered in enumerate(members):
+                numbers = i * each + np.arange(each)
+                rates.append(_win_rate(self._games(current, self._member(entered), numbers, seed)))
+            found[f"win_rate/{name}"] = float(np.mean(rates))
+        return found
+
+    def _games(self, first: Network, second: Network, numbers: np.ndarray, seed: int) -> list[Finished]:
+        """Games between two networks, of which the first has Black in even ones."""
+        play = self.options.play(seed)
+        with (
+            InferenceServer(first, cache_mib=1, threads=self._threads) as one,
+            InferenceServer(second, cache_mib=1, threads=self._threads) as other,
+        ):
+            # Each group has its own games, so that batches, and rounding with them, are the same each time.
+            groups = 1 + (one.evaluators if not one.merges else 1)
+            parts = [part for part in np.array_split(numbers, groups) if len(part)]
+
+            def work(part: np.ndarray) -> list[Finished]:
+                set_up = partial(setups_of, play, n_networks=2)
+                group = Group([one, other], play.size, len(part), play.conduct(), seed, set_up)
+                return list(group.play(iter(part.tolist())))
+
+            with ThreadPoolExecutor(len(parts)) as executor:
+                return [finished for found in executor.map(work, parts) for finished in found]
+
+    def _experience(self, finished: list[Finished]) -> Experience:
+        """Games by number, as the network of the first seat lived through them."""
+        games = join([one.games for one in finished])
+        symmetries = np.concatenate([one.symmetries for one in finished])
+        order = np.argsort(games.number)
+        lengths, starts = np.diff(games.offsets)[order], games.offsets[:-1][order]
+        at = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) + np.arange(lengths.sum())
+        games = select(games, order)
+        setups = setups_of(self.options.play(self.options.seed), games.number, 2)
+        learner = np.where(games.number % 2 == 0, BLACK, WHITE).astype(np.uint8)
+        return Experience(games, symmetries[at], setups.rules, setups.temperatures, learner)
+
+
+def _win_rate(finished: list[Finished]) -> float:
+    """The first network's share of the points, a draw being half of one."""
+    games = [one.games for one in finished]
+    results = np.concatenate([np.where(one.number % 2 == 0, 1, -1) * one.result for one in games])
+    return float((0.5 + 0.5 * results).mean())

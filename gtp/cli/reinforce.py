@@ -1,0 +1,66 @@
+"""``keima train reinforce``: a policy network that improves by playing."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from engine.go.rules import Rules
+from engine.nets.on_device import choose_device, load_network
+from engine.selfplay.reinforce import Reinforce, ReinforceOptions
+from engine.selfplay.variety import Komi, Shares, Variety
+from engine.train.signals import StopOnSignal
+from gtp.cli.bulk import GOES_ON, identity, variety_options
+from gtp.cli.options import options_of
+from gtp.cli.terminal import bar, one_line_errors
+from weights import find, find_network
+
+SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
+"""Metrics of matches, told in a line of their own"""
+
+
+@click.command("reinforce", context_settings={"show_default": True})
+@click.argument("network")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
+@click.option("--baseline", help="network whose value is taken off the rewards; by default nothing is")
+@variety_options
+@options_of(ReinforceOptions)
+@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--threads", default=0, type=click.IntRange(0), help="processors that games take; 0 = all")
+def reinforce_command(
+    network: str, out: Path, baseline: str | None, rules: Shares[Rules], komi: Shares[Komi],
+    temperature: Shares[float], device: str, threads: int, **rest: float | str,
+) -> None:  # fmt: skip
+    """Improve the policy of NETWORK by games against its earlier selves, as AlphaGo did (REINFORCE).
+
+    A run that was stopped, in any way, goes on as if it had not been when the same command is given again.
+
+    \b
+        keima train reinforce policy-9.safetensors --size 9 --updates 2000 --pool-every 100 --out rl-9
+    """
+    options = ReinforceOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
+    console = Console(stderr=True)
+    with one_line_errors(RuntimeError), StopOnSignal() as stop:
+        chosen, start = choose_device(device), find(network)
+        known = None
+        if baseline:
+            path = find_network(baseline)
+            loaded = load_network(path, chosen)
+            if not loaded.spec.has_value:
+                raise ValueError(f"network {loaded.spec.name} has no value to be a baseline")
+            known = loaded, identity(path, loaded.spec.name)
+        run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads)
+        columns = (MofNCompleteColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn())
+        with bar(console, *columns) as progress:
+            task = progress.add_task("updates", total=options.updates, completed=run.learner.step, note="")
+
+            def report(step: int, metrics: dict[str, float]) -> None:
+                note = f"entropy {metrics['entropy']:.2f}, {metrics['games_per_s']:.1f} games/s"
+                progress.update(task, completed=step, note=note)
+                if told := [f"{name} {metrics[name]:.1%}" for name in SHOWN if name in metrics]:
+                    console.print(f"update {step}: {', '.join(told)}", highlight=False)
+
+            run.run(lambda: stop.asked, report)
+        if run.learner.step < options.updates:
+            console.print(GOES_ON, highlight=False)
