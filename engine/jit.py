@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,8 @@ def mark_warm() -> None:
     """Note that every kernel of play has been compiled, and drop folders unused for two weeks."""
     if FOLDER is None:
         return
-    (FOLDER / "complete").touch()
+    with suppress(OSError):
+        (FOLDER / "complete").touch()
     for other in FOLDER.parent.glob("kernels-*"):
         stamp = other / "complete"
         age_s = time.time() - (stamp if stamp.exists() else other).stat().st_mtime
@@ -144,12 +146,22 @@ def _locked(name: str) -> Iterator[None]:
         yield
 
 
+@cache
+def _say_unsaved(reason: str) -> None:
+    """Say, once a process, that compiled kernels cannot be kept."""
+    print(f"kernel cache {FOLDER}: not saved ({reason}), the next start compiles again", file=sys.stderr, flush=True)
+
+
 class _Cache(FunctionCache):
     """Numba's cache on disk, written by one process at a time: two would lose each other's entries of the index."""
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with _locked(INDEX):
-            super().save_overload(sig, data)
+        try:
+            with _locked(INDEX):
+                super().save_overload(sig, data)
+        except OSError as error:
+            # The kernel is compiled and plays; an index without its data is one more reason to compile it again.
+            _say_unsaved(error.strerror or str(error))
 
 
 class _BodyFiles(CompileResultCacheImpl):

@@ -1,10 +1,13 @@
 """Where compiled kernels are kept, and when they are thrown away."""
 
+import errno
+import os
 import pickle
 import shutil
 
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 from engine import jit
 
@@ -43,6 +46,23 @@ def test_what_a_crash_left_incomplete_is_dropped(tmp_path, capfd):
     assert capfd.readouterr().err == f"kernel cache {tmp_path}: 2 damaged, compiled anew\n"
     jit._drop_torn(tmp_path)
     assert capfd.readouterr().err == ""
+
+
+def test_a_full_disk_while_kernels_are_saved_is_said_once_and_the_kernels_work(tmp_path, monkeypatch, capfd):
+    def full(self, path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", full)
+    monkeypatch.setattr(jit.numba.config, "CACHE_DIR", str(tmp_path))
+    jit._say_unsaved.cache_clear()
+
+    @jit.kernel
+    def twice(number):
+        return 2 * number
+
+    assert (twice(3), twice(0.5)) == (6, 1.0)
+    said = capfd.readouterr().err.splitlines()
+    assert said == [f"kernel cache {jit.FOLDER}: not saved (No space left on device), the next start compiles again"]
 
 
 def test_a_folder_that_cannot_be_made_is_no_reason_to_fail(tmp_path, monkeypatch):
