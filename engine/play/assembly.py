@@ -15,6 +15,7 @@ from engine.nets.network import Network, NetworkSpec
 from engine.nets.on_device import choose_devices, load_network
 from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
+from engine.search.memory import check_memory
 from engine.search.tuning import cache_mib, resolved
 from weights import find_patterns
 
@@ -39,15 +40,17 @@ def load_parts(options: SearchOptions, network: Path | tuple[Path, Path] | None,
         network: a file, or files of AlphaGo's policy and value network; None = rollouts alone. Where it gives no
             values, rollouts alone do; where it has no policy, the tree policy gives the priors.
     Raises:
-        ValueError: network or device cannot be used; one clear line.
+        ValueError: network or device cannot be used, or the options take too much memory; one clear line.
     """
     if network is None:
+        check_memory(resolved(options, None), None, None)
         return Parts(options, [], None, None, _patterns(options, None))
     networks = [load_network(network, one, sample_inputs) for one in choose_devices(device)]
     spec = networks[0].spec
     if spec.encoder not in ENCODERS:
         raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
     options = _forced(options, spec)
+    check_memory(resolved(options, networks[0]), networks[0], ENCODERS[spec.encoder])
     reload = partial(load_network, network, samples=sample_inputs)
     return Parts(options, networks, reload, ENCODERS[spec.encoder], _patterns(options, spec))
 
@@ -56,10 +59,12 @@ def parts_with(parts: Parts, options: SearchOptions) -> Parts:
     """The same network for searches with other options; the same object if they mean the same.
 
     Raises:
-        ValueError: the network cannot play so; one line.
+        ValueError: the network cannot play so, or it takes too much memory; one line.
     """
     spec = parts.networks[0].spec if parts.networks else None
     options = _forced(options, spec)
+    network = parts.networks[0] if parts.networks else None
+    check_memory(resolved(options, network), network, parts.encoder)
     return parts if options == parts.options else parts._replace(options=options, patterns=_patterns(options, spec))
 
 

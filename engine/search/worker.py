@@ -79,16 +79,28 @@ class _Flight:
             self.request.alone = setup.n_workers == 1
 
 
+def flights(workers: int, batch: int, evaluators: int, merges: bool) -> int:
+    """Batches that each of some workers keeps in flight before a network.
+
+    Args:
+        batch: leaves in each.
+        evaluators, merges: of the :class:`engine.inference.server.InferenceServer`.
+    """
+    at_once = workers * batch
+    if at_once == 1:
+        # A single leaf at a time, which is just that.
+        return 1
+    # One more than there are evaluators, so that none waits.
+    least = max(2, 1 + -(-evaluators // workers))
+    return max(least, -(-GPU_LEAVES // at_once)) if merges else least
+
+
 def _flights(setup: Setup) -> int:
-    """Batches that each worker keeps in flight."""
-    at_once = setup.n_workers * setup.batch
-    if setup.network is None or at_once == 1:
-        # Nothing to wait for; or a single leaf at a time, which is just that.
+    """Batches that each worker keeps in flight; without a network there is nothing to wait for."""
+    if setup.network is None:
         return 1
     server = setup.network.server
-    # One more than there are evaluators, so that none waits.
-    least = max(2, 1 + -(-server.evaluators // setup.n_workers))
-    return max(least, -(-GPU_LEAVES // at_once)) if server.merges else least
+    return flights(setup.n_workers, setup.batch, server.evaluators, server.merges)
 
 
 class Worker:
