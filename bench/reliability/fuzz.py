@@ -32,10 +32,11 @@ from bench.match.gtp_client import ROOT, keima
 from bench.reliability.fuzz_lines import ANALYZE, lines, reply_to
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.figures import print_figure
+from weights import DEFAULT_ALIAS
 
 ENGINES: dict[str, tuple[str, ...]] = {
-    "policy": ("--weights", "none", "--visits", "1", "--policy-only"),
-    "rollouts": ("--weights", "none", "--visits", "40", "--ponder", "--ponder-visits", "500", "--threads", "2"),
+    "policy": ("--visits", "1", "--policy-only"),
+    "rollouts": ("--visits", "40", "--ponder", "--ponder-visits", "500", "--threads", "2"),
     "network": ("--visits", "6", "--ponder", "--ponder-visits", "100", "--threads", "2", "--evaluators", "1"),
 }
 """One that moves at once, so that most lines are parsed and games are long; searches, with pondering and threads"""
@@ -68,15 +69,16 @@ class Fault(Exception):
 class Fuzzer:
     """One process and the lines it is sent. Threads: one writes, one watches, the caller's reads."""
 
-    def __init__(self, seed: int, count: int, engine: str = "policy") -> None:
+    def __init__(self, seed: int, count: int, engine: str = "policy", weights: str = DEFAULT_ALIAS) -> None:
         """Nothing is started yet.
 
         Args:
             engine: one of ``ENGINES``.
+            weights: network of the one that plays with a network.
         """
         self._lines = lines(seed, count)
         self._rng = random.Random(seed)
-        self._command = command_line(engine)
+        self._command = command_line(engine, weights)
         self._pauses = PAUSES if engine != "policy" else 0.0
         self._due: deque[tuple[bytes, bytes, bytes]] = deque()
         """ids and names of commands whose replies are still to come, with their lines"""
@@ -207,14 +209,15 @@ class Fuzzer:
         return Fault(f"reply {self.replies}: {text}\nafter\n{before}\nnext was {following}")
 
 
-def command_line(engine: str) -> list[str]:
+def command_line(engine: str, weights: str) -> list[str]:
     """The command that starts an engine of ``ENGINES``."""
-    return keima(*ENGINES[engine], *COMMON)
+    network = ("--weights", weights if engine == "network" else "none")
+    return keima(*network, *ENGINES[engine], *COMMON)
 
 
-def _run(seed: int, count: int, engine: str, folder: Path) -> Outcome:
+def _run(seed: int, count: int, engine: str, weights: str, folder: Path) -> Outcome:
     """One process and all lines of a seed."""
-    fuzzer = Fuzzer(seed, count, engine)
+    fuzzer = Fuzzer(seed, count, engine, weights)
     try:
         fuzzer.run()
     except Fault as fault:
@@ -227,7 +230,7 @@ def _cases(campaign: Campaign) -> Iterator[Case]:
     cases, count = (4, 1_000) if campaign.quick else (100, LINES)
     for seed in range(1, cases + 1):
         engine = SHARES[seed % len(SHARES)]
-        yield Case(f"{engine}-{seed}", partial(_run, seed, count, engine), count)
+        yield Case(f"{engine}-{seed}", partial(_run, seed, count, engine, campaign.weights), count)
 
 
 PART = Part(

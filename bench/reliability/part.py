@@ -44,6 +44,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
+from weights import DEFAULT_ALIAS
+
 NAMES: tuple[str, ...] = (
     "legality",
     "superko",
@@ -62,7 +64,7 @@ class Campaign:
     """the short form"""
     games: Path | None = None
     """a shard of real games, or a folder of SGF files"""
-    weights: str = "default"
+    weights: str = DEFAULT_ALIAS
     """the network to play with, as ``keima gtp --weights`` takes it"""
 
 

@@ -76,7 +76,7 @@ def test_what_a_process_may_not_do_is_found(monkeypatch, tmp_path, code, message
     program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.read()\n{code}\n")
     program.chmod(0o755)
     monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"5 name"]))
-    monkeypatch.setattr("bench.reliability.fuzz.command_line", lambda engine: (str(program),))
+    monkeypatch.setattr("bench.reliability.fuzz.command_line", lambda engine, weights: (str(program),))
     monkeypatch.setattr("bench.reliability.fuzz.WARM_UP", ())
     if message == "1 replies missing":
         monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"name", b"name"]))
