@@ -1,11 +1,13 @@
 """The curves of a run: losses and validation metrics by step, as CSV and as a picture."""
 
 import csv
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
+from engine.files import written_whole
 from engine.train.drawing import new_figure, save_figure
 
 PANELS = {
@@ -16,6 +18,10 @@ PANELS = {
 """What is drawn of a run: titles, and how the names of the metrics begin"""
 
 
+HEADER = ("step", "name", "value")
+ROW = re.compile(r"(\d{1,12}),([\w/.+-]{1,100}),(-?\d[\d.]{0,20}(?:e[+-]?\d{1,3})?|-?inf|nan)", re.ASCII)
+
+
 class Curves:
     """Losses and validation metrics of a run, in one CSV: columns step, name, value."""
 
@@ -24,17 +30,21 @@ class Curves:
     def __init__(self, path: Path, step: int):
         """Go on in the file, dropping what lies beyond ``step`` (a run resumed from an earlier checkpoint)."""
         self._path, self._step = path, step
-        kept = [row for row in self._rows() if int(row[0]) <= step]
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows([("step", "name", "value"), *kept])
+        rows, self.dropped = self._rows()
+        with written_whole(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([HEADER, *(row for row in rows if row[0] <= step)])
         self._sums: dict[str, list[torch.Tensor]] = {}
         self._latest: dict[str, float] = {}
 
-    def _rows(self) -> list[list[str]]:
-        if not self._path.exists():
-            return []
-        with self._path.open(newline="") as file:
-            return list(csv.reader(file))[1:]
+    def _rows(self) -> tuple[list[tuple[int, str, str]], int]:
+        """Step, name and value of every sound line of the file, and the number of the others.
+
+        A process that was killed leaves part of a line, a machine that was, anything.
+        """
+        lines = self._path.read_text("utf-8", "replace").splitlines() if self._path.exists() else []
+        found = [ROW.fullmatch(line) for line in lines if line != ",".join(HEADER)]
+        rows = [(int(row[1]), row[2], row[3]) for row in found if row]
+        return rows, len(found) - len(rows)
 
     def add(self, parts: dict[str, torch.Tensor]) -> None:
         """Enter one step's losses; their means are written every hundred steps."""
@@ -52,7 +62,7 @@ class Curves:
 
     def enter(self, step: int, values: dict[str, float]) -> None:
         """Enter values of a step as they are."""
-        with self._path.open("a", newline="") as file:
+        with self._path.open("a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows((step, name, f"{value:.6g}") for name, value in values.items())
 
     def summary(self) -> str:
@@ -70,8 +80,8 @@ class Curves:
         """
         figure = new_figure(1, len(panels))
         series: dict[str, list[tuple[int, float]]] = {}
-        for step, name, value in self._rows():
-            series.setdefault(name, []).append((int(step), float(value)))
+        for step, name, value in self._rows()[0]:
+            series.setdefault(name, []).append((step, float(value)))
         for panel, (title, prefixes) in zip(figure.axes, panels.items(), strict=True):
             for name, points in sorted(series.items()):
                 if name.startswith(prefixes):

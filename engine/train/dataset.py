@@ -68,7 +68,7 @@ class Mixture:
         rng = np.random.default_rng([self.options.seed, step])
         from_labels = rng.random() < self.label_share
         size, shard, rows = (self._label_sizes if from_labels else self._game_sizes).draw(
-            rng, lambda size: self.ranks * int(self.options.batch * min(2.0, 361 / size**2))
+            rng, lambda size: self.ranks * max(1, int(self.options.batch * min(2.0, 361 / size**2)))
         )
         symmetries, part = rng.integers(0, 8, len(rows)), slice(self.rank, None, self.ranks)
         if from_labels:

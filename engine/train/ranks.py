@@ -30,13 +30,13 @@ class Ranks:
         """The module to call in a training step: the model itself, or one that averages gradients."""
         return model if self.count == 1 else nn.parallel.DistributedDataParallel(model)
 
-    def any(self, flag: bool, device: torch.device) -> bool:
-        """Whether the flag is set in any process; all must call, so it is also where they wait for each other."""
+    def most(self, number: int, device: torch.device) -> int:
+        """The largest number of all processes; all must call, so it is also where they wait for each other."""
         if self.count == 1:
-            return flag
-        held = torch.tensor(float(flag), device=device)
+            return number
+        held = torch.tensor(float(number), device=device)
         distributed.all_reduce(held, distributed.ReduceOp.MAX)
-        return bool(held.item())
+        return int(held.item())
 
     def of_first(self, number: int, device: torch.device) -> int:
         """The first process's number; all must call."""
@@ -46,9 +46,9 @@ class Ranks:
         distributed.broadcast(held, 0)
         return int(held.item())
 
-    def leave(self) -> None:
-        """End the collaboration."""
-        if self.count > 1:
+    def leave(self, has_failed: bool = False) -> None:
+        """End the collaboration; a process that has failed does not wait for the others, which then fail too."""
+        if self.count > 1 and not has_failed:
             distributed.destroy_process_group()
 
 

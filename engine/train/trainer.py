@@ -7,7 +7,6 @@ Start at :meth:`Trainer.run`. What differs between networks comes from outside: 
 """
 
 import copy
-import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -17,13 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from engine.config import TrainOptions
 from engine.config.declaration import key_of, no_branch, resolve
 from engine.nets.compute.precision import prefers_bfloat16
-from engine.nets.files.checkpoint import save_network, write_tensors
+from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, NetworkSpec
 from engine.train.batches import TrainingBatch
 from engine.train.curves import Curves
@@ -31,9 +29,13 @@ from engine.train.dataset import Mixture
 from engine.train.losses import combined_loss
 from engine.train.ranks import Ranks
 from engine.train.signals import StopOnSignal
+from engine.train.state import MOMENTS, State, read_state, write_state
 
 AGREE_EVERY = 20
-"""Steps between looks at whether any process was asked to stop, and between news for the observer."""
+"""Steps between looks at whether any process was asked to stop or has lost its loss, and between news for the
+observer."""
+LOST = 2
+"""What processes tell each other when the loss of one is no number; 1 asks to stop"""
 
 
 FREE = frozenset({"steps", "minutes", "patience", "validate_every", "save_every", "workers"})
@@ -149,9 +151,9 @@ class Trainer:
             folder.mkdir(parents=True, exist_ok=True)
             if self._state_path.exists():
                 self._load()
-        except (OSError, SafetensorError, KeyError) as error:
+        except OSError as error:
             raise ValueError(f"{folder}: no run can go on here ({error})") from error
-        if self.ranks.any(self.step != self.ranks.of_first(self.step, device), device):
+        if self.ranks.most(self.step != self.ranks.of_first(self.step, device), device):
             raise ValueError(f"{folder}: not the same in all processes; every machine must see one folder")
         self._call = self.ranks.wrap(self.model)
         self.curves = Curves(folder / "curves.csv", self.step) if self.ranks.is_first else None
@@ -164,8 +166,22 @@ class Trainer:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
         State is saved either way. The observer is told which options have changed since the run was last saved.
+
+        Raises:
+            ValueError: the loss is no number any more, or another process has failed; in all processes at once.
+            OSError: the disk is full or fails.
         """
-        observer = observer if observer and self.ranks.is_first else Observer()
+        try:
+            return self._run(observer if observer and self.ranks.is_first else Observer())
+        except RuntimeError as error:
+            if self.ranks.count == 1:
+                raise
+            # One that has failed alone breaks the connections of the others.
+            reason = " ".join(str(error).split())[:200]
+            raise ValueError(f"process {self.ranks.rank} of {self.ranks.count} cannot go on ({reason})") from error
+
+    def _run(self, observer: Observer) -> dict[str, float]:
+        """:meth:`run`, errors as they come."""
         stream = self.data.stream(self.step, self._tensors)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
         with StopOnSignal() as stop, ExitStack() as stack:
@@ -173,6 +189,8 @@ class Trainer:
             observer.at_step(self.step, "training")
             if self._changed:
                 observer.say(f"going on with other options than before: {', '.join(self._changed)}")
+            if self.curves and self.curves.dropped:
+                observer.say(f"{self.folder / 'curves.csv'}: {self.curves.dropped} damaged lines left out")
             while self.step < self.options.steps:
                 asked = time.perf_counter()
                 tensors = next(stream)
@@ -189,7 +207,11 @@ class Trainer:
                     observer.at_step(self.step, self.curves.summary() if self.curves else "")
                     impatient = 0 < self.options.patience <= self.worse
                     late = 0.0 < 60.0 * self.options.minutes <= time.perf_counter() - began
-                    if self.ranks.any(stop.asked or impatient or late, self.device):
+                    lost = self.step % AGREE_EVERY == 0 and not all(part.isfinite() for part in parts.values())
+                    agreed = self.ranks.most(LOST if lost else int(stop.asked or impatient or late), self.device)
+                    if agreed == LOST:
+                        raise self._diverged()
+                    if agreed:
                         break
         self.save()
         if self.curves and self.step > first_step:
@@ -246,25 +268,41 @@ class Trainer:
         shown = {name: value for name, value in self.metrics.items() if "/" not in name and name != "positions"}
         observer.say(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in shown.items()))
 
+    def _diverged(self) -> ValueError:
+        """The error of a run that has come to nothing."""
+        return ValueError(
+            f"the weights are no numbers any more at step {self.step}; {self.folder} keeps the last state"
+        )
+
     def save(self) -> None:
-        """Write state and network, each atomically."""
-        if not self.ranks.is_first:
-            return
-        if not all(value.isfinite().all() for value in self.average.values()):
-            raise ValueError(
-                f"the weights are no numbers any more at step {self.step}; {self.folder} keeps the last state"
-            )
-        tensors = {f"average/{name}": value for name, value in self.average.items()}
-        tensors |= {f"model/{name}": value for name, value in self.model.state_dict().items()}
-        for name, value in self.model.named_parameters():
-            for key, moment in self.optimizer.state.get(value, {}).items():
-                tensors[f"optimizer/{key}/{name}"] = moment
-        facts = {
-            "step": self.step, "shape": asdict(self.model.shape), "figures": self.metrics,
-            "optimizer": self.options.optimizer, "options": self._decided_options(),
-            "best": self.best if math.isfinite(self.best) else None, "worse": self.worse,
-        }  # fmt: skip
-        write_tensors(self._state_path, tensors, facts)
+        """Write state and network, each atomically; all processes must call.
+
+        Raises:
+            ValueError: the weights are no numbers, or the first process could not write.
+            OSError: in the first process, it could not.
+        """
+        if self.ranks.most(not all(value.isfinite().all() for value in self.average.values()), self.device):
+            raise self._diverged()
+        failed: OSError | None = None
+        if self.ranks.is_first:
+            try:
+                self._write()
+            except OSError as error:
+                failed = error
+        if self.ranks.most(failed is not None, self.device):
+            raise failed or ValueError(f"{self.folder}: the first process could not save the run")
+
+    def _write(self) -> None:
+        """:meth:`save` in the process that writes."""
+        named = dict(self.model.named_parameters())
+        moments = {
+            name: dict(self.optimizer.state[value]) for name, value in named.items() if value in self.optimizer.state
+        }
+        state = State(
+            self.step, self.metrics, self.best, self.worse, self._decided_options(), self.model.state_dict(),
+            self.average, moments,
+        )  # fmt: skip
+        write_state(self._state_path, state, self.model, self.options.optimizer)
         record = self.record | {"step": self.step, "options": asdict(self.options), "figures": self.metrics}
         save_network(self.folder / "network.safetensors", self.averaged(), self.spec, record)
 
@@ -273,26 +311,17 @@ class Trainer:
         return asdict(resolve(self.options, self.options.optimizer))
 
     def _load(self) -> None:
-        with safe_open(self._state_path, "pt", device=str(self.device)) as file:
-            facts = json.loads(file.metadata()["keima"])
-            if facts["shape"] != asdict(self.model.shape):
-                raise ValueError(f"{self._state_path}: holds a network of shape {facts['shape']}")
-            begun = {"optimizer": facts.get("optimizer", self.options.optimizer)} | facts.get("options", {})
-            try:
-                self._changed = changed_options(begun, self._decided_options())
-            except ValueError as error:
-                raise ValueError(f"{self._state_path}: {error}") from error
-            self.model.load_state_dict({name: file.get_tensor(f"model/{name}") for name in self.average})
-            self.average = {name: file.get_tensor(f"average/{name}") for name in self.average}
-            values = dict(self.model.named_parameters())
-            for key in file.keys():  # noqa: SIM118 - not a mapping
-                kind, _, rest = key.partition("/")
-                if kind == "optimizer":
-                    moment, _, name = rest.partition("/")
-                    # AdamW reads its step on the processor; on a GPU that would be a wait for each parameter.
-                    held = file.get_tensor(key)
-                    self.optimizer.state[values[name]][moment] = held.cpu() if moment == "step" else held
-        self.step = facts["step"]
-        self.metrics = facts["figures"]
-        self.best = facts.get("best") if facts.get("best") is not None else -math.inf
-        self.worse = facts.get("worse", 0)
+        """Go on from the folder's state."""
+        optimizer = self.options.optimizer
+        try:
+            state = read_state(self._state_path, self.model, self.device)
+            self._changed = changed_options({"optimizer": optimizer} | state.options, self._decided_options())
+            if any(found.keys() != MOMENTS[optimizer] for found in state.moments.values()):
+                raise ValueError(f"damaged: it lacks what {optimizer} keeps of some parameters")
+        except ValueError as error:
+            raise ValueError(f"{self._state_path}: no run can go on here ({error})") from error
+        self.model.load_state_dict(state.model)
+        self.average, self.step, self.metrics = state.average, state.step, state.metrics
+        self.best, self.worse = state.best, state.worse
+        for name, value in self.model.named_parameters():
+            self.optimizer.state[value].update(state.moments.get(name, {}))

@@ -152,7 +152,7 @@ def _train(
     with contextlib.ExitStack() as stack:
         torch.manual_seed(options.seed)
         ranks, chosen = join_ranks(choose_device(device, threads))
-        stack.callback(ranks.leave)
+        stack.push(lambda kind, *_: ranks.leave(kind is not None))
         console = Console(stderr=True, quiet=not ranks.is_first)
         model = _new_network(architecture, shape, start)
         spec = new_spec(model, out.name)

@@ -122,6 +122,12 @@ def test_ranks_share_a_batch_between_them():
             np.testing.assert_array_equal(joined, getattr(expected, name))
 
 
+def test_a_batch_of_one_has_one_position_of_a_larger_board_too():
+    for ranks in (1, 2):
+        data = Mixture(KEIMA, [made_games(size=25)], [], TrainOptions(batch=1), ranks=ranks)
+        assert len(data.batch_at(0).planes) == 1
+
+
 def test_few_positions_a_game_are_always_the_same_ones():
     games = made_games(count=5)
     source = mixture([games], positions_per_game=2, batch=64)

@@ -3,11 +3,7 @@
 import csv
 import json
 import lzma
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,39 +206,6 @@ def test_the_rate_follows_its_schedule(schedule, rates):
     options = TrainOptions(steps=1000, rate=1.0, warmup=100, decay_share=0.5, schedule=schedule, halve_every=400)
     for step, rate in rates.items():
         assert learning_rate(step, options) == pytest.approx(rate, abs=1e-5)
-
-
-RANK_SCRIPT = """
-import sys
-from pathlib import Path
-import torch
-from engine.train.ranks import join_ranks
-from tests.train.test_trainer import new_trainer
-torch.set_num_threads(1)
-ranks, device = join_ranks(torch.device("cpu"))
-trainer = new_trainer(Path(sys.argv[1]), 6, ranks, batch=int(sys.argv[2]))
-trainer.run()
-print(ranks.rank, ranks.count, trainer.step)
-ranks.leave()
-"""
-
-
-def test_two_processes_take_the_steps_of_one_with_twice_the_batch(tmp_path):
-    """The same weights after six steps: the same positions, gradients averaged."""
-    script = tmp_path / "rank.py"
-    script.write_text(RANK_SCRIPT)
-    root = Path(__file__).resolve().parents[2]
-    environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*together, str(script), str(tmp_path / "two"), "8"], env=environment, capture_output=True, text=True,
-        timeout=480, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    new_trainer(tmp_path / "one", 6, batch=16).run()
-    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=2e-2, atol=2e-3)
 
 
 def test_broken_shard_is_one_clear_error(tmp_path):

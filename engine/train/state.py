@@ -1,0 +1,115 @@
+"""The state of a run on disk: what going on needs, written whole, and checked before any of it is used."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from engine.nets.files.checkpoint import write_tensors
+from engine.nets.network import Model
+
+MOMENTS: dict[str, set[str]] = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "sgd": {"momentum_buffer"}}
+"""What an optimizer keeps of each parameter, by its option"""
+
+
+@dataclass
+class State:
+    """A run after some steps. Tensors are by the names of the model's state."""
+
+    step: int
+    metrics: dict[str, float]
+    """of the latest validation"""
+    best: float
+    """of the metric that early stopping watches, more being better; -inf before the first validation"""
+    worse: int
+    """validations since then"""
+    options: dict[str, Any]
+    """the options that it was saved with; older runs kept fewer"""
+    model: dict[str, Tensor] = field(default_factory=dict)
+    average: dict[str, Tensor] = field(default_factory=dict)
+    moments: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    """by parameter; empty before the first step"""
+
+
+def write_state(path: Path, state: State, model: Model, optimizer: str) -> None:
+    """Write a state, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    tensors = {f"average/{name}": value for name, value in state.average.items()}
+    tensors |= {f"model/{name}": value for name, value in state.model.items()}
+    tensors |= {f"optimizer/{key}/{name}": one for name, held in state.moments.items() for key, one in held.items()}
+    facts = {
+        "step": state.step, "shape": asdict(model.shape), "figures": state.metrics, "optimizer": optimizer,
+        "options": state.options, "best": state.best if math.isfinite(state.best) else None, "worse": state.worse,
+    }  # fmt: skip
+    write_tensors(path, tensors, facts)
+
+
+def read_state(path: Path, model: Model, device: torch.device) -> State:
+    """Read a state for a model; tensors are on the device, but for the optimizer's count of steps.
+
+    Raises:
+        ValueError: damaged, of another network, or no state at all; one line.
+        OSError: it cannot be read.
+    """
+    try:
+        with safe_open(path, "pt", device=str(device)) as file:
+            state = _facts((file.metadata() or {}).get("keima", ""), model)
+            held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except SafetensorError as error:
+        raise ValueError(f"damaged: {' '.join(str(error).split())[:160]}") from error
+    for name, value in model.state_dict().items():
+        for kind, tensors in (("model", state.model), ("average", state.average)):
+            tensors[name] = _like(held.pop(f"{kind}/{name}", None), value, f"{kind}/{name}")
+    for name, value in model.named_parameters():
+        found = {key: held.pop(f"optimizer/{key}/{name}") for key in _keys(held, name)}
+        for key, one in found.items():
+            # AdamW reads its step on the processor; on a GPU that would be a wait for each parameter.
+            of = torch.zeros(()) if key == "step" else value
+            found[key] = _like(one.cpu() if key == "step" else one, of, f"optimizer/{key}/{name}")
+        if found:
+            state.moments[name] = found
+    if held or len(state.moments) not in (0, len(list(model.parameters()))):
+        raise ValueError("damaged: the tensors are not those of a run")
+    return state
+
+
+def _keys(held: dict[str, Tensor], name: str) -> list[str]:
+    """What a state holds of the optimizer for a parameter."""
+    return [key for key in set().union(*MOMENTS.values()) if f"optimizer/{key}/{name}" in held]
+
+
+def _like(found: Tensor | None, expected: Tensor, name: str) -> Tensor:
+    """A tensor of a state, if it can take the place of another one."""
+    if found is None:
+        raise ValueError(f"damaged: {name} is missing")
+    if found.shape != expected.shape or found.dtype != expected.dtype or not found.isfinite().all():
+        shown = f"{found.dtype} of shape {tuple(found.shape)}"
+        raise ValueError(f"damaged: {name} is {shown}, expected finite {expected.dtype} of {tuple(expected.shape)}")
+    return found
+
+
+def _facts(text: str, model: Model) -> State:
+    """A state without its tensors, from the file's header."""
+    try:
+        facts = json.loads(text)
+        shape, best = facts["shape"], facts.get("best")
+        options = {**({"optimizer": facts["optimizer"]} if "optimizer" in facts else {}), **facts.get("options", {})}
+        state = State(
+            int(facts["step"]), {str(name): float(value) for name, value in facts["figures"].items()},
+            -math.inf if best is None else float(best), int(facts.get("worse", 0)), options,
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError("damaged, or not the state of a run") from error
+    if state.step < 0 or state.worse < 0:
+        raise ValueError("damaged: a number of steps below 0")
+    if shape != asdict(model.shape):
+        raise ValueError(f"it holds a network of shape {str(shape)[:200]}")
+    return state

@@ -1,0 +1,151 @@
+"""A run that meets trouble: damaged files, a full disk, another process that fails."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from engine.nets.files.checkpoint import write_tensors
+from engine.train.trainer import Observer
+from tests.train.test_trainer import new_trainer, weights
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def changed_tensor(name, change):
+    """Damages a state in one of its tensors; a change to None takes it away."""
+
+    def damage(tensors, facts):
+        found = change(tensors.pop(name))
+        return tensors | ({} if found is None else {name: found}), facts
+
+    return damage
+
+
+STEM = "average/stem.weight"
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda tensors, facts: (tensors, {}), "not the state of a run"),
+        (lambda tensors, facts: (tensors, []), "not the state of a run"),
+        (lambda tensors, facts: (tensors, facts | {"step": "x"}), "not the state of a run"),
+        (lambda tensors, facts: (tensors, facts | {"step": -1}), "steps below 0"),
+        (lambda tensors, facts: (tensors, facts | {"figures": [1]}), "not the state of a run"),
+        (lambda tensors, facts: (tensors, facts | {"best": "high"}), "not the state of a run"),
+        (lambda tensors, facts: (tensors, facts | {"options": 3}), "not the state of a run"),
+        (changed_tensor(STEM, lambda one: None), "average/stem.weight is missing"),
+        (changed_tensor(STEM, lambda one: one[:1]), "average/stem.weight is torch.float32 of shape"),
+        (changed_tensor(STEM, lambda one: one.double()), "average/stem.weight is torch.float64"),
+        (changed_tensor(STEM, lambda one: one * torch.nan), "expected finite torch.float32"),
+        (changed_tensor("optimizer/step/stem.weight", lambda one: None), "lacks what adamw keeps"),
+        (changed_tensor("optimizer/exp_avg/stem.weight", lambda one: one[:1]), "optimizer/exp_avg/stem.weight is"),
+        (lambda tensors, facts: (tensors | {"more": torch.zeros(1)}, facts), "not those of a run"),
+    ],
+)
+def test_a_state_that_is_damaged_inside_is_one_clear_error(tmp_path, damage, words):
+    new_trainer(tmp_path, 1).run()
+    path = tmp_path / "state.safetensors"
+    with safe_open(path, "pt") as file:
+        facts = json.loads(file.metadata()["keima"])
+        tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+    write_tensors(path, *damage(tensors, facts))
+    with pytest.raises(ValueError, match=words) as caught:
+        new_trainer(tmp_path, 4)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_torn_curve_is_read_as_far_as_it_is_whole(tmp_path):
+    new_trainer(tmp_path, 20).run()
+    path = tmp_path / "curves.csv"
+    sound = path.read_bytes()
+    for rest in (b"20,valid", b"20,validation/top1,0.\xff\xff\n\0\0\0\n,,\n"):
+        path.write_bytes(sound + rest)
+        lines: list[str] = []
+        observer = Observer()
+        observer.say = lines.append  # type: ignore[method-assign]
+        new_trainer(tmp_path, 21).run(observer)
+        assert any("curves.csv: " in line and "damaged lines left out" in line for line in lines)
+        assert path.read_bytes().startswith(sound)
+        shutil.rmtree(tmp_path)
+        new_trainer(tmp_path, 20).run()
+        assert path.read_bytes() == sound
+
+
+def test_a_full_disk_is_one_line_and_the_last_state_stays(tmp_path):
+    resource = pytest.importorskip("resource")
+    new_trainer(tmp_path, 10).run()
+    kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors")}
+    trainer = new_trainer(tmp_path, 20)
+    handler, limits = signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"state.safetensors") as caught:
+            trainer.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "\n" not in str(caught.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors*")} == kept
+    assert new_trainer(tmp_path, 20).step == 10
+
+
+RANK_SCRIPT = """
+import math
+import sys
+from pathlib import Path
+import torch
+from engine.train.ranks import join_ranks
+from tests.train.test_trainer import new_trainer
+torch.set_num_threads(1)
+ranks, device = join_ranks(torch.device("cpu"))
+trainer = new_trainer(Path(sys.argv[1]), int(sys.argv[3]), ranks, batch=int(sys.argv[2]))
+if sys.argv[4:] == [str(ranks.rank)]:
+    whole = trainer._tensors
+    trainer._tensors = lambda batch: {name: math.nan * one for name, one in whole(batch).items()}
+try:
+    trainer.run()
+except ValueError as error:
+    sys.exit(f"process {ranks.rank}: {error}")
+print(ranks.rank, ranks.count, trainer.step)
+ranks.leave()
+"""
+
+
+def trained_by_two(folder, *arguments):
+    """What became of two processes that train together."""
+    script = folder / "rank.py"
+    script.write_text(RANK_SCRIPT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    return subprocess.run(
+        [*together, str(script), str(folder / "two"), "8", *arguments], env=environment, capture_output=True,
+        text=True, timeout=480, check=False,
+    )  # fmt: skip
+
+
+def test_two_processes_take_the_steps_of_one_with_twice_the_batch(tmp_path):
+    """The same weights after six steps: the same positions, gradients averaged."""
+    done = trained_by_two(tmp_path, "6")
+    assert done.returncode == 0, done.stderr[-2000:]
+    new_trainer(tmp_path / "one", 6, batch=16).run()
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=2e-2, atol=2e-3)
+
+
+def test_one_process_whose_loss_is_no_number_ends_all_at_once(tmp_path):
+    """None is left to wait for the others in vain, and each says why."""
+    done = trained_by_two(tmp_path, "100000", "1")
+    assert done.returncode != 0
+    for rank in range(2):
+        assert f"process {rank}: the weights are no numbers any more at step 10" in done.stderr, done.stderr[-3000:]
+    assert not (tmp_path / "two" / "state.safetensors").exists()
