@@ -84,7 +84,7 @@ class MatchFolder:
             return
         try:
             before = dict(_leaves(json.loads(path.read_text(encoding="utf-8")).items()))
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, RecursionError) as error:
             raise ValueError(f"{path}: not the settings of a match") from error
         now = dict(_leaves(self.settings.items()))
         changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
@@ -97,10 +97,10 @@ class MatchFolder:
         if not path.exists():
             return
         self.records = read_records(path)
-        text = path.read_text(encoding="utf-8")
-        if not text.endswith("\n"):
+        content = path.read_bytes()
+        if not content.endswith(b"\n"):
             with written_whole(path) as part:
-                part.write_text(text[: text.rfind("\n") + 1], encoding="utf-8", newline="\n")
+                part.write_bytes(content[: content.rfind(b"\n") + 1])
 
 
 def _leaves(items: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

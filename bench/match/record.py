@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import UnionType
 
 from engine.go.geometry import BLACK, WHITE
 
@@ -60,9 +61,44 @@ def read_records(path: Path) -> list[GameRecord]:
         ValueError: a line is no record; one line naming it.
     """
     records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().rpartition(b"\n")[0].splitlines(), 1):
         try:
-            records.append(GameRecord(**json.loads(line)))
-        except (ValueError, TypeError) as error:
+            records.append(record := GameRecord(**json.loads(line.decode())))
+            _check(record)
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: line {number} is no result of a match") from error
     return records
+
+
+def _check(record: GameRecord) -> None:
+    """Refuse a record whose fields are of other kinds than they should be.
+
+    Raises:
+        ValueError: they are.
+    """
+    texts = (record.result, record.reason, record.detail)
+    times = (record.slowest_s, record.spent_s, record.overrun_s)
+    if not (
+        _is_count(record.game, 1)
+        and record.first_color in COLOR_WORDS.values()
+        and _is_map(record.names, str)
+        and set(record.names) == set(ROLES)
+        and isinstance(record.moves, list)
+        and all(isinstance(text, str) for text in (*record.moves, *texts))
+        and _is_count(record.opening, 0)
+        and record.winner in (*ROLES, "draw", None)
+        and _is_map(record.scores, str)
+        and all(_is_map(seconds, int | float) for seconds in times)
+        and _is_map(record.stray_lines, int)
+    ):
+        raise ValueError
+
+
+def _is_count(value: object, least: int) -> bool:
+    """Whether a value is a whole number from some number on."""
+    return type(value) is int and value >= least
+
+
+def _is_map(value: object, kind: type | UnionType) -> bool:
+    """Whether a value is a dictionary of values of a kind; JSON's keys are text."""
+    return isinstance(value, dict) and all(isinstance(one, kind) for one in value.values())
