@@ -160,11 +160,11 @@ def _array(name: str, content: bytes, dtype: str, shape: tuple[int | None, ...])
     kind, sides = header[1].decode(), tuple(int(side) for side in header[3].decode().replace(",", " ").split())
     if kind[1] not in "biuf":
         raise ValueError(f"{name} holds no numbers")
-    if np.dtype(kind) != np.dtype(dtype):
-        raise ValueError(f"{name} holds {np.dtype(kind)}, expected {np.dtype(dtype)}")
+    if kind != (expected := np.dtype(dtype).newbyteorder("<").str):
+        raise ValueError(f"{name} holds {kind}, expected {expected}")
     if len(sides) != len(shape) or any(side not in (None, found) for side, found in zip(shape, sides, strict=True)):
-        expected = " x ".join("any" if side is None else str(side) for side in shape) or "a single number"
-        raise ValueError(f"{name} has shape {sides}, expected {expected}")
+        wanted = " x ".join("any" if side is None else str(side) for side in shape) or "a single number"
+        raise ValueError(f"{name} has shape {sides}, expected {wanted}")
     values = np.frombuffer(content, kind, offset=start + length)
     if len(values) != int(np.prod(sides, dtype=object)):
         raise ValueError(f"{name} holds {len(values)} numbers, expected shape {sides}")

@@ -157,7 +157,10 @@ def _saved(path: Path, games: Games) -> FinalOwners:
     Raises:
         ValueError: it is damaged, or that of other games.
     """
-    found = FinalOwners(**read_arrays(path, SAVED_ARRAYS))
+    arrays = read_arrays(path, SAVED_ARRAYS)
+    if arrays.keys() != SAVED_ARRAYS.keys():
+        raise ValueError(f"{path}: lacks an array")
+    found = FinalOwners(**arrays)
     count, rows = len(games.size), len(found.ownership_black) - 1
     if found.row.shape != (count,) or found.lead_black.shape != (count,) or not np.isfinite(found.lead_black).all():
         raise ValueError(f"{path}: not of these {count} games")

@@ -16,6 +16,7 @@ from engine.files import Known, read_arrays, written_whole
 from engine.rollout.patterns import ADJACENT, SQUARE
 from engine.rollout.policy import FACTOR_BITS, MOST_FACTOR, Tables
 from engine.rollout.vocabulary import (
+    CELL_BITS,
     CORNER_NEIGHBOUR,
     EDGE_NEIGHBOUR,
     FIRST_CELL,
@@ -31,6 +32,8 @@ from engine.rollout.vocabulary import (
 FORMAT = "keima-patterns-1"
 ARRAYS = ("fine", "coarse", "answers", "nakade", "diamonds")
 """What the fields of a Vocabulary are called in a file"""
+BITS = (24, 24, 42, 13, 36)
+"""Of their patterns, which ascend"""
 KNOWN: Known = {"header": ("u1", (None,)), "theta": ("f2", (None,)), **dict.fromkeys(ARRAYS, ("i8", (None,)))}
 LARGEST = 1 << 24
 """Static weights are scaled so that the median of the patterns seen weighs STATIC_UNIT, and cut off here."""
@@ -77,6 +80,11 @@ def load_patterns(path: Path) -> PatternModel:
         if header["format"] != FORMAT:
             raise ValueError(f"format {str(header['format'])[:40]!r}, expected {FORMAT!r}")
         words = Vocabulary(*(np.cumsum(arrays[name], dtype=np.int64) for name in ARRAYS))
+        for name, patterns, bits in zip(ARRAYS, words, BITS, strict=True):
+            if len(patterns) and (patterns[0] < 0 or patterns[-1] >> bits or (np.diff(patterns) <= 0).any()):
+                raise ValueError(f"an impossible pattern in {name}")
+        if (words.responses % (1 << CELL_BITS) >= N_CELLS).any():
+            raise ValueError("a response outside the diamond")
         theta, record = arrays["theta"].astype(np.float32), header["record"]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"{path}: not a readable pattern policy ({error})") from error

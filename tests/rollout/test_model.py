@@ -221,3 +221,16 @@ def test_without_weights_all_sensible_moves_are_equal():
     assert set(tables.static.tolist()) == {0, STATIC_UNIT}
     assert (tables.contexts.values[-1, FIRST_CELL:] == 1 << FACTOR_BITS).all()
     assert (tables.nakade == 1 << FACTOR_BITS).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("fine", [1 << 24]), ("coarse", [-1]), ("answers", [5, 3]), ("answers", [13]), ("nakade", [1 << 13])],
+)
+def test_patterns_that_cannot_be_are_refused(path, tmp_path, name, words):
+    """They would be looked up outside of the tables."""
+    with np.load(path) as saved:
+        arrays = dict(saved)
+    other = tmp_path / "other.npz"
+    np.savez(other, **(arrays | {name: np.diff(np.array(words), prepend=0)}))
+    refused(other, "a response outside" if words == [13] else f"an impossible pattern in {name}")
