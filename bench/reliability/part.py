@@ -50,6 +50,7 @@ NAMES: tuple[str, ...] = (
     "legality",
     "superko",
     "counts",
+    "damage",
     "fuzz",
     "memory",
 )  # fmt: skip

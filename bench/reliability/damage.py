@@ -1,0 +1,190 @@
+"""Damaged files of every kind that people hand to the engine: read, or refused in one line, in bounded time and memory.
+
+What is read after all is also used, as far as that is cheap: values that no check has noticed must not break down what
+works with them.
+"""
+
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import torch
+
+from bench.match.folder import MatchFolder
+from bench.match.summary import render, summarise
+from bench.reliability.mutations import mutated
+from bench.reliability.originals import MATCH_SETTINGS, ORIGINALS, made_games, tiny_model
+from bench.reliability.part import Campaign, Case, Outcome, Part
+from engine.config import TrainOptions
+from engine.features.encoder import KEIMA
+from engine.go.sgf import SgfGame, read_sgf, read_sgf_games, write_sgf
+from engine.nets.files.describe import describe
+from engine.nets.files.read import read_network
+from engine.records.final_owners import FinalOwners, find_final_owners, saved_final_owners
+from engine.records.games import Games, read_games
+from engine.records.labels import Labels, read_labels
+from engine.rollout.model import load_patterns, rollout_tables
+from engine.train.curves import Curves
+from engine.train.dataset import Mixture
+from engine.train.state import read_state
+from gtp.cli.settings import read_settings, write_settings
+
+FILES, BLOCK = 1000, 50
+MAX_SECONDS, MAX_MIB = 20.0, 512
+"""Processor time of one file, and what reading one may add to the most memory that the process ever had"""
+MAX_LINE = 1000
+
+
+def _network(path: Path) -> None:
+    """Describe a network file and load it."""
+    describe(path)
+    model, _, _ = read_network(path)
+    for tensor in model.state_dict().values():
+        assert tensor.isfinite().all()
+
+
+def _sgf(path: Path) -> None:
+    """Read the first game, and every game, of a file."""
+    data = path.read_bytes()
+    for game in read_sgf_games(data):
+        if isinstance(game, SgfGame):
+            with suppress(ValueError):
+                write_sgf(game.to_game())
+    write_sgf(read_sgf(data).to_game())
+
+
+def _settings(path: Path) -> None:
+    """Read a settings file, and change a setting in it."""
+    read_settings(path)
+    write_settings(path, {"threads": 2})
+    assert read_settings(path)["threads"] == 2
+
+
+def _learn(games: list[Games], labels: list[Labels], owners: list[FinalOwners]) -> None:
+    """Make some batches."""
+    data = Mixture(KEIMA, games, labels, TrainOptions(batch=4), owners)
+    for step in range(3):
+        data.batch_at(step)
+
+
+def _games(path: Path) -> None:
+    """Read a shard of games and learn from it."""
+    games = read_games(path)
+    _learn([games], [], [find_final_owners(games)])
+
+
+def _labels(path: Path) -> None:
+    """Read a shard of labels and learn from it."""
+    _learn([], [read_labels(path)], [])
+
+
+def _owners(path: Path) -> None:
+    """Let the file be what an earlier run saved: it is used if it is sound, else made anew."""
+    place = path.parent / "owners"
+    games = made_games()
+    saved_final_owners(games, place)
+    path.replace(next(place.iterdir()))
+    _learn([games], [], [saved_final_owners(games, place)])
+
+
+def _patterns(path: Path) -> None:
+    """Read a rollout policy and make its tables."""
+    rollout_tables(load_patterns(path))
+
+
+def _state(path: Path) -> None:
+    """Read the state of a run; and, as its curves, whatever it is."""
+    Curves(path.with_name("curves.csv"), 1)
+    read_state(path, tiny_model(), torch.device("cpu"))
+
+
+def _match(path: Path) -> None:
+    """Go on with a match of these results."""
+    folder = MatchFolder(path.parent / "match", MATCH_SETTINGS)
+    render(summarise(folder.records, folder.settings))
+
+
+READERS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "keima": (_network, "file"), "leela-zero": (_network, "file"), "katago": (_network, "file"), "sgf": (_sgf, "file"),
+    "settings": (_settings, "file"), "games": (_games, "file"), "labels": (_labels, "file"),
+    "owners": (_owners, "file"), "patterns": (_patterns, "file"), "state": (_state, "file"),
+    "match": (_match, "match/games.jsonl"), "match-settings": (_match, "match/match.json"),
+}  # fmt: skip
+"""By what files are, who reads them, and by which name"""
+
+
+@cache
+def _original(kind: str) -> bytes:
+    """A sound file; the reader has no fault to find with it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / READERS[kind][1]
+        path.parent.mkdir(exist_ok=True)
+        ORIGINALS[kind](path)
+        content = path.read_bytes()
+        READERS[kind][0](path)
+    return content
+
+
+def _one_line(read: Callable[[], None]) -> str:
+    """The fault of a reader: nothing if it reads, or refuses in one line."""
+    try:
+        read()
+    except (ValueError, OSError) as error:
+        text = str(error)
+        return "" if len(text.splitlines()) == 1 and len(text) < MAX_LINE else f"refused with {text[:2000]!r}"
+    except Exception:
+        return "".join(traceback.format_exc()[-2000:])
+    return ""
+
+
+def _peak_mib() -> float:
+    """Most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def _run(kind: str, first: int, count: int, folder: Path) -> Outcome:
+    """Damage a file in some ways and have each read."""
+    read, name = READERS[kind]
+    sound, faults = _original(kind), []
+    slowest, grown = 0.0, 0.0
+    for number in range(first, first + count):
+        place = folder / str(number)
+        path = place / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(mutated(sound, Random(f"{kind} {number}")))
+        path.with_name("curves.csv").write_bytes(path.read_bytes()[:4096])
+        began_s, before_mib = time.process_time(), _peak_mib()
+        fault = _one_line(partial(read, path))
+        seconds, mib = time.process_time() - began_s, _peak_mib() - before_mib
+        slowest, grown = max(slowest, seconds), max(grown, mib)
+        if seconds > MAX_SECONDS or mib > MAX_MIB:
+            fault += f" took {seconds:.1f} s and {mib:.0f} MiB, expected at most {MAX_SECONDS:g} s and {MAX_MIB} MiB"
+        if fault:
+            faults.append(f"{kind} {number}: {fault}")
+    return Outcome(faults, {"slowest file, s": slowest, "most memory for one, MiB": grown})
+
+
+def _cases(campaign: Campaign) -> Iterator[Case]:
+    """Blocks of files of each kind."""
+    files, block = (5, 5) if campaign.quick else (FILES, BLOCK)
+    for kind in READERS:
+        for first in range(1, files + 1, block):
+            yield Case(f"{kind}-{first}", partial(_run, kind, first, block), block)
+
+
+PART = Part(
+    __name__,
+    title="Damaged files: networks (three formats), SGF, settings, shards, states, match folders",
+    unit="files",
+    wanted=f"{FILES:,} of each of {len(READERS)} kinds: one line, bounded time and memory",
+    cases=_cases,
+    figures={"slowest file, s": max, "most memory for one, MiB": max},
+    limit_s=1800.0,
+)

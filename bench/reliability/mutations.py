@@ -1,0 +1,122 @@
+"""Damage to files: bytes changed, cut, repeated and swapped, numbers made absurd, also inside what is compressed."""
+
+import gzip
+import io
+import lzma
+import re
+import zipfile
+from collections.abc import Callable
+from random import Random
+
+GZIP, XZ, ZIP = b"\x1f\x8b", b"\xfd7zXZ\x00", b"PK\x03\x04"
+INSIDE = 0.7
+"""Share of mutations of a compressed file that damage what is in it, so that its checksums are right"""
+START = 2048
+"""Half of all damage is among a file's first bytes, where most of its structure is."""
+BOMB = 96 << 20
+NUMBER = re.compile(rb"\d+")
+ABSURD = (b"0", b"-1", b"1", b"255", b"256", b"65536", b"2147483648", b"-9223372036854775809", b"1" * 40, b"1e400",
+          b"nan", b"inf", b"0.5", b"", b"[" * 40, b'"', b"null")  # fmt: skip
+
+
+def mutated(content: bytes, random: Random) -> bytes:
+    """A file with some damage, which follows from the random numbers alone."""
+    if random.random() < INSIDE:
+        if content.startswith(GZIP):
+            return gzip.compress(mutated(gzip.decompress(content), random), 1, mtime=0)
+        if content.startswith(XZ):
+            return lzma.compress(mutated(lzma.decompress(content), random), preset=0)
+        if content.startswith(ZIP):
+            return _zip(content, random)
+    if random.random() < 0.01:
+        return content + random.choice((b"\0", b" ", b"(;", b"1 ")) * (BOMB // 2)
+    for _ in range(random.choice((1, 1, 1, 2, 3, 8, 40))):
+        content = random.choice(CHANGES)(content, random)
+    return content
+
+
+def _zip(content: bytes, random: Random) -> bytes:
+    """An archive with damage in one of its members, or with one of them missing or given twice."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(file, "w") as damaged:
+        names = archive.namelist()
+        chosen, what = random.choice(names), random.random()
+        for name in names:
+            data = archive.read(name)
+            kind = archive.getinfo(name).compress_type
+            if name == chosen and what < 0.9:
+                data = mutated(data, random)
+            if name != chosen or what < 0.95:
+                damaged.writestr(zipfile.ZipInfo(name), data, kind)
+            if name == chosen and what > 0.98:
+                damaged.writestr(zipfile.ZipInfo(f"more-{name}"), data, kind)
+    return file.getvalue()
+
+
+def _place(content: bytes, random: Random) -> int:
+    """Somewhere in a file."""
+    return random.randrange(min(len(content), START) if random.random() < 0.5 else len(content)) if content else 0
+
+
+def _slice(content: bytes, random: Random, most: int) -> tuple[int, int]:
+    """Beginning and end of a piece."""
+    start = _place(content, random)
+    return start, min(len(content), start + random.choice((1, 4, 64, most)))
+
+
+def _bit(content: bytes, random: Random) -> bytes:
+    """One bit flipped."""
+    at = _place(content, random)
+    return content[:at] + bytes(byte ^ 1 << random.randrange(8) for byte in content[at : at + 1]) + content[at + 1 :]
+
+
+def _noise(content: bytes, random: Random) -> bytes:
+    """A piece overwritten by random bytes, zeros or ones."""
+    start, end = _slice(content, random, 1024)
+    fill = random.choice((random.randbytes(end - start), bytes(end - start), b"\xff" * (end - start)))
+    return content[:start] + fill + content[end:]
+
+
+def _cut(content: bytes, random: Random) -> bytes:
+    """The end missing."""
+    return content[: _place(content, random)]
+
+
+def _without(content: bytes, random: Random) -> bytes:
+    """A piece missing."""
+    start, end = _slice(content, random, 4096)
+    return content[:start] + content[end:]
+
+
+def _inserted(content: bytes, random: Random) -> bytes:
+    """Random bytes between others."""
+    at = _place(content, random)
+    return content[:at] + random.randbytes(random.choice((1, 8, 500))) + content[at:]
+
+
+def _repeated(content: bytes, random: Random) -> bytes:
+    """A piece several times."""
+    start, end = _slice(content, random, 1024)
+    return content[:end] + content[start:end] * random.choice((1, 2, 100)) + content[end:]
+
+
+def _moved(content: bytes, random: Random) -> bytes:
+    """A piece in place of another one."""
+    (start, end), at = _slice(content, random, 256), _place(content, random)
+    return content[:at] + content[start:end] + content[at + end - start :]
+
+
+def _number(content: bytes, random: Random) -> bytes:
+    """A number in digits that is absurd, or another one of the same length."""
+    at = _place(content, random)
+    found = NUMBER.search(content, at) or NUMBER.search(content)
+    if found is None:
+        return content
+    digits = b"%d" % random.randrange(10 ** min(len(found[0]), 18))
+    fresh = random.choice((digits.rjust(len(found[0]), b"9"), random.choice(ABSURD)))
+    return content[: found.start()] + fresh + content[found.end() :]
+
+
+CHANGES: tuple[Callable[[bytes, Random], bytes], ...] = (
+    _bit, _noise, _cut, _without, _inserted, _repeated, _moved, _number, _number,
+)  # fmt: skip

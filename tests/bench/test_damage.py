@@ -1,0 +1,40 @@
+"""Damaged files: the same in every run of a campaign, and what their readers may not do is noticed."""
+
+from random import Random
+
+import pytest
+
+from bench.reliability import damage
+from bench.reliability.mutations import GZIP, XZ, ZIP, mutated
+from bench.reliability.originals import ORIGINALS
+
+
+def test_every_kind_has_an_original_and_a_reader():
+    assert ORIGINALS.keys() == damage.READERS.keys()
+
+
+@pytest.mark.parametrize("kind", ["keima", "katago", "sgf", "settings", "games", "patterns", "match"])
+def test_damage_follows_from_its_number_and_is_refused_in_one_line(kind, tmp_path):
+    sound = damage._original(kind)
+    damaged = [mutated(sound, Random(f"{kind} {number}")) for number in range(1, 6)]
+    assert damaged == [mutated(sound, Random(f"{kind} {number}")) for number in range(1, 6)]
+    assert any(one != sound for one in damaged)
+    outcome = damage._run(kind, 1, 5, tmp_path)
+    assert outcome.faults == []
+
+
+def test_damage_reaches_what_is_compressed():
+    for kind, start in (("katago", GZIP), ("games", XZ), ("patterns", ZIP)):
+        damaged = [mutated(damage._original(kind), Random(number)) for number in range(12)]
+        assert sum(one.startswith(start) for one in damaged) > 6
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(ValueError("two\nlines"), "refused with"), (IndexError("oops"), "IndexError: oops"), (OSError("full"), "")],
+)
+def test_a_reader_that_breaks_down_is_a_fault(error, words):
+    def read():
+        raise error
+
+    assert words in damage._one_line(read) and bool(words) == bool(damage._one_line(read))
