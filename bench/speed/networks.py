@@ -9,7 +9,7 @@ import torch
 from bench.speed.figures import Work
 from engine.config.declaration import core_count
 from engine.features.encoder import ENCODERS
-from engine.inference.server import FLIGHTS
+from engine.inference.evaluators import FLIGHTS
 from engine.inference.slots import Request
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.compute.adapter import TorchNetwork

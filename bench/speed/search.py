@@ -9,6 +9,7 @@ reach without a search, ``.../alone``. Names end in board and threads: search th
 evaluator threads for networks, which one search thread feeds. Start at :func:`command`.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from engine.features.encoder import ENCODERS, KEY, ZERO, Encoder
 from engine.go.game import Game
 from engine.go.rules import rules_named
 from engine.inference.cache import new_cache
+from engine.inference.device import Pace
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
 from engine.jit import kernel
@@ -79,12 +81,12 @@ class InstantServer(InferenceServer):
     merges = False
     evaluators = 1
     evaluations = 0
-    seconds_per_position = 0.0
 
     def __init__(self, encoder: Encoder):
         self.spec = NetworkSpec("null", encoder.name, 2, 25, has_score=False, has_ownership=False)
         # One set of entries: nothing here is worth keeping.
         self.cache = new_cache(0, SIZE * SIZE + 1)
+        self.pace = Pace()
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
         """See the server."""
@@ -97,7 +99,7 @@ class InstantServer(InferenceServer):
         self.evaluations += count
         request.state = State.DONE
 
-    def wait(self, request: Request) -> None:
+    def wait(self, request: Request, deadline_s: float = math.inf) -> None:
         """Nothing to wait for."""
 
     def cancel(self, request: Request) -> None:

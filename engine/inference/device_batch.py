@@ -92,8 +92,6 @@ def spread(output: NetOutput, batch: Sequence[Piece]) -> None:
             if head is not None:
                 request.tensors[name][begin:end].copy_(head[start : start + end - begin])
             start += end - begin
-    for request, begin, end in batch:
-        # A sum is finite only if all its terms are; one pass without a temporary array.
-        total = request.value[begin:end].sum() + request.policy[begin:end].sum()
-        if not abs(total) < float("inf"):
-            raise RuntimeError("its outputs are no numbers")
+            # A sum is finite only if all its terms are; one pass without a temporary array.
+            if head is not None and not abs(float(request.tensors[name][begin:end].sum())) < float("inf"):
+                raise RuntimeError(f"its outputs ({name}) are no numbers")

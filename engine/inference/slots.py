@@ -10,6 +10,9 @@ takes each step::
     QUEUED  -> DONE      canceller: taken out of the queue unevaluated, ``cancelled`` set
     RUNNING -> DONE      evaluator: outputs (or ``error``) written
     DONE    -> FREE      caller: outputs read
+
+A caller who does not want to wait for a running request abandons it: ``cancelled`` and ``done`` are set at once, and
+the request is never used again, since an evaluator still reads and writes it.
 """
 
 import enum

@@ -45,6 +45,55 @@ def test_running_out_of_memory_is_known_by_class_or_words():
     assert not is_out_of_memory(RuntimeError("an illegal memory access"))
 
 
+class Stream:
+    """Stands for a stream, as a context, and for an event."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def record(self, stream):
+        pass
+
+    def synchronize(self):
+        pass
+
+
+def runner_of_fakes(monkeypatch, holds: int):
+    """A runner on no GPU, whose memory holds graphs of so many rows; and the rows that it has made graphs for."""
+    runner, made = CudaRunner.__new__(CudaRunner), []
+
+    def new_plan(rows, channels, height, width, n_globals):
+        if rows > holds:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        made.append((rows, channels, height, width, n_globals))
+        return made[-1]
+
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: stream)
+    runner._plans, runner._stream, runner._done, runner._new_plan = {}, Stream(), Stream(), new_plan
+    return runner, made
+
+
+def test_every_number_of_rows_has_its_graph_before_it_is_needed(monkeypatch):
+    runner, made = runner_of_fakes(monkeypatch, holds=1024)
+    assert runner.prepare(9, 22, 19, 200) == 200
+    assert [rows for rows, *_ in made] == list(ROWS[: ROWS.index(256) + 1])
+    assert all(key[1:] == (22, 9, 9, 19) for key in made)
+    assert all((rows_for(count), 22, 9, 9, 19) in runner._plans for count in range(1, 201))
+    assert runner.prepare(9, 22, 19, 200) == 200 and len(made) == len(ROWS[: ROWS.index(256) + 1])
+    assert runner.prepare(13, 22, 19, 5000) == 5000 and len(made) == 14 + len(ROWS)
+
+
+def test_graphs_that_memory_does_not_hold_lower_the_limit(monkeypatch):
+    runner, made = runner_of_fakes(monkeypatch, holds=48)
+    assert runner.prepare(9, 22, 19, 256) == 48 and made[-1][0] == 48
+    runner, _ = runner_of_fakes(monkeypatch, holds=0)
+    with pytest.raises(torch.OutOfMemoryError):
+        runner.prepare(9, 22, 19, 256)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("use_graphs", [True, False])
 def test_a_cuda_runner_gives_the_networks_own_outputs(use_graphs):

@@ -55,7 +55,7 @@ class CudaRunner:
     """See :class:`engine.nets.compute.runner.Runner` and the module's text."""
 
     def __init__(self, network: Network, use_graphs: bool = True):
-        """Make a stream; memory and graphs are made when a batch first needs them.
+        """Make a stream; memory and graphs are made by :meth:`prepare`, or when a batch first needs them.
 
         Args:
             network: on a CUDA device.
@@ -88,6 +88,28 @@ class CudaRunner:
             self._done.record(self._stream)
         self._done.synchronize()
         return staged
+
+    def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
+        """See :meth:`engine.nets.compute.runner.Runner.prepare`: a graph for each number of rows, smallest first.
+
+        The largest graphs, which take the most memory, come last: what has been made by then serves smaller batches.
+        """
+        held = 0
+        for rows in ROWS[: bisect_left(ROWS, most) + 1]:
+            key = (rows, planes, size, size, globals_)
+            try:
+                with torch.inference_mode(), torch.cuda.stream(self._stream):
+                    if key not in self._plans:
+                        self._plans[key] = self._new_plan(*key)
+                    self._done.record(self._stream)
+                self._done.synchronize()
+            except torch.OutOfMemoryError:
+                if not held:
+                    raise
+                torch.cuda.empty_cache()
+                return min(most, held)
+            held = rows
+        return most
 
     def _new_plan(self, rows: int, channels: int, height: int, width: int, n_globals: int) -> _Plan:
         """Memory and, if it can be had, a graph. The runner's stream is the current one."""

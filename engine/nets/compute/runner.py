@@ -37,6 +37,18 @@ class Runner(Protocol):
         """
         ...
 
+    def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
+        """Do once what batches of up to ``most`` positions need, so that none of them has to wait for it.
+
+        Args:
+            size, planes, globals_: of the boards to come.
+        Returns:
+            int: ``most``, lowered to what the device's memory holds.
+        Raises:
+            ValueError, RuntimeError: as for :meth:`run`.
+        """
+        ...
+
 
 class PlainRunner:
     """For the CPU, for Apple's GPU and for fakes."""
@@ -50,6 +62,10 @@ class PlainRunner:
         with self._lock:
             inputs = (_joined(parts).to(self._network.device) for parts in (planes, globals_))
             return self._network.evaluate(*inputs).each(Tensor.cpu)
+
+    def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
+        """See :class:`Runner`; there is nothing that one batch would leave for the next."""
+        return most
 
 
 def new_runner(network: Network) -> Runner:
