@@ -38,9 +38,10 @@ SPREAD = 0.15
 """How far around it the middle game reaches, likewise."""
 EXTENSION = 2.0
 """How many times its target a move may take at the most."""
-BEFORE_OVERTIME = 1.5
-"""The least that a move takes of the main time before overtime, as a multiple of what overtime grants one: every move
-made in main time gives up one of overtime's."""
+BEFORE_OVERTIME = 0.5
+"""What a move takes of the main time before overtime, besides its share of it, as a multiple of :func:`weight` and of
+what overtime grants one: every move made in main time gives up one of overtime's. People mind moves of several periods,
+so this is also the most, beyond the grant, that an extension adds to twice the share."""
 RESERVE = 0.04
 """Absolute time: share kept back, so that a game without end is not lost by the delays of its moves."""
 RESERVE_LAGS = 10.0
@@ -193,8 +194,10 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
         fair = left.seconds / left.stones
         soft, hard = keep_back(fair), keep_back(fair * min(EXTENSION, (left.stones + 1) / 2))
     elif settings.period_s > 0:
-        target = max(min(left.seconds, left.seconds * share + BEFORE_OVERTIME * grant), grant)
-        soft, hard = keep_back(target), keep_back(min(left.seconds + grant, EXTENSION * target))
+        main, extra = left.seconds * share, BEFORE_OVERTIME * weight(n_moves, area) * grant
+        target = max(min(left.seconds, main + extra), grant)
+        longest = min(EXTENSION * target, EXTENSION * main + grant + extra)
+        soft, hard = keep_back(target), keep_back(min(left.seconds + grant, longest))
     else:
         reserve_s = 0.0 if grant > 0 else min(RESERVE * settings.main_s, RESERVE_LAGS * lag_s)
         free = min(keep_back(left.seconds), max(0.0, left.seconds - reserve_s))
@@ -208,11 +211,12 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
 
 def move_limits(options: PlayOptions, budget: Budget | None) -> SearchLimits:
     """What the next move may take, by its options and its clock's budget."""
-    if options.policy_only:
+    if options.policy_only and budget is None:
         return SearchLimits(visits=1)
     if budget is not None:
         soft_s = max(1e-3, budget.soft_s)
-        return SearchLimits(options.visits, soft_s, max(soft_s, budget.hard_s if options.extend_unstable else 0.0))
+        visits = 1 if options.policy_only else options.visits
+        return SearchLimits(visits, soft_s, max(soft_s, budget.hard_s if options.extend_unstable else 0.0))
     seconds = options.seconds if options.visits or options.seconds else DEFAULT_S
     return SearchLimits(options.visits, seconds, seconds)
 

@@ -90,12 +90,25 @@ def test_main_time_is_spent_on_top_of_what_overtime_grants():
     share = main_share(100, AREA)
     for control, grant in ((canadian(600, 300, 25), 12.0), (byoyomi(600, 30, 5), 30.0)):
         found = budget(control, TimeLeft(600), 100, AREA, LAG_S)
-        target = 600 * share + 1.5 * grant
+        extra = 0.5 * weight(100, AREA) * grant
+        target = max(grant, 600 * share + extra)
         assert found.soft_s == pytest.approx(target - LAG_S)
-        assert found.hard_s == pytest.approx(EXTENSION * target - LAG_S)
+        assert found.hard_s == pytest.approx(min(EXTENSION * target, EXTENSION * 600 * share + grant + extra) - LAG_S)
         # At its end it runs into the first period, which costs nothing.
         found = budget(control, TimeLeft(grant / 2), 100, AREA, LAG_S)
         assert (found.soft_s, found.hard_s) == (grant - LAG_S, pytest.approx(1.5 * grant - LAG_S))
+
+
+def test_before_byoyomi_no_move_takes_much_longer_than_a_period_or_two():
+    """A game of 600 s and 30 s a move began with a move of 95 s, and main time was gone after ten."""
+    control, clock, taken = byoyomi(600, 30, 5), configured(byoyomi(600, 30, 5)), []
+    for n in range(60):
+        taken.append(clock.budget(BLACK, 2 * n, AREA))
+        clock.spend(BLACK, taken[-1].soft_s)
+    assert all(one.soft_s < 1.2 * control.period_s and one.hard_s < 2.2 * control.period_s for one in taken)
+    assert all(one.hard_s < 1.8 * control.period_s for one in taken[:5]), "the opening"
+    in_main_time = sum(one.hard_s > control.period_s for one in taken)
+    assert 15 < in_main_time < 40
 
 
 def test_under_fischer_the_increment_is_spent_and_a_share_of_the_rest():
