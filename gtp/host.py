@@ -29,6 +29,8 @@ class Host:
         """set by a command: SIGINT ends the running command, no longer the session"""
         self._player: Player | None = None
         self._failure = ""
+        self.read_s = 0.0
+        """when the running command was read, ``time.perf_counter``; 0 = not known"""
         self._interrupted = False
         self._loaded = threading.Event()
         self._early: GameKeeper | None = None
@@ -97,8 +99,9 @@ class Host:
         if self._player is not None:
             self._player.interrupt()
 
-    def resume(self) -> None:
-        """Forget an interruption: the next command is a new one."""
+    def resume(self, read_s: float = 0.0) -> None:
+        """Forget an interruption: the next command is a new one, read at this ``time.perf_counter``."""
+        self.read_s = read_s
         self._interrupted = False
         if self._player is not None:
             self._player.resume()

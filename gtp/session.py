@@ -64,8 +64,8 @@ class Program(Protocol):
     def interrupt(self) -> None:
         """End the running command soon; it is answered all the same. Threads: any."""
 
-    def resume(self) -> None:
-        """Forget an interruption: the next command is a new one."""
+    def resume(self, read_s: float) -> None:
+        """Forget an interruption: the next command is a new one, which was read at this ``time.perf_counter``."""
 
     def refuse(self, reason: str) -> None:
         """The program could not start: commands that need it fail with this reason."""
@@ -157,7 +157,8 @@ class Session:
         self._program = program
         self._output = output
         self._log: LineLog = log or (lambda sign, text: None)
-        self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING)
+        self._lines: queue.Queue[tuple[bytes, float] | None] = queue.Queue(MAX_WAITING)
+        """lines, and when they were read; None = the end of input"""
         self._reader = LineReader()
         self._ended = threading.Event()
         self._status = 0
@@ -260,7 +261,7 @@ class Session:
             self._hurry()
         self._note(interrupts)
         if not interrupts:
-            self._lines.put(line)
+            self._lines.put((line, time.perf_counter()))
 
     def _note(self, interrupts: bool) -> None:
         """A line has arrived, or the end of input."""
@@ -287,8 +288,8 @@ class Session:
     def _answer_all(self) -> None:
         """The command thread."""
         try:
-            while not self._program.quitting and (line := self._lines.get()) is not None:
-                self._answer(line)
+            while not self._program.quitting and (read := self._lines.get()) is not None:
+                self._answer(*read)
                 self._lines.task_done()
             unfinished = "" if self._program.quitting else clean(_decode(self._reader.rest))
             if unfinished:
@@ -301,13 +302,13 @@ class Session:
         except BaseException as error:
             self.end(STATUS_FAILED, f"internal error: {type(error).__name__}: {error}")
 
-    def _answer(self, line: bytes) -> None:
+    def _answer(self, line: bytes, read_s: float) -> None:
         """Answer one line, without delay if it was interrupted before its turn."""
         text = _decode(line)
         with self._lock:
             self._n_begun += 1
             self._begun_s = time.monotonic()
-            self._program.resume()
+            self._program.resume(read_s)
             self._is_open_ended = self._registry.is_open_ended(text)
             if self._n_begun <= self._n_interrupted or (self._is_open_ended and self._n_begun < self._n_read):
                 self._program.interrupt()

@@ -104,16 +104,17 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
-    threading.Thread(target=_load_endings, args=(encoder, helpers), name="endings", daemon=True).start()
+    threading.Thread(target=_load_endings, args=(encoder, helpers, player), name="endings", daemon=True).start()
     return player
 
 
-def _load_endings(encoder: str, helpers: "list[Popen[bytes]]") -> None:
-    """Load what is called where a game ends; a helper may still be compiling it."""
+def _load_endings(encoder: str, helpers: "list[Popen[bytes]]", player: "Player") -> None:
+    """Load what is called where a game ends or the network is late; a helper may still be compiling it."""
     from engine import jit
     from engine.play import ahead
 
     ahead.load_later(encoder, helpers)
+    player.load_stand_in()
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
         jit.mark_warm()
 

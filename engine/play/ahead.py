@@ -132,6 +132,26 @@ def _rollouts(encoder: str) -> None:
     rollout_ownership(new_board(SIZE), load_rollout(find_patterns("rollout")), 1, 1)
 
 
+def _rollout_search(encoder: str) -> None:
+    """A search without the network, which chooses moves where that does not answer in time."""
+    from engine.go.position import new_position
+    from engine.rollout.last_good_replies import new_last_good_replies
+    from engine.rollout.model import load_both
+    from engine.rollout.policy import new_weights
+    from engine.rollout.random import seed_state
+    from engine.rollout.softmax import new_candidates
+    from engine.search.batch import new_batch
+    from engine.search.leaves import prepare_by_patterns, roll_out_by_policy
+    from weights import find_patterns
+
+    patterns = load_both(find_patterns("rollout"), find_patterns("tree"))
+    moves = new_candidates(SIZE)
+    leaf = (new_position(SIZE), new_position(SIZE), new_batch(SIZE, 1), 1)
+    prepare_by_patterns(*leaf, moves, patterns.numbers, patterns.theta)
+    policy = (new_weights(SIZE), patterns.tables, new_last_good_replies(), SearchOptions().reply_chance)
+    roll_out_by_policy(*leaf, seed_state(1, 0), True, *policy, moves.cell)
+
+
 def _endings(encoder: str) -> None:
     """Whether a game is finished, and its score."""
     from engine.go.geometry import BLACK, WHITE, point_at
@@ -155,6 +175,7 @@ PIECES: dict[str, Callable[[str], None]] = {
     "network leaves": _network_leaves,
     "rollouts": _rollouts,
     "endings": _endings,
+    "rollout search": _rollout_search,
 }
 FIRST = ("game", "encoder", "tree", "leaves", "network leaves")
 """What the first move waits for"""

@@ -1,10 +1,12 @@
 """What a player's searches run on: the network as loaded, its server, and what plays boards of the current size."""
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
-from engine.inference.server import InferenceServer
+from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
 from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with, without_network
@@ -13,6 +15,8 @@ from engine.search.search import Search
 
 SERVER_OPTIONS = ("evaluators", "memory")
 """What the server's threads and cache are made of"""
+STAND_IN_MIB = 64
+"""Memory of the tree that rollouts grow where the network does not answer"""
 
 
 class Backend:
@@ -23,6 +27,8 @@ class Backend:
         self._loaded = load_parts(options, network, device)
         self._server = new_server(self._loaded)
         self._sizes_seen: set[int] = set()
+        self._stand_in: Search | None = None
+        self._making = threading.Lock()
         self._parts = self._loaded
 
     @property
@@ -93,6 +99,7 @@ class Backend:
         loaded = parts_with(self._loaded, options)
         if loaded is self._loaded:
             return False
+        self._stand_in = None
         self._parts = without_network(loaded) if self._loaded.networks and not self._parts.networks else loaded
         self._loaded = loaded
         return True
@@ -102,12 +109,27 @@ class Backend:
         parts = self._parts
         return Search(parts.options, self.server, parts.encoder, parts.patterns, self.tables)
 
+    def stand_in(self) -> Search:
+        """A search by rollouts, for moves for which the network does not answer in time. Threads: any.
+
+        It is kept; its tree is small, since the network's has the memory.
+        """
+        with self._making:
+            if self._stand_in is None:
+                parts = without_network(self._loaded)
+                options = replace(parts.options, memory=min(parts.options.memory, STAND_IN_MIB))
+                self._stand_in = Search(options, None, None, parts.patterns, self.tables)
+            return self._stand_in
+
     def warm_up(self, size: int) -> None:
-        """Let the network see its first board of a size before a clock runs."""
+        """Let the network see its first board of a size before a clock runs; if it fails, a line says so."""
         if self.server is not None and size not in self._sizes_seen:
             encoder = ENCODERS[self.server.spec.encoder]
-            self.server.warm_up(size, encoder.planes, encoder.globals)
             self._sizes_seen.add(size)
+            try:
+                self.server.warm_up(size, encoder.planes, encoder.globals)
+            except NetworkFailed as error:
+                say_once(str(error))
 
     def warn_of_komi(self, komi: float) -> None:
         """Say, once, that the network's win rates are for another komi than the game's."""

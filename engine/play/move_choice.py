@@ -34,9 +34,9 @@ CAPTURE_SHARE = 0.5
 """Share of a move's time for the search that a capture is held against"""
 
 
-def shrunk_value(value: float, report: Report, backend: Backend) -> float:
+def shrunk_value(value: float, report: Report) -> float:
     """A value of a search, nearer to a draw where it rests on few rollouts: one alone is 1 or -1."""
-    return value if backend.has_values else value * report.visits / (report.visits + FEW_ROLLOUTS)
+    return value if report.has_values else value * report.visits / (report.visits + FEW_ROLLOUTS)
 
 
 def is_endgame(position: Position, cleanup: bool, is_rushed: bool) -> bool:
@@ -125,7 +125,7 @@ class MovePlan:
 
     def _decision(self, report: Report, passes: bool) -> Decision:
         """A decision after a search."""
-        value = shrunk_value(report.value_stm, report, self._backend)
+        value = shrunk_value(report.value_stm, report)
         ends = passes or report.moves[0].point == PASS
         if ends and self._estimate is not None:
             value = max(value, self._estimate.value_of_ending(self._color))
@@ -145,7 +145,7 @@ class MovePlan:
         """The search for a capture, unless a capture costs the game, as in a seki: then that for any move."""
         if not (capture.moves and free.moves):
             return free if free.moves else capture
-        doubt = 0.0 if self._backend.has_values else 2.0 / math.sqrt(min(capture.visits, free.visits))
+        doubt = 0.0 if free.has_values and capture.has_values else 2.0 / math.sqrt(min(capture.visits, free.visits))
         return free if capture.value_stm < free.value_stm - WORSE - doubt else capture
 
     def _ending_is_better(self, report: Report) -> bool:
@@ -153,7 +153,7 @@ class MovePlan:
         color, game, estimate = self._color, self._game, self._estimate
         if not report.moves or estimate is None:
             return not report.moves
-        value = shrunk_value(report.moves[0].value_stm, report, self._backend)
+        value = shrunk_value(report.moves[0].value_stm, report)
         if value < estimate.value_of_ending(color) - WORSE:
             return True
         if estimate.lead(color) <= 0:

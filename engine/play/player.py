@@ -17,7 +17,8 @@ from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
 from engine.go.scoring import result_text
-from engine.inference.server import InferenceServer
+from engine.inference.server import InferenceServer, NetworkFailed
+from engine.nets.notices import say_once
 from engine.play.analysis import analyze
 from engine.play.assembly import for_play
 from engine.play.backend import Backend
@@ -25,6 +26,7 @@ from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
 from engine.play.move_choice import MovePlan, is_endgame
+from engine.play.move_time import FIRST_SHARE, RUSHED_S, MoveTime
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
 from engine.play.score import Score, score, strict_end
@@ -34,10 +36,8 @@ from engine.search.report import Report, Watcher
 from engine.search.root import choose
 
 WARM_UP = SearchLimits(visits=8)
-RUSHED_S = 0.15
-"""With less on the clock than this for a move, nothing is estimated that can wait: it would take half of it."""
-AT_ONCE_S = 0.01
-"""With less than this a move is the policy's first choice, or the best of a tree that was kept."""
+FINAL_S = 10.0
+"""Time for the network's part of an estimate of the game's end that no clock limits"""
 
 
 class Player(GameKeeper):
@@ -77,6 +77,8 @@ class Player(GameKeeper):
         self._backend = Backend(for_play(search_options, play_options), network, device)
         super().__init__(size, rules, komi, play_options.lag)
         self._interrupted = threading.Event()
+        self._answered_s = 0.0
+        """when the latest move was chosen"""
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation()
         self._backend.fit(size)
@@ -111,7 +113,10 @@ class Player(GameKeeper):
         self._search.close()
         self._make_search()
         self._search.set_position(self.game.position)
-        self._search.run(WARM_UP)
+        try:
+            self._search.run(WARM_UP)
+        except NetworkFailed as error:
+            say_once(str(error))
         self._search.clear()
 
     def close(self) -> None:
@@ -162,6 +167,7 @@ class Player(GameKeeper):
         watcher: Watcher | None = None,
         moves: MoveFilter = EVERY_MOVE,
         cleanup: bool = False,
+        asked_s: float = 0.0,
     ) -> int:
         """Choose a move for a colour, in or out of turn.
 
@@ -170,29 +176,41 @@ class Player(GameKeeper):
             watcher, moves: as for :meth:`engine.search.search.Search.run`.
             cleanup: the players could not agree which stones are dead: capture those of the opponent before passing,
                 whatever the rules, and never resign.
+            asked_s: ``time.perf_counter`` when the move was asked for: from then on a game clock runs, but not before
+                the move before it was chosen; 0 = now.
         Returns:
             int: a point, PASS or RESIGN.
         """
         started_s = time.perf_counter()
+        clock = self._clock_budget(color)
+        if clock is not None and asked_s:
+            started_s = min(started_s, max(asked_s, self._answered_s))
         self.ponder.stop()
         self._backend.warn_of_komi(self.game.komi)
         position = self.position_for(color)
         self._search.set_position(position)
         if self.options.policy_only:
             self._search.clear()  # What an analysis found is no first choice.
-        clock = self._clock_budget(color)
-        is_rushed = clock is not None and clock.hard_s < RUSHED_S
-        estimate = self._estimate_end(position) if is_endgame(position, cleanup, is_rushed) else None
+        limits = replace(move_limits(self.options, clock), early_stop=self.options.early_stop)
+        move_time = MoveTime(limits, started_s, self._interrupted, self.server)
+        is_rushed = clock is not None and move_time.left_s < RUSHED_S
+        estimate = None
+        if is_endgame(position, cleanup, is_rushed):
+            owners = self._network_owners(move_time.estimate_deadline_s())
+            before_s = move_time.used_s
+            estimate = estimate_end(position, owners, self._backend.tables())
+            if position.meta[META_PASSES] > 0:
+                # After a pass the end is estimated twice more when the search is over.
+                move_time.reserve_s = 2 * (move_time.used_s - before_s)
         plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
-        decision = plan.decide(
-            [self._search.run(self._limits(color, started_s, one.share), one.moves, watcher) for one in plan.searches]
-        )
+        decision = plan.decide([self._run(position, move_time, one.share, one.moves, watcher) for one in plan.searches])
         self.last_genmove_report = decision.report
         report = decision.report
         point = self.unsearched_move(color, moves) if report is None or decision.passes else self._draw(report)
+        self._answered_s = time.perf_counter()
         if not update:
             return point
-        self.clock.spend(color, time.perf_counter() - started_s)
+        self.clock.spend(color, self._answered_s - started_s)
         if not cleanup and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
             return RESIGN
         self.game.play(color, point)
@@ -216,10 +234,42 @@ class Player(GameKeeper):
         return choose(report, self.options.temperature if is_opening else 0.0, self._random)
 
     def analyze(self, color: int, watcher: Watcher, moves: MoveFilter = EVERY_MOVE) -> None:
-        """Search for a colour, in or out of turn, until interrupted; see :mod:`engine.play.analysis`."""
+        """Search for a colour, in or out of turn, until interrupted; see :mod:`engine.play.analysis`.
+
+        Raises:
+            ValueError: the network failed, or does not answer.
+        """
         self.ponder.stop()
         self._search.set_position(self.position_for(color))
-        analyze(self._search, self._interrupted, watcher, moves)
+        try:
+            analyze(self._search, self._interrupted, watcher, moves)
+        except NetworkFailed as error:
+            raise ValueError(str(error)) from error
+
+    def _run(
+        self,
+        position: Position,
+        move_time: MoveTime,
+        share: float,
+        moves: MoveFilter,
+        watcher: Watcher | None,
+        ownership: bool = False,
+    ) -> Report:
+        """Search a position, which the search has; by rollouts if the network does not answer in time, or fails."""
+        try:
+            report = self._search.run(move_time.limits(share), moves, watcher, ownership)
+        except NetworkFailed as error:
+            say_once(f"{error}; the move is chosen by what has been searched, or by rollouts")
+            report = self._search.report()
+        if report.visits or self.server is None:
+            return report
+        say_once(f"network {self.server.spec.name} has not answered in time: rollouts choose moves until it does")
+        stand_in = self._backend.stand_in()
+        stand_in.set_position(position)
+        limits = move_time.limits(share)
+        # What the network did not use of the move's target, it may have used in waiting.
+        limits = replace(limits, soft_s=max(limits.soft_s, (1.0 - FIRST_SHARE) * limits.hard_s), first_s=0.0)
+        return stand_in.run(limits, moves, watcher, ownership)
 
     def _may_ponder(self, color: int, point: int) -> bool:
         """Whether to search on after this move: not at the game's end, nor where visits alone are the limit."""
@@ -235,31 +285,21 @@ class Player(GameKeeper):
             position.meta[META_TO_MOVE] = color
         return position
 
-    def _limits(self, color: int, started_s: float, share: float) -> SearchLimits:
-        """What is left of the move's limits, or of a share of them, for a search that begins now."""
-        limits = move_limits(self.options, self._clock_budget(color))
-        visits = max(1, int(limits.visits * share)) if limits.visits else 0
-        soft_s, hard_s = limits.soft_s * share, limits.hard_s * share
-        # After a pass the end is estimated twice more when the search is over.
-        used_s = (time.perf_counter() - started_s) * (3 if self.game.position.meta[META_PASSES] > 0 else 1)
-        if self._interrupted.is_set() or (soft_s and hard_s - used_s < AT_ONCE_S):
-            visits, soft_s, hard_s = 1, 0.0, 0.0
-        elif soft_s:
-            soft_s, hard_s = max(1e-3, soft_s - used_s), hard_s - used_s
-        early_stop = self.options.early_stop
-        return replace(
-            limits, visits=visits, soft_s=soft_s, hard_s=hard_s, interrupt=self._interrupted, early_stop=early_stop
-        )
+    def load_stand_in(self) -> None:
+        """Load what chooses moves where the network does not answer in time. Threads: any."""
+        if self.server is not None:
+            self._backend.stand_in()
 
     def look(
         self, color: int, visits: int = 0, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None
     ) -> Report:
         """Search the current position for a colour, ownership too; no visits given = as long as a move may take."""
+        started_s, position = time.perf_counter(), self.position_for(color)
         self.ponder.stop()
-        self._search.set_position(self.position_for(color))
-        visits = 1 if self._interrupted.is_set() else visits
+        self._search.set_position(position)
         limits = SearchLimits(visits) if visits else move_limits(self.options, self._clock_budget(color))
-        return self._search.run(replace(limits, interrupt=self._interrupted), moves, watcher, ownership=True)
+        move_time = MoveTime(limits, started_s, self._interrupted, self.server)
+        return self._run(position, move_time, 1.0, moves, watcher, ownership=True)
 
     def forget(self) -> None:
         """Drop the tree and the network's cached results, as if nothing had been searched so far."""
@@ -301,12 +341,12 @@ class Player(GameKeeper):
         """Owners, dead stones and score of the current position as if play ended now."""
         self.ponder.stop()
         self._search.set_position(self.game.position)
-        return self._estimate_end(self.game.position)
+        owners = self._network_owners(time.perf_counter() + FINAL_S)
+        return estimate_end(self.game.position, owners, self._backend.tables())
 
-    def _estimate_end(self, position: Position) -> EndEstimate:
-        """The same of a position that the search has."""
-        owners = self._search.ownership_black() if self._backend.has_ownership else None
-        return estimate_end(position, owners, self._backend.tables())
+    def _network_owners(self, deadline_s: float) -> np.ndarray | None:
+        """Whose the points of the position that the search has are by the network; None where it has no answer."""
+        return self._search.network_ownership_black(deadline_s, self._interrupted)
 
     def warm_up(self) -> None:
         """Use everything that the first move uses once, so that compiling and loading fall before the clock starts.

@@ -7,6 +7,8 @@ search keeps the subtree behind it (:meth:`engine.search.search.Search.set_posit
 import threading
 
 from engine.go.position import META_N_MOVES, Position, with_capacity
+from engine.inference.server import NetworkFailed
+from engine.nets.notices import say_once
 from engine.search.limits import SearchLimits
 from engine.search.search import Search
 
@@ -38,14 +40,23 @@ class Ponder:
         self.stop()
         self._stopping.clear()
         copied = with_capacity(position, int(position.meta[META_N_MOVES]))
-        self._thread = threading.Thread(target=self._run, args=(copied, visits, seconds), name="ponder", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, args=(copied, visits, seconds), name="ponder", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # The move before it has been played, and must be answered.
+            say_once(f"no pondering: {error}")
+            return
+        self._thread = thread
 
     def _run(self, position: Position, visits: int, seconds: float) -> None:
         """The thread. Moving the tree to the new root belongs here: it would delay the answer of our own move."""
         self._search.set_position(position)
         if not self._stopping.is_set():
-            self._search.run(SearchLimits(visits, seconds))
+            try:
+                self._search.run(SearchLimits(visits, seconds))
+            except NetworkFailed as error:
+                say_once(str(error))
 
     def stop(self) -> None:
         """End and wait for the end, some milliseconds; the tree stays. Without pondering nothing happens."""

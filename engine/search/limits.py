@@ -22,6 +22,9 @@ class SearchLimits:
     """if more than ``soft_s``, the limit as long as the choice is open"""
     interrupt: threading.Event | None = None
     """ends the search once set; unlike :meth:`engine.search.search.Search.stop` it may be set before the search"""
+    first_s: float = 0.0
+    """how long the root's own evaluation is waited for; 0 = as long as it takes, whatever the other limits. Where it
+    does not come, the search ends without a move"""
     early_stop: bool = False
     """end as soon as the leading move cannot be overtaken within the limits"""
 

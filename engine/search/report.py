@@ -55,6 +55,8 @@ class Report:
     tree_nodes: int
     evaluations: int
     """positions the network has evaluated in this run"""
+    has_values: bool = True
+    """a network gives the values; else they are means of single rollouts"""
 
 
 @dataclass(frozen=True)

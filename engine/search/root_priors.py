@@ -1,17 +1,10 @@
-"""What is done to the root's priors before a search: noise for variety, all eight symmetries for exactness."""
+"""What is done to the root's priors before a search: noise for variety, the mean of all symmetries for exactness."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
-from engine.features import encoder as encoders
-from engine.features.encoder import Encoder
-from engine.features.symmetry import SYMMETRIES, symmetry_table
-from engine.go.board import META_SIZE
 from engine.go.position import Position
-from engine.inference.server import InferenceServer
-from engine.inference.slots import Request
 from engine.jit import kernel
 from engine.search.leaves import list_moves
 from engine.search.pools import META_ROOT, Tree
@@ -49,46 +42,6 @@ def _mix(tree, noise, share):
             codes[index] = to_prior_code(-math.log(prior))
             mixed += 1
     tree.best_unexpanded[root] = likeliest(codes)
-
-
-def evaluate_all_symmetries(
-    server: InferenceServer, encoder: Encoder, position: Position, is_interrupted: Callable[[], bool] | None = None
-) -> dict[int, Request]:  # fmt: skip
-    """The network's outputs for a position in all eight symmetries, by symmetry; each is row 0 of its request.
-
-    Args:
-        is_interrupted: asked after each evaluation; once it is true, those not yet begun are left out.
-    Raises:
-        RuntimeError: the network failed.
-    """
-    size = int(position.board.meta[META_SIZE])
-    scratch = encoder.new_scratch(size)
-    # One request each: all evaluators share the work, and a slow network can be stopped half-way.
-    asked = {s: server.new_request(size, 1, encoder.planes, encoder.globals) for s in range(SYMMETRIES)}
-    for symmetry, request in asked.items():
-        encoders.encode(position, symmetry, scratch, request.planes[0], request.globals[0])
-        request.count = 1
-        server.submit(request)
-    for request in asked.values():
-        server.wait(request)
-        if is_interrupted is not None and is_interrupted():
-            for other in asked.values():
-                server.cancel(other)
-    return {symmetry: request for symmetry, request in asked.items() if not request.cancelled}
-
-
-def average_policy(outputs: dict[int, Request]) -> np.ndarray:
-    """Logs of the mean move probabilities over some symmetries, float32[N*N + 1] in policy order."""
-    logits = np.stack([one.policy[0][symmetry_table(one.size)[s]] for s, one in outputs.items()]).astype(np.float64)
-    probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    return np.log(probabilities.mean(axis=0) + 1e-30).astype(np.float32)
-
-
-def average_ownership(outputs: dict[int, Request]) -> np.ndarray:
-    """Mean ownership over some symmetries, float32[N*N] in policy order, 1 = the mover's."""
-    owners = [one.ownership[0].reshape(-1)[symmetry_table(one.size)[s, :-1]] for s, one in outputs.items()]
-    return np.stack(owners).mean(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:

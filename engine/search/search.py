@@ -20,10 +20,12 @@ from engine.features.encoder import Encoder
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, PASS, cell_count
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, new_position, with_capacity
-from engine.inference.server import InferenceServer
+from engine.inference.server import InferenceServer, NetworkFailed
+from engine.nets.notices import say_once
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
+from engine.search.crew import FIRST_S, Crew
 from engine.search.gumbel import SequentialHalving
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
@@ -39,25 +41,23 @@ from engine.search.pools import (
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.reuse import edges_along, moves_since
 from engine.search.root import best_first
-from engine.search.root_priors import (
-    add_dirichlet_noise,
-    average_ownership,
-    average_policy,
-    evaluate_all_symmetries,
-    replace_root_priors,
-)
+from engine.search.root_priors import add_dirichlet_noise, replace_root_priors
 from engine.search.state import Run, SharedTree
 from engine.search.stoppers import Interrupt, VisitLimit
+from engine.search.symmetries import SymmetricEvaluation
 from engine.search.tree import advance_root, clear, new_tree
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
 from engine.search.values import node_value, root_lead
-from engine.search.worker import Worker
 
 OWNERSHIP_ROLLOUTS = 200
-WAKE_S = 1.0
-"""How long the thread that runs a search waits at most: timed waits alone let signals through everywhere."""
 RETRY_S = 0.01
 """How soon a report is tried again before any move has a visit"""
+OUTSIDE_SHARE = 0.25
+"""Share of a search's time for what the network is asked outside the tree: ownership, the root in all symmetries"""
+OWNERSHIP_S = 3.0
+"""Time for ownership where nothing limits the search's"""
+LEAST_S = 0.15
+"""With less time than this a search does without ownership."""
 
 
 class Search:
@@ -90,19 +90,21 @@ class Search:
         self._root = new_position(size, 1)
         self._rng = np.random.default_rng(options.seed)
         self._is_root_ready = False
-        self._stop = threading.Event()
-        self._finished = threading.Event()
+        network = self._setup.network
+        self._outside = SymmetricEvaluation(network) if network else None
         self._busy = threading.Lock()
         self._make_workers()
 
     def _make_workers(self) -> None:
         """Working memory for the root's board size."""
         size = int(self._root.board.meta[META_SIZE])
-        self._run = Run(self._root, np.ones((1, cell_count(size)), np.uint8), (), False, time.perf_counter(), 0, 0)
+        started_s, never_s = time.perf_counter(), math.inf
+        every_move = np.ones((1, cell_count(size)), np.uint8)
+        self._run = Run(self._root, every_move, (), False, started_s, never_s, never_s, threading.Event(), 0, 0)
         """the latest run, until the next one begins"""
         self._never_excluded = np.ones(cell_count(size), np.uint8)
         """uint8[L] by point: root moves that every search of this tree was free to choose"""
-        self._workers = [Worker(self._setup, self._shared, size, index) for index in range(self._setup.n_workers)]
+        self._crew = Crew(self._setup, self._shared, size)
 
     def set_position(self, position: Position) -> None:
         """Search this position from now on.
@@ -132,7 +134,7 @@ class Search:
             if resized:
                 self._shared.tree = new_tree(size, self._options.transpositions)
                 self._make_workers()
-            for worker in self._workers:
+            for worker in self._crew.workers:
                 worker.make_room(self._root)
             if not kept:
                 self._begin_anew()
@@ -149,7 +151,7 @@ class Search:
 
     def warm_up(self) -> None:
         """Compile what only a search that is cut short calls."""
-        self._workers[0].warm_up()
+        self._crew.workers[0].warm_up()
 
     def clear(self) -> None:
         """Forget the tree of the current position; the random numbers begin anew."""
@@ -158,7 +160,7 @@ class Search:
 
     def _begin_anew(self) -> None:
         self._clear_tree()
-        for worker in self._workers:
+        for worker in self._crew.workers:
             worker.restart()
 
     def _clear_tree(self) -> None:
@@ -192,22 +194,21 @@ class Search:
             watcher: gets snapshots, in this thread.
             ownership: let the final report say who owns what.
         Returns:
-            Report: holds at least one move unless the filter leaves none at the root.
+            Report: holds at least one move unless the filter leaves none at the root, or ``first_s`` was over, or
+            :meth:`stop` was called, before the network had spoken: then it has no visits.
         Raises:
-            RuntimeError: the network failed, or a search is running already.
+            NetworkFailed: it did, or does not answer; what has been searched until then stays.
+            RuntimeError: a search is running already.
         """
         with self._not_running():
             # Sequential halving spends its visits to the last: what leads before says nothing.
             limits = replace(limits, early_stop=limits.early_stop and not self._options.gumbel)
             root_size = int(self._root.board.meta[META_SIZE])
             self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])))
-            self._prepare_root(limits.visits)
-            is_interrupted = limits.interrupt.is_set if limits.interrupt else None
-            owners = self.ownership_black(is_interrupted) if watcher and watcher.ownership else None
             try:
-                self._work(self._run, limits.longest_s, watcher, owners)
-                if ownership and owners is None:
-                    owners = self.ownership_black(is_interrupted)
+                self._prepare_root(limits)
+                owners = self._owners(limits) if ownership or (watcher and watcher.ownership) else None
+                self._work(self._run, watcher, owners)
                 return self.report(owners, watcher.fewest_moves if watcher else 0)
             finally:
                 self._shared.halving = None
@@ -215,19 +216,26 @@ class Search:
     def _begin_run(self, limits: SearchLimits, move_filter: NDArray[np.uint8]) -> None:
         """Make the run of these limits and this filter (see :class:`Run`) the current one."""
         started_s, network = time.perf_counter(), self._setup.network
+        deadline_s = started_s + limits.longest_s if limits.longest_s else math.inf
+        first_s = limits.first_s or math.inf
+        if limits.interrupt is not None and limits.interrupt.is_set():
+            first_s = min(first_s, FIRST_S)
         self._filter_moves(move_filter)
         self._run = Run(
             root=self._root,
             move_filter=move_filter,
-            stoppers=tuple(limits.stoppers(self._stop)),
+            stoppers=tuple(limits.stoppers(self._crew.stopping)),
             is_urgent=limits.is_urgent,
             started_s=started_s,
+            deadline_s=deadline_s,
+            first_deadline_s=started_s + first_s,
+            let_go=threading.Event(),
             visits_before=int(self._shared.tree.meta[META_ROOT_VISITS]),
             evaluations_before=network.server.evaluations if network else 0,
         )
         self._shared.tree.meta[META_FULL] = 0
         self._shared.error = None
-        self._stop.clear()
+        self._crew.stopping.clear()
 
     def _filter_moves(self, move_filter: NDArray[np.uint8]) -> None:
         """Begin the tree anew if its visits do not fit a filter of the next run: uint8[D, L] by depth and point."""
@@ -241,62 +249,45 @@ class Search:
             self._clear_tree()
         self._never_excluded &= move_filter[0]
 
-    def _prepare_root(self, visits: int) -> None:
+    def _prepare_root(self, limits: SearchLimits) -> None:
         """Do what the options want done to the root before a search."""
         shared, options, tree = self._shared, self._options, self._shared.tree
         changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or root_symmetries(options) > 1)
         if not changes_priors and not options.gumbel:
             return
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
-            self._work(replace(self._run, stoppers=(Interrupt(self._stop), VisitLimit(1))), 0.0, None, None)
+            self._work(replace(self._run, stoppers=(Interrupt(self._crew.stopping), VisitLimit(1))), None, None)
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
             return
         if changes_priors:
-            self._change_priors()
-        left = visits - int(tree.meta[META_ROOT_VISITS])
+            self._change_priors(limits)
+        left = limits.visits - int(tree.meta[META_ROOT_VISITS])
         if options.gumbel and left > 0:
             draw = (options.gumbel, left, options.rollout_weight, options.gumbel_noise, self._rng)
             with shared.changed:
                 shared.halving = SequentialHalving(tree, self._run.move_filter, *draw)
 
-    def _change_priors(self) -> None:
+    def _change_priors(self, limits: SearchLimits) -> None:
         """Average the root's priors over all symmetries and mix noise in, as far as options say so."""
         shared, options, network = self._shared, self._options, self._setup.network
-        if root_symmetries(options) > 1 and network is not None and network.has_policy:
-            policy = average_policy(evaluate_all_symmetries(*network, self._root))
-            with shared.changed:
-                replace_root_priors(shared.tree, self._root, policy, options.policy_temperature)
+        if root_symmetries(options) > 1 and self._outside is not None and network is not None and network.has_policy:
+            deadline_s = time.perf_counter() + OUTSIDE_SHARE * limits.longest_s if limits.longest_s else math.inf
+            policy = self._outside.policy(self._root, deadline_s, limits.interrupt)
+            if policy is not None:
+                with shared.changed:
+                    replace_root_priors(shared.tree, self._root, policy, options.policy_temperature)
         if options.root_noise > 0.0:
             with shared.changed:
                 add_dirichlet_noise(shared.tree, options.root_noise, self._rng)
         self._is_root_ready = True
 
-    def _work(self, run: Run, seconds: float, watcher: Watcher | None, owners: np.ndarray | None) -> None:
-        """Run the workers to their end, reporting meanwhile; they are joined even if a report's reader fails."""
-        self._finished.clear()
-        self._working = len(self._workers)
-        threads = [
-            threading.Thread(target=self._run_worker, args=(worker, run), name=f"search-{index}", daemon=True)
-            for index, worker in enumerate(self._workers)
-        ]
-        for thread in threads:
-            thread.start()
-        deadline_s = run.started_s + seconds if seconds > 0.0 else math.inf
-        due_s = math.inf if watcher is None else run.started_s + (watcher.first_s or watcher.interval_s)
-        try:
-            while not self._finished.wait(min(WAKE_S, max(0.0, min(due_s, deadline_s) - time.perf_counter()))):
-                if time.perf_counter() >= deadline_s:
-                    self.stop()
-                    break
-                if watcher is not None and time.perf_counter() >= due_s:
-                    due_s = self._tell(watcher, owners, due_s)
-        finally:
-            if not self._finished.is_set():
-                self.stop()
-            for thread in threads:
-                thread.join()
-        if self._shared.error is not None:
-            raise self._shared.error
+    def _work(self, run: Run, watcher: Watcher | None, owners: np.ndarray | None) -> None:
+        """Run the workers to their end, reporting meanwhile."""
+        if watcher is None:
+            self._crew.work(run)
+            return
+        due_s = run.started_s + (watcher.first_s or watcher.interval_s)
+        self._crew.work(run, due_s, lambda due_s: self._tell(watcher, owners, due_s))
 
     def _tell(self, watcher: Watcher, owners: np.ndarray | None, due_s: float) -> float:
         """Give a watcher its report, if a move has a visit by now; returns when the next one is due."""
@@ -305,21 +296,11 @@ class Search:
         watcher.on_report(self.report(owners, watcher.fewest_moves))
         return max(due_s + watcher.interval_s, time.perf_counter())
 
-    def _run_worker(self, worker: Worker, run: Run) -> None:
-        """A worker's thread; the last one to end says so."""
-        try:
-            worker.run(run)
-        finally:
-            with self._shared.changed:
-                self._working -= 1
-                if self._working == 0:
-                    self._finished.set()
-
     def stop(self) -> None:
         """End the run in progress soon; without one, nothing happens. Threads: any."""
-        self._stop.set()
-        for worker in self._workers:
-            worker.cancel()
+        self._crew.stop()
+        if self._outside is not None:
+            self._outside.cancel()
 
     @property
     def tree(self) -> Tree:
@@ -359,22 +340,45 @@ class Search:
             ownership_black=ownership_black,
             tree_nodes=nodes,
             evaluations=server.evaluations - run.evaluations_before if server else 0,
+            has_values=server is not None and server.spec.has_value,
         )
 
-    def ownership_black(self, is_interrupted: Callable[[], bool] | None = None) -> np.ndarray:
-        """Who will own the points of the current position: by the network, all symmetries averaged, or by rollouts.
+    def _owners(self, limits: SearchLimits) -> np.ndarray | None:
+        """What reports say of ownership; None where a run has no time for it."""
+        if 0.0 < limits.longest_s < LEAST_S:
+            return None
+        time_s = OUTSIDE_SHARE * limits.longest_s if limits.longest_s else OWNERSHIP_S
+        return self.ownership_black(time.perf_counter() + time_s, limits.interrupt)
 
-        Args:
-            is_interrupted: see :func:`engine.search.root_priors.evaluate_all_symmetries`.
+    def ownership_black(self, deadline_s: float = math.inf, interrupt: threading.Event | None = None) -> np.ndarray:
+        """Who will own the points of the current position: by :meth:`network_ownership_black`, else by rollouts.
+
         Returns:
             float32[N*N] in policy order, 1 = Black's, -1 = White's.
         Threads: no search may be running.
         """
-        root, network = self._root, self._setup.network
-        if network is None or not network.server.spec.has_ownership:
-            return rollout_ownership(root.board, self._setup.owner_tables(), OWNERSHIP_ROLLOUTS, self._setup.seed)
-        ownership = average_ownership(evaluate_all_symmetries(*network, root, is_interrupted))
-        return ownership if root.meta[META_TO_MOVE] == BLACK else -ownership
+        found = self.network_ownership_black(deadline_s, interrupt)
+        if found is not None:
+            return found
+        return rollout_ownership(self._root.board, self._setup.owner_tables(), OWNERSHIP_ROLLOUTS, self._setup.seed)
+
+    def network_ownership_black(
+        self, deadline_s: float = math.inf, interrupt: threading.Event | None = None
+    ) -> np.ndarray | None:
+        """The same by the network alone, averaged over the symmetries there is time for; None where it has no answer.
+
+        A failure of the network is told on standard error.
+
+        Args, threads: as of :meth:`engine.search.symmetries.SymmetricEvaluation.outputs`.
+        """
+        if self._setup.network is None or self._outside is None or not self._setup.network.server.spec.has_ownership:
+            return None
+        try:
+            found = self._outside.ownership(self._root, deadline_s, interrupt)
+        except NetworkFailed as error:
+            say_once(str(error))
+            return None
+        return found if found is None or self._root.meta[META_TO_MOVE] == BLACK else -found
 
     def close(self) -> None:
         """End a run in progress and wait for it. The server is not touched."""

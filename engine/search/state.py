@@ -88,6 +88,12 @@ class Run:
     """batches are kept to what the network evaluates in a short time"""
     started_s: float
     """``time.perf_counter`` at the start"""
+    deadline_s: float
+    """when the run has ended, whatever it found; likewise, perhaps infinite"""
+    first_deadline_s: float
+    """the same, instead of ``deadline_s``, as long as the root has no evaluation"""
+    let_go: threading.Event
+    """evaluations that still run are not waited for any longer"""
     visits_before: int
     """visits of the root at the start"""
     evaluations_before: int
@@ -112,6 +118,7 @@ class SharedTree:
         """Where a run stands, for its stoppers. Threads: the lock is held."""
         meta = self.tree.meta
         visits = int(meta[META_ROOT_VISITS])
+        server = network.server if network else None
         first, second = leaders(self.tree)
         return Progress(
             visits=visits,
@@ -122,5 +129,6 @@ class SharedTree:
             second_visits=second,
             value_margin=value_margin(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
             full=bool(meta[META_FULL]),
-            seconds_per_playout=network.server.seconds_per_position / network.server.evaluators if network else 0.0,
+            seconds_per_playout=server.seconds_per_position / server.evaluators if server else 0.0,
+            seconds_per_evaluation=server.seconds_per_evaluation if server else 0.0,
         )

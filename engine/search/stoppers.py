@@ -39,6 +39,8 @@ class Progress:
     """the tree has reached its memory limit"""
     seconds_per_playout: float
     """expected, all workers and evaluators together; 0 = not known yet"""
+    seconds_per_evaluation: float = 0.0
+    """expected, from the start of a playout to its end where the network has nothing else to do; likewise"""
 
     @property
     def is_choice_open(self) -> bool:
@@ -79,7 +81,7 @@ class TimeLimit:
     """if more, the limit as long as the choice is open"""
 
     def playouts_allowed(self, progress: Progress) -> int:
-        """What fits into the time left after the playouts under way."""
+        """What fits into the time left after the playouts under way: whole evaluations, side by side."""
         left = _limit(self, progress) - progress.elapsed_s
         if left <= 0.0:
             return 0
@@ -87,6 +89,8 @@ class TimeLimit:
             return UNLIMITED
         # The first playout is always begun: it is what corrects an estimate that a stalled machine has spoiled.
         first = 1 if progress.playouts + progress.in_flight == 0 else 0
+        if progress.seconds_per_evaluation > progress.seconds_per_playout:
+            left = int(left / progress.seconds_per_evaluation) * progress.seconds_per_evaluation + 1e-9
         return max(first, int(left / progress.seconds_per_playout) - progress.in_flight)
 
 

@@ -71,12 +71,23 @@ class _Flight:
     def __init__(self, setup: Setup, size: int):
         self.batch = new_batch(size, setup.batch)
         self.count = 0
-        self.request: Request | None = None
-        if setup.network is not None:
-            server, encoder = setup.network
-            self.request = server.new_request(size, setup.batch, encoder.planes, encoder.globals)
-            # Alone in its evaluation: results then do not depend on what else happens to be waiting.
-            self.request.alone = setup.n_workers == 1
+        self.request = self._new_request(setup, size)
+
+    @staticmethod
+    def _new_request(setup: Setup, size: int) -> Request | None:
+        """Slots for a batch; None without a network."""
+        if setup.network is None:
+            return None
+        server, encoder = setup.network
+        request = server.new_request(size, setup.batch, encoder.planes, encoder.globals)
+        # Alone in its evaluation: results then do not depend on what else happens to be waiting.
+        request.alone = setup.n_workers == 1
+        return request
+
+    def empty(self, setup: Setup, size: int) -> None:
+        """Make room for the next batch; a request that an evaluator still has is left to it."""
+        if self.request is not None and self.request.state in (State.QUEUED, State.RUNNING):
+            self.request = self._new_request(setup, size)
 
 
 def flights(workers: int, batch: int, evaluators: int, merges: bool) -> int:
@@ -143,6 +154,13 @@ class Worker:
             for flight in self._flights:
                 if flight.request is not None:
                     self._setup.network.server.cancel(flight.request)
+
+    def abandon(self) -> None:
+        """Let go of this worker's requests, those too that are being evaluated: nothing is waited for. Threads: any."""
+        if self._setup.network is not None:
+            for flight in self._flights:
+                if flight.request is not None:
+                    self._setup.network.server.abandon(flight.request)
 
     def run(self, run: Run) -> None:
         """Work until a stopper says so; nothing is in flight afterwards, whatever happens."""
@@ -213,6 +231,8 @@ class Worker:
             request.count = prepare_for_network(*leaves, server.cache, self._scratch, *shown)
             if request.count > 0:
                 server.submit(request)
+                if self._run.let_go.is_set():
+                    server.abandon(request)
             if setup.mechanisms.adaptive_expansion:
                 with self._shared.changed:
                     self._shared.tuning = adapted(self._shared.tuning, server.waiting == 0)
@@ -261,7 +281,7 @@ class Worker:
     def _batch_size(self) -> int:
         """Leaves to select now; 0 = stop. Threads: the lock is held."""
         network = self._setup.network
-        if self._shared.error is not None:
+        if self._shared.error is not None or self._run.let_go.is_set():
             return 0
         progress = self._shared.progress(self._run, network)
         wanted = min(self._setup.batch, self._leaves_for(progress.visits))
@@ -296,7 +316,7 @@ class Worker:
             self._release(self._flying.popleft())
 
     def _collect(self, flight: _Flight) -> bool:
-        """Step 6: values and priors of a batch; False if its request was cancelled."""
+        """Step 6: values and priors of a batch; False if its request was cancelled or abandoned."""
         setup, batch, count, request = self._setup, flight.batch, flight.count, flight.request
         if setup.network is not None and request is not None:
             server = setup.network.server
@@ -326,13 +346,12 @@ class Worker:
         with self._shared.changed:
             release(self._shared.tree, flight.batch, flight.count)
             self._shared.changed.notify_all()
+        flight.empty(self._setup, self._size)
         self._idle.append(flight)
 
     def _abandon(self) -> None:
         """Release whatever is still in flight after an error."""
-        self.cancel()
+        if self._flying:
+            self.abandon()
         while self._flying:
-            flight = self._flying.popleft()
-            if flight.request is not None and flight.request.state in (State.QUEUED, State.RUNNING):
-                flight.request.done.wait()
-            self._release(flight)
+            self._release(self._flying.popleft())

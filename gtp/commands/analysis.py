@@ -102,7 +102,7 @@ def _choose(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, up
     color, watcher, moves = _asked(host, words, reply, layout)
     reply.begin()
     player = host.player
-    move = player.genmove(color, update, watcher, moves)
+    move = player.genmove(color, update, watcher, moves, asked_s=host.read_s)
     if player.last_genmove_report is not None:
         watcher.on_report(player.last_genmove_report)
     if update:

@@ -27,7 +27,7 @@ def genmove(host: Host, color: str) -> str:
 
     side = arguments.color(color)
     with live_graphics(host.player, side) as watcher:
-        move = host.player.genmove(side, watcher=watcher)
+        move = host.player.genmove(side, watcher=watcher, asked_s=host.read_s)
     tell_search(host)
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
 
@@ -35,7 +35,7 @@ def genmove(host: Host, color: str) -> str:
 @COMMANDS.command("kgs-genmove_cleanup")
 def kgs_genmove_cleanup(host: Host, color: str) -> str:
     """Like genmove, but capture all dead stones of the opponent before passing, and never resign."""
-    move = host.player.genmove(arguments.color(color), cleanup=True)
+    move = host.player.genmove(arguments.color(color), cleanup=True, asked_s=host.read_s)
     tell_search(host)
     return arguments.vertices(host, [move])
 

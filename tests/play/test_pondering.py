@@ -73,6 +73,12 @@ def test_an_unexpected_answer_starts_a_new_tree(make):
     assert player.last_genmove_report.visits == player.last_genmove_report.playouts_this_run
 
 
+def refused(change, argument):
+    """A change that is not made, since there is a stone on the board."""
+    with pytest.raises(ValueError):
+        change(argument)
+
+
 CHANGES = {
     "play": lambda player: player.play(WHITE, PASS),
     "undo": lambda player: player.undo(),
@@ -85,6 +91,12 @@ CHANGES = {
     "options": lambda player: player.configure(PONDERING, player.search_options),
     "move shown": lambda player: player.genmove(WHITE, update=False),
     "end": lambda player: player.close(),
+    "rules": lambda player: player.set_rules(player.game.rules),
+    "komi": lambda player: player.set_komi(0.5),
+    "stones": lambda player: player.set_up([9], [10], BLACK),
+    "fixed handicap": lambda player: refused(player.fixed_handicap, 2),
+    "free handicap": lambda player: refused(player.place_free_handicap, 2),
+    "chosen handicap": lambda player: refused(player.set_free_handicap, [9, 10]),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
-from engine.features.symmetry import SYMMETRIES, symmetry_table
+from engine.features.symmetry import symmetry_table
 from engine.go.geometry import BLACK, PASS, from_vertex
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, SerialNetwork
@@ -20,6 +20,7 @@ from engine.search.root import best_first
 from engine.search.search import Search
 from engine.search.tuning import resolved
 from engine.search.values import edge_mean
+from tests.clock import stop_the_machines
 from tests.search.positions import random_game
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
 
@@ -219,21 +220,23 @@ def test_the_best_bound_is_chosen_among_moves_with_enough_visits():
     assert best_first(moves, "visits", {30: 0.0, 31: 1.0, 32: 2.0, PASS: -1.0})[0].point == 32
 
 
-class Patient(HashNetwork):
-    """Answers when all have asked, then only when no request is waiting any more; keeps what it has said."""
+class Stopped(HashNetwork):
+    """Keeps what it has said; while it answers for the third time, the search that has asked is stopped."""
 
-    server: InferenceServer | None = None
+    search: Search
+    server: InferenceServer
 
     def __init__(self):
         super().__init__(KEIMA.name)
         self.said = []
 
     def evaluate(self, planes, globals_):
-        expected = 0 if self.said else SYMMETRIES - 1
-        while self.server.waiting != expected:
+        while not self.said and self.server.waiting < 7:
             time.sleep(0.001)
         output = super().evaluate(planes, globals_)
         self.said.append(output.ownership[0].numpy().reshape(-1).copy())
+        if len(self.said) == 3:
+            self.search.stop()
         return output
 
 
@@ -249,15 +252,32 @@ def test_ownership_is_the_mean_over_all_symmetries(server):
         np.testing.assert_allclose(turned, full, atol=1e-6)
 
 
-def test_ownership_is_the_mean_over_the_symmetries_there_is_time_for():
-    network = Patient()
+def test_ownership_is_the_mean_over_the_symmetries_that_came_before_an_interruption():
+    """Those that wait are taken back, the one that runs is not waited for."""
+    network = Stopped()
     with InferenceServer(network, cache_mib=1, threads=1) as server:
         network.server = server
-        search = Search(SearchOptions(threads=1), server, KEIMA)
+        network.search = search = Search(SearchOptions(threads=1), server, KEIMA)
         search.set_position(random_game(9, 0, seed=1).position)
-        hurried = search.ownership_black(lambda: True)
-    # They were asked for in order, and a second evaluation may have begun before the rest was cancelled.
-    assert 1 <= len(network.said) <= 2
+        hurried = search.ownership_black()
+    assert len(network.said) == 3
     table = symmetry_table(9)[:, :-1]
-    expected = np.mean([said[table[symmetry]] for symmetry, said in enumerate(network.said)], axis=0)
+    expected = np.mean([said[table[symmetry]] for symmetry, said in enumerate(network.said[:2])], axis=0)
     np.testing.assert_allclose(hurried, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("seconds", "symmetries"), [(0.5, 0), (2.5, 2), (100.0, 8)])
+def test_no_more_symmetries_are_asked_for_than_there_is_time_for(monkeypatch, seconds, symmetries):
+    clock = stop_the_machines(monkeypatch, look_s=1e-6)
+    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
+        search = Search(SearchOptions(threads=1), server, KEIMA)
+        search.set_position(random_game(9, 30, seed=1).position)
+        server.pace.note(1, 1.0)
+        found = search.network_ownership_black(clock() + seconds)
+        assert server.evaluations == symmetries
+        assert (found is None) == (symmetries == 0)
+        server.pace.note(1, 1000.0)
+        by_rollouts = search.ownership_black(clock() + seconds)
+    alone = Search(SearchOptions(threads=1), None, None)
+    alone.set_position(random_game(9, 30, seed=1).position)
+    np.testing.assert_array_equal(by_rollouts, alone.ownership_black())

@@ -1,0 +1,217 @@
+"""Moves in time from a player whose network is slow, hangs or fails. Time is planned by a clock of the test's."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import engine.play.assembly
+from engine.config import PlayOptions, SearchOptions
+from engine.features.encoder import KEIMA
+from engine.go.geometry import BLACK, PASS, WHITE
+from engine.nets.fakes import HashNetwork
+from engine.nets.notices import say_once
+from engine.play.clock import NO_CLOCK, absolute, byoyomi
+from engine.play.player import Player
+from engine.play.pondering import Ponder
+from engine.search.report import Watcher
+from tests.clock import stop_the_machines
+from tests.playing import DEAD_STONES, position, scatter
+
+STUCK_S = 60.0
+"""Far longer than anything here takes; a thread that is alive after it never ends"""
+
+
+class Network(HashNetwork):
+    """A hash network that can be made to cost time of the test's clock, to hang, to fail or to say nonsense."""
+
+    def __init__(self):
+        super().__init__(KEIMA.name)
+        self.cost, self.clock, self.error, self.nonsense = 0.0, None, None, ""
+        self.hanging, self.gate = threading.Event(), threading.Event()
+        self.gate.set()
+
+    def evaluate(self, planes, globals_):
+        if self.clock is not None:
+            self.clock.advance(self.cost * len(planes))
+        if not self.gate.is_set():
+            self.hanging.set()
+            assert self.gate.wait(2 * STUCK_S)
+        if self.error is not None:
+            raise self.error
+        output = super().evaluate(planes, globals_)
+        return output._replace(**{self.nonsense: getattr(output, self.nonsense) * np.nan}) if self.nonsense else output
+
+
+@pytest.fixture
+def network():
+    say_once.cache_clear()
+    return Network()
+
+
+@pytest.fixture
+def make(network, monkeypatch, tmp_path):
+    """Players by that network on 9x9, a board of isolated stones unless another is set up; one evaluator."""
+    monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: network)
+    players = []
+
+    def make_player(options=None, moves=40):
+        search = SearchOptions(threads=1, evaluators=1, seed=1)
+        players.append(Player(search, options or PlayOptions(), network=tmp_path, size=9))
+        players[-1].warm_up()
+        scatter(players[-1], moves, BLACK)
+        return players[-1]
+
+    yield make_player
+    network.gate.set()
+    for player in players:
+        player.close()
+
+
+@pytest.mark.parametrize(("cost", "period_s"), [(0.001, 0.5), (0.05, 0.5), (0.4, 1.5), (0.4, 8.0), (1.5, 5.0)])
+@pytest.mark.parametrize("ask", ["move", "move with ownership", "cleanup", "after a pass"])
+def test_a_move_is_in_time_whatever_an_evaluation_costs(make, network, monkeypatch, cost, period_s, ask):
+    """With 0.4 s a move in a byo-yomi of 1.5 s once took 2.07 s, with 1.5 s one of 5 s took 7.64 s."""
+    player = make()
+    if ask in ("cleanup", "after a pass"):
+        position(player, DEAD_STONES, WHITE)
+    if ask == "after a pass":
+        player.play(BLACK, PASS)
+    player.clock.configure(byoyomi(0.0, period_s, 1))
+    player.server.pace.seconds_per_position = player.server.pace.seconds_per_call = cost
+    network.cost, network.clock = cost, stop_the_machines(monkeypatch, look_s=1e-5)
+    watcher = Watcher(lambda report: None, 0.5, 0.03, ownership=True) if ask == "move with ownership" else None
+    begun_s = network.clock()
+    player.genmove(WHITE, watcher=watcher, cleanup=ask == "cleanup")
+    assert network.clock() - begun_s < period_s
+
+
+def test_where_the_network_hangs_a_move_comes_from_rollouts_and_a_line_says_so(make, network, capfd):
+    player = make(PlayOptions(visits=16))
+    player.clock.configure(byoyomi(0.0, 0.4, 1))
+    network.gate.clear()
+    for color in (WHITE, BLACK, WHITE):
+        assert player.genmove(color) > 0
+        report = player.last_genmove_report
+        assert report.visits > 0 and not report.has_values
+    assert capfd.readouterr().err.splitlines() == [
+        "network hash has not answered in time: rollouts choose moves until it does"
+    ]
+    network.gate.set()
+    player.clock.configure(NO_CLOCK)
+    player.options = PlayOptions(visits=16, seconds=0.0)
+    assert player.genmove(BLACK) > 0
+    assert player.last_genmove_report.has_values and player.last_genmove_report.evaluations > 0
+
+
+def test_where_the_network_hangs_a_tree_that_there_is_gives_the_move(make, network):
+    player = make(PlayOptions(visits=50, seconds=0.0))
+    expected = player.genmove(WHITE, update=False)
+    player.options = PlayOptions()
+    player.clock.configure(byoyomi(0.0, 0.4, 1))
+    network.gate.clear()
+    assert player.genmove(WHITE) == expected
+    assert player.last_genmove_report.has_values
+
+
+FAULTS = {"error": "out of order", **dict.fromkeys(("policy", "value", "score", "ownership"), "are no numbers")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("has_tree", [False, True])
+def test_a_game_goes_on_whatever_the_network_fails_in(make, network, capfd, fault, has_tree):
+    player = make(PlayOptions(visits=16, seconds=0.0), moves=16)
+    if has_tree:
+        player.genmove(WHITE, update=False)
+    capfd.readouterr()
+    if fault == "error":
+        network.error = ValueError("out of order")
+    else:
+        network.nonsense = fault
+    for color in (WHITE, BLACK):
+        assert player.genmove(color) > 0
+        assert np.isfinite(player.last_genmove_report.value_stm)
+    said = capfd.readouterr().err
+    assert f"network hash: {FAULTS[fault]}" in said or "network hash: its outputs" in said
+    assert "Traceback" not in said
+    assert player.final_score()[0] in "BW0"
+    with pytest.raises(ValueError, match="network hash"):
+        player.analyze(WHITE, Watcher(lambda report: None))
+
+
+@pytest.mark.parametrize("what", ["genmove", "final_score", "analyze", "look"])
+def test_an_interruption_does_not_wait_for_a_network_that_hangs(make, network, what):
+    player = make(PlayOptions(visits=16, seconds=0.0))
+    network.gate.clear()
+    calls = {
+        "genmove": lambda: player.genmove(WHITE),
+        "final_score": player.final_score,
+        "analyze": lambda: player.analyze(WHITE, Watcher(lambda report: None, ownership=True)),
+        "look": lambda: player.look(WHITE),
+    }
+    thread = threading.Thread(target=calls[what], daemon=True)
+    thread.start()
+    assert network.hanging.wait(STUCK_S)
+    player.interrupt()
+    thread.join(STUCK_S)
+    assert not thread.is_alive()
+
+
+def test_pondering_ends_in_a_line_where_the_network_fails(make, network, capfd):
+    player = make(PlayOptions(visits=4, ponder=True, ponder_visits=10**6), moves=4)
+    player.genmove(BLACK)
+    network.error = ValueError("out of order")
+    while player.ponder.is_running:
+        time.sleep(0.001)
+    assert capfd.readouterr().err == "network hash: out of order\n"
+
+
+def test_a_thread_that_cannot_be_had_for_pondering_costs_no_move(make_player, monkeypatch, capfd):
+    """The move was on the board, but the client was told of an error."""
+    say_once.cache_clear()
+    player = make_player(PlayOptions(visits=4, ponder=True, ponder_visits=10**6))
+    start = threading.Thread.start
+
+    def fails(thread):
+        if thread.name == "ponder":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", fails)
+    assert player.genmove(BLACK) > 0 and player.game.n_moves == 1
+    assert not player.ponder.is_running
+    assert capfd.readouterr().err == "no pondering: can't start new thread\n"
+
+
+def test_the_clock_runs_from_when_the_move_was_asked_for(make_player, monkeypatch):
+    """Waiting for pondering to end, or for the command's turn, is time of the move."""
+    player = make_player(PlayOptions(early_stop=False, ponder=True))
+    player.warm_up()
+    clock = stop_the_machines(monkeypatch)
+    player.clock.configure(byoyomi(0.0, 1.5, 1))
+    monkeypatch.setattr(Ponder, "stop", lambda ponder: clock.advance(0.2) if ponder.is_running else None)
+    monkeypatch.setattr(Ponder, "is_running", True)
+    monkeypatch.setattr(Ponder, "start", lambda *_: None)
+    asked_s = clock() - 0.3
+    player.genmove(BLACK, asked_s=asked_s)
+    assert 0.3 < player.last_genmove_report.seconds < 0.55, "of the target of 1 s"
+    assert 0.9 < clock() - asked_s < 1.1
+    # A move that was asked for long ago could not begin before the one before it was chosen.
+    begun_s = clock()
+    player.genmove(WHITE, asked_s=asked_s)
+    assert 0.9 < clock() - begun_s < 1.1
+    # Without a clock nobody counts.
+    player.clock.configure(NO_CLOCK)
+    player.options = PlayOptions(seconds=0.5, early_stop=False)
+    player.genmove(BLACK, asked_s=1.0)
+    assert 0.2 < player.last_genmove_report.seconds < 0.4
+
+
+def test_what_was_waited_for_is_charged(make_player, monkeypatch):
+    player = make_player(PlayOptions(visits=2))
+    player.clock.configure(absolute(100.0))
+    clock = stop_the_machines(monkeypatch)
+    player.genmove(BLACK, asked_s=clock() - 50.0)
+    full = player.clock.budget(WHITE, 1, 81).soft_s
+    assert player.clock.budget(BLACK, 1, 81).soft_s < 0.6 * full
