@@ -170,6 +170,11 @@ class GtpClient:
         """Number of the process."""
         return self._process.pid
 
+    @property
+    def said(self) -> str:
+        """The last lines of the engine's standard error."""
+        return "\n".join(self._stderr)
+
     def close(self) -> None:
         """End the engine: ``quit``, then force. Never raises, and may be called again."""
         if not self.broken:

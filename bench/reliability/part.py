@@ -52,6 +52,8 @@ NAMES: tuple[str, ...] = (
     "counts",
     "damage",
     "fuzz",
+    "clocked",
+    "evaluator",
     "memory",
 )  # fmt: skip
 """Names of the parts, each that of its module in this folder, in the order of the table"""
