@@ -1,5 +1,6 @@
 """The pages in docs/clients: their transcripts are what the engine says, and their options are options."""
 
+import json
 import re
 import shlex
 
@@ -17,6 +18,12 @@ CHANGING = {
     r"\b\d+\.\d{3}\b": "SECONDS",
 }
 """What differs from run to run"""
+OGS_CLOCKS = {
+    "simple": {"per_move_time_range"},
+    "byoyomi": {"main_time_range", "period_time_range", "periods_range"},
+    "fischer": {"initial_time_range", "max_time_range", "time_increment_range"},
+}
+"""What gtp2ogs wants to know of each clock. Source: gtp2ogs 9.0.1, schema/Config.schema.json"""
 
 
 def form(reply):
@@ -49,3 +56,16 @@ def test_the_options_that_are_shown_exist(page):
         if "--help" in options:
             continue
         gtp.make_context("gtp", shlex.split(re.sub(r"\bFILE\b", "none", options)), resilient_parsing=False)
+
+
+def test_the_configuration_of_gtp2ogs_is_complete():
+    """It refuses a clock without all its ranges, and plays three games at once at speeds that are left out."""
+    text = (ROOT / "docs" / "clients" / "ogs.md").read_text(encoding="utf-8")
+    block = re.search(r"```\n(\{.*?)```", text, re.DOTALL)[1]
+    # JSON5: keys without quotation marks, and commas behind the last.
+    config = json.loads(re.sub(r",(\s*[}\]])", r"\1", re.sub(r"([{,]\s*)(\w+):", r'\1"\2":', block)))
+    speeds = {speed: config[f"allowed_{speed}_settings"] for speed in ("live", "rapid", "correspondence")}
+    assert speeds["live"].pop("concurrent_games") == 1
+    assert [speeds["rapid"], speeds["correspondence"]] == [None, None]
+    assert {name: set(clock) for name, clock in speeds["live"].items()} == OGS_CLOCKS
+    assert config["allowed_board_sizes"] == [9, 13, 19]

@@ -1,8 +1,10 @@
 """Clients set up from their pages in docs/clients by copy and paste: those that run without a window play.
 
-``cgosclient.py`` is looked for on the search path, as a program.
+``cgosclient.py`` is looked for on the search path, as a program, and Sabaki's engine code where node looks for modules
+(``npm install @sabaki/gtp``, ``NODE_PATH``).
 """
 
+import json
 import re
 import socket
 import subprocess
@@ -135,3 +137,26 @@ def test_cgos(pasted, tmp_path):
         assert '"winrate":' in analysis and '"ownership":' in analysis
     (record,) = (tmp_path / "sgf").glob("*.sgf")
     assert "PW[keima]" in record.read_text()
+
+
+@pytest.mark.clients("node")
+def test_the_engine_code_of_sabaki(pasted, tmp_path):
+    """Path and arguments from the page's table, its initial commands, moves and an analysis."""
+    node = find_program("node")
+    if subprocess.run([node, "-e", "require('@sabaki/gtp')"], cwd=tmp_path, capture_output=True).returncode:
+        pytest.skip("needs the module @sabaki/gtp")
+    page = (ROOT / "docs" / "clients" / "sabaki.md").read_text(encoding="utf-8")
+    path = re.search(r"^\| path \| `/path/to/keima([^`]*)`", page, re.MULTILINE)[1]
+    arguments = re.search(r"^\| arguments \| `([^`]*)` \|", page, re.MULTILINE)[1]
+    initial = re.search(r"semicolons between:\n`([^`]*)`", page)[1]
+    words = [node, str(ROOT / "tests" / "data" / "sabaki.js"), str(tmp_path / "keima") + path, arguments, initial]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=2 * ANSWER_S)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert not any(error for error, _ in said["replies"]), said
+    replies = [content for _, content in said["replies"]]
+    assert replies[0] == "Keima"
+    assert re.fullmatch("[A-HJ][1-9]", replies[-4]) and re.fullmatch("[A-HJ][1-9]", replies[-2])
+    head, *infos = said["updates"]
+    assert head == "=" and len(infos) >= 2
+    assert all(info.startswith("info move ") for info in infos if info)
