@@ -23,6 +23,7 @@ Games shard, version 2 (``keima data build``): G games, M moves, S stones set up
 ``rank_white``     int8[G]        the same
 ``main_time``      int32[G]       seconds; -1 = unknown
 ``number``         int64[G]       which game of its run of self-play; left out where there was none
+``position``       int16[G]       moves before the only position that may be learnt from; left out where any may
 =================  =============  ==============================================================================
 
 Version 1 has no ``version``; all games are 19x19 from the empty board, Black first: ``delta`` (modulo 20 and 19, a
@@ -52,7 +53,7 @@ UNKNOWN_VALUES: dict[str, np.generic] = {
     "komi": np.float32(np.nan), "result": np.int8(0), "territory": np.False_, "margin": np.float32(np.nan),
     "ending": np.uint8(UNKNOWN), "first": np.uint8(BLACK), "handicap": np.uint8(0), "date": np.int32(0),
     "rank_black": np.int8(0), "rank_white": np.int8(0), "main_time": np.int32(-1),
-    "number": np.int64(-1),
+    "number": np.int64(-1), "position": np.int16(-1),
 }  # fmt: skip
 """What arrays with one entry a game hold, in their dtype, where nothing is known of it"""
 
@@ -94,6 +95,8 @@ class _GameArrays(NamedTuple):
     """int32[G]: seconds; -1 = unknown"""
     number: np.ndarray
     """int64[G]: which game of its run of self-play; -1 = none"""
+    position: np.ndarray
+    """int16[G]: moves before the only position that may be learnt from; -1 = any may"""
 
 
 class Games(_GameArrays):
@@ -155,16 +158,19 @@ def offsets_of(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
+OF_SELF_PLAY = ("number", "position")
+"""Arrays that a shard leaves out where all games have -1"""
 GAME_ARRAYS: Known = {
     "version": ("u1", ()), "source": ("u1", (None,)), "delta": ("u1", (None, 2)), "length": ("u2", (None,)),
     "setup_length": ("u2", (None,)), "setup": ("u2", (None,)), "size": ("u1", (None,)), "first": ("u1", (None,)),
     "result": ("i1", (None,)), "ending": ("u1", (None,)), "margin": ("f2", (None,)), "komi": ("f2", (None,)),
     "territory": ("?", (None,)), "handicap": ("u1", (None,)), "date": ("i4", (None,)), "rank_black": ("i1", (None,)),
     "rank_white": ("i1", (None,)), "main_time": ("i4", (None,)), "number": ("i8", (None,)),
+    "position": ("i2", (None,)),
 }  # fmt: skip
 """What a shard of either version holds"""
 FIRST_ARRAYS = {"delta", "length", "result", "komi", "source"}
-SECOND_ARRAYS = GAME_ARRAYS.keys() - {"version", "source", "number"}
+SECOND_ARRAYS = GAME_ARRAYS.keys() - {"version", "source", *OF_SELF_PLAY}
 
 
 def read_arrays(path: Path, kind: str, known: Known, needed: Set[str]) -> dict[str, np.ndarray]:
@@ -289,6 +295,7 @@ def check_games(games: Games) -> None:
         "ending": games.ending < len(ENDINGS),
         "colour to begin": np.isin(games.first, (BLACK, WHITE)),
         "move": games.moves <= np.repeat(points, np.diff(games.offsets)),
+        "position": games.position < np.maximum(1, np.diff(games.offsets)),
         "stone set up": games.setup < 2 * np.repeat(points, np.diff(games.setup_offsets)),
     })  # fmt: skip
 

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +102,33 @@ def setups_of(options: PlayOptions, numbers: np.ndarray, n_networks: int) -> Set
     )
 
 
+class Plan:
+    """What a run plays and keeps: games between one network or two, all of them."""
+
+    attempts = 1
+    """games that may be played for each one wanted"""
+
+    def __init__(self, options: PlayOptions, n_networks: int) -> None:
+        self.options, self._n_networks = options, n_networks
+
+    def record(self) -> dict[str, Any]:
+        """For the manifest: what a run must go on with."""
+        return {"format": FORMAT, "options": self.options.record()}
+
+    def set_up(self, numbers: np.ndarray) -> Setups:
+        """How the games of some numbers (int64[K]) begin. Game n is attempt ``n % attempts`` of what is wanted."""
+        return setups_of(self.options, numbers, self._n_networks)
+
+    def kept(self, finished: Finished) -> tuple[Games, np.ndarray]:
+        """What is kept of games that ended, numbered by what was wanted, and their resigners."""
+        return finished.games, finished.resigner
+
+
 class BulkPlay:
     """One folder of games in the making; close it at the end."""
 
     def __init__(
-        self, servers: Sequence[InferenceServer], options: PlayOptions, networks: list[dict[str, str]], out: Path
+        self, servers: Sequence[InferenceServer], plan: Plan, networks: list[dict[str, str]], out: Path
     ) -> None:
         """Open the folder, or begin one.
 
@@ -118,14 +139,14 @@ class BulkPlay:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
         for server in servers:
-            _check(server, options)
-        self._servers, self._options, self._out = servers, options, out
-        asked = {"format": FORMAT, "networks": networks, "options": options.record()}
+            _check(server, plan.options)
+        self._servers, self._plan, self._options, self._out = servers, plan, plan.options, out
+        asked = plan.record() | {"networks": networks}
         begun = {"shards": [], "endings": {}, "played_out": 0, "wrongly_resigned": 0}
         if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
             raise ValueError(f"{out}: already there, expected a new or empty folder, or one of games")
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
-        self._journal = GameJournal(out / JOURNAL, options.size)
+        self._journal = GameJournal(out / JOURNAL, plan.options.size)
         self._lock = threading.Lock()
         """guards the journal, the manifest and what follows"""
         self._done = np.zeros(0, np.int64)
@@ -137,6 +158,11 @@ class BulkPlay:
     def games(self) -> int:
         """Games finished so far."""
         return len(self._done) + self._journal.count
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was ended from outside."""
+        return self._stopped.is_set()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -173,10 +199,26 @@ class BulkPlay:
         Raises:
             RuntimeError, OSError: a network or the disk failed.
         """
-        held, missing = self._journal.held(), np.ones(games, bool)
+        for attempt in range(self._plan.attempts):
+            missing = self.missing(games)
+            if not len(missing) or self._stopped.is_set():
+                break
+            self._play(_Shared(map(int, missing * self._plan.attempts + attempt)), at_once, groups, report, every_s)
+        if not self._stopped.is_set() or not len(self.missing(games)):
+            self._cut()
+        report()
+
+    def missing(self, games: int) -> np.ndarray:
+        """int64: the numbers below ``games`` that the folder does not hold."""
+        held, is_missing = self._journal.held(), np.ones(games, bool)
         for there in (self._done, *([] if held is None else [held[0].number])):
-            missing[there[there < games]] = False
-        numbers = _Shared(map(int, np.flatnonzero(missing)))
+            is_missing[there[there < games]] = False
+        return np.flatnonzero(is_missing)
+
+    def _play(
+        self, numbers: Iterator[int], at_once: int, groups: int, report: Callable[[], None], every_s: float
+    ) -> None:
+        """Play the games of some numbers in several groups."""
         with ThreadPoolExecutor(groups) as executor:
             working = {executor.submit(self._work, numbers, at_once) for _ in range(groups)}
             try:
@@ -185,25 +227,24 @@ class BulkPlay:
                     for thread in done:
                         thread.result()
                     report()
-            finally:
+            except BaseException:
                 self._stopped.set()
-        if self.games >= games:
-            self._cut()
-        report()
+                raise
 
     def _work(self, numbers: Iterator[int], at_once: int) -> None:
         """One thread: a group of games until there are no more numbers."""
-        options = self._options
-        conduct, stopped = options.conduct(), self._stopped
-        set_up = partial(setups_of, options, n_networks=len(self._servers))
-        group = Group(self._servers, options.size, at_once, conduct, options.seed, set_up, stopped)
+        options, plan = self._options, self._plan
+        group = Group(self._servers, options.size, at_once, options.conduct(), options.seed, plan.set_up, self._stopped)
         for finished in group.play(numbers):
             self._enter(finished)
 
     def _enter(self, finished: Finished) -> None:
         """Keep games that ended; write a shard when there are enough for one."""
+        games, resigner = self._plan.kept(finished)
+        if not len(games.size):
+            return
         with self._lock:
-            self._journal.append(finished.games, finished.resigner)
+            self._journal.append(games, resigner)
             if self._journal.count >= self._options.games_per_shard:
                 self._cut()
 

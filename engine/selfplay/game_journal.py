@@ -17,7 +17,7 @@ from engine.records.games import Games, join, offsets_of, select
 HEADER = np.dtype([("games", "<u4"), ("bytes", "<u4"), ("checksum", "<u4")])
 ROW = np.dtype([
     ("number", "<i8"), ("length", "<u2"), ("result", "i1"), ("ending", "u1"), ("margin", "<f4"), ("komi", "<f4"),
-    ("territory", "?"), ("resigner", "u1"),
+    ("territory", "?"), ("position", "<i2"), ("resigner", "u1"),
 ])  # fmt: skip
 
 

@@ -88,14 +88,15 @@ class Mixture:
         return batch
 
     def _plies(self, games: Games, rows: np.ndarray, shard: int, rng: np.random.Generator) -> np.ndarray:
-        """A position of each game, before one of its moves: any, or one of the few that are used of it."""
+        """A position of each game, before one of its moves: any, one of the few that are used, or the only one."""
         shares, few = rng.random(len(rows)), self.options.positions_per_game
         if few > 0:
             # Which ones is fixed by game, shard and seed (a low-discrepancy sequence), so no others are ever seen.
             which = (shares * few).astype(np.int64)
             begin = shard * 7919 + self.options.seed % 1_000_003
             shares = np.modf((rows * few + which + 1 + begin) * 0.6180339887498949)[0]
-        return (shares * (games.offsets[rows + 1] - games.offsets[rows])).astype(np.int64)
+        plies = (shares * (games.offsets[rows + 1] - games.offsets[rows])).astype(np.int64)
+        return np.where(games.position[rows] >= 0, games.position[rows], plies)
 
     def stream(self, first_step: int, finish: Callable[[TrainingBatch], T]) -> Generator[T]:
         """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the generator.
@@ -142,6 +143,9 @@ def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.nd
         game and ply, both int64[count], or shorter where there are fewer positions.
     """
     rng, n_games = np.random.default_rng(seed), len(games.size)
+    if n_games and (games.position >= 0).all():
+        rows = rng.permutation(n_games)[:count]
+        return rows, games.position[rows].astype(np.int64)
     lengths = np.diff(games.offsets)
     if count <= n_games and lengths.all():
         rows = rng.permutation(n_games)[:count]

@@ -18,6 +18,7 @@ from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
 from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
 from gtp.cli.data_play import play_command
+from gtp.cli.data_values import values_command
 from gtp.cli.label import label_command
 from gtp.cli.options import options_from, options_of
 from gtp.cli.terminal import AS_JSON, INTERRUPTED, PATHS, bar, one_line_errors, workers_for
@@ -114,6 +115,7 @@ def _show_build(manifest: dict[str, Any], out: Path) -> None:
 
 data.add_command(label_command)
 data.add_command(play_command)
+data.add_command(values_command)
 
 
 @data.command("show")

@@ -1,5 +1,6 @@
 """``keima data play``: games of policies without search, in bulk."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from engine.features.samples import sample_inputs
 from engine.go.rules import Rules
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import choose_device, load_network
-from engine.selfplay.bulk import BulkPlay, PlayOptions
+from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
 from engine.selfplay.variety import Komi, Shares, Variety
 from gtp.cli.bulk import GOES_ON, identity, run_with_bar, variety_options
 from gtp.cli.options import options_of
@@ -49,19 +50,28 @@ def play_command(
     options = PlayOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
-        chosen = choose_device(device)
-        servers, identities = [], []
-        for name in (network, *([opponent] if opponent else [])):
-            path = find_network(name)
-            loaded = load_network(path, chosen, sample_inputs)
-            servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
-            identities.append(identity(path, loaded.spec.name))
-        play = BulkPlay(servers, options, identities, out)
-        stack.callback(play.close)
-        batch = at_once or AT_ONCE["gpu" if servers[0].merges else "cpu"]
-        run = partial(play.run, games, batch, groups_for(servers[0]))
-        run_with_bar(console, games, lambda: play.games, play.stop, run)
+        names = (network, *([opponent] if opponent else []))
+        play = play_in_bulk(stack, Plan(options, len(names)), names, out, games, device, threads, at_once, console)
         _say_what_is_there(console, play, games)
+
+
+def play_in_bulk(
+    stack: ExitStack, plan: Plan, names: Sequence[str], out: Path, games: int, device: str, threads: int,
+    at_once: int | None, console: Console,
+) -> BulkPlay:  # fmt: skip
+    """Load networks and play what a plan wants, with a bar; ``stack`` closes what was opened."""
+    chosen = choose_device(device)
+    servers, identities = [], []
+    for name in names:
+        path = find_network(name)
+        loaded = load_network(path, chosen, sample_inputs)
+        servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
+        identities.append(identity(path, loaded.spec.name))
+    play = BulkPlay(servers, plan, identities, out)
+    stack.callback(play.close)
+    batch = at_once or AT_ONCE["gpu" if servers[0].merges else "cpu"]
+    run_with_bar(console, games, lambda: play.games, play.stop, partial(play.run, games, batch, groups_for(servers[0])))
+    return play
 
 
 def groups_for(server: InferenceServer) -> int:

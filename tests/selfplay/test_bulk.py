@@ -11,7 +11,7 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, write_games
-from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, PlayOptions
+from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, Plan, PlayOptions
 from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.variety import Komi, Variety
 from gtp.cli import main
@@ -29,7 +29,7 @@ def server():
 
 def play(server, out, games, options=OPTIONS, groups=2, stop_after=None):
     """A run; ``stop_after`` ends it from outside once there are that many games."""
-    bulk = BulkPlay([server], options, NETWORKS, out)
+    bulk = BulkPlay([server], Plan(options, 1), NETWORKS, out)
 
     def report():
         if stop_after is not None and bulk.games >= stop_after:
@@ -130,7 +130,7 @@ def test_games_broken_off_are_marked(server, tmp_path):
 def test_a_folder_of_something_else_is_refused(server, tmp_path):
     (tmp_path / "letters.txt").write_text("dear")
     with pytest.raises(ValueError, match="already there, expected a new or empty folder"):
-        BulkPlay([server], OPTIONS, NETWORKS, tmp_path)
+        BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_a_folder_of_something_else_is_refused(server, tmp_path):
 def test_a_run_goes_on_only_as_it_began(server, tmp_path, change, message):
     play(server, tmp_path, 2)
     with pytest.raises(ValueError, match=message):
-        BulkPlay([server], PlayOptions(**vars(OPTIONS) | change), NETWORKS, tmp_path)
+        BulkPlay([server], Plan(PlayOptions(**vars(OPTIONS) | change), 1), NETWORKS, tmp_path)
     with pytest.raises(ValueError, match="begun with networks"):
-        BulkPlay([server], OPTIONS, [{"name": "other", "sha256": "1"}], tmp_path)
+        BulkPlay([server], Plan(OPTIONS, 1), [{"name": "other", "sha256": "1"}], tmp_path)
 
 
 def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):
@@ -159,7 +159,7 @@ def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):
             return super().evaluate(planes, globals_)
 
     with InferenceServer(Failing(), cache_mib=1, threads=1) as broken:
-        bulk = BulkPlay([broken], OPTIONS, NETWORKS, tmp_path)
+        bulk = BulkPlay([broken], Plan(OPTIONS, 1), NETWORKS, tmp_path)
         with pytest.raises(RuntimeError, match="it broke"):
             bulk.run(1000, at_once=4, groups=2, report=lambda: None, every_s=0.001)
         count = bulk.games

@@ -1,0 +1,77 @@
+"""``keima data values``: one position a game for a value network, as AlphaGo's were made.
+
+For each position wanted a ply U is drawn, each of 1 to ``latest`` with the same probability. The SL policy plays the
+moves before it, move U is uniformly random among the legal points, and the RL policy plays the rest. Kept are the moves
+up to the position after the random one, the move that followed (a reader of shards knows a position by the move made
+there) and the result; ``position`` says that nothing else may be learnt from. Positions of one game are much alike and
+share its result: many of each teach a value network the games by heart.
+
+A game may be over before its ply U. It is then played anew, with other moves and the same U, up to ``ATTEMPTS`` times;
+without that, late positions would silently be rarer. What was not reached even so is reported.
+
+Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods,
+"Reinforcement learning of value networks", where U is 1 to 450 on 19x19.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from engine.records.games import Games, offsets_of, select
+from engine.selfplay.bulk import Plan, PlayOptions
+from engine.selfplay.many_games import Finished, Setups
+from engine.selfplay.variety import unit_of
+
+FORMAT = "keima values"
+ATTEMPTS = 16
+RANDOM_PLY = 4
+"""Stream of random numbers: U"""
+SL, RL = 0, 1
+"""Numbers of the networks"""
+
+
+def published_latest(size: int) -> int:
+    """The largest U: 450 on 19x19, as large a share of the points on other boards."""
+    return 450 * size * size // 361
+
+
+class ValuePlan(Plan):
+    """Games of the SL policy, a random move, the RL policy; one position of each."""
+
+    attempts = ATTEMPTS
+
+    def __init__(self, options: PlayOptions, latest: int = 0) -> None:
+        """Plan a run.
+
+        Args:
+            latest: the largest U; 0 = as published for 19x19, in proportion.
+        """
+        super().__init__(options, 2)
+        self.latest = latest or published_latest(options.size)
+
+    def record(self) -> dict[str, Any]:
+        """See :class:`Plan`."""
+        options = self.options.record() | {"latest": self.latest}
+        return {"format": FORMAT, "options": options}
+
+    def random_plies(self, wanted: np.ndarray) -> np.ndarray:
+        """int64[K]: U of the positions of some numbers, counted from 1."""
+        return 1 + (unit_of(self.options.seed, wanted, RANDOM_PLY) * self.latest).astype(np.int64)
+
+    def set_up(self, numbers: np.ndarray) -> Setups:
+        """See :class:`Plan`; all attempts at one position are at the same rules, komi and U."""
+        wanted = numbers // ATTEMPTS
+        setups = super().set_up(wanted)
+        players = np.zeros_like(setups.players)
+        players[:, 0], players[:, 1] = SL, RL
+        return setups._replace(players=players, switches=self.random_plies(wanted) - 1)
+
+    def kept(self, finished: Finished) -> tuple[Games, np.ndarray]:
+        """See :class:`Plan`: the games that went on after their random move, cut off one move later."""
+        games, at = finished.games, finished.switches + 1
+        rows = np.flatnonzero(np.diff(games.offsets) > at)
+        kept, at = select(games, rows), at[rows]
+        offsets = offsets_of(at + 1)
+        moves = kept.moves[np.arange(offsets[-1]) + np.repeat(kept.offsets[:-1] - offsets[:-1], at + 1)]
+        kept = kept._replace(offsets=offsets, moves=moves, number=kept.number // ATTEMPTS, position=at.astype(np.int16))
+        return kept, finished.resigner[rows]

@@ -1,0 +1,69 @@
+"""``keima data values``: one position a game for a value network."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+
+from engine.go.rules import Rules
+from engine.selfplay.bulk import BulkPlay, PlayOptions
+from engine.selfplay.values import ATTEMPTS, ValuePlan
+from engine.selfplay.variety import Komi, Shares, Variety
+from gtp.cli.bulk import GOES_ON, variety_options
+from gtp.cli.data_play import play_in_bulk
+from gtp.cli.options import options_of
+from gtp.cli.terminal import one_line_errors
+
+PARTS = 10
+"""Parts of the range of U whose missing positions are told apart"""
+
+
+@click.command("values", context_settings={"show_default": True})
+@click.argument("sl")
+@click.argument("rl")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
+@click.option("--positions", default=100_000, type=click.IntRange(1), help="positions, one a game")
+@click.option("--latest", default=0, type=click.IntRange(0), help="largest U; 0 = 450 on 19x19, in proportion")
+@variety_options
+@options_of(PlayOptions, "size", "passes", "limit", "games_per_shard", "seed")
+@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--threads", default=0, type=click.IntRange(0), help="processors the networks take; 0 = all")
+@click.option("--at-once", type=click.IntRange(1), help="games of a batch; 64 on a processor, 512 on a GPU")
+def values_command(
+    sl: str, rl: str, out: Path, positions: int, latest: int, rules: Shares[Rules], komi: Shares[Komi],
+    temperature: Shares[float], device: str, threads: int, at_once: int | None, **rest: float | str,
+) -> None:  # fmt: skip
+    """Make positions for a value network, as AlphaGo's were made: one a game.
+
+    The policy SL plays the moves before a ply U, each U as probable; move U is random; the policy RL plays the rest,
+    and the position after the random move is kept with the result.
+
+    \b
+        keima data values policy-9.safetensors rl-9/network.safetensors --size 9 --positions 500000 --out values-9
+        keima train value --games values-9 --validation held-out.npz.xz --size 9 --out value-9
+    """
+    options = PlayOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
+    console = Console(stderr=True)
+    with one_line_errors(RuntimeError), ExitStack() as stack:
+        plan = ValuePlan(options, latest)
+        play = play_in_bulk(stack, plan, (sl, rl), out, positions, device, threads, at_once, console)
+        console.print(f"{play.games:,} positions", highlight=False)
+        if play.games < positions:
+            _say_what_is_missing(console, play, plan, positions)
+
+
+def _say_what_is_missing(console: Console, play: BulkPlay, plan: ValuePlan, positions: int) -> None:
+    """Where games were over before their random move, or that the run was stopped."""
+    if play.is_stopped:
+        console.print(GOES_ON, highlight=False)
+        return
+    missing = plan.random_plies(play.missing(positions))
+    counts, edges = np.histogram(missing, PARTS, (1, plan.latest + 1))
+    console.print(
+        f"in {len(missing):,} of {positions:,} all {ATTEMPTS} games were over before move U:", highlight=False
+    )
+    for count, low, high in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
+        if count:
+            console.print(f"  U {int(np.ceil(low))} to {int(np.ceil(high)) - 1}: {count:,}", highlight=False)
