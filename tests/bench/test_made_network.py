@@ -1,0 +1,62 @@
+"""The network made to order, and the two parts of the campaign that play with it."""
+
+import pytest
+import torch
+
+from bench.reliability import clocked, evaluator, made_network
+from bench.reliability.made_network import MadeNetwork, command
+from bench.reliability.part import Campaign
+from engine.features.encoder import KEIMA
+from engine.play.clock import charge
+
+
+def asked(network):
+    """What it says of an empty board."""
+    return network.evaluate(torch.zeros(1, KEIMA.planes, 9, 9), torch.zeros(1, KEIMA.globals))
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"), [("error", RuntimeError), ("memory", torch.OutOfMemoryError), ("nan", None), ("hang", None)]
+)
+def test_a_fault_begins_and_ends_when_it_is_told_to(monkeypatch, fault, error):
+    slept = []
+    monkeypatch.setattr(made_network.time, "sleep", slept.append)
+    network = MadeNetwork(fault=fault, good=1, bad=1)
+    assert asked(network).value.isfinite().all() and made_network.HANG_S not in slept
+    if error is None:
+        assert asked(network).value.isnan().all()
+        assert (made_network.HANG_S in slept) == (fault == "hang")
+    else:
+        with pytest.raises(error):
+            asked(network)
+    assert asked(network).value.isfinite().all()
+
+
+def test_a_position_costs_what_was_ordered(monkeypatch):
+    slept = []
+    monkeypatch.setattr(made_network.time, "sleep", slept.append)
+    network = MadeNetwork(seconds_each=0.05)
+    network.evaluate(torch.zeros(4, KEIMA.planes, 9, 9), torch.zeros(4, KEIMA.globals))
+    assert slept == [0.2]
+
+
+def test_the_command_orders_it():
+    words = command({"seconds_each": 0.05, "fault": "hang"}, "--size", "9")
+    assert words[1:] == [
+        "-m", "bench.reliability.made_network", "--seconds-each", "0.05", "--fault", "hang", "--", "--size", "9",
+    ]  # fmt: skip
+
+
+def test_the_parts_have_as_many_games_as_they_are_to_have():
+    for part, whole, short in ((clocked.PART, 240, 8), (evaluator.PART, 96, 4)):
+        for is_quick, games in ((False, whole), (True, short)):
+            names = [case.name for case in part.cases(Campaign(quick=is_quick))]
+            assert len(names) == len(set(names)) == games
+
+
+def test_the_clocks_are_eight_and_each_can_be_told():
+    assert len(clocked.KINDS) == 8
+    for kind in clocked.KINDS.values():
+        clock = clocked.PlayerClock(kind.settings, kind.dialect)
+        assert clock.settings_command() and clock.left_words()
+        assert charge(kind.settings, clock.left, 0.1)[1] == 0.0
