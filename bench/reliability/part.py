@@ -54,6 +54,7 @@ NAMES: tuple[str, ...] = (
     "fuzz",
     "clocked",
     "evaluator",
+    "kills",
     "memory",
 )  # fmt: skip
 """Names of the parts, each that of its module in this folder, in the order of the table"""

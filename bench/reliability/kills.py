@@ -1,0 +1,293 @@
+"""Long work that is killed outright at a random moment: the same command goes on, and loses nothing that was kept.
+
+A case kills one process by SIGKILL, at a moment drawn from how long the undisturbed run took, and runs the command
+again to its end. What was on the disk at any time before is there afterwards; the end is that of the undisturbed run
+where that is promised: the same weights, shards or figures, every game once, no position twice.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from safetensors import safe_open
+
+from bench.reliability.originals import game_shard, keima_network, made_games
+from bench.reliability.part import Campaign, Case, Outcome, Part
+from engine.nets.files.read import read_network
+from engine.records.games import read_arrays
+from engine.records.labels import LABEL_ARRAYS
+
+CASES = 25
+POLL_S, END_S = 0.05, 20.0
+"""How often the disk is looked at, and how long child processes of a killed one may live on"""
+POSITIONS, GAMES, STEPS = 160, 4, 60
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kind of work; all are called with the folder that it fills."""
+
+    command: Callable[[Path], list[str]]
+    kept: Callable[[Path], int]
+    """how much is safe by now: steps, positions, games"""
+    result: Callable[[Path, str], Any]
+    """what the finished folder and standard output hold, to be compared"""
+    is_alike: Callable[[Any, Any], bool] = lambda one, other: bool(one == other)
+    is_once: bool = False
+    """a folder that is finished is refused, not gone on with"""
+
+
+@cache
+def _material() -> Path:
+    """A network, a shard of games and a folder of SGF files."""
+    folder = Path(tempfile.mkdtemp(prefix="keima-kills-"))
+    keima_network(folder / "net.safetensors")
+    for name in ("games", "held"):
+        game_shard(folder / f"{name}.npz.xz")
+    (folder / "sgf").mkdir()
+    games = made_games()
+    for number in range(len(games.size)):
+        moves = games.moves[games.offsets[number] : games.offsets[number + 1]].tolist()
+        text = "".join(f";{'BW'[ply % 2]}[{chr(97 + move % 9)}{chr(97 + move // 9)}]" for ply, move in enumerate(moves))
+        (folder / "sgf" / f"{number}.sgf").write_text(f"(;SZ[9]KM[6.5]RE[B+R]{text})")
+    return folder
+
+
+def _keima(*arguments: object) -> list[str]:
+    return [sys.executable, "-P", "-m", "gtp.cli", *map(str, arguments)]
+
+
+def _training(out: Path) -> list[str]:
+    games, held = (_material() / f"{name}.npz.xz" for name in ("games", "held"))
+    return _keima(
+        "train", "dual", "--games", games, "--validation", held, "--out", out, "--steps", STEPS, "--batch", 4,
+        "--blocks", 1, "--channels", 8, "--head-channels", 8, "--value-hidden", 8, "--save-every", 3,
+        "--validate-every", 30, "--threads", 1,
+    )  # fmt: skip
+
+
+def _steps(out: Path) -> int:
+    """Steps of the saved state."""
+    if not (out / "state.safetensors").exists():
+        return 0
+    with safe_open(out / "state.safetensors", "pt") as file:
+        return int(json.loads(file.metadata()["keima"])["step"])
+
+
+def _weights(out: Path, _: str) -> dict[str, torch.Tensor]:
+    return read_network(out / "network.safetensors")[0].state_dict()
+
+
+def _are_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(torch.allclose(other[name], value, 1e-3, 1e-4) for name, value in one.items())
+
+
+def _labelling(out: Path) -> list[str]:
+    return _keima(
+        "data", "label", _material() / "games.npz.xz", "--network", _material() / "net.safetensors", "--out", out,
+        "--positions", POSITIONS, "--recorded", "9=1", "--self-play", "9=1", "--at-once", 4, "--threads", 1,
+        "--positions-per-shard", 40, "--device", "cpu",
+    )  # fmt: skip
+
+
+def _labelled(out: Path) -> int:
+    """Positions in shards."""
+    path = out / "labels.json"
+    return sum(json.loads(path.read_text())["positions"].values()) if path.exists() else 0
+
+
+def _positions(out: Path, _: str) -> str:
+    """That enough positions are there, none twice."""
+    found: list[tuple[int, int, int]] = []
+    for path in sorted(out.glob("*.npz.xz")):
+        data = read_arrays(path, "labels", LABEL_ARRAYS, LABEL_ARRAYS.keys())
+        game = data["row_game"]
+        found += zip(
+            data["source"][game].tolist(), data["number"][game].tolist(), data["row_ply"].tolist(), strict=True
+        )
+    return "enough" if len(found) >= POSITIONS and len(set(found)) == len(found) else f"{len(found)}, {len(set(found))}"
+
+
+def _build(out: Path) -> list[str]:
+    return _keima("data", "build", _material() / "sgf", "--out", out, "--size", 9, "--games-per-shard", 5)
+
+
+def _hashes(out: Path, _: str) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.rglob("*.*"))}
+
+
+def _match(out: Path) -> list[str]:
+    engine = shlex.join(_keima("gtp", "--weights", "none", "--visits", 2, "--seed", 1, "--threads", 1))
+    return _keima("match", "--first", engine, "--second", engine, "--size", 5, "--games", GAMES, "--sgf", out)
+
+
+def _arena(out: Path) -> list[str]:
+    return [
+        *(sys.executable, "-P", "-m", "bench.strength.arena", "--weights", str(_material() / "net.safetensors")),
+        *("--visits", "4", "--games", str(GAMES), "--size", "7", "--at-once", "1", "--sgf", str(out)),
+    ]
+
+
+def _lines(out: Path) -> int:
+    """Whole lines of results."""
+    path = out / "games.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def _numbers(out: Path, _: str) -> list[int]:
+    """The games, each with its SGF."""
+    lines = (out / "games.jsonl").read_text().splitlines()
+    return sorted(number for line in lines if (out / f"game-{(number := json.loads(line)['game']):04}.sgf").exists())
+
+
+def _evaluation(out: Path) -> list[str]:
+    games = _material() / "games.npz.xz"
+    return _keima("evaluate", _material() / "net.safetensors", games, "--json", "--device", "cpu")
+
+
+WORKS = {
+    "training": Work(_training, _steps, _weights, _are_close),
+    "labelling": Work(_labelling, _labelled, _positions),
+    "build": Work(_build, lambda out: int((out / "manifest.json").exists()), _hashes, is_once=True),
+    "match": Work(_match, _lines, _numbers),
+    "arena": Work(_arena, _lines, _numbers),
+    "evaluation": Work(_evaluation, lambda out: 0, lambda out, text: text),
+}
+
+
+class _Run:
+    """A process of some work in a session of its own; whatever happens, nothing of it is left at the end."""
+
+    def __init__(self, command: list[str], folder: Path):
+        self._out, self._err = (folder / "out").open("w+"), (folder / "err").open("w+")
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._err, start_new_session=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    def __enter__(self) -> "_Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._out.close()
+        self._err.close()
+
+    def text(self) -> tuple[str, str]:
+        """Standard output and the end of standard error."""
+        self._out.seek(0)
+        self._err.seek(0)
+        return self._out.read(), self._err.read()[-2000:]
+
+    def has_children(self) -> bool:
+        """Whether processes that it started outlive it for long."""
+        end_s = time.monotonic() + END_S
+        while time.monotonic() < end_s:
+            try:
+                os.killpg(self.process.pid, 0)
+            except (ProcessLookupError, PermissionError):
+                return False
+            time.sleep(POLL_S)
+        return True
+
+
+def _finish(work: Work, out: Path, folder: Path) -> tuple[Any, float]:
+    """Run some work to its end: the result, and seconds.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    began_s = time.monotonic()
+    with _Run(work.command(out), folder) as run:
+        status = run.process.wait()
+        text, errors = run.text()
+    if status != 0:
+        raise RuntimeError(f"status {status}: {errors}")
+    return work.result(out, text), time.monotonic() - began_s
+
+
+@cache
+def _undisturbed(name: str) -> tuple[Any, float]:
+    """What some work comes to, and how long that takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _finish(WORKS[name], Path(folder) / "run", Path(folder))
+
+
+def _killed(work: Work, out: Path, folder: Path, moment_s: float) -> tuple[bool, int, list[str]]:
+    """Kill some work after some seconds.
+
+    Returns:
+        whether it had not ended by itself, the most that was kept before, and faults.
+    """
+    seen, faults = 0, []
+    began_s = time.monotonic()
+    with _Run(work.command(out), folder) as run:
+        while run.process.poll() is None and time.monotonic() - began_s < moment_s:
+            seen = max(seen, work.kept(out))
+            time.sleep(POLL_S)
+        run.process.kill()
+        status = run.process.wait()
+        if run.has_children():
+            faults.append(f"child processes live on for {END_S:g} s")
+    return status == -signal.SIGKILL, seen, faults
+
+
+def _kill(name: str, number: int, folder: Path) -> Outcome:
+    """Kill some work once, and let it go on."""
+    work, (expected, seconds) = WORKS[name], _undisturbed(name)
+    moment_s, was_killed, attempt = 2 * seconds * Random(f"{name} {number}").random(), False, 0
+    while not was_killed:
+        # On a machine that is less busy now, it may have ended before.
+        attempt, moment_s = attempt + 1, moment_s / 2
+        out = folder / f"run-{attempt}"
+        was_killed, seen, faults = _killed(work, out, folder, moment_s)
+    kept = work.kept(out)
+    if kept < seen:
+        faults.append(f"{kept} are kept, expected the {seen} that were on the disk")
+    try:
+        result = work.result(out, "") if work.is_once and kept else _finish(work, out, folder)[0]
+    except RuntimeError as error:
+        faults.append(f"cannot go on: {error}")
+    else:
+        if work.kept(out) < kept:
+            faults.append(f"{work.kept(out)} at the end, but {kept} before")
+        if not work.is_alike(expected, result):
+            faults.append(f"{str(result)[:500]}, expected {str(expected)[:500]}")
+    faults = [f"killed after {moment_s:.2f} s of {seconds:.2f}: {fault}" for fault in faults]
+    return Outcome(faults, {"most lost of what was kept": max(0, seen - kept)})
+
+
+def _cases(campaign: Campaign) -> Iterator[Case]:
+    """Kills of every kind of work."""
+    for name in ("build",) if campaign.quick else WORKS:
+        for number in range(1, 2 if campaign.quick else CASES + 1):
+            yield Case(f"{name}-{number}", partial(_kill, name, number))
+
+
+PART = Part(
+    __name__,
+    title="Kill -9 at random moments of training, labelling, data build, match, arena, evaluation",
+    unit="kills",
+    wanted=f"{CASES} of each: the same command goes on, nothing kept is lost, the end is as undisturbed",
+    cases=_cases,
+    figures={"most lost of what was kept": max},
+    alone=True,
+    limit_s=1800.0,
+    missing=lambda campaign: "" if hasattr(signal, "SIGKILL") else "SIGKILL",
+)
