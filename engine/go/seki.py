@@ -172,18 +172,26 @@ def _stifled(board, chain):
 
 
 @kernel
-def _group_state(board, chain):
-    """``lib_sum`` at the root of the chain's group; 0 for a chain that touches dame alone."""
+def group_root(board, chain):
+    """The root of the chain's group, as :func:`engine.go.scoring.join_groups` left it; 0 for a chain that touches dame
+    alone."""
     stride = board.meta[META_STRIDE]
     stone = chain
     for _ in range(board.stones[chain]):
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
             if board.color[neighbour] == EMPTY:
-                state = board.lib_sum[root_of(board, neighbour)]
-                if state & TOUCHES == board.color[chain]:
-                    return state
+                root = np.int64(root_of(board, neighbour))
+                if board.lib_sum[root] & TOUCHES == board.color[chain]:
+                    return root
         stone = board.next[stone]
     return np.int64(0)
+
+
+@kernel
+def _group_state(board, chain):
+    """``lib_sum`` at the root of the chain's group; 0 for a chain that touches dame alone."""
+    root = group_root(board, chain)
+    return np.int64(board.lib_sum[root]) if root != 0 else np.int64(0)
 
 
 @kernel

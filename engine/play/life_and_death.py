@@ -1,7 +1,8 @@
 """Whether a game is finished: who owns what, which stones are dead, and what is still worth a move.
 
-Three sources make one ownership. Rollouts by the learnt policy read fights and need no network; the network knows
-shapes of life and death; Benson's theorem knows for certain, where it applies, and overrules both. A point is *open*
+Four sources make one ownership. Rollouts by the learnt policy read fights and need no network; the network knows
+shapes of life and death. Their log-odds are added, so that the one that is sure outweighs the one that is not. Groups
+with one eye that nothing can save, which both misread, and Benson's theorem overrule them. A point is *open*
 while that ownership is doubtful (a dame, an unsettled group, a seki) or differs from what counting would find with the
 dead stones off (a border not yet closed), and while its chain is left in atari. A position without open points is
 *settled*. How often all this is right is measured by ``bench/strength/endings``.
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from engine.go.board import META_N_EMPTY, META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
+from engine.go.one_eye import lost_points
 from engine.go.position import Position
 from engine.go.rules import RULE_SUICIDE
 from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead
@@ -23,11 +25,12 @@ from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
 
 ROLLOUTS = 256
-NETWORK_SHARE = 0.25
-"""Weight of the network's ownership beside the policy's rollouts. Of 400 scored games between 9-dans these find the
-winner in 97.8%, both together in 97.5% but a point more of the margins, the network alone in 95%."""
+NETWORK_WEIGHT = 0.5
+"""Weight of the network's log-odds beside those of the policy's rollouts (docs/lab/2026-11-23-whole-groups.md)"""
+MOST_CERTAIN = 0.96
+"""Ownership beyond this counts as this in log-odds: neither source knows better than 1 in 50."""
 UNIFORM_NETWORK_SHARE = 0.5
-"""The same beside uniformly random rollouts, which know less"""
+"""Weight of the network's ownership beside uniformly random rollouts, which know less; the two are averaged."""
 SURE = 0.5
 """A point is open unless it is owned with this certainty, by the colour that counting gives it to."""
 DEAD = 0.1
@@ -88,13 +91,20 @@ def estimate_end(
         tables: of the rollout policy; None = uniformly random rollouts.
     """
     board = position.board
-    share, certainty = (NETWORK_SHARE, DEAD) if tables else (UNIFORM_NETWORK_SHARE, UNIFORM_DEAD)
+    certainty = DEAD if tables else UNIFORM_DEAD
     ownership = rollout_ownership(board, tables, ROLLOUTS, SEED)
-    if network_ownership is not None:
-        ownership = (1 - share) * ownership + share * network_ownership
+    if network_ownership is not None and tables:
+        ownership = np.tanh(_half_log_odds(ownership) + NETWORK_WEIGHT * _half_log_odds(network_ownership))
+    elif network_ownership is not None:
+        ownership = (1 - UNIFORM_NETWORK_SHARE) * ownership + UNIFORM_NETWORK_SHARE * network_ownership
     _apply_proofs(board, ownership, position.rules[RULE_SUICIDE] == 1)
     dead = _dead_points(position, ownership, certainty)
     cleared = remove_dead(position, dead)
+    lost = lost_points(cleared.board)
+    if lost.any():
+        ownership[lost != 0] = lost[lost != 0]
+        dead = _dead_points(position, ownership, certainty)
+        cleared = remove_dead(position, dead)
     counted = np.zeros(len(ownership), np.int8)
     area_owner(cleared.board, counted)
     return EndEstimate(
@@ -104,6 +114,12 @@ def estimate_end(
         lead_black=score_with_dame_filled(cleared),
         strict_lead_black=float(final_score_black(position)),
     )
+
+
+def _half_log_odds(ownership: np.ndarray) -> np.ndarray:
+    """Half the log-odds of owners, -1 to 1: float32[N*N]; its hyperbolic tangent is the owner again."""
+    log_odds: np.ndarray = np.arctanh(np.clip(ownership, -MOST_CERTAIN, MOST_CERTAIN))
+    return log_odds
 
 
 def _dead_points(position: Position, ownership_black: np.ndarray, certainty: float) -> list[int]:

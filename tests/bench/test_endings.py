@@ -46,6 +46,7 @@ def test_records_and_a_referee_are_compared_with(folder):
     found, shown = figures(folder, "--weights", "none", "--show", "--referee", f"{sys.executable} {referee}")
     assert found["endings/games"] == 3
     assert found["endings/winner"] == found["endings/margin"] == 50
+    assert found["endings/groups"] == 1
     assert found["endings/boards"] == 0
     # One of 37 stones: H2 is dead for both, C1's chain for the referee alone.
     assert found["endings/stones"] == pytest.approx(100 * 36 / 37, abs=0.1)

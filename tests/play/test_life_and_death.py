@@ -201,3 +201,36 @@ def test_stones_in_seki_are_alive(policy):
 def test_groups_without_two_eyes_are_dead(text, dead):
     found, _ = settled(text, tables=shipped_tables())
     assert {to_vertex(point, 9) for point in found.dead} == set(dead.split())
+
+
+SQUARE_FOUR = """
+    . O X O X X . X .
+    X X X O O X O X X
+    O X X O O X X X O
+    O O X X O X X O O
+    O . O X O O X X O
+    . O O X X O X X O
+    . . O X X O O O O
+    O O X X . X O . .
+    . O O X X X O . .
+"""
+"""From a game against KataGo: White's chain on the right has one eye, the square of four"""
+DISPUTED = "D9 D8 E8 G8 B9 J7 D7 E7 H6 J6 E6 E5 F5 J5 F4 J4 F3 G3 H3 J3 G2 G1"
+
+
+def test_a_group_with_one_eye_that_nothing_saves_is_dead():
+    """Rollouts let White make two eyes every other time, networks are in doubt."""
+    found, _ = settled(SQUARE_FOUR, komi=7.0, tables=shipped_tables())
+    assert {to_vertex(point, 9) for point in found.dead} == set(DISPUTED.split())
+    assert found.lead_black == 40.0
+
+
+def test_the_source_that_is_sure_outweighs_the_one_that_is_not():
+    position = Game(9).position
+    rollouts = estimate_end(position, None, shipped_tables()).ownership_black
+    assert np.abs(rollouts).max() < 0.5
+    for sure, told in ((0.95, 1), (-0.95, -1)):
+        found = estimate_end(position, np.full(81, sure, np.float32), shipped_tables()).ownership_black
+        assert (np.sign(found) == told).all() and np.abs(found).min() > 0.3
+    unknown = estimate_end(position, np.zeros(81, np.float32), shipped_tables()).ownership_black
+    np.testing.assert_allclose(unknown, rollouts, atol=1e-5)
