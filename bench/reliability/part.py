@@ -1,7 +1,8 @@
 """The parts of the reliability campaign: what a case is, what comes of it, and the registry.
 
 To add a part, write one module in this folder that ends with a constant ``PART``, and enter its name in ``NAMES``
-below, in the order of the table; nothing else has to be edited (a test in ``tests/bench`` as usual). For example
+below, in the order of the table. Besides these, its row in ``docs/reliability.md`` (``--report --markdown`` prints it)
+and a test in ``tests/bench``. For example
 ``bench/reliability/counts.py``::
 
     def _count(size: int, folder: Path) -> Outcome:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 from bench.reliability.folder import Record
 from bench.reliability.part import Campaign, Case, Outcome, Part, load_part
+from gtp.cli.terminal import INTERRUPTED
 
 POLL_S = 0.2
 STOP_S = 15.0
@@ -42,13 +44,19 @@ class Worker:
             self.pipe.send(case.name)
 
     def record(self) -> Record | None:
-        """The record of the case sent last; None while it runs. A process that failed it can be used no more."""
+        """The record of the case sent last; None while it runs. A process that failed it can be used no more.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted from outside, which is no fault of the case.
+        """
         seconds = time.monotonic() - self._begun_s
         if self.pipe.poll():
             try:
                 return self._as_record(self.pipe.recv(), seconds)
             except (EOFError, OSError):
                 self._process.join(STOP_S)
+                if self._process.exitcode == INTERRUPTED:
+                    raise KeyboardInterrupt from None
                 died = f"the process that ran it ended with status {self._process.exitcode}"
                 return self._as_record(Outcome([died], amount=0), seconds)
         if seconds > self._limit_s:
@@ -108,14 +116,17 @@ def run_cases(part: Part, campaign: Campaign, cases: Sequence[Case], jobs: int) 
 
 def _work(module: str, campaign: Campaign, pipe: Any) -> None:
     """The worker process: runs the cases whose names it is sent, until nobody sends any more."""
-    signal.signal(signal.SIGINT, _interrupt_once)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt_once)
     os.dup2(2, 1)  # Standard output is for figures alone.
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         cases = {case.name: case for case in load_part(module).cases(campaign)}
         while True:
             pipe.send(_outcome(cases[pipe.recv()]))
-    except (EOFError, OSError, KeyboardInterrupt):
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except (EOFError, OSError):
         return
 
 
@@ -130,7 +141,8 @@ def _outcome(case: Case) -> Outcome:
 
 def _interrupt_once(number: int, frame: object) -> None:
     """Ctrl-C reaches the worker from the terminal and from the campaign; cleaning up is interrupted by neither."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

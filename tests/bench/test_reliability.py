@@ -1,6 +1,7 @@
 """The campaign: its parts, folder, workers, resumption and table."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -45,6 +46,12 @@ def test_every_part_has_cases_of_different_names_in_both_forms(name):
         cases = list(part.cases(Campaign(quick)))
         assert len({case.name for case in cases}) == len(cases) > 0
         assert all(case.amount > 0 for case in cases)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_part_has_its_row_in_the_docs(name):
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert f"| {load_part(f'bench.reliability.{name}').title} |" in page
 
 
 def test_cases_run_in_workers_and_whatever_goes_wrong_is_a_fault():
@@ -119,8 +126,12 @@ def test_a_campaign_goes_on_where_it_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_campaign_that_is_ended_leaves_no_process_behind(tmp_path, number):
+@pytest.mark.parametrize(
+    ("whom", "number"),
+    [("campaign", signal.SIGINT), ("campaign", signal.SIGKILL), ("worker", signal.SIGINT), ("worker", signal.SIGTERM)],
+)
+def test_a_campaign_that_is_ended_leaves_no_process_behind(tmp_path, whom, number):
+    """Nor is a case at fault whose worker was ended from outside: that ends the campaign."""
     told = tmp_path / "told"
     script = (
         "import sys; from pathlib import Path; from bench.reliability.part import Campaign; "
@@ -131,6 +142,7 @@ def test_a_campaign_that_is_ended_leaves_no_process_behind(tmp_path, number):
     with subprocess.Popen([sys.executable, "-c", script, str(told)], cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         until(told.exists)
         worker, folder = told.read_text().split()
-        process.send_signal(number)
+        os.kill(process.pid if whom == "campaign" else int(worker), number)
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else -signal.SIGINT)
     until(lambda: not Path(folder).exists())
     until(lambda: not is_running(int(worker)))
