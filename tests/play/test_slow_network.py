@@ -208,6 +208,18 @@ def test_the_clock_runs_from_when_the_move_was_asked_for(make_player, monkeypatc
     assert 0.2 < player.last_genmove_report.seconds < 0.4
 
 
+def test_our_account_is_never_ahead_of_a_referees_whose_pipe_takes_its_time(make_player, monkeypatch):
+    player = make_player(PlayOptions(visits=1, seconds=0.0))
+    player.clock.configure(absolute(10.0))
+    clock = stop_the_machines(monkeypatch)
+    left_s = 10.0
+    for _ in range(20):
+        begun_s = clock()
+        player.genmove(BLACK)
+        left_s -= clock() - begun_s + 0.015
+    assert player.clock._time_left(BLACK).seconds < left_s
+
+
 def test_what_was_waited_for_is_charged(make_player, monkeypatch):
     player = make_player(PlayOptions(visits=2))
     player.clock.configure(absolute(100.0))
