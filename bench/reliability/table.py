@@ -62,8 +62,15 @@ class Row:
         share = "" if self.amount == self.wanted_amount else f" of {self.wanted_amount:,}"
         hours = sum(record.seconds for record in self.records) / 3600
         parts = [f"{self.amount:,}{share} {self.part.unit}", f"{len(self.faults)} fault{'s' * (len(self.faults) != 1)}"]
-        parts += [f"{name} {f'{rounded(value):,}'.removesuffix('.0')}" for name, value in self.figures.items()]
+        parts += [_in_words(name, value) for name, value in self.figures.items()]
         return "; ".join([*parts, f"{hours:.2f} h"])
+
+
+def _in_words(figure: str, value: float) -> str:
+    """A figure, its unit behind it: "slowest file, s" and 3.0 are "slowest file 3 s"."""
+    words, _, unit = figure.rpartition(", ")
+    number = f"{rounded(value):,}".removesuffix(".0")
+    return f"{words} {number} {unit}" if words else f"{unit} {number}"
 
 
 def show(console: Console, rows: Sequence[Row]) -> None:

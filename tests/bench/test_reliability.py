@@ -101,7 +101,7 @@ def test_the_table_says_what_was_done_and_what_was_not_run():
     rows = [Row(PART, cases, records), Row(PART, cases, []), Row(PART, cases, [], "no GNU Go here")]
     found = [line.split(" | ")[2] for line in as_markdown(rows).splitlines()[2:]]
     assert found == [
-        "3 of 10 things; 1 fault; worst, s 3; 1.50 h |", "not run yet |", "not run: no GNU Go here |",
+        "3 of 10 things; 1 fault; worst 3 s; 1.50 h |", "not run yet |", "not run: no GNU Go here |",
     ]  # fmt: skip
     assert not any(row.holds for row in rows)
 
