@@ -173,7 +173,7 @@ class Reinforce:
     def save(self) -> None:
         """Write state and network."""
         self.learner.save_network(self._out / NETWORK, self._record)
-        self.learner.save(self._out / STATE, {})
+        self.learner.save(self._out / STATE)
 
     def _update(self) -> dict[str, float]:
         """One mini-batch of games, and what is learnt from them."""

@@ -3,21 +3,21 @@
 Who plays whom and when is :mod:`engine.selfplay.reinforce`'s matter.
 """
 
-import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from engine.config.declaration import no_branch
 from engine.features.encoder import ENCODERS
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.files.checkpoint import save_network, write_tensors
+from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, Network, NetworkSpec
 from engine.train.policy_gradient import Experience, PolicyGradient
+from engine.train.state import State, read_state, write_state
 
 OPTIMIZERS = ("sgd", "adam")
 ADAM_BETAS = (0.9, 0.99)
@@ -76,41 +76,34 @@ class PolicyLearner:
         """Write the network file."""
         save_network(path, self.model, self.spec, record | {"step": self.step})
 
-    def save(self, path: Path, facts: dict[str, Any]) -> None:
-        """Write all that going on needs, atomically; ``facts`` come back from :meth:`load`."""
-        tensors = {f"model/{name}": value for name, value in self.model.state_dict().items()}
-        for name, value in self.model.named_parameters():
-            for key, moment in self._optimizer.state.get(value, {}).items():
-                tensors[f"optimizer/{key}/{name}"] = moment
-        known = {"step": self.step, "shape": asdict(self.model.shape), "optimizer": self._kind}
-        write_tensors(path, tensors, known | {"facts": facts})
+    def save(self, path: Path) -> None:
+        """Write all that going on needs, whole or not at all.
 
-    def load(self, path: Path) -> dict[str, Any]:
+        Raises:
+            OSError: it cannot be written.
+        """
+        named = dict(self.model.named_parameters())
+        moments = {name: dict(held) for name, value in named.items() if (held := self._optimizer.state.get(value))}
+        state = State(self.step, {}, -math.inf, 0, {}, self.model.state_dict(), {}, moments)
+        write_state(path, state, self.model, self._kind)
+
+    def load(self, path: Path) -> None:
         """Go on from a file of :meth:`save`.
 
         Raises:
             ValueError: not such a file, or one of another network or optimizer; one line.
         """
         try:
-            with safe_open(path, "pt", device=str(self.device)) as file:
-                known = json.loads(file.metadata()["keima"])
-                for name, value in (("shape", asdict(self.model.shape)), ("optimizer", self._kind)):
-                    if known[name] != value:
-                        raise ValueError(f"begun with {name} {known[name]}, not {value}")
-                state = self.model.state_dict()
-                self.model.load_state_dict({name: file.get_tensor(f"model/{name}") for name in state})
-                values = dict(self.model.named_parameters())
-                for key in file.keys():  # noqa: SIM118 - not a mapping
-                    kind, _, rest = key.partition("/")
-                    if kind == "optimizer":
-                        moment, _, name = rest.partition("/")
-                        held = file.get_tensor(key)
-                        self._optimizer.state[values[name]][moment] = held.cpu() if moment == "step" else held
-                facts: dict[str, Any] = known["facts"]
-        except (OSError, SafetensorError, KeyError, TypeError, RuntimeError, ValueError) as error:
+            state = read_state(path, self.model, self.device)
+            if state.options["optimizer"] != self._kind:
+                raise ValueError(f"begun with optimizer {state.options['optimizer']}, not {self._kind}")
+        except ValueError as error:
             raise ValueError(f"{path}: no run can go on from this ({error})") from error
-        self.step = known["step"]
-        return facts
+        self.model.load_state_dict(state.model)
+        self.step = state.step
+        for name, value in self.model.named_parameters():
+            if name in state.moments:
+                self._optimizer.state[value].update(state.moments[name])
 
 
 def _new_optimizer(model: nn.Module, kind: str, rate: float) -> torch.optim.Optimizer:

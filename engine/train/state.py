@@ -13,7 +13,8 @@ from torch import Tensor
 from engine.nets.files.checkpoint import write_tensors
 from engine.nets.network import Model
 
-MOMENTS: dict[str, set[str]] = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "sgd": {"momentum_buffer"}}
+_ADAM = {"step", "exp_avg", "exp_avg_sq"}
+MOMENTS: dict[str, set[str]] = {"adamw": _ADAM, "adam": _ADAM, "sgd": {"momentum_buffer"}}
 """What an optimizer keeps of each parameter, by its option"""
 
 
@@ -32,6 +33,7 @@ class State:
     """the options that it was saved with; older runs kept fewer"""
     model: dict[str, Tensor] = field(default_factory=dict)
     average: dict[str, Tensor] = field(default_factory=dict)
+    """empty in runs that keep none"""
     moments: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """by parameter; empty before the first step"""
 
@@ -65,8 +67,11 @@ def read_state(path: Path, model: Model, device: torch.device) -> State:
             held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except SafetensorError as error:
         raise ValueError(f"damaged: {' '.join(str(error).split())[:160]}") from error
+    kinds = {"model": state.model}
+    if any(name.startswith("average/") for name in held):
+        kinds["average"] = state.average
     for name, value in model.state_dict().items():
-        for kind, tensors in (("model", state.model), ("average", state.average)):
+        for kind, tensors in kinds.items():
             tensors[name] = _like(held.pop(f"{kind}/{name}", None), value, f"{kind}/{name}")
     for name, value in model.named_parameters():
         found = {key: held.pop(f"optimizer/{key}/{name}") for key in _keys(held, name)}

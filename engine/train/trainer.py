@@ -316,6 +316,8 @@ class Trainer:
         try:
             state = read_state(self._state_path, self.model, self.device)
             self._changed = changed_options({"optimizer": optimizer} | state.options, self._decided_options())
+            if not state.average:
+                raise ValueError("damaged: it lacks the averaged weights")
             if any(found.keys() != MOMENTS[optimizer] for found in state.moments.values()):
                 raise ValueError(f"damaged: it lacks what {optimizer} keeps of some parameters")
         except ValueError as error:
