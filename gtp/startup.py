@@ -110,8 +110,8 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
 
 def _load_endings(encoder: str, helpers: "list[Popen[bytes]]", player: "Player") -> None:
     """Load what is called where a game ends or the network is late; a helper may still be compiling it."""
-    from engine import jit
     from engine.play import ahead
+    from engine.system import jit
 
     ahead.load_later(encoder, helpers)
     player.load_stand_in()

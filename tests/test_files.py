@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from engine.files import read_arrays, read_packed_arrays, written_whole
+from engine.system.files import read_arrays, read_packed_arrays, written_whole
 
 KNOWN = {"one": ("u2", (None,)), "two": ("f4", (None, 2)), "version": ("u1", ())}
 SOUND = {"one": np.arange(5, dtype=np.uint16), "two": np.ones((3, 2), np.float32), "version": np.uint8(2)}

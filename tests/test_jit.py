@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from engine import jit
+from engine.system import jit
 
 
 @pytest.mark.parametrize("name", ["go/rules.py", "search/batch.py", "go/board.py", "jit.py"])

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.match.record import GameRecord, read_records
-from engine.files import written_whole
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
 from engine.go.rules import rules_named
 from engine.go.sgf import write_sgf
+from engine.system.files import written_whole
 
 
 class MatchFolder:

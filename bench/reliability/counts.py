@@ -15,7 +15,7 @@ import numpy as np
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.go.board import META_N_EMPTY, META_SIZE, copy_board, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 KNOWN = {2: 57, 3: 12_675, 4: 24_318_165}
 

@@ -12,7 +12,7 @@ from bench.speed.positions import POSITIONS, MiddleGame, middle_games, sizes
 from engine.features.encoder import ENCODERS, Encoder, encode
 from engine.features.symmetry import SYMMETRIES
 from engine.go.board import META_SIZE
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 @kernel

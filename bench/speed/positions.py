@@ -6,12 +6,12 @@ import click
 
 from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, Position, new_position, play_move
-from engine.jit import kernel
 from engine.play import assembly as loading
 from engine.rollout.model import Patterns
 from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
 from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
+from engine.system.jit import kernel
 
 POSITIONS = 16
 MIDDLE = 110 / 361

@@ -27,7 +27,6 @@ from engine.inference.cache import new_cache
 from engine.inference.device import Pace
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
-from engine.jit import kernel
 from engine.nets.compute.runner import new_runner
 from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
@@ -35,6 +34,7 @@ from engine.search.limits import SearchLimits
 from engine.search.pools import META_USED_NODES, used_bytes
 from engine.search.search import Search
 from engine.search.tuning import resolved
+from engine.system.jit import kernel
 from weights import DEFAULT_ALIAS
 
 SIZE = 19

@@ -13,7 +13,7 @@ import click
 
 from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, keima
 from bench.speed.figures import print_figure
-from engine.jit import CACHE_VARIABLE
+from engine.system.jit import CACHE_VARIABLE
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
 from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT_ALIAS

@@ -18,7 +18,7 @@ from engine.go.board import META_SIZE
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, WHITE, ZOBRIST, from_vertex, point_of
 from engine.go.position import META_TO_MOVE
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 PLANES = 3
 NAMES = ("own stones", "the opponent's", "in atari")

@@ -34,7 +34,7 @@ from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
 from engine.go.splitmix import mix
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 MOST = 8
 """Planes of a number, and what the last one begins at"""

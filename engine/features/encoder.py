@@ -16,7 +16,7 @@ from numba.extending import overload
 
 from engine.features import alphago, history, katago, keima
 from engine.go.board import META_SIZE
-from engine.jit import KERNEL_OPTIONS, kernel
+from engine.system.jit import KERNEL_OPTIONS, kernel
 
 
 class Encoder(NamedTuple):

@@ -21,7 +21,7 @@ from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at
 from engine.go.position import META_N_MOVES, META_TO_MOVE, PAST_BOARDS
 from engine.go.splitmix import mix
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 BLACK_TO_MOVE = 2 * PAST_BOARDS
 PLANES = BLACK_TO_MOVE + 1

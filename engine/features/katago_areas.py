@@ -22,7 +22,7 @@ from engine.go.geometry import BLACK, BORDER, EMPTY, WHITE, index_of, point_of
 from engine.go.life import find_life
 from engine.go.rules import RULE_SCORING, RULE_TAX, SCORING_TERRITORY, TAX_NONE
 from engine.go.scoring import area_owner, owner_sign
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 @kernel

@@ -16,7 +16,7 @@ Source: KataGo, ``fillRowV7`` and ``BoardHistory``.
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
 from engine.go.rules import KO_SIMPLE, RULE_FRIENDLY_PASS, RULE_KO, RULE_SCORING, SCORING_AREA
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 MOST_SHOWN = 5
 

@@ -17,7 +17,7 @@ from engine.go.arrays import copy_items, fill_items
 from engine.go.board import META_KO_POINT, META_SIZE, META_STRIDE
 from engine.go.geometry import PASS, index_of
 from engine.go.ladder_search import CAPTURED, SAVED_ROOT, push_ataris, room, search_ladder
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 READ_NODES = 25000
 """Most moves tried for one read, as in KataGo; what is unfinished then is not caught."""

@@ -41,7 +41,7 @@ from engine.go.rules import (
 )
 from engine.go.scoring import white_komi
 from engine.go.splitmix import mix
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
 LIBERTIES = 3

@@ -7,7 +7,7 @@ from engine.go.geometry import EMPTY, ZOBRIST
 from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
 from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
 from engine.go.splitmix import mix
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 @kernel

@@ -6,7 +6,7 @@ Symmetry s moves the point (row, column) so: first, if ``s & 4``, rows and colum
 
 import numpy as np
 
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 SYMMETRIES = 8
 INVERSE = (0, 1, 2, 3, 4, 6, 5, 7)

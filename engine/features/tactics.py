@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.go.board import META_STRIDE
 from engine.go.geometry import EMPTY, cell_count
-from engine.jit import inlined_kernel, kernel
+from engine.system.jit import inlined_kernel, kernel
 
 
 def new_marks(size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 Copying and filling are loops, which compilers turn into vector code; slice assignment they do not.
 """
 
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 @kernel

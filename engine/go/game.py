@@ -27,7 +27,7 @@ from engine.go.position import (
     with_capacity,
 )
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, Rules, twice_komi
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 DEFAULT_RULES = SetupOptions.rules
 DEFAULT_KOMI = SetupOptions.komi

@@ -13,7 +13,7 @@ A padded row holds ``size + 1`` cells: one border cell on the left, which also c
 import numpy as np
 
 from engine.go.splitmix import GOLDEN, mixed
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 MIN_SIZE = 2
 MAX_SIZE = 25

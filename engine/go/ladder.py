@@ -26,7 +26,7 @@ from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, META_STRIDE, copy_board, is_legal
 from engine.go.geometry import PASS, index_of
 from engine.go.ladder_search import CAPTURED, ESCAPED, push_ataris, push_defences, room, search_ladder
-from engine.jit import inlined_kernel, kernel
+from engine.system.jit import inlined_kernel, kernel
 
 READ_NODES = 400
 """Most moves tried for one read; a ladder across 19x19 takes 58."""

@@ -24,7 +24,7 @@ import numpy as np
 from engine.go.arrays import append_once, copy_items
 from engine.go.board import META_KO_POINT, META_STRIDE, Board, list_captures, new_board, play, stones_lost_by_suicide
 from engine.go.geometry import BORDER, EMPTY, PASS
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 FRAMES = 64
 """Most second choices open at a time; for KataGo's definition, whose reads are longer, KATAGO_FRAMES."""

@@ -18,7 +18,7 @@ import numpy as np
 from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BORDER, EMPTY, cell_count, point_of
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 class LifeScratch(NamedTuple):

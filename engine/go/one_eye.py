@@ -13,7 +13,7 @@ from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
 from engine.go.scoring import DAME, EYE, TOUCHES, find_regions, join_groups, root_of
 from engine.go.seki import group_root
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 def lost_points(board: Board) -> NDArray[np.int8]:

@@ -35,7 +35,7 @@ from engine.go.rules import (
     Rules,
     twice_komi,
 )
-from engine.jit import inlined_kernel, kernel
+from engine.system.jit import inlined_kernel, kernel
 
 META_N_MOVES, META_TO_MOVE, META_PASSES, META_HANDICAP, META_SEEN_FROM, META_BUTTON_TAKER, META_N_ALONE = range(7)
 """Indices into ``Position.meta``."""

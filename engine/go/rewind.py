@@ -10,7 +10,7 @@ import numpy as np
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_STRIDE, color_empty_point, empty_point
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE
 from engine.go.position import META_N_MOVES, PAST_BOARDS
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 @kernel

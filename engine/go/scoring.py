@@ -55,7 +55,7 @@ from engine.go.rules import (
     TAX_ALL,
     TAX_NONE,
 )
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 TOUCHES = 3
 """Bits of ``lib_sum`` at a region's root: which colours it touches; BLACK and WHITE are such bits themselves."""

@@ -28,7 +28,7 @@ from engine.go.scoring import (
     root_of,
     score_black,
 )
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 def score_with_dame_filled(position: Position) -> float:

@@ -5,7 +5,7 @@ Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" 
 
 import numpy as np
 
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2**64 over the golden ratio, odd: its multiples, modulo 2**64, are spread evenly over all words"""

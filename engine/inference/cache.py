@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 WAYS = 4
 LOGIT_STEPS = 512.0

@@ -3,7 +3,7 @@
 A piece uses some kernels once, on a small board, with arguments of the types that play hands over; how large the board
 is makes no difference to a kernel. Each process takes the pieces that no other one is at, in the order of ``PIECES``,
 which is that of play; kernels that two pieces have in common are compiled once all the same
-(:mod:`engine.jit`). Torch is not needed here.
+(:mod:`engine.system.jit`). Torch is not needed here.
 
 ``python -m engine.play.ahead ENCODER`` is a helper: it compiles what is left and ends. :func:`helpers` starts some.
 """
@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock, Timeout
 
-from engine import jit
 from engine.config import SearchOptions
 from engine.config.declaration import core_count
+from engine.system import jit
 
 MAX_HELPERS = 3
 """More find no piece to work on."""

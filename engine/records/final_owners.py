@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.files import Known, read_arrays, written_whole
 from engine.go.board import copy_board
 from engine.go.position import copy_position, new_position
 from engine.go.scoring import area_owner, final_score_black, mark_dead, take_off
-from engine.jit import kernel
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.ownership import average_ownership
 from engine.rollout.random import seed_state
+from engine.system.files import Known, read_arrays, written_whole
+from engine.system.jit import kernel
 
 ROLLOUTS = 32
 CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)

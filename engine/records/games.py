@@ -38,8 +38,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.files import Known, read_packed_arrays, written_whole
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE
+from engine.system.files import Known, read_packed_arrays, written_whole
 
 VERSION = 2
 MAX_MOVES = 1000

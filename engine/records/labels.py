@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.files import Known
 from engine.go.rules import BONUS_N, RULE_FIELDS, RULE_FRIENDLY_PASS, RULE_HANDICAP_BONUS
 from engine.records.games import Games, check_games, offsets_of, read_arrays, refuse_impossible, write_arrays
+from engine.system.files import Known
 
 RECORDED, SELF_PLAYED = range(2)
 """Where a labelled game comes from: ``source``"""

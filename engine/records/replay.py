@@ -20,8 +20,8 @@ from engine.go.rules import (
     TAX_NONE,
     TAX_SEKI,
 )
-from engine.jit import kernel
 from engine.records.games import MAX_MOVES, Games
+from engine.system.jit import kernel
 
 USUAL_KOMI, HANDICAP_KOMI = 7.5, 0.5
 """Komi of an even game, and of one with handicap stones, whose record does not say."""

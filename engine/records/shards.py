@@ -24,7 +24,6 @@ import numpy as np
 
 from engine import __version__
 from engine.config.declaration import Checked, check, option
-from engine.files import synced, written_whole
 from engine.records.duplicates import (
     BEGINNING,
     OPENING,
@@ -38,6 +37,7 @@ from engine.records.duplicates import (
 from engine.records.filters import Filters
 from engine.records.games import MAX_MOVES, VERSION, Games, join, read_games, select, write_games
 from engine.records.gather import Gathered, gather
+from engine.system.files import synced, written_whole
 
 MANIFEST = "manifest.json"
 FORMAT = "keima games"

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.files import Known, read_arrays, written_whole
 from engine.rollout.patterns import ADJACENT, SQUARE
 from engine.rollout.policy import FACTOR_BITS, MOST_FACTOR, Tables
 from engine.rollout.vocabulary import (
@@ -28,6 +27,7 @@ from engine.rollout.vocabulary import (
     hash_table,
     unfold,
 )
+from engine.system.files import Known, read_arrays, written_whole
 
 FORMAT = "keima-patterns-1"
 ARRAYS = ("fine", "coarse", "answers", "nakade", "diamonds")

@@ -16,7 +16,7 @@ adjacent intersection".
 import numpy as np
 
 from engine.go.geometry import BLACK, BORDER, EMPTY
-from engine.jit import inlined_kernel, kernel
+from engine.system.jit import inlined_kernel, kernel
 
 NO_STONE, OWN_ATARI, OWN_TWO, OWN_MORE, OUTSIDE, ENEMY_ATARI = range(6)
 """Cell states by the names they have when the side to move is black; ENEMY_ATARI + 1 and + 2 have more liberties."""

@@ -19,12 +19,12 @@ import numpy as np
 from engine.go.arrays import fill_items
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, cell_count
-from engine.jit import inlined_kernel, kernel
 from engine.rollout.last_good_replies import recall
 from engine.rollout.patterns import OUTSIDE, all_states, for_mover, is_rescue, square_code, swap_colors
 from engine.rollout.random import next_unit
 from engine.rollout.responses import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern
 from engine.rollout.vocabulary import FIRST_CELL, HashTable, find
+from engine.system.jit import inlined_kernel, kernel
 
 BLOCK_BITS = 4
 """Points of a block of sums: 16. Drawing scans the sums, then one block: 27 and 16 steps at most on 19x19."""

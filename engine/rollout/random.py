@@ -6,7 +6,7 @@ Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2
 import numpy as np
 
 from engine.go.splitmix import mixed
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 UNIT = 1.0 / (1 << 53)
 LARGEST_WORD = (1 << 64) - 1

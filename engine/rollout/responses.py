@@ -9,8 +9,8 @@ Source: AlphaGo, Extended Data Table 4.
 import numpy as np
 
 from engine.go.board import META_N_EMPTY, META_STRIDE, list_captures
-from engine.jit import inlined_kernel, kernel
 from engine.rollout.patterns import diamond_code, for_mover
+from engine.system.jit import inlined_kernel, kernel
 
 MOST_NAKADE = 9
 """More captured stones leave no nakade."""

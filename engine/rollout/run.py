@@ -16,8 +16,8 @@ from engine.go.board import (
 )
 from engine.go.geometry import BORDER, EMPTY, PASS, point_at
 from engine.go.scoring import owner_sign
-from engine.jit import inlined_kernel, kernel
 from engine.rollout.random import next_below
+from engine.system.jit import inlined_kernel, kernel
 
 
 @inlined_kernel

@@ -17,7 +17,6 @@ import numpy as np
 
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE
 from engine.go.geometry import EMPTY, PASS, cell_count
-from engine.jit import inlined_kernel, kernel
 from engine.rollout.patterns import beyond, diamond_code, for_mover, is_rescue, square_code
 from engine.rollout.responses import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern, step_to
 from engine.rollout.vocabulary import (
@@ -33,6 +32,7 @@ from engine.rollout.vocabulary import (
     SELF_ATARI,
     find,
 )
+from engine.system.jit import inlined_kernel, kernel
 
 MOST_FEATURES = 12
 LAST_MOVE, LAST_BEFORE, LAST_CAPTURED = range(3)

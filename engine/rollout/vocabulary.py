@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.splitmix import GOLDEN
-from engine.jit import inlined_kernel, kernel
 from engine.rollout.patterns import (
     DIAMOND,
     DIAMOND_IMAGES,
@@ -30,6 +29,7 @@ from engine.rollout.patterns import (
     is_sensible_code,
     permuted,
 )
+from engine.system.jit import inlined_kernel, kernel
 
 CELL_BITS = 4
 N_CELLS = len(DIAMOND)

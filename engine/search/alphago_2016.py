@@ -13,13 +13,13 @@ Source: Silver et al., "Mastering the game of Go with deep neural networks and t
 from typing import NamedTuple
 
 from engine.config import SearchOptions
-from engine.jit import kernel
 from engine.search.backup import back_up_path, note_at_nodes
 from engine.search.batch import NEW, ROLLOUT_BACKED_UP
 from engine.search.pools import AWAITED, META_IN_FLIGHT, META_IS_GRAPH, META_ROOT_VISITS, PENDING
 from engine.search.selection import Tuning, unmark_path
 from engine.search.tree import store_moves
 from engine.search.values import node_value
+from engine.system.jit import kernel
 
 MOST_ROLLOUTS = 1000
 """The network is asked about a leaf after this number of rollouts at the latest, whatever its load."""

@@ -1,6 +1,5 @@
 """Expansion and backup: what a batch of leaves has learnt, carried into the tree. Threads: the tree's lock is held."""
 
-from engine.jit import kernel
 from engine.search.batch import FINISHED, KNOWN, ROLLED, ROLLOUT_BACKED_UP
 from engine.search.pools import (
     AWAITED,
@@ -17,6 +16,7 @@ from engine.search.pools import (
 from engine.search.selection import unmark_path
 from engine.search.transpositions import enter, look_up
 from engine.search.tree import free_node, replace_priors, store_moves
+from engine.system.jit import kernel
 
 
 @kernel

@@ -31,7 +31,6 @@ from engine.go.scoring import dead_points, final_score_black, remove_dead, white
 from engine.go.seki import score_with_dame_filled
 from engine.go.splitmix import GOLDEN
 from engine.inference.cache import insert, probe
-from engine.jit import inlined_kernel, kernel
 from engine.rollout.last_good_replies import remember
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
@@ -41,6 +40,7 @@ from engine.rollout.softmax import LAST_BEFORE, LAST_CAPTURED, LAST_MOVE, consid
 from engine.search.batch import FINISHED, NEW, ROLLED, ROLLOUT_BACKED_UP, UNSCORED, Batch
 from engine.search.priors import rank, rank_evenly
 from engine.search.transpositions import position_key
+from engine.system.jit import inlined_kernel, kernel
 
 FINISHED_ROLLOUTS, FINISHED_UNIFORM_ROLLOUTS = 16, 32
 """Rollouts by the learnt policy, or uniformly random ones, that decide which stones are dead at the end of a game under

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from engine.jit import inlined_kernel, kernel
 from engine.rollout.random import next_below
 from engine.search.unchosen import CODES_PER_NAT, GONE, JITTER, LAST_CODE, to_prior_code
+from engine.system.jit import inlined_kernel, kernel
 
 HALF = np.float32(0.5)
 LOWEST = np.float32(-87.0)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.jit import kernel
 from engine.search.pools import META_ROOT
 from engine.search.tree import edge_visits
 from engine.search.unchosen import GONE, is_move, prior_of
 from engine.search.values import edge_mean, main_line, node_value, root_lead
+from engine.system.jit import kernel
 
 PV_LENGTH = 24
 LCB_DEVIATIONS = 5.0

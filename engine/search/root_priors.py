@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from engine.go.position import Position
-from engine.jit import kernel
 from engine.search.leaves import list_moves
 from engine.search.pools import META_ROOT, Tree
 from engine.search.priors import rank
 from engine.search.tree import replace_priors
 from engine.search.unchosen import GONE, likeliest, prior_of, to_prior_code
+from engine.system.jit import kernel
 
 CONCENTRATION = 0.03 * 361
 """Sum of the parameters of the Dirichlet noise: AlphaGo Zero's 0.03 for each move of the empty board (Methods)"""

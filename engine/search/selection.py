@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.jit import inlined_kernel, kernel
 from engine.search.batch import KNOWN, MAX_DEPTH, NEW, ROLLED
 from engine.search.pools import (
     AWAITED,
@@ -33,6 +32,7 @@ from engine.search.pools import (
 from engine.search.tree import add_edge, edge_visits, new_node
 from engine.search.unchosen import index_of_best, is_move, prior_of_best
 from engine.search.values import edge_mean, node_value, root_lead
+from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
 """Visits from which on c_puct grows noticeably, where it grows"""

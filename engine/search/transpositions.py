@@ -25,8 +25,8 @@ from engine.go.position import (
 )
 from engine.go.rules import BONUS_NONE, RULE_HANDICAP_BONUS, RULE_SCORING, SCORING_TERRITORY
 from engine.go.splitmix import mix
-from engine.jit import kernel
 from engine.search.pools import NONE
+from engine.system.jit import kernel
 
 
 @kernel

@@ -8,7 +8,6 @@ node is taken apart.
 import numpy as np
 
 from engine.go.geometry import PASS, on_board_points
-from engine.jit import inlined_kernel, kernel
 from engine.search.pools import (
     EDGE_CLASSES,
     FIRST_ROWS,
@@ -33,6 +32,7 @@ from engine.search.pools import (
 )
 from engine.search.transpositions import fill_table, forget
 from engine.search.unchosen import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
+from engine.system.jit import inlined_kernel, kernel
 
 MOST_GROWTH = 16 << 20
 """Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""

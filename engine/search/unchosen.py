@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 CODES_PER_NAT = 2048.0
 """A prior's code is -ln(prior) in steps of 1/2048: 0.02% precise, down to e^-32."""

@@ -9,9 +9,9 @@ A side without any result leaves the word to the other. A completed playout adds
 the visits of an edge are ``max(N_v, N_r)``. Threads: the tree's lock is held.
 """
 
-from engine.jit import kernel
 from engine.search.pools import META_ROOT, NONE
 from engine.search.tree import edge_visits
+from engine.system.jit import kernel
 
 
 @kernel

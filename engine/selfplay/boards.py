@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.go.board import Board
 from engine.go.position import Position, new_position
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 class Boards(NamedTuple):

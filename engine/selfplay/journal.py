@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.files import written_whole
 from engine.go.rules import RULE_KOMI_X2
 from engine.records.games import Games, offsets_of, read_arrays
 from engine.records.labels import LABEL_ARRAYS, NO_MOVE, SELF_PLAYED, Labels, pack_policy, unpack_policy
+from engine.system.files import written_whole
 
 IN_RECORD = NO_MOVE
 """``move`` of a row of a recorded game, whose moves are in its record"""

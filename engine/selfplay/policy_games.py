@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.go.rules import RULE_FIELDS
-from engine.jit import kernel
 from engine.records.games import Games
 from engine.rollout.random import next_unit, seed_state
 from engine.selfplay.variety import Variety
+from engine.system.jit import kernel
 
 FREE_MOVES = 6
 LEAST_SHARE = 0.01

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.files import written_whole
+from engine.system.files import written_whole
 
 
 def open_manifest(path: Path, asked: dict[str, Any], begun: dict[str, Any]) -> dict[str, Any]:

@@ -27,11 +27,11 @@ from engine.go.position import (
 from engine.go.rules import RULE_FIELDS
 from engine.go.scoring import final_score_black
 from engine.go.splitmix import mix
-from engine.jit import kernel
 from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.rollout.random import next_below, next_unit
 from engine.rollout.run import is_sensible
 from engine.selfplay.boards import Boards, new_boards, position_of
+from engine.system.jit import kernel
 
 EMPTY_SEAT = -1
 NEVER = 1 << 30

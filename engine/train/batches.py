@@ -11,12 +11,12 @@ from engine.features.symmetry import apply_symmetry, symmetry_table
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position
 from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2
-from engine.jit import kernel
 from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules, komi_of, recorded, replay
 from engine.rollout.run import is_sensible
+from engine.system.jit import kernel
 
 REPLAY_MOVES = 1024
 """Longest game replayed at first; boards grow with longer ones."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from engine.files import written_whole
+from engine.system.files import written_whole
 from engine.train.drawing import new_figure, save_figure
 
 PANELS = {

@@ -12,7 +12,6 @@ import numpy as np
 
 from engine.go.board import META_N_EMPTY, META_STRIDE, Board, clear, new_board, play
 from engine.go.geometry import BLACK, PASS, point_of
-from engine.jit import kernel
 from engine.records.games import Games
 from engine.rollout.patterns import (
     DIAMOND_IMAGES,
@@ -30,6 +29,7 @@ from engine.rollout.policy import Weights, changed_points, new_weights
 from engine.rollout.responses import MOST_NAKADE, context_of, nakade_pattern, step_to
 from engine.rollout.softmax import LAST_CAPTURED, LAST_MOVE, Candidates, manhattan, new_candidates
 from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_nakade, folded_responses
+from engine.system.jit import kernel
 
 SIZE = 19
 LEAST_SEEN = 100

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.geometry import BLACK, PASS, point_of
-from engine.jit import kernel
 from engine.records.games import Games
 from engine.rollout.softmax import consider, weigh
 from engine.rollout.vocabulary import Numbers
+from engine.system.jit import kernel
 from engine.train.pattern_counts import SIZE, advance, new_replay, restart
 
 RATE = 0.25

@@ -143,7 +143,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _kernels() -> Iterator[Finding]:
-    from engine.jit import CACHE_VARIABLE, FOLDER, cache_root
+    from engine.system.jit import CACHE_VARIABLE, FOLDER, cache_root
 
     fix = f"make {cache_root()} writable, or set {CACHE_VARIABLE} to a folder that is"
     if FOLDER is None:

@@ -242,7 +242,7 @@ def edited(text: str, values: Mapping[str, str]) -> str:
 def _replace(path: Path, text: str) -> None:
     """Write a file whole or not at all; one that is a link stays one."""
     # The command starts without numpy, which that module needs.
-    from engine.files import written_whole
+    from engine.system.files import written_whole
 
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,6 @@ from rich.progress import Progress, TaskID
 from engine.config import TrainOptions
 from engine.config.declaration import core_count, key_of
 from engine.features.encoder import ENCODERS
-from engine.jit import cache_root
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.files.checkpoint import load_model
 from engine.nets.network import Model, NetworkSpec
@@ -30,6 +29,7 @@ from engine.nets.on_device import choose_device, load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
+from engine.system.jit import cache_root
 from engine.train.dataset import Mixture
 from engine.train.grow import grown
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions

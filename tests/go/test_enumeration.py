@@ -9,7 +9,7 @@ from bench.reliability.counts import KNOWN, count
 from bench.reliability.rules_twin import chain_and_liberties
 from engine.go.board import META_SIZE, Board, copy_board, is_legal, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
-from engine.jit import kernel
+from engine.system.jit import kernel
 
 
 @kernel

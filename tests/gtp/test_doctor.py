@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-import engine.jit
+import engine.system.jit
 import gtp.cli.doctor
 from engine.features.encoder import KEIMA
 from engine.nets.architectures.resnet import ResNet, ResNetShape
@@ -76,10 +76,10 @@ def test_a_network_that_is_not_there_and_a_package_that_is_missing_are_wrong(mon
 
 
 def test_a_cache_that_cannot_be_written_is_wrong_and_one_elsewhere_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr(engine.jit, "FOLDER", None)
+    monkeypatch.setattr(engine.system.jit, "FOLDER", None)
     (finding,) = gtp.cli.doctor._kernels()
     assert finding.verdict == "WRONG" and "KEIMA_CACHE" in finding.fix
-    monkeypatch.setattr(engine.jit, "FOLDER", tmp_path)
+    monkeypatch.setattr(engine.system.jit, "FOLDER", tmp_path)
     (finding,) = gtp.cli.doctor._kernels()
     assert finding.verdict == "note" and str(tmp_path) in finding.text
 

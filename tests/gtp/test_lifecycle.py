@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from engine import jit
+from engine.system import jit
 from gtp import session
 from gtp.session import QUIT
 from tests.gtp.process import ANSWER_S, Engine, loading_for_ever, start

@@ -7,16 +7,16 @@ import sys
 
 import pytest
 
-from engine import jit
 from engine.play import ahead
 from engine.play.keeper import GameKeeper
+from engine.system import jit
 
 NOTHING_LEFT = """
 import sys
 from engine.play import ahead
 for piece in ahead.PIECES.values():
     piece("keima-1")
-from engine.jit import _Kernel
+from engine.system.jit import _Kernel
 
 def compiled():
     modules = [module for name, module in list(sys.modules.items()) if name.startswith("engine.")]

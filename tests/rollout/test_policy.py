@@ -12,7 +12,6 @@ from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_SIZ
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
 from engine.go.scoring import area_owner
-from engine.jit import kernel
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import PatternModel, load_patterns, rollout_tables
 from engine.rollout.patterns import N_CODES, swap_colors
@@ -31,6 +30,7 @@ from engine.rollout.random import seed_state
 from engine.rollout.run import is_sensible, owner_at_end
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.rollout.vocabulary import FIRST_CELL, unfold
+from engine.system.jit import kernel
 from tests.rollout import twin
 from weights import find_patterns
 

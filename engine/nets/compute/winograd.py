@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.jit import inlined_kernel, kernel
 from engine.nets.compute.replacing import replaced
+from engine.system.jit import inlined_kernel, kernel
 
 TILES = 100
 """Tiles that are multiplied at a time: four 19x19 boards"""

@@ -19,10 +19,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from engine.files import written_whole
 from engine.nets.architectures.registry import architecture_of, new_model, new_spec
 from engine.nets.files.header import FORMAT, read_header
 from engine.nets.network import Model, NetworkSpec
+from engine.system.files import written_whole
 
 
 def save_network(path: Path, model: Model, spec: NetworkSpec, training: dict[str, Any]) -> None:

@@ -28,11 +28,11 @@ from typing import IO, Any
 import numpy as np
 import torch
 
-from engine.files import written_whole
 from engine.nets.architectures.alphago_zero import EPSILON, POLICY_FILTERS, ZeroNet
 from engine.nets.architectures.registry import MAX_PARAMETERS, architecture_of, new_model, new_spec
 from engine.nets.files.header import opened
 from engine.nets.network import Model, NetworkSpec
+from engine.system.files import written_whole
 
 SIZE = 19
 POINTS = SIZE * SIZE

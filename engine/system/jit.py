@@ -29,7 +29,7 @@ from numba.core.registry import CPUDispatcher
 _numba: Any = numba
 _Dispatcher: Any = CPUDispatcher
 """Numba's type hints know neither all of its options nor what dispatchers can do."""
-ENGINE_FOLDER = Path(__file__).resolve().parent
+ENGINE_FOLDER = Path(__file__).resolve().parents[1]
 CACHE_VARIABLE = "KEIMA_CACHE"
 KERNEL_ROOMS = ("jit.py", "go", "rollout", "features", "inference", "search")
 STALE_AFTER_S = 14 * 86400.0

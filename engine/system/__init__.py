@@ -1,0 +1,1 @@
+"""What the engine asks of the machine it runs on: compiled kernels, and files that outlive a crash."""
