@@ -104,6 +104,8 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
+    if left:
+        player.stand_in_loaded.clear()
     threading.Thread(target=_load_endings, args=(encoder, helpers, player), name="endings", daemon=True).start()
     return player
 
@@ -113,8 +115,10 @@ def _load_endings(encoder: str, helpers: "list[Popen[bytes]]", player: "Player")
     from engine.play import ahead
     from engine.system import jit
 
-    ahead.load_later(encoder, helpers)
-    player.load_stand_in()
+    try:
+        ahead.load_later(encoder, helpers)
+    finally:
+        player.load_stand_in()
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
         jit.mark_warm()
 

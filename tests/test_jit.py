@@ -12,7 +12,7 @@ from numba.core.caching import IndexDataCacheFile
 from engine.system import jit
 
 
-@pytest.mark.parametrize("name", ["go/rules.py", "search/batch.py", "go/board.py", "jit.py"])
+@pytest.mark.parametrize("name", ["go/rules.py", "search/batch.py", "go/board.py", "system/jit.py"])
 def test_an_edit_of_what_kernels_read_changes_the_key(name, tmp_path, monkeypatch):
     copy = tmp_path / "engine"
     shutil.copytree(jit.ENGINE_FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))

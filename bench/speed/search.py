@@ -10,6 +10,7 @@ evaluator threads for networks, which one search thread feeds. Start at :func:`c
 """
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -87,6 +88,7 @@ class InstantServer(InferenceServer):
         # One set of entries: nothing here is worth keeping.
         self.cache = new_cache(0, SIZE * SIZE + 1)
         self.pace = Pace()
+        self._changed, self._devices = threading.Condition(), []
 
     def new_request(self, size: int, capacity: int, planes: int, globals_: int) -> Request:
         """See the server."""

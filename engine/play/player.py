@@ -36,6 +36,8 @@ from engine.search.report import Report, Watcher
 from engine.search.root import choose
 
 WARM_UP = SearchLimits(visits=8)
+STAND_IN_WAIT_S = 0.25
+"""How often it is asked whether rollouts can choose a move by now"""
 UNSEEN_S = 0.02
 """Of a move's time, what passes before its command is read and after it is answered; an account of our own without it
 was half a second behind the referee's after 40 moves on a busy machine."""
@@ -82,6 +84,9 @@ class Player(GameKeeper):
         self._interrupted = threading.Event()
         self._answered_s = 0.0
         """when the latest move was chosen"""
+        self.stand_in_loaded = threading.Event()
+        """unset while what replaces a late network is being compiled elsewhere; who does that clears and sets it"""
+        self.stand_in_loaded.set()
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation()
         self._backend.fit(size)
@@ -266,6 +271,11 @@ class Player(GameKeeper):
             report = self._search.report()
         if report.visits or self.server is None:
             return report
+        while not self.stand_in_loaded.is_set() and not self._interrupted.is_set():
+            # It is still being compiled, which may take longer than the network.
+            report = self._wait_for_network(moves, watcher, ownership)
+            if report.visits:
+                return report
         say_once(f"network {self.server.spec.name} has not answered in time: rollouts choose moves until it does")
         stand_in = self._backend.stand_in()
         stand_in.set_position(position)
@@ -288,10 +298,20 @@ class Player(GameKeeper):
             position.meta[META_TO_MOVE] = color
         return position
 
+    def _wait_for_network(self, moves: MoveFilter, watcher: Watcher | None, ownership: bool) -> Report:
+        """Search on for a moment, until there is one visit."""
+        limits = SearchLimits(1, STAND_IN_WAIT_S, STAND_IN_WAIT_S, self._interrupted)
+        try:
+            return self._search.run(limits, moves, watcher, ownership)
+        except NetworkFailed:
+            self.stand_in_loaded.wait(STAND_IN_WAIT_S)
+            return self._search.report()
+
     def load_stand_in(self) -> None:
         """Load what chooses moves where the network does not answer in time. Threads: any."""
         if self.server is not None:
             self._backend.stand_in()
+        self.stand_in_loaded.set()
 
     def look(
         self, color: int, visits: int = 0, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None

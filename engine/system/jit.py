@@ -31,7 +31,7 @@ _Dispatcher: Any = CPUDispatcher
 """Numba's type hints know neither all of its options nor what dispatchers can do."""
 ENGINE_FOLDER = Path(__file__).resolve().parents[1]
 CACHE_VARIABLE = "KEIMA_CACHE"
-KERNEL_ROOMS = ("jit.py", "go", "rollout", "features", "inference", "search")
+KERNEL_ROOMS = ("system", "go", "rollout", "features", "inference", "search")
 STALE_AFTER_S = 14 * 86400.0
 LOCKS, INDEX = "locks", "index"
 """Folder of lock files, and the lock of all indices of the cache"""

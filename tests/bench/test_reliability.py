@@ -130,7 +130,7 @@ def test_a_campaign_goes_on_where_it_ended(tmp_path, monkeypatch):
     ("whom", "number"),
     [("campaign", signal.SIGINT), ("campaign", signal.SIGKILL), ("worker", signal.SIGINT), ("worker", signal.SIGTERM)],
 )
-def test_a_campaign_that_is_ended_leaves_no_process_behind(tmp_path, whom, number):
+def test_a_campaign_that_is_ended_leaves_no_process_behind(tmp_path, interruptible, whom, number):
     """Nor is a case at fault whose worker was ended from outside: that ends the campaign."""
     told = tmp_path / "told"
     script = (

@@ -239,7 +239,7 @@ def test_updates_come_while_a_move_is_chosen_and_beside_pondering():
         engine.send("5 lz-analyze 5\n")
         assert line_of(engine) == "=5" and line_of(engine).startswith("info ")
         status, rest, errors = engine.end()
-    assert (status, errors) == (0, "")
+    assert status == 0 and re.fullmatch(r"Keima \S+: GTP ready\n", errors)
     assert rest.endswith("\n") and not rest.rstrip("\n").count("\n\n") and rest.count("=") == 0
 
 

@@ -105,6 +105,24 @@ def test_where_the_network_hangs_a_move_comes_from_rollouts_and_a_line_says_so(m
     assert player.last_genmove_report.has_values and player.last_genmove_report.evaluations > 0
 
 
+@pytest.mark.parametrize("first", ["network", "rollouts"])
+def test_rollouts_that_are_still_being_compiled_are_not_waited_for(make, network, first):
+    """On a first start a move waits for what comes first: the network's answer, or rollouts that can be played."""
+    player = make(PlayOptions(visits=16))
+    player.clock.configure(byoyomi(0.0, 0.4, 1))
+    player.stand_in_loaded.clear()
+    network.gate.clear()
+    thread = threading.Thread(target=player.genmove, args=(WHITE,), daemon=True)
+    thread.start()
+    assert network.hanging.wait(STUCK_S)
+    thread.join(1.0)
+    assert thread.is_alive()
+    (network.gate if first == "network" else player.stand_in_loaded).set()
+    thread.join(STUCK_S)
+    assert not thread.is_alive()
+    assert player.last_genmove_report.has_values == (first == "network")
+
+
 def test_where_the_network_hangs_a_tree_that_there_is_gives_the_move(make, network):
     player = make(PlayOptions(visits=50, seconds=0.0))
     expected = player.genmove(WHITE, update=False)
