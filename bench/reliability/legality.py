@@ -38,7 +38,7 @@ SHOWN = 5
 """Differences that a case reports at most"""
 
 GAMES, SHARE = 20, 200
-"""Real games that hold a case's positions: of a shard so many, of a folder one in so many"""
+"""Real games that hold a case's positions: a number of a shard's, every n-th of a folder's"""
 
 Moves = list[tuple[int, int]]
 """Colours and points"""

@@ -115,7 +115,7 @@ def run_cases(part: Part, campaign: Campaign, cases: Sequence[Case], jobs: int) 
 
 
 def _work(module: str, campaign: Campaign, pipe: Any) -> None:
-    """The worker process: runs the cases whose names it is sent, until nobody sends any more."""
+    """The worker process: runs the cases whose names it is sent, until no more are sent."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt_once)
     os.dup2(2, 1)  # Standard output is for figures alone.
