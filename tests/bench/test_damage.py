@@ -2,6 +2,7 @@
 
 from random import Random
 
+import numpy as np
 import pytest
 
 from bench.reliability import damage
@@ -38,3 +39,13 @@ def test_a_reader_that_breaks_down_is_a_fault(error, words):
         raise error
 
     assert words in damage._one_line(read) and bool(words) == bool(damage._one_line(read))
+
+
+@pytest.mark.skipif(not damage.STATUS.exists(), reason="only Linux forgets a process's peak")
+def test_memory_of_a_file_is_seen_though_there_was_more_before():
+    taken = np.ones(200 << 20, np.uint8)
+    del taken
+    memory = damage._Memory()
+    assert memory.grown_mib() < 8.0
+    taken = np.ones(64 << 20, np.uint8)
+    assert 56.0 < memory.grown_mib() < 100.0 and taken[0]
