@@ -32,7 +32,7 @@ from engine.records.games import Games, read_games
 from engine.records.labels import Labels, read_labels
 from engine.rollout.model import load_patterns, rollout_tables
 from engine.train.curves import Curves
-from engine.train.dataset import Mixture
+from engine.train.dataset import Material, Mixture
 from engine.train.state import read_state
 from gtp.cli.settings import read_settings, write_settings
 
@@ -70,7 +70,7 @@ def _settings(path: Path) -> None:
 
 def _learn(games: list[Games], labels: list[Labels], owners: list[FinalOwners]) -> None:
     """Make some batches."""
-    data = Mixture(KEIMA, games, labels, TrainOptions(batch=4), owners)
+    data = Mixture(KEIMA, Material(games, labels, owners), TrainOptions(batch=4))
     for step in range(3):
         data.batch_at(step)
 

@@ -20,9 +20,8 @@ from engine.nets.network import Model
 from engine.records.final_owners import saved_final_owners
 from engine.records.games import Games, write_games
 from engine.records.labels import CHINESE_FLAGS, Labels, pack_policy, unpack_policy, write_labels
-from engine.train.dataset import Mixture
-from engine.train.ranks import Ranks
-from engine.train.trainer import Goal, Trainer
+from engine.train.dataset import Material, Mixture
+from engine.train.trainer import Goal, Measure, Trainer
 from gtp.cli.settings import KINDS, render
 from weights import find_patterns
 
@@ -152,10 +151,9 @@ def new_trainer(folder: Path, steps: int) -> Trainer:
     """A run of the tiny network on the made games and labels."""
     options = TrainOptions(steps=steps, batch=4, validate_every=2, save_every=2, workers=1)
     model = tiny_model()
-    data = Mixture(KEIMA, [made_games()], [made_labels()], options)
-    spec = new_spec(model, "tiny")
-    return Trainer(model, spec, data, lambda network: {"top1": 0.5}, Goal("top1", 1), options, folder,
-                   torch.device("cpu"), {}, Ranks())  # fmt: skip
+    data = Mixture(KEIMA, Material([made_games()], [made_labels()]), options)
+    measure = Measure(lambda network: {"top1": 0.5}, Goal("top1", 1))
+    return Trainer(model, new_spec(model, "tiny"), data, measure, options, folder, torch.device("cpu"), {})
 
 
 def run_state(path: Path) -> None:

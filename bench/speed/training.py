@@ -22,8 +22,8 @@ from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spe
 from engine.nets.on_device import choose_device
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder
-from engine.train.dataset import Mixture
-from engine.train.trainer import Goal, Trainer
+from engine.train.dataset import Material, Mixture
+from engine.train.trainer import Goal, Measure, Trainer
 from gtp.cli.terminal import one_line_errors
 
 SIZE = 19
@@ -63,10 +63,9 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
     """Training steps on one batch, again and again; items are steps."""
     model, options = new_model(*shape_of(name)), TrainOptions(batch=batch, steps=10**9)
     encoder = ENCODERS[ARCHITECTURES[NETWORKS[name][0]].encoder]
-    data = Mixture(encoder, [games], [], options)
-    trainer = Trainer(
-        model, new_spec(model, name), data, lambda _: {}, Goal("top1", 1), options, folder / name, device, {}
-    )
+    data = Mixture(encoder, Material([games]), options)
+    measure = Measure(lambda _: {}, Goal("top1", 1))
+    trainer = Trainer(model, new_spec(model, name), data, measure, options, folder / name, device, {})
     held = trainer._tensors(data.batch_at(0))
 
     def work(count: int) -> int:

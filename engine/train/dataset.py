@@ -9,7 +9,7 @@ nothing is copied between them.
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.train.batches import BatchBuilder, TrainingBatch
+from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher
 
 T = TypeVar("T")
@@ -28,34 +29,43 @@ AHEAD = 3
 """Batches prepared ahead for each thread."""
 
 
+class Material(NamedTuple):
+    """What batches are drawn from."""
+
+    games: Sequence[Games] = ()
+    """shards"""
+    labels: Sequence[Labels] = ()
+    """shards"""
+    owners: Sequence[FinalOwners] = ()
+    """what is known of the last boards of each shard of games; empty = nothing"""
+    teacher: Teacher | None = None
+    """its outputs are the targets in a share ``teacher_share`` of the steps on games"""
+
+
 class Mixture:
     """Endless batches drawn from shards of games and of labels; see the module's text.
 
-    Several processes that train together (``ranks``) share one stream: a step's batch is ``ranks`` times as large
-    and each gets its part.
+    Several processes that train together share one stream: a step's batch is as many times as large, and each gets its
+    part.
     """
 
     def __init__(
-        self, encoder: Encoder, games: Sequence[Games], labels: Sequence[Labels], options: TrainOptions,
-        owners: Sequence[FinalOwners] = (), teacher: Teacher | None = None,
-        sizes: tuple[int, int] = (MIN_SIZE, MAX_SIZE), rank: int = 0, ranks: int = 1,
+        self, encoder: Encoder, material: Material, options: TrainOptions,
+        sizes: tuple[int, int] = (MIN_SIZE, MAX_SIZE), ranks: Ranks | None = None,
     ):  # fmt: skip
         """Make a source of batches.
 
         Args:
-            games: shards of games; may be empty.
-            labels: shards of labels; may be empty.
             options: ``batch`` positions of a 19x19 batch (smaller boards get more, up to twice as many),
                 ``label_share`` of the steps drawn from labels, ``positions_per_game``, ``result_weight``, ``seed``.
-            owners: what is known of the last boards of each shard of games; empty = nothing.
-            teacher: its outputs are the targets in a share ``teacher_share`` of the steps on games.
             sizes: smallest and largest board the network plays; others are left out.
+            ranks: the processes that train together; None = this one alone.
         Raises:
             ValueError: no data.
         """
-        self.encoder, self.games, self.labels, self.options = encoder, list(games), list(labels), options
-        self.owners: list[FinalOwners | None] = [*owners] or [None] * len(self.games)
-        self.teacher, self.rank, self.ranks = teacher, rank, ranks
+        self.encoder, self.options, self.ranks = encoder, options, ranks or Ranks()
+        self.games, self.labels, self.teacher = list(material.games), list(material.labels), material.teacher
+        self.owners: list[FinalOwners | None] = [*material.owners] or [None] * len(self.games)
         self._game_sizes = _BySize([np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games], sizes)
         self._label_sizes = _BySize([shard.games.size[shard.game] for shard in self.labels], sizes)
         if not self._game_sizes and not self._label_sizes:
@@ -68,9 +78,9 @@ class Mixture:
         rng = np.random.default_rng([self.options.seed, step])
         from_labels = rng.random() < self.label_share
         size, shard, rows = (self._label_sizes if from_labels else self._game_sizes).draw(
-            rng, lambda size: self.ranks * max(1, int(self.options.batch * min(2.0, 361 / size**2)))
+            rng, lambda size: self.ranks.count * max(1, int(self.options.batch * min(2.0, 361 / size**2)))
         )
-        symmetries, part = rng.integers(0, 8, len(rows)), slice(self.rank, None, self.ranks)
+        symmetries, part = rng.integers(0, 8, len(rows)), slice(self.ranks.rank, None, self.ranks.count)
         if from_labels:
             return self._builder.from_labels(self.labels[shard], rows[part], symmetries[part])
         games = self.games[shard]

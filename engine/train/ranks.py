@@ -6,10 +6,14 @@ part by itself. Without torchrun there is one process and nothing to agree on.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
+
+from engine.config.declaration import core_count
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,34 @@ class Ranks:
         distributed.broadcast(held, 0)
         return int(held.item())
 
+    def add(self, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors of one kind by their sums over all processes; all must call."""
+        if self.count == 1:
+            return
+        flat = torch.cat([one.reshape(-1) for one in tensors])
+        distributed.all_reduce(flat)
+        for one, summed in zip(tensors, flat.split([one.numel() for one in tensors]), strict=True):
+            one.copy_(summed.view_as(one))
+
+    def total(self, numbers: Sequence[float], device: torch.device) -> list[float]:
+        """Numbers, each summed over all processes; all must call."""
+        held = torch.tensor(numbers, dtype=torch.float64, device=device)
+        self.add([held])
+        return list(map(float, held.tolist()))
+
+    def part(self, numbers: np.ndarray) -> np.ndarray:
+        """This process's part of an array, as equal as may be."""
+        return np.array_split(numbers, self.count)[self.rank]
+
     def leave(self, has_failed: bool = False) -> None:
         """End the collaboration; a process that has failed does not wait for the others, which then fail too."""
         if self.count > 1 and not has_failed:
             distributed.destroy_process_group()
+
+
+def own_cores() -> int:
+    """Processors for this process, where several train on one machine."""
+    return max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def join_ranks(device: torch.device) -> tuple[Ranks, torch.device]:

@@ -27,7 +27,6 @@ from engine.train.batches import TrainingBatch
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.losses import combined_loss
-from engine.train.ranks import Ranks
 from engine.train.signals import StopOnSignal
 from engine.train.state import MOMENTS, State, read_state, write_state
 
@@ -52,6 +51,15 @@ class Goal(NamedTuple):
 
 Validate = Callable[[Model], dict[str, float]]
 """Metrics of a network by name"""
+
+
+class Measure(NamedTuple):
+    """How a network is measured in training."""
+
+    validate: Validate
+    """called with the averaged network"""
+    goal: Goal
+    """which of the metrics ``patience`` watches"""
 
 
 class Observer:
@@ -117,17 +125,15 @@ class Trainer:
     """Trains one network in one run folder."""
 
     def __init__(
-        self, model: Model, spec: NetworkSpec, data: Mixture, validate: Validate, goal: Goal,
-        options: TrainOptions, folder: Path, device: torch.device, record: dict[str, Any], ranks: Ranks | None = None,
+        self, model: Model, spec: NetworkSpec, data: Mixture, measure: Measure, options: TrainOptions, folder: Path,
+        device: torch.device, record: dict[str, Any],
     ):  # fmt: skip
         """Prepare the run, going on from the folder's ``state.safetensors`` if there is one.
 
         Args:
             model: of a registered architecture.
-            validate: called with the averaged network.
-            goal: which of them ``patience`` watches.
+            data: also knows the processes that train together.
             record: the network file's record of its training (data, licence); step and metrics are added.
-            ranks: the processes that train together; None = this one alone.
         Raises:
             ValueError: the folder's state cannot be read, belongs to another network, optimizer or loss, or is not the
                 same in all processes.
@@ -138,8 +144,8 @@ class Trainer:
         self.model = model.to(device)
         # torch's stubs know the memory format of tensors alone.
         self.model.to(memory_format=self.memory_format)  # type: ignore[call-overload]
-        self.spec, self.data, self.validate, self.goal, self.options = spec, data, validate, goal, options
-        self.folder, self.device, self.record, self.ranks = folder, device, record, ranks or Ranks()
+        self.spec, self.data, self.options, (self.validate, self.goal) = spec, data, options, measure
+        self.folder, self.device, self.record, self.ranks = folder, device, record, data.ranks
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.optimizer = new_optimizer(self.model, options)
         self.reduced = prefers_bfloat16(device)

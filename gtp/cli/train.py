@@ -7,7 +7,6 @@ the metric that early stopping watches (``KINDS_OF_NETWORK``). The pattern polic
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from engine.config import TrainOptions
-from engine.config.declaration import core_count, key_of
+from engine.config.declaration import key_of
 from engine.features.encoder import ENCODERS
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.files.checkpoint import load_model
@@ -30,12 +29,12 @@ from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
 from engine.system.jit import cache_root
-from engine.train.dataset import Mixture
+from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
-from engine.train.ranks import join_ranks
+from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
-from engine.train.trainer import Goal, Observer, Trainer
+from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.reinforce import reinforce_command
@@ -134,16 +133,32 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     def command(**given: Any) -> None:
         with one_line_errors():
             options = options_from(TrainOptions, given)
-            _train(kind, options, **{name: value for name, value in given.items() if name not in vars(options)})
+            rest = {name: value for name, value in given.items() if name not in vars(options)}
+            about = {item.name: rest.pop(item.name) for item in fields(_Asked) if item.name in rest}
+            _train(kind, options, _Asked(**about, shape=rest))
 
     return command
 
 
-def _train(
-    kind: NetworkKind, options: TrainOptions, games: tuple[Path, ...], labels: tuple[Path, ...], validation: Path,
-    label_validation: Path | None, teacher: str | None, out: Path, start: str | None, architecture: str, device: str,
-    threads: int, **shape: int | None,
-) -> None:  # fmt: skip
+@dataclass(frozen=True)
+class _Asked:
+    """What the command line says of a run beside the options of training."""
+
+    games: tuple[Path, ...]
+    labels: tuple[Path, ...]
+    validation: Path
+    label_validation: Path | None
+    teacher: str | None
+    out: Path
+    start: str | None
+    architecture: str
+    device: str
+    threads: int
+    shape: dict[str, int | None]
+    """of a new network; None = left open"""
+
+
+def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
     """One run with its options read.
 
     Raises:
@@ -151,34 +166,33 @@ def _train(
     """
     with contextlib.ExitStack() as stack:
         torch.manual_seed(options.seed)
-        ranks, chosen = join_ranks(choose_device(device, threads))
+        ranks, chosen = join_ranks(choose_device(asked.device, asked.threads))
         stack.push(lambda kind, *_: ranks.leave(kind is not None))
         console = Console(stderr=True, quiet=not ranks.is_first)
-        model = _new_network(architecture, shape, start)
-        spec = new_spec(model, out.name)
-        encoder = ENCODERS[spec.encoder]
-        game_files, label_files = shard_files(games, validation), shard_files(labels, label_validation)
+        model = _new_network(asked.architecture, asked.shape, asked.start)
+        spec = new_spec(model, asked.out.name)
+        game_files = shard_files(asked.games, asked.validation)
+        label_files = shard_files(asked.labels, asked.label_validation)
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
         game_shards = [read_games(path) for path in game_files]
         owners = _final_owners(game_shards, console) if spec.has_ownership else ()
         record: dict[str, Any] = {
             "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
-            "validation": validation.name, "processes": ranks.count,
+            "validation": asked.validation.name, "processes": ranks.count,
         }  # fmt: skip
-        if start:
-            record["start"] = _identity(find(start)) | {"training": load_model(find(start))[2]}
-        tutor = None
-        if teacher:
-            found = find_network(teacher)
+        if asked.start:
+            record["start"] = _identity(find(asked.start)) | {"training": load_model(find(asked.start))[2]}
+        teacher = None
+        if asked.teacher:
+            found = find_network(asked.teacher)
             record["teacher"] = [_identity(path) for path in (found if isinstance(found, tuple) else (found,))]
-            tutor = Teacher(load_network(found, str(chosen)), _own_cores())
-            stack.callback(tutor.close)
-        data = Mixture(
-            encoder, game_shards, [read_labels(path) for path in label_files], options, owners, tutor,
-            (spec.min_size, spec.max_size), ranks.rank, ranks.count,
-        )  # fmt: skip
-        validate = _validation(spec, validation, label_validation, game_shards, chosen)
-        trainer = Trainer(model, spec, data, validate, kind.goal, options, out, chosen, record, ranks)
+            teacher = Teacher(load_network(found, str(chosen)), own_cores())
+            stack.callback(teacher.close)
+        material = Material(game_shards, [read_labels(path) for path in label_files], owners, teacher)
+        data = Mixture(ENCODERS[spec.encoder], material, options, (spec.min_size, spec.max_size), ranks)
+        validate = _validation(spec, asked.validation, asked.label_validation, game_shards, chosen)
+        measure = Measure(validate, kind.goal)
+        trainer = Trainer(model, spec, data, measure, options, asked.out, chosen, record)
         with bar(console) as progress:
             trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
 
@@ -220,11 +234,6 @@ def _identity(path: Path) -> dict[str, str]:
     return {"name": path.stem, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
-def _own_cores() -> int:
-    """Processors for this process, where several train on one machine."""
-    return max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-
-
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
     """Who owned what at the end of the scored games; the first run computes it, later ones read it."""
     with Progress(console=console) as progress:
@@ -232,7 +241,7 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
             "final owners of scored games", total=sum((shard.margin >= 0).sum() for shard in shards)
         )
         advance = partial(progress.advance, task)
-        found = [saved_final_owners(shard, cache_root() / "settled", _own_cores(), advance) for shard in shards]
+        found = [saved_final_owners(shard, cache_root() / "settled", own_cores(), advance) for shard in shards]
         progress.update(task, completed=progress.tasks[0].total)
     games = sum(len(shard.size) for shard in shards)
     console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")

@@ -14,15 +14,17 @@ from engine.records.games import Games, read_games
 from engine.records.labels import read_labels
 from engine.records.replay import komi_of
 from engine.train.batches import BatchBuilder
-from engine.train.dataset import Mixture, sample_games
+from engine.train.dataset import Material, Mixture, sample_games
+from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher
 from tests.train.made import made_games, made_labels
 
 
 def mixture(games=(), labels=(), **values):
     """A mixture of small batches."""
-    settings = {name: values.pop(name) for name in ("owners", "teacher", "sizes", "rank", "ranks") if name in values}
-    return Mixture(KEIMA, games, labels, TrainOptions(**({"batch": 8, "seed": 4} | values)), **settings)
+    material = Material(games, labels, values.pop("owners", ()), values.pop("teacher", None))
+    settings = {name: values.pop(name) for name in ("sizes", "ranks") if name in values}
+    return Mixture(KEIMA, material, TrainOptions(**({"batch": 8, "seed": 4} | values)), **settings)
 
 
 def same(first, second):
@@ -113,7 +115,7 @@ def test_batches_depend_only_on_seed_and_step(workers):
 def test_ranks_share_a_batch_between_them():
     games = [made_games(), made_games(seed=1)]
     whole = mixture(games, batch=16)
-    halves = [mixture(games, batch=8, rank=rank, ranks=2) for rank in (0, 1)]
+    halves = [mixture(games, batch=8, ranks=Ranks(rank, 2)) for rank in (0, 1)]
     for step in range(4):
         expected, parts = whole.batch_at(step), [half.batch_at(step) for half in halves]
         for name in expected._fields:
@@ -124,7 +126,7 @@ def test_ranks_share_a_batch_between_them():
 
 def test_a_batch_of_one_has_one_position_of_a_larger_board_too():
     for ranks in (1, 2):
-        data = Mixture(KEIMA, [made_games(size=25)], [], TrainOptions(batch=1), ranks=ranks)
+        data = Mixture(KEIMA, Material([made_games(size=25)]), TrainOptions(batch=1), ranks=Ranks(count=ranks))
         assert len(data.batch_at(0).planes) == 1
 
 

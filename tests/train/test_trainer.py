@@ -17,10 +17,9 @@ from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.files.checkpoint import load_model, write_tensors
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
-from engine.train.dataset import Mixture
+from engine.train.dataset import Material, Mixture
 from engine.train.metrics import game_metrics, in_training, label_metrics
-from engine.train.ranks import Ranks
-from engine.train.trainer import Goal, Observer, Trainer, learning_rate
+from engine.train.trainer import Goal, Measure, Observer, Trainer, learning_rate
 from gtp.cli.train import _validation, train
 from tests.train.made import made_games, made_labels
 
@@ -38,8 +37,7 @@ def new_trainer(folder, steps, ranks=None, **values):
     torch.manual_seed(0)
     shape = {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 2, "channels": 8, "head_channels": 8}
     model = new_model("keima-resnet", shape | {"value_hidden": 8})
-    ranks = ranks or Ranks()
-    data = Mixture(KEIMA, [made_games()], [made_labels()], options, rank=ranks.rank, ranks=ranks.count)
+    data = Mixture(KEIMA, Material([made_games()], [made_labels()]), options, ranks=ranks)
     held = made_labels(seed=5)
 
     def validate(network):
@@ -47,7 +45,7 @@ def new_trainer(folder, steps, ranks=None, **values):
         return game_metrics(evaluate, KEIMA, made_games(seed=5), 100) | label_metrics(evaluate, KEIMA, held, 60)
 
     spec = new_spec(model, "test")
-    return Trainer(model, spec, data, validate, GOAL, options, folder, CPU, {"licence": "MIT"}, ranks)
+    return Trainer(model, spec, data, Measure(validate, GOAL), options, folder, CPU, {"licence": "MIT"})
 
 
 def weights(folder):
@@ -188,9 +186,9 @@ def test_another_networks_state_is_refused(tmp_path):
         assert "optimizer/exp_avg/stem.weight" in list(file.keys())
     shape = {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8}
     model, options = new_model("keima-resnet", shape), TrainOptions()
-    data = Mixture(KEIMA, [made_games()], [], options)
+    data = Mixture(KEIMA, Material([made_games()]), options)
     with pytest.raises(ValueError, match="holds a network of shape"):
-        Trainer(model, new_spec(model, "test"), data, dict, GOAL, options, tmp_path, CPU, {})
+        Trainer(model, new_spec(model, "test"), data, Measure(dict, GOAL), options, tmp_path, CPU, {})
 
 
 @pytest.mark.parametrize(
