@@ -1,17 +1,14 @@
 """Games on every kind of clock, against a referee at the other end of the pipe who forgives nothing.
 
 The engine plays both sides, by networks whose evaluations cost 1, 50 and 400 ms, on a machine that two other processes
-keep busy. Time is counted from the command to its answer. What the hypervisor took from the machine meanwhile
-(``steal`` of /proc/stat) is recorded: it is time that no engine can account for.
+keep busy, and with ``--jobs`` other games too. Time is counted from the command to its answer. What the hypervisor took
+from the machine meanwhile (``steal`` of /proc/stat) is recorded: it is time that no engine can account for.
 
 Sources: as of :mod:`engine.play.clock`.
 """
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +26,6 @@ SETTLE_S = 3.0
 """For what an engine loads after its start"""
 ANSWER_S = 120.0
 """Longer than any clock here: an engine that has not answered by then hangs"""
-BUSY_PROCESSES = 2
 COSTS_S = (0.001, 0.05, 0.4)
 MOST_MOVES = {9: 120, 19: 60}
 """Board size -> moves after which a game ends"""
@@ -73,16 +69,11 @@ def _play(kind: str, cost_s: float, size: int, seed: int, folder: Path) -> Outco
     options = ("--size", str(size), "--seed", str(seed), "--memory", "128")
     ahead.compile_pieces(KEIMA.name)
     faults, longest_s, stolen_before_s = list[str](), 0.0, stolen_s()
-    with ExitStack() as held:
-        client = held.enter_context(GtpClient(command({"seconds_each": cost_s}, *options), ROOT))
+    with GtpClient(command({"seconds_each": cost_s}, *options), ROOT) as client:
         client.ask("komi 7", START_S)
         client.ask(clocks["b"].settings_command(), START_S)
         client.ask("final_score", START_S)
         time.sleep(SETTLE_S)
-        for _ in range(BUSY_PROCESSES):
-            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            held.callback(busy.wait)
-            held.callback(busy.kill)
         passes = 0
         for n in range(MOST_MOVES[size]):
             color = "bw"[n % 2]
@@ -105,11 +96,11 @@ def _play(kind: str, cost_s: float, size: int, seed: int, folder: Path) -> Outco
 
 
 def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Every clock by every cost on both boards; the short form plays each clock once."""
-    for index, kind in enumerate(KINDS):
-        for cost_s in COSTS_S[index % 3 :][:1] if campaign.quick else COSTS_S:
-            for size in (9,) if campaign.quick else MOST_MOVES:
-                for seed in range(1, (1 if campaign.quick else REPEATS) + 1):
+    """Every clock by every cost on both boards, again and again; the short form plays each clock once."""
+    for seed in range(1, (1 if campaign.quick else REPEATS) + 1):
+        for index, kind in enumerate(KINDS):
+            for cost_s in COSTS_S[index % 3 :][:1] if campaign.quick else COSTS_S:
+                for size in (9,) if campaign.quick else MOST_MOVES:
                     name = f"{kind}, {cost_s * 1000:g} ms, {size}x{size}, {seed}"
                     yield Case(name, partial(_play, kind, cost_s, size, seed))
 
@@ -121,6 +112,6 @@ PART = Part(
     wanted="240 games, no clock overstepped",
     cases=_cases,
     figures={"longest move, s": max, "stolen, s": sum},
-    alone=True,
+    busy=2,
     limit_s=1800.0,
 )

@@ -95,6 +95,5 @@ PART = Part(
     wanted="the game goes on or ends with one line; never a wrong move, never silence",
     cases=_cases,
     figures={"slowest move, s": max},
-    alone=True,
     limit_s=3600.0,
 )

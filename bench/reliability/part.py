@@ -29,6 +29,7 @@ What a part may rely on, and must keep to:
   again. Whatever is random follows from the case (seed = its number), never from the cases before it.
 * Each case runs in the main thread of a worker process, in an empty folder of its own that is removed afterwards. With
   ``--jobs N`` N workers share a part's cases; ``alone=True`` forbids that where time or memory is measured.
+  ``busy`` processes beside them make the machine one that people use.
 * All faults of a case are listed, one text each, what was expected and what came; a case does not stop at the first
   where it can go on. An exception is a fault too, so is the worker's death, so is a case that takes longer than
   ``limit_s``.
@@ -109,6 +110,8 @@ class Part:
     """names, with units, of figures that outcomes hold, and how those of all cases become one"""
     alone: bool = False
     """no two cases at once"""
+    busy: int = 0
+    """processes that do nothing but keep processors busy beside the cases, however many of these run at once"""
     limit_s: float = 3600.0
     """most seconds that a case may take"""
     missing: Callable[[Campaign], str] = lambda campaign: ""

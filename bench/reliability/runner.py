@@ -94,7 +94,10 @@ def run_cases(part: Part, campaign: Campaign, cases: Sequence[Case], jobs: int) 
     """
     waiting = deque(cases)
     workers: list[Worker] = []
+    busy = [get_context("spawn").Process(target=_keep_busy) for _ in range(part.busy if cases else 0)]
     try:
+        for process in busy:
+            process.start()
         while waiting or workers:
             while waiting and len(workers) < (1 if part.alone else jobs):
                 workers.append(Worker(part, campaign))
@@ -112,6 +115,18 @@ def run_cases(part: Part, campaign: Campaign, cases: Sequence[Case], jobs: int) 
     finally:
         for worker in workers:
             worker.stop()
+        for process in busy:
+            if process.pid is not None:
+                process.kill()
+                process.join()
+
+
+def _keep_busy() -> None:
+    """Compute until killed, or until the process that started this one has died."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those that started it.
+    threading.Thread(target=_end_with_parent, args=(signal.SIGKILL,), daemon=True).start()
+    while True:
+        pass
 
 
 def _work(module: str, campaign: Campaign, pipe: Any) -> None:
@@ -146,9 +161,9 @@ def _interrupt_once(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _end_with_parent() -> None:
-    """Interrupt this process when the one that started it has died."""
+def _end_with_parent(number: int = signal.SIGINT) -> None:
+    """Send this process a signal when the one that started it has died."""
     parent = parent_process()
     assert parent is not None  # as it was started
     parent.join()
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), number)

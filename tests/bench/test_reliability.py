@@ -137,12 +137,15 @@ def test_a_campaign_that_is_ended_leaves_no_process_behind(tmp_path, interruptib
         "import sys; from pathlib import Path; from bench.reliability.part import Campaign; "
         "from bench.reliability.runner import run_cases; from tests.bench.campaign_part import PART; "
         "campaign = Campaign(games=Path(sys.argv[1])); "
-        "list(run_cases(PART, campaign, list(PART.cases(campaign)), 1))"
+        "from dataclasses import replace; "
+        "list(run_cases(replace(PART, busy=1), campaign, list(PART.cases(campaign)), 1))"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(told)], cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         until(told.exists)
         worker, folder = told.read_text().split()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert worker in children and len(children) >= 2
         os.kill(process.pid if whom == "campaign" else int(worker), number)
     assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else -signal.SIGINT)
     until(lambda: not Path(folder).exists())
-    until(lambda: not is_running(int(worker)))
+    until(lambda: not any(is_running(int(child)) for child in children))
