@@ -8,6 +8,7 @@ dead stones off (a border not yet closed), and while its chain is left in atari.
 *settled*. How often all this is right is measured by ``bench/strength/endings``.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,10 @@ class EndEstimate(NamedTuple):
 
 
 def estimate_end(
-    position: Position, network_ownership: np.ndarray | None = None, tables: Tables | None = None
+    position: Position,
+    network_ownership: np.ndarray | None = None,
+    tables: Tables | None = None,
+    deadline_s: float = math.inf,
 ) -> EndEstimate:
     """Owners, dead stones and score of a position as if play ended now; takes some sixty milliseconds on 19x19.
 
@@ -89,10 +93,11 @@ def estimate_end(
         position: left as it is.
         network_ownership: float32[N*N], 1 = Black's; None without a network that gives it.
         tables: of the rollout policy; None = uniformly random rollouts.
+        deadline_s: ``time.perf_counter`` after which the rollouts so far have to do.
     """
     board = position.board
     certainty = DEAD if tables else UNIFORM_DEAD
-    ownership = rollout_ownership(board, tables, ROLLOUTS, SEED)
+    ownership = rollout_ownership(board, tables, ROLLOUTS, SEED, deadline_s)
     if network_ownership is not None and tables:
         ownership = np.tanh(_half_log_odds(ownership) + NETWORK_WEIGHT * _half_log_odds(network_ownership))
     elif network_ownership is not None:

@@ -6,6 +6,7 @@ there. It knows the position and an estimate of its end; clocks, resignation and
 """
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -108,8 +109,12 @@ class MovePlan:
         self._pass_is_searched &= knows_passing(position)
         return (PlannedSearch(EVERY_MOVE if self._pass_is_searched else no_pass),)
 
-    def decide(self, reports: Sequence[Report]) -> Decision:
-        """The outcome of the plan's searches, whose reports come in their order."""
+    def decide(self, reports: Sequence[Report], deadline_s: float = math.inf) -> Decision:
+        """The outcome of the plan's searches, whose reports come in their order.
+
+        Args:
+            deadline_s: ``time.perf_counter`` after which no more rollouts are played.
+        """
         if not reports:
             assert self._estimate is not None, "only an estimate makes a pass without a search"
             return Decision(None, True, self._estimate.value_of_ending(self._color))
@@ -118,7 +123,7 @@ class MovePlan:
         else:
             report = reports[0]
             may_end = self._may_pass and self._position.meta[META_PASSES] > 0 and is_full(self._position)
-            if may_end and not self._pass_is_searched and self._ending_is_better(report):
+            if may_end and not self._pass_is_searched and self._ending_is_better(report, deadline_s):
                 return self._decision(report, passes=True)
         is_given_up = self._may_pass and is_lost(self._position, self._estimate, report)
         return self._decision(report, passes=not report.moves or is_given_up)
@@ -148,7 +153,7 @@ class MovePlan:
         doubt = 0.0 if free.has_values and capture.has_values else 2.0 / math.sqrt(min(capture.visits, free.visits))
         return free if capture.value_stm < free.value_stm - WORSE - doubt else capture
 
-    def _ending_is_better(self, report: Report) -> bool:
+    def _ending_is_better(self, report: Report, deadline_s: float) -> bool:
         """Whether to end a game that is not settled: playing on would lose it, or cost points by the same count."""
         color, game, estimate = self._color, self._game, self._estimate
         if not report.moves or estimate is None:
@@ -162,5 +167,7 @@ class MovePlan:
             return False
         after = with_capacity(self._position, game.n_moves + 1)
         play_move(after, report.moves[0].point, color)
-        now, then = (estimate_end(one, None, self._backend.tables()) for one in (self._position, after))
+        tables, middle_s = self._backend.tables(), 0.5 * (time.perf_counter() + deadline_s)
+        now = estimate_end(self._position, None, tables, middle_s)
+        then = estimate_end(after, None, tables, deadline_s)
         return then.lead(color) < now.lead(color) - COSTLY

@@ -16,8 +16,9 @@ RUSHED_S = 0.15
 """With less than this for a move, nothing is estimated that can wait: it would take half of it."""
 AT_ONCE_S = 0.01
 """With less than this a move is the policy's first choice, or the best of a tree that was kept."""
-ESTIMATE_SHARE = 0.25
-"""Most of a move's time that the network is asked about the end of the game; rollouts need no more than a moment."""
+NETWORK_SHARE, ESTIMATE_SHARE = 0.25, 0.4
+"""Most of a move's time after which the network is no longer asked about the end of the game, and after which no more
+rollouts are played to it: on a busy machine these take as long."""
 FIRST_SHARE = 0.8
 """Most of a move's time that the first evaluation is waited for; what is left is for rollouts in its place."""
 HOPELESS_SHARE = 0.1
@@ -52,11 +53,11 @@ class MoveTime:
         """Seconds until the hard maximum; infinite without one."""
         return self._limits.longest_s - self.used_s if self._limits.longest_s else math.inf
 
-    def estimate_deadline_s(self) -> float:
-        """When the network's part of an estimate is to be there; infinite without a limit of time."""
+    def deadline_s(self, share: float) -> float:
+        """``time.perf_counter`` after some share of what is left of the target; infinite without a limit of time."""
         if not self._limits.longest_s:
             return math.inf
-        return time.perf_counter() + ESTIMATE_SHARE * max(0.0, self._limits.soft_s - self.used_s)
+        return time.perf_counter() + share * max(0.0, self._limits.soft_s - self.used_s)
 
     def limits(self, share: float = 1.0) -> SearchLimits:
         """The limits of a search that begins now and may take a share of the move's time and visits."""

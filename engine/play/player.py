@@ -26,7 +26,7 @@ from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
 from engine.play.move_choice import MovePlan, is_endgame
-from engine.play.move_time import FIRST_SHARE, RUSHED_S, MoveTime
+from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, MoveTime
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
 from engine.play.score import Score, score, strict_end
@@ -204,14 +204,16 @@ class Player(GameKeeper):
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
         estimate = None
         if is_endgame(position, cleanup, is_rushed):
-            owners = self._network_owners(move_time.estimate_deadline_s())
+            deadline_s = move_time.deadline_s(ESTIMATE_SHARE)
+            owners = self._network_owners(move_time.deadline_s(NETWORK_SHARE))
             before_s = move_time.used_s
-            estimate = estimate_end(position, owners, self._backend.tables())
+            estimate = estimate_end(position, owners, self._backend.tables(), deadline_s)
             if position.meta[META_PASSES] > 0:
                 # After a pass the end is estimated twice more when the search is over.
                 move_time.reserve_s = 2 * (move_time.used_s - before_s)
         plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
-        decision = plan.decide([self._run(position, move_time, one.share, one.moves, watcher) for one in plan.searches])
+        reports = [self._run(position, move_time, one.share, one.moves, watcher) for one in plan.searches]
+        decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
         self.last_genmove_report = decision.report
         report = decision.report
         point = self.unsearched_move(color, moves) if report is None or decision.passes else self._draw(report)

@@ -360,7 +360,8 @@ class Search:
         found = self.network_ownership_black(deadline_s, interrupt)
         if found is not None:
             return found
-        return rollout_ownership(self._root.board, self._setup.owner_tables(), OWNERSHIP_ROLLOUTS, self._setup.seed)
+        tables, seed = self._setup.owner_tables(), self._setup.seed
+        return rollout_ownership(self._root.board, tables, OWNERSHIP_ROLLOUTS, seed, deadline_s)
 
     def network_ownership_black(
         self, deadline_s: float = math.inf, interrupt: threading.Event | None = None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import engine.play.assembly
+import engine.rollout.ownership
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE
@@ -15,6 +16,7 @@ from engine.nets.notices import say_once
 from engine.play.clock import NO_CLOCK, absolute, byoyomi
 from engine.play.player import Player
 from engine.play.pondering import Ponder
+from engine.rollout.ownership import average_ownership
 from engine.search.report import Watcher
 from tests.clock import stop_the_machines
 from tests.playing import DEAD_STONES, position, scatter
@@ -85,6 +87,25 @@ def test_a_move_is_in_time_whatever_an_evaluation_costs(make, network, monkeypat
     begun_s = network.clock()
     player.genmove(WHITE, watcher=watcher, cleanup=ask == "cleanup")
     assert network.clock() - begun_s < period_s
+
+
+@pytest.mark.parametrize("ask", ["move", "cleanup", "after a pass"])
+def test_a_move_is_in_time_where_rollouts_are_slow(make, monkeypatch, ask):
+    """On a machine with twenty busy processes the rollouts to the game's end take a second of a byo-yomi of 1.5 s."""
+    player = position(make(PlayOptions(visits=2)), DEAD_STONES, WHITE)
+    if ask == "after a pass":
+        player.play(BLACK, PASS)
+    player.clock.configure(byoyomi(0.0, 1.5, 1))
+    clock = stop_the_machines(monkeypatch, look_s=1e-5)
+
+    def slow(*arguments):
+        average_ownership(*arguments)
+        clock.advance(0.15)
+
+    monkeypatch.setattr(engine.rollout.ownership, "average_ownership", slow)
+    begun_s = clock()
+    player.genmove(WHITE, cleanup=ask == "cleanup")
+    assert clock() - begun_s < 1.2
 
 
 def test_where_the_network_hangs_a_move_comes_from_rollouts_and_a_line_says_so(make, network, capfd):

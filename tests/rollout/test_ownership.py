@@ -7,22 +7,25 @@ from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
 from engine.play.assembly import shipped_tables
+from engine.rollout import ownership
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.ownership import average_ownership, rollout_ownership
 from engine.rollout.policy import new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
 from engine.rollout.run import owner_at_end, play_out
+from tests.clock import stop_the_machines
 from tests.rollout.test_run import TANGLED
 
 
 @pytest.mark.parametrize("policy", ["uniform", "learnt"])
-def test_ownership_is_the_mean_of_single_games_half_of_them_begun_by_each_colour(policy):
+def test_ownership_is_the_mean_of_single_games_half_of_them_begun_by_each_colour(policy, monkeypatch):
     board, _ = parse(TANGLED)
     size, scratch = int(board.meta[META_SIZE]), new_board(int(board.meta[META_SIZE]))
     before, tables, total = board.buffer.copy(), shipped_tables() if policy == "learnt" else None, np.zeros(36)
+    monkeypatch.setattr(ownership, "GAMES_AT_ONCE", 30)
     found = rollout_ownership(board, tables, 40, 9)
     state, weights, replies = seed_state(9, 0), new_weights(size), new_last_good_replies()
-    for color in [BLACK] * 20 + [WHITE] * 20:
+    for color in [BLACK] * 15 + [WHITE] * 15 + [BLACK] * 5 + [WHITE] * 5:
         copy_board(scratch, board)
         if tables is None:
             play_out(scratch, color, state, 3 * size * size)
@@ -32,6 +35,22 @@ def test_ownership_is_the_mean_of_single_games_half_of_them_begun_by_each_colour
     np.testing.assert_allclose(found, total / 40, atol=1e-6)
     assert (board.buffer == before).all()
     assert np.abs(found).max() <= 1.0
+
+
+def test_no_games_are_begun_after_the_deadline_but_for_the_first(monkeypatch):
+    board, _ = parse(TANGLED)
+    clock, games = stop_the_machines(monkeypatch, look_s=0.1), []
+
+    def note(*arguments):
+        games.append(arguments[3])
+        average_ownership(*arguments)
+
+    monkeypatch.setattr(ownership, "average_ownership", note)
+    for seconds, expected in ((-1.0, 1), (0.25, 3), (100.0, 4)):
+        games.clear()
+        found = rollout_ownership(board, None, 200, 1, clock() + seconds)
+        assert games == [64, 64, 64, 8][:expected]
+        assert np.abs(found).max() <= 1.0 and np.abs(found).sum() > 1.0
 
 
 def test_an_empty_board_is_even():
