@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import META_N_EMPTY, META_STRIDE, Board, clear, new_board, play
+from engine.go.board import META_N_EMPTY, META_SIZE, META_STRIDE, Board, clear, new_board, play
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.records.games import Games
 from engine.rollout.patterns import (
@@ -31,7 +31,6 @@ from engine.rollout.softmax import LAST_CAPTURED, LAST_MOVE, Candidates, manhatt
 from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_nakade, folded_responses
 from engine.system.jit import kernel
 
-SIZE = 19
 LEAST_SEEN = 100
 """Fine and coarse 3x3 codes seen less often are left out; moves there have their coarse code's weight, or UNSEEN's."""
 LEAST_PLAYED = 16
@@ -48,10 +47,10 @@ class Replay(NamedTuple):
     """shares the cell states of ``weights``"""
 
 
-def new_replay() -> Replay:
-    """Memory for replaying games."""
-    weights = new_weights(SIZE)
-    return Replay(new_board(SIZE), weights, new_candidates(SIZE)._replace(cell=weights.cell))
+def new_replay(size: int) -> Replay:
+    """Memory for replaying games on boards of one size."""
+    weights = new_weights(size)
+    return Replay(new_board(size), weights, new_candidates(size)._replace(cell=weights.cell))
 
 
 def restart(replay: Replay) -> None:
@@ -97,7 +96,7 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
     """
     board, cell, stride = replay.board, replay.weights.cell, replay.board.meta[META_STRIDE]
     for ply in range(len(moves)):
-        point, color = point_of(np.int64(moves[ply]), SIZE), BLACK + ply % 2
+        point, color = point_of(np.int64(moves[ply]), board.meta[META_SIZE]), BLACK + ply % 2
         if point == PASS:
             return
         for i in range(board.meta[META_N_EMPTY]):
@@ -118,8 +117,8 @@ def _count_game(replay, moves, seen, nakade, responses, diamonds, used):
 
 
 def count_games(games: Games, counts: Counts) -> Iterator[None]:
-    """Add a shard of 19x19 games to counts; yields after each game, so that a caller may show progress or stop."""
-    replay, total = new_replay(), len(games.moves)
+    """Add a shard to counts, games of one board size; yields after each, so that a caller may show progress or stop."""
+    replay, total = new_replay(int(games.size[0])), len(games.moves)
     responses, diamonds, used = np.zeros(total, np.int64), np.zeros(total, np.int64), np.zeros(2, np.int64)
     for game in range(len(games.size)):
         restart(replay)

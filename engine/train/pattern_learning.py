@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.records.games import Games
 from engine.rollout.softmax import consider, weigh
 from engine.rollout.vocabulary import Numbers
 from engine.system.jit import kernel
-from engine.train.pattern_counts import SIZE, advance, new_replay, restart
+from engine.train.pattern_counts import advance, new_replay, restart
 
 RATE = 0.25
 FIRST_SQUARE = 1.0
@@ -42,9 +43,9 @@ def _step(moves, i, gradient, theta, squares, rate):
 @kernel
 def _learn_game(replay, numbers, game, theta, squares, rate):
     """Learn from every move of a game."""
-    moves = replay.moves
+    moves, size = replay.moves, replay.board.meta[META_SIZE]
     for ply in range(len(game)):
-        point, color = point_of(np.int64(game[ply]), SIZE), BLACK + ply % 2
+        point, color = point_of(np.int64(game[ply]), size), BLACK + ply % 2
         if point == PASS:
             return
         count = consider(moves, replay.board, numbers, color)
@@ -62,9 +63,9 @@ def _learn_game(replay, numbers, game, theta, squares, rate):
 @kernel
 def _evaluate_game(replay, numbers, game, first, theta, stride, metrics):
     """Add every ``stride``-th position of all games to the metrics; ``first`` positions came before this game."""
-    moves = replay.moves
+    moves, size = replay.moves, replay.board.meta[META_SIZE]
     for ply in range(len(game)):
-        point, color = point_of(np.int64(game[ply]), SIZE), BLACK + ply % 2
+        point, color = point_of(np.int64(game[ply]), size), BLACK + ply % 2
         if point == PASS:
             return
         if (first + ply) % stride == 0:
@@ -108,14 +109,14 @@ class PatternMetrics(NamedTuple):
 def learn(
     games: Games, order: np.ndarray, numbers: Numbers, theta: np.ndarray, squares: np.ndarray, rates: np.ndarray
 ) -> Iterator[None]:
-    """Learn from games one by one; yields after each, so that a caller may show progress or stop.
+    """Learn from games of one board size one by one; yields after each, so that a caller may show progress or stop.
 
     Args:
         order: games in the order to learn from them.
         theta, squares: float32 and float64[weights], changed in place.
         rates: float64[len(order)].
     """
-    replay = new_replay()
+    replay = new_replay(int(games.size[0]))
     for step, game in enumerate(order.tolist()):
         restart(replay)
         moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
@@ -124,7 +125,7 @@ def learn(
 
 
 def evaluate_patterns(games: Games, numbers: Numbers, theta: np.ndarray, positions: int = 0) -> PatternMetrics:
-    """Metrics on the moves of 19x19 games.
+    """Metrics on the moves of games of one board size.
 
     Args:
         numbers: the features' places in ``theta``, float32[weights].
@@ -133,7 +134,7 @@ def evaluate_patterns(games: Games, numbers: Numbers, theta: np.ndarray, positio
     metrics = np.zeros((4, STAGES))
     total = int(games.offsets[-1])
     stride = max(1, total // positions) if positions else 1
-    replay = new_replay()
+    replay = new_replay(int(games.size[0]))
     for game in range(len(games.size)):
         restart(replay)
         first, stop = int(games.offsets[game]), int(games.offsets[game + 1])

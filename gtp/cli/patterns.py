@@ -9,14 +9,22 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
+from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.games import Games, read_games, select, shard_files
 from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import Numbers, unfold
-from engine.train.pattern_counts import SIZE, Counts, choose_vocabulary, count_games
+from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
 from gtp.cli.terminal import PATHS, bar, one_line_errors
 from weights import find_patterns
 
+BOARD = click.option(
+    "--size",
+    default=19,
+    show_default=True,
+    type=click.IntRange(MIN_SIZE, MAX_SIZE),
+    help="games of this board are read",
+)
 KINDS = {
     "rollout": "the fast policy that plays games to the end",
     "tree": "the policy whose priors stand in for a network's",
@@ -40,8 +48,11 @@ def train_command(kind: str) -> click.Command:
         type=click.FloatRange(0.0, 100.0, min_open=True),
         help="first learning rate of AdaGrad",
     )
+    @BOARD
     @click.option("--seed", default=1, show_default=True, help="order of the games")
-    def command(games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, seed: int) -> None:
+    def command(
+        games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, size: int, seed: int
+    ) -> None:
         with one_line_errors():
             files = shard_files(games, validation)[: shards or None]
             if not files:
@@ -50,8 +61,8 @@ def train_command(kind: str) -> click.Command:
                 raise ValueError(f"the rate is {rate}, expected more than 0")
             if not out.absolute().parent.is_dir():
                 raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
-            held_out = _read(validation)
-            model = _learn(kind, files, rate, seed)
+            held_out = _read(validation, size)
+            model = _learn(kind, files, rate, size, seed)
             metrics = evaluate_patterns(held_out, unfold(model.words), model.theta).as_dict()
             save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
         _show(metrics, as_json=False)
@@ -72,35 +83,36 @@ def evaluate_command(kind: str) -> click.Command:
         type=click.IntRange(0),
         help="positions to look at, spread; 0 = all",
     )
+    @BOARD
     @click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
-    def command(data: Path, patterns: str | None, positions: int, as_json: bool) -> None:
+    def command(data: Path, patterns: str | None, positions: int, size: int, as_json: bool) -> None:
         with one_line_errors():
             model = load_patterns(find_patterns(patterns or kind))
             if model.kind != kind:
                 raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
-            metrics = evaluate_patterns(_read(data), unfold(model.words), model.theta, positions).as_dict()
+            metrics = evaluate_patterns(_read(data, size), unfold(model.words), model.theta, positions).as_dict()
         _show(metrics, as_json)
 
     return command
 
 
-def _read(path: Path) -> Games:
-    """The games of a shard that the patterns are learnt from: 19x19, from the empty board, Black first.
+def _read(path: Path, size: int) -> Games:
+    """The games of a shard that the patterns are learnt from: on one board size, from the empty board, Black first.
 
     Raises:
         ValueError: there are none.
     """
     games = read_games(path)
-    plain = games.starts_even() & (games.size == SIZE)
+    plain = games.starts_even() & (games.size == size)
     if not plain.any():
-        raise ValueError(f"{path}: no game of {SIZE}x{SIZE} that begins on the empty board")
+        raise ValueError(f"{path}: no game of {size}x{size} that begins on the empty board")
     return games if plain.all() else select(games, plain)
 
 
-def _learn(kind: str, files: list[Path], rate: float, seed: int) -> PatternModel:
+def _learn(kind: str, files: list[Path], rate: float, size: int, seed: int) -> PatternModel:
     """Count, choose the vocabulary, learn from every game once."""
     with bar(Console(stderr=True)) as progress:
-        shards, counts = [_read(path) for path in files], Counts()
+        shards, counts = [_read(path, size) for path in files], Counts()
         n_games = sum(len(games.size) for games in shards)
         steps = (None for games in shards for _ in count_games(games, counts))
         _advance(progress, "counting patterns, games", steps, n_games)

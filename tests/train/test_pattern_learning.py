@@ -411,3 +411,24 @@ def test_games_on_other_boards_or_from_set_up_stones_are_left_out(tmp_path):
     write_games(tmp_path / "small.npz.xz", small)
     with pytest.raises(ValueError, match="no game of 19x19 that begins on the empty board"):
         _read(tmp_path / "small.npz.xz")
+
+
+@pytest.mark.parametrize("kind", ["rollout", "tree"])
+def test_a_smaller_board_is_learnt_by_its_own_games(tmp_path, kind):
+    """A game of 9x9 by heart; games of other boards in the same shard are left out."""
+    size = 9
+    game = [(1 + ply % 2 + 3 * (ply // 18)) * size + ply % 18 // 2 for ply in range(36)]
+    small = joined([game] * 30)._replace(size=np.full(30, size))
+    write_games(tmp_path / "games.npz.xz", join([small, joined([staircase(60)] * 5)]))
+    command = ("train", kind, "--games", tmp_path / "games.npz.xz", "--validation", tmp_path / "games.npz.xz")
+    assert keima(*command, "--out", tmp_path / "none.npz", "--size", 13).exit_code == 1
+    write_games(tmp_path / "held.npz.xz", small)
+    command = (*command[:-1], tmp_path / "held.npz.xz", "--out", tmp_path / "policy.npz")
+    response = keima(*command, "--size", size)
+    assert response.exit_code == 0, response.output
+    assert load_patterns(tmp_path / "policy.npz").record["positions"] == 30 * len(game)
+    response = keima(
+        "evaluate", kind, tmp_path / "games.npz.xz", "--patterns", tmp_path / "policy.npz", "--size", size, "--json"
+    )
+    assert json.loads(response.stdout)["positions"] == 30 * len(game)
+    assert json.loads(response.stdout)["top1"] > 0.85
