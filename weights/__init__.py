@@ -28,6 +28,8 @@ NO_NETWORK = "none"
 """What commands take for playing without one"""
 PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
 """The shipped pattern policies (:mod:`engine.rollout.model`), described in ``patterns.md``"""
+SHIPPED_PATTERNS = "shipped"
+"""What an option calls the two of them"""
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,12 @@ def find_network(text: str) -> Path | tuple[Path, Path]:
 
 
 def anchored(text: str, folder: Path) -> str:
-    """What :func:`find_network` is given, made to mean the same from any working directory.
+    """What :func:`find_network` or :func:`find_pattern_pair` is given, made to mean the same from any folder.
 
     Args:
         folder: where relative paths begin.
     """
-    if text in ("", NO_NETWORK, DEFAULT_ALIAS, *entries()):
+    if text in ("", NO_NETWORK, DEFAULT_ALIAS, SHIPPED_PATTERNS, *PATTERNS, *entries()):
         return text
     try:
         path = folder / Path(text).expanduser()
@@ -135,3 +137,17 @@ def find_patterns(name_or_path: str) -> Path:
     if not path.is_file():
         raise ValueError(f"unknown pattern policy {name_or_path!r}: no such file, and shipped are rollout and tree")
     return path
+
+
+def find_pattern_pair(text: str) -> tuple[Path, Path]:
+    """What an option such as ``--patterns`` means: ``shipped``, or a rollout policy and a tree policy as ROLLOUT+TREE.
+
+    Raises:
+        ValueError: no such file, or not two of them; one clear line.
+    """
+    if text == SHIPPED_PATTERNS:
+        text = "rollout+tree"
+    rollout, plus, tree = text.partition("+")
+    if not plus:
+        raise ValueError(f"patterns {text!r}: expected {SHIPPED_PATTERNS}, or two files as ROLLOUT+TREE")
+    return find_patterns(rollout), find_patterns(tree)

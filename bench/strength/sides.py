@@ -96,7 +96,7 @@ class Networks:
         """Sides of the same key share a cache of evaluations, whose symmetries must not differ, and patterns."""
         options = side.options
         uses_patterns = options.rollout_weight > 0.0 or options.placeholder_priors
-        return side.weights, options.random_symmetry, options.uniform_rollouts, uses_patterns
+        return side.weights, options.random_symmetry, options.uniform_rollouts, options.patterns, uses_patterns
 
 
 def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:

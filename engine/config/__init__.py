@@ -60,6 +60,9 @@ class AlphaGoOptions(Checked):
 
     heading = "As AlphaGo of 2016 searched"
     rollout_weight: float = option(0.0, "lambda: share of rollouts in a leaf's value", low=0.0, high=1.0)
+    patterns: str = option(
+        "shipped", "rollout policy and tree policy: the shipped ones, or files as ROLLOUT+TREE", unit="PATH+PATH"
+    )
     uniform_rollouts: bool = option(False, "no learnt patterns: random rollouts and, without a network, equal priors")
     placeholder_priors: bool = option(
         False, "open leaves with the tree policy's priors while the network evaluates them"

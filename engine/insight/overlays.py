@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.config import SearchOptions
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board
 from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, is_legal_move, with_capacity
 from engine.insight.raw_policy import inputs, move_probabilities
-from engine.play.assembly import shipped_patterns, shipped_tables
+from engine.play.assembly import patterns_of, tables_of
 from engine.play.player import Player
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import FACTOR_BITS, begin, clear_responses, list_responses, new_weights
@@ -36,7 +37,7 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
     """
     server, position = player.server, player.game.position
     if server is None or not server.spec.has_policy:
-        return Policy(_tree_policy(position, color), float("nan"))
+        return Policy(_tree_policy(position, color, player.search_options), float("nan"))
     if player.game.to_move != color:
         position = with_capacity(position, player.game.n_moves)
         position.meta[META_TO_MOVE] = color
@@ -46,9 +47,9 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
     return Policy(np.nan_to_num(move_probabilities(output.policy[0], position, symmetry)), win)
 
 
-def rollout_probabilities(position: Position, color: int) -> np.ndarray:
+def rollout_probabilities(position: Position, color: int, options: SearchOptions) -> np.ndarray:
     """Probabilities of a rollout's next move, float64[N*N+1] in policy order, the pass last."""
-    tables, board = shipped_tables(), position.board
+    tables, board = tables_of(options), position.board
     size, last = int(board.meta[META_SIZE]), _last_move(position, 1)
     weights = new_weights(size)
     begin(weights, board, tables)
@@ -64,9 +65,9 @@ def rollout_probabilities(position: Position, color: int) -> np.ndarray:
     return _normalised(np.append(drawn[on_board_points(size)], 0))
 
 
-def _tree_policy(position: Position, color: int) -> np.ndarray:
+def _tree_policy(position: Position, color: int, options: SearchOptions) -> np.ndarray:
     """Probabilities of the pattern tree policy, float64[N*N+1] in policy order, the pass last."""
-    patterns, board = shipped_patterns(), position.board
+    patterns, board = patterns_of(options), position.board
     size = int(board.meta[META_SIZE])
     moves = new_candidates(size)
     all_states(board, moves.cell)

@@ -17,7 +17,7 @@ from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
 from engine.search.memory import check_memory
 from engine.search.tuning import cache_mib, resolved
-from weights import find_patterns
+from weights import SHIPPED_PATTERNS, find_pattern_pair
 
 
 class Parts(NamedTuple):
@@ -93,19 +93,33 @@ def new_server(parts: Parts) -> InferenceServer | None:
     return InferenceServer(parts.networks, cache_mib(options), options.evaluators, reload=parts.reload)
 
 
+def patterns_of(options: SearchOptions) -> Patterns:
+    """The pattern policies that options name, read once a process.
+
+    Raises:
+        ValueError: a file cannot be used; one clear line.
+    """
+    return load_both(*find_pattern_pair(options.patterns))
+
+
+def tables_of(options: SearchOptions) -> Tables:
+    """The rollout policy of :func:`patterns_of`; where it is read alone that takes half a second."""
+    return load_rollout(find_pattern_pair(options.patterns)[0])
+
+
 def shipped_patterns() -> Patterns:
     """The shipped pattern policies, read once a process."""
-    return load_both(find_patterns("rollout"), find_patterns("tree"))
+    return load_both(*find_pattern_pair(SHIPPED_PATTERNS))
 
 
 def shipped_tables() -> Tables:
-    """The rollout policy of :func:`shipped_patterns`; where it is read alone that takes half a second."""
-    return load_rollout(find_patterns("rollout"))
+    """The rollout policy of :func:`shipped_patterns`."""
+    return load_rollout(find_pattern_pair(SHIPPED_PATTERNS)[0])
 
 
 def owner_tables(parts: Parts) -> Tables | None:
     """The rollout policy that estimates who owns what in finished games; None where rollouts are to be uniform."""
-    return None if parts.options.uniform_rollouts else shipped_tables()
+    return None if parts.options.uniform_rollouts else tables_of(parts.options)
 
 
 def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | None:
@@ -113,6 +127,9 @@ def _patterns(options: SearchOptions, spec: NetworkSpec | None) -> Patterns | No
     wanted = spec is None or not spec.has_policy or options.rollout_weight > 0.0 or options.placeholder_priors
     if spec is not None and not spec.has_policy and options.uniform_rollouts:
         raise ValueError(f"network {spec.name} has no policy: it cannot play without learnt patterns")
+    if options.patterns != SHIPPED_PATTERNS:
+        # Ends of games need the rollout policy at once: a file that cannot be used is refused here.
+        patterns_of(options)
     if options.uniform_rollouts or not wanted:
         return None
-    return shipped_patterns()
+    return patterns_of(options)

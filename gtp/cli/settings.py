@@ -160,8 +160,9 @@ def with_whole_paths(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         ValueError: a path that cannot be looked up.
     """
     values = dict(values)
-    if "weights" in values:
-        values["weights"] = anchored(values["weights"], folder)
+    for name in ("weights", "patterns"):
+        if name in values:
+            values[name] = anchored(values[name], folder)
     if values.get("log_file"):
         # Leaves a "~" that leads nowhere as it is.
         values["log_file"] = str(folder / os.path.expanduser(values["log_file"]))  # noqa: PTH111

@@ -44,7 +44,7 @@ def keima_rollout_policy(host: Host, color: str = "") -> str:
     from engine.insight.overlays import rollout_probabilities
 
     side = arguments.optional_color(host, color)
-    probabilities = rollout_probabilities(host.keeper.game.position, side)
+    probabilities = rollout_probabilities(host.player.game.position, side, host.player.search_options)
     return _heat(host, probabilities, f"{_name(side)} to move in a rollout")
 
 

@@ -254,6 +254,11 @@ def test_a_log_beside_the_settings_file_and_one_at_home(tmp_path, file, monkeypa
     assert printed("--log-file", "~/keima.log")["log-file"] == str(tmp_path / "keima.log")
 
 
+def test_pattern_policies_beside_the_settings_file(tmp_path, file):
+    file.write_text('patterns = "r.npz+tree"')
+    assert printed("--config", str(file))["patterns"] == f"{tmp_path / 'r.npz'}+tree"
+
+
 def test_a_network_that_is_not_there_is_told_with_the_file_that_named_it(file):
     file.write_text('weights = "gone.safetensors"')
     answer = run("--config", str(file))

@@ -38,7 +38,10 @@ def played(player: Player, words: list[str]) -> Game:
 def test_policies_are_probabilities_of_legal_moves(player, color):
     game = played(player, KO)
     legal = [game.is_legal(color, point) for point in on_board_points(9).tolist()]
-    for chances in (policy(player, color, 0).probabilities, rollout_probabilities(game.position, color)):
+    for chances in (
+        policy(player, color, 0).probabilities,
+        rollout_probabilities(game.position, color, SearchOptions()),
+    ):
         assert chances.shape == (82,)
         assert chances.min() >= 0 and chances.sum() == pytest.approx(1)
         assert not chances[:-1][np.logical_not(legal)].any()
@@ -70,7 +73,7 @@ def test_where_nothing_sensible_is_left_a_rollout_passes():
     game = Game(2)
     for vertex in ("A1", "A2", "B1"):
         game.play(BLACK, from_vertex(vertex, 2))
-    assert rollout_probabilities(game.position, BLACK).tolist() == [0, 0, 0, 0, 1]
+    assert rollout_probabilities(game.position, BLACK, SearchOptions()).tolist() == [0, 0, 0, 0, 1]
 
 
 def test_an_estimate_changes_no_game_and_lies_within_its_bounds(player):

@@ -1,6 +1,7 @@
 """The search with pattern policies: their priors, their rollouts, and what is remembered for them."""
 
 from dataclasses import replace
+from shutil import copyfile
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from engine.go.geometry import BLACK, PASS, on_board_points
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import shipped_patterns
+from engine.play.assembly import load_parts, owner_tables, parts_with, shipped_patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates, weigh
@@ -22,6 +23,7 @@ from engine.search.search import OWNERSHIP_ROLLOUTS, Search
 from engine.search.tuning import resolved
 from tests.search.positions import random_game
 from tests.search.tree_tools import check_at_rest, edges_of, moves_of
+from weights import find_network, find_patterns
 
 
 @pytest.fixture(scope="module")
@@ -172,3 +174,17 @@ def test_without_a_network_rollouts_of_the_kind_that_is_loaded_own_the_points(pa
     search.set_position(game.position)
     expected = rollout_ownership(game.position.board, loaded and loaded.tables, OWNERSHIP_ROLLOUTS, 5)
     np.testing.assert_array_equal(search.ownership_black(), expected)
+
+
+def test_a_player_has_the_pattern_policies_that_its_options_name(tmp_path):
+    """Priors of the tree policy, rollouts and the owners of finished games; a file that is none is refused."""
+    files = [copyfile(find_patterns(kind), tmp_path / f"my-{kind}") for kind in ("rollout", "tree")]
+    given = "+".join(map(str, files))
+    options = SearchOptions(patterns=given)
+    shipped, own = load_parts(SearchOptions(), None, "cpu"), load_parts(options, None, "cpu")
+    assert own.patterns is not shipped.patterns and owner_tables(own) is own.patterns.tables
+    assert parts_with(shipped, options).patterns is own.patterns
+    for wrong in (str(files[0]), f"{given}x", "tree+rollout"):
+        for network in (None, find_network("keima-6x64")):
+            with pytest.raises(ValueError, match=r"ROLLOUT\+TREE|unknown pattern policy|expected a rollout policy"):
+                load_parts(SearchOptions(patterns=wrong), network, "cpu")
