@@ -24,6 +24,7 @@ SUBCOMMANDS = {
     "weights": ("gtp.cli.weights:weights_group", "Show, check, find and convert network files."),
     "train": ("gtp.cli.train:train", "Train networks on game records and teacher's labels."),
     "data": ("gtp.cli.data:data", "Make training data from game records, and look at it."),
+    "alphago": ("bench.alphago.command:command", "Build AlphaGo of 2016 whole, and measure what its parts are worth."),
     "evaluate": ("gtp.cli.evaluate:evaluate", "Measure networks on held-out positions."),
 }
 """Name -> where the command is defined, and its line of help"""

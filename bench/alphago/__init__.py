@@ -1,0 +1,1 @@
+"""``keima alphago``: AlphaGo of 2016 from games to a player and a report, by one command."""

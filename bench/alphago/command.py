@@ -1,0 +1,79 @@
+"""``keima alphago``: AlphaGo of 2016 from games to a player and a report, by one command.
+
+What the stages are stands in :mod:`bench.alphago.stages`, how they are run in :mod:`bench.alphago.runner`.
+"""
+
+import shlex
+from pathlib import Path
+
+import click
+from filelock import FileLock, Timeout
+from rich.console import Console
+
+from bench.alphago.presets import PRESETS, chosen
+from bench.alphago.runner import LOCK, CommandFailed, Interrupted, Record, run_stage
+from bench.alphago.stages import Stage, Way, all_stages
+from bench.terminal import say
+from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from gtp.cli.terminal import INTERRUPTED, PATHS, one_line_errors
+
+STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
+PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes  [default: by --size]"
+GAMES_HELP = "games of people to learn from, as for keima data build  [default: the shipped network's]"
+LAUNCHER_HELP = 'starts training on several GPUs or cores: "torchrun --nproc-per-node 4 --no-python"'
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the whole")
+@click.option("--size", type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board  [default: the preset's]")
+@click.option("--preset", type=click.Choice(tuple(PRESETS)), help=PRESET_HELP)
+@click.option("--games", type=PATHS, multiple=True, help=GAMES_HELP)
+@click.option("--skip", type=click.Choice(STAGES), multiple=True, help="stage to leave out")
+@click.option("--only", type=click.Choice(STAGES), multiple=True, help="stage to run; the others are left out")
+@click.option("--launcher", default="", metavar="COMMAND", help=LAUNCHER_HELP)
+@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--seed", default=1, type=click.IntRange(0), help="of all that is drawn")
+@click.option("--dry-run", is_flag=True, help="print the commands of all stages, and end")
+@click.pass_context
+def command(
+    ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], skip: tuple[str, ...],
+    only: tuple[str, ...], launcher: str, device: str, seed: int, dry_run: bool,
+) -> None:  # fmt: skip
+    """Build AlphaGo as published: games, policy networks, patterns, value network, and what each is worth.
+
+    Every stage is a keima command of its own, which is shown. A way that was stopped, in any way, goes on when the
+    same command is given again.
+
+    \b
+        keima alphago --size 9 --out runs/alphago-9
+        keima alphago --preset tour --out runs/tour
+    """
+    console = Console(stderr=True)
+    with one_line_errors(CommandFailed):
+        way = Way(out, chosen(preset, size), games, device, seed)
+        stages = [stage for stage in all_stages(way) if stage.name not in skip and stage.name in (only or STAGES)]
+        if dry_run:
+            for stage in stages:
+                click.echo(f"# {stage.name}: {stage.what}")
+                for one in stage.commands:
+                    click.echo(one.text)
+            return
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(out / LOCK, timeout=0):
+                _run(stages, Record.of(out), tuple(shlex.split(launcher)), console)
+        except Timeout:
+            raise ValueError(f"{out}: another keima alphago is at work here") from None
+        except Interrupted:
+            say(console, "interrupted; the same command goes on from here")
+            ctx.exit(INTERRUPTED)
+
+
+def _run(stages: list[Stage], record: Record, launcher: tuple[str, ...], console: Console) -> None:
+    """Run what has not ended of some stages."""
+    is_due = False
+    for number, stage in enumerate(stages, 1):
+        say(console, f"stage {number} of {len(stages)}, {stage.name}: {stage.what}")
+        if run_stage(stage, record, launcher, is_due, lambda text: say(console, f"  {text}")):
+            is_due = True
+        say(console, f"  {stage.name} took {record.spent(stage) / 60:.1f} minutes")

@@ -1,0 +1,101 @@
+"""How much of everything ``keima alphago`` makes: a tour in minutes, an evening, and the published sizes."""
+
+from dataclasses import dataclass, replace
+
+OWN_SGD = ("--optimizer", "sgd", "--momentum", "0.9", "--warmup", "500", "--schedule", "cosine")
+"""Plain networks of 13 and 15 layers learn so; faster ways get stuck"""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes of all stages. Words go to the command of their stage as they are."""
+
+    size: int
+    komi: float
+    filters: int
+    """of both networks"""
+    games: int
+    """of the shipped network, where no games of people are given"""
+    train: tuple[str, ...]
+    """of both networks: optimizer, rate, batch"""
+    sl: tuple[str, ...]
+    rl: tuple[str, ...]
+    decisive: int
+    """games of the RL policy against the SL policy, both sampling; of greedy ones a tenth"""
+    positions: int
+    """for the value network, one a game"""
+    held_out: int
+    """positions for its test"""
+    value: tuple[str, ...]
+    seconds: float
+    """a move of the ablation"""
+    pair_games: int
+    """of each pair of neighbours in the ablation"""
+
+
+TOUR = Preset(
+    size=7,
+    komi=9.0,
+    filters=24,
+    games=2_000,
+    train=(*OWN_SGD, "--rate", "0.01", "--batch", "32"),
+    sl=("--steps", "1500", "--validate-every", "500"),
+    rl=("--updates", "60", "--games", "64", "--pool-every", "20", "--check-every", "30", "--check-games", "100"),
+    decisive=600,
+    positions=6_000,
+    held_out=600,
+    value=("--steps", "800", "--validate-every", "200"),
+    seconds=0.1,
+    pair_games=4,
+)
+EVENING = Preset(
+    size=9,
+    komi=7.5,
+    filters=64,
+    games=30_000,
+    train=(*OWN_SGD, "--rate", "0.01", "--batch", "64"),
+    sl=("--steps", "20000", "--validate-every", "1000"),
+    rl=("--updates", "2000", "--pool-every", "100", "--check-every", "100", "--check-games", "200"),
+    decisive=4_000,
+    positions=500_000,
+    held_out=20_000,
+    value=("--steps", "20000", "--validate-every", "1000"),
+    seconds=0.5,
+    pair_games=100,
+)
+PUBLISHED = Preset(
+    size=19,
+    komi=7.5,
+    filters=192,
+    games=160_000,
+    # The paper's steps have 16 and 32 positions; these have 256, and see as many positions.
+    train=(
+        *("--optimizer", "sgd", "--momentum", "0", "--rate", "0.01", "--warmup", "2000", "--schedule", "halving"),
+        *("--halve-every", "5000000", "--batch", "256", "--workers", "4", "--validate-every", "10000"),
+    ),
+    sl=("--steps", "21250000"),
+    rl=("--updates", "10000", "--games", "128", "--pool-every", "500"),
+    decisive=4_000,
+    positions=30_000_000,
+    held_out=100_000,
+    value=("--steps", "6250000"),
+    seconds=5.0,
+    pair_games=100,
+)
+PRESETS = {"tour": TOUR, "evening": EVENING, "published": PUBLISHED}
+OF_SIZES = {7: "tour", 9: "evening", 19: "published"}
+"""What ``--size`` alone means"""
+
+
+def chosen(name: str | None, size: int | None) -> Preset:
+    """The preset of a name or, without one, of a board size; of another board with its sizes kept.
+
+    Raises:
+        ValueError: a board size that no preset is for, and no name; one line.
+    """
+    if name is None:
+        if size not in (None, *OF_SIZES):
+            raise ValueError(f"no preset is for {size}x{size}: say which with --preset, {', '.join(PRESETS)}")
+        name = OF_SIZES[size or EVENING.size]
+    preset = PRESETS[name]
+    return preset if size in (None, preset.size) else replace(preset, size=size)

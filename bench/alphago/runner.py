@@ -1,0 +1,181 @@
+"""Running the stages: commands as child processes, what has ended is not run again, and the time that is left.
+
+``OUT/alphago.json`` lists the commands that have ended and how long they took. A command that is not among them, or
+whose product is gone, is run; so are all commands of later stages then, which go on where they were, or say in a line
+why they cannot.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.alphago.stages import Command, Stage
+from engine.config.declaration import core_count
+from engine.system.files import written_whole
+
+RECORD, LOCK = "alphago.json", "alphago.lock"
+POLL_S = 0.2
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+DIE_WITH_PARENT = 1
+"""Linux: PR_SET_PDEATHSIG of prctl(2)"""
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM; all child processes have ended."""
+
+
+class CommandFailed(Exception):
+    """A command of a stage ended with an error, which it has told."""
+
+
+@dataclass
+class Record:
+    """What has been done in a folder."""
+
+    path: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+    """of every command that has been run, by its text; interrupted runs count too"""
+    ended: set[str] = field(default_factory=set)
+    """texts of the commands that have ended well"""
+
+    @classmethod
+    def of(cls, out: Path) -> "Record":
+        """What the folder's file says; nothing if there is none.
+
+        Raises:
+            ValueError: it cannot be read; one line.
+        """
+        path = out / RECORD
+        if not path.exists():
+            if any(one.name != LOCK for one in out.iterdir()):
+                raise ValueError(f"{out}: already there, expected a new or empty folder, or one of keima alphago")
+            return cls(path)
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            return cls(path, {key: float(value) for key, value in found["seconds"].items()}, set(found["ended"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: not the record of keima alphago ({error})") from error
+
+    def write(self) -> None:
+        """Write the file, whole or not at all."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(self.path) as partial:
+            text = json.dumps({"ended": sorted(self.ended), "seconds": self.seconds}, indent=1)
+            partial.write_text(text + "\n", encoding="utf-8")
+
+    def has_ended(self, command: Command) -> bool:
+        """Whether a command needs not be run again."""
+        return command.text in self.ended and command.makes.exists()
+
+    def spent(self, stage: Stage) -> float:
+        """Seconds that a stage has taken so far."""
+        return sum(self.seconds.get(command.text, 0.0) for command in stage.commands)
+
+
+def run_stage(
+    stage: Stage, record: Record, launcher: tuple[str, ...], is_due: bool, say: Callable[[str], None]
+) -> bool:
+    """Run the commands of a stage that have not ended; returns whether there were any.
+
+    Args:
+        launcher: what starts the commands that several processes may share.
+        is_due: an earlier stage has been run: so are all commands of this one.
+    Raises:
+        CommandFailed: a command ended with an error.
+        Interrupted: Ctrl-C or SIGTERM.
+        OSError: a command could not be started, or the record not be written.
+    """
+    due = [one for one in stage.commands if not record.has_ended(one) or (is_due and one.goes_on)]
+    if not due:
+        return False
+    for command in due:
+        command.makes.parent.mkdir(parents=True, exist_ok=True)
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(core_count()))
+    slots: Sequence[int | None] = cores if stage.at_once else (None,)
+    _run_all(due, slots, record, launcher, say)
+    return True
+
+
+def _run_all(
+    due: list[Command], slots: Sequence[int | None], record: Record, launcher: tuple[str, ...],
+    say: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Run commands, one in each slot at a time; a slot is the core that a command is bound to, None = all."""
+    waiting, free = due[::-1], list(slots)[::-1]
+    working: dict[Any, tuple[Command, int | None, float]] = {}
+    asked: list[int] = []
+    passed_on = 0
+    before = {number: signal.signal(number, lambda got, _: asked.append(got)) for number in STOPPING}
+    try:
+        while (waiting and not asked) or working:
+            while waiting and free and not asked:
+                command, core = waiting.pop(), free.pop()
+                say(command.text)
+                process = _start(command.arguments(launcher), core)
+                working[process] = command, core, time.monotonic()
+            for process in [one for one in working if one.poll() is not None]:
+                command, core, begun = working.pop(process)
+                free.append(core)
+                _enter(record, command, time.monotonic() - begun, process.returncode == 0 and not asked)
+                if process.returncode and not asked:
+                    raise CommandFailed(f"{command.text}: ended with status {process.returncode}")
+            if len(asked) > passed_on:
+                for process in working:
+                    _end(process, at_once=passed_on > 0)
+                passed_on = len(asked)
+            time.sleep(POLL_S)
+    finally:
+        for process in working:
+            process.kill()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if asked:
+        raise Interrupted
+
+
+def _end(process: "subprocess.Popen[bytes]", at_once: bool) -> None:
+    """Ask a child process to end, or make it."""
+    if at_once:
+        process.kill()
+    elif os.name == "posix":
+        process.send_signal(signal.SIGINT)
+    else:
+        process.terminate()
+
+
+def _enter(record: Record, command: Command, seconds: float, has_ended: bool) -> None:
+    """Note a run of a command."""
+    record.seconds[command.text] = record.seconds.get(command.text, 0.0) + seconds
+    record.ended.discard(command.text)
+    if has_ended:
+        record.ended.add(command.text)
+    record.write()
+
+
+def _start(arguments: list[str], core: int | None) -> "subprocess.Popen[bytes]":
+    """A child process that ends when this one does, however that ends.
+
+    Args:
+        core: the one processor that it, and what it starts, may use; None = any.
+    """
+
+    def prepare() -> None:
+        if sys.platform == "linux":
+            import ctypes
+
+            ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+        if core is not None and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {core})
+
+    # Its own group: Ctrl-C comes to this process alone, which passes it on once.
+    return subprocess.Popen(
+        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
+        preexec_fn=prepare if os.name == "posix" else None,
+    )  # fmt: skip

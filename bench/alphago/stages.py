@@ -1,0 +1,245 @@
+"""The stages of ``keima alphago``: what each makes, and the ``keima`` commands that make it.
+
+    OUT/games/     games by the shipped network (played), or those of people, as shards to train on (set)
+    OUT/sl/        the policy network that supervised learning makes of them
+    OUT/patterns/  rollout policy and tree policy
+    OUT/rl/        the policy network that goes on by reinforcement learning, and its games against the start
+    OUT/values/    positions of both policies' games for the value network, one a game, and some held out
+    OUT/value/     the value network
+    OUT/ablation/  matches between players that lack one part or another
+
+Each command can be typed as it is shown; all go on where they were stopped. Start at :func:`all_stages`.
+"""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from bench.alphago.presets import Preset
+
+PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
+GREEDY_FREE_MOVES = "8"
+"""Drawn moves that games between greedy policies begin with, so that they differ"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One ``keima`` command."""
+
+    words: tuple[str, ...]
+    makes: Path
+    """what is there when it has ended"""
+    is_shared: bool = False
+    """processes of torchrun may share it"""
+    goes_on: bool = True
+    """called again it goes on, or does the same again; else it refuses what it has made"""
+
+    @property
+    def text(self) -> str:
+        """As people type it."""
+        return shlex.join(("keima", *self.words))
+
+    def arguments(self, launcher: tuple[str, ...] = ()) -> list[str]:
+        """To start it with.
+
+        Args:
+            launcher: what starts shared commands, torchrun with its options.
+        """
+        return [*(launcher if self.is_shared else ()), *PROGRAM, *self.words]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Commands that belong together."""
+
+    name: str
+    what: str
+    commands: tuple[Command, ...]
+    at_once: bool = False
+    """they are independent, and each is to have one core"""
+
+
+@dataclass(frozen=True)
+class Player:
+    """A player of the ablation, as in the paper's Extended Data Table 7."""
+
+    name: str
+    parts: str
+    paper_elo: int
+    weights: str
+    """of :meth:`Way.networks`"""
+    options: tuple[str, ...] = ()
+
+
+PLAYERS = (
+    Player("rvp", "policy, value, rollouts; lambda 0.5", 2890, "policy+value", ("--rollout-weight", "0.5")),
+    Player("rp", "policy, rollouts; lambda 1", 2416, "policy", ("--rollout-weight", "1")),
+    Player("vp", "policy, value; lambda 0", 2177, "policy+value"),
+    Player("rv", "tree policy, value, rollouts; lambda 0.5", 2077, "value", ("--rollout-weight", "0.5")),
+    Player("v", "tree policy, value; lambda 0", 1655, "value"),
+    Player("p", "policy, no search", 1517, "policy", ("--policy-only",)),
+    Player("r", "tree policy, rollouts; lambda 1", 1457, "none"),
+)
+"""In the order of the paper's ratings; each plays its neighbours"""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One folder, and what is to be made in it."""
+
+    out: Path
+    preset: Preset
+    people: tuple[Path, ...] = ()
+    """games to learn from; empty = the shipped network plays some"""
+    device: str = "auto"
+    seed: int = 1
+
+    @property
+    def sl(self) -> Path:
+        """The SL policy."""
+        return self.out / "sl" / "network.safetensors"
+
+    @property
+    def rl(self) -> Path:
+        """The RL policy."""
+        return self.out / "rl" / "network.safetensors"
+
+    @property
+    def value(self) -> Path:
+        """The value network."""
+        return self.out / "value" / "network.safetensors"
+
+    @property
+    def patterns(self) -> tuple[Path, Path]:
+        """Rollout policy and tree policy."""
+        return self.out / "patterns" / "rollout.npz", self.out / "patterns" / "tree.npz"
+
+    @property
+    def validation(self) -> Path:
+        """Games held out of supervised learning."""
+        return self.out / "games" / "set" / "validation.npz.xz"
+
+    @property
+    def held_out_values(self) -> Path:
+        """Positions held out of the value network's training."""
+        return self.out / "values" / "test" / "games-00000.npz.xz"
+
+    def weights(self, player: Player) -> str:
+        """What ``--weights`` gets for a player of the ablation."""
+        files = {"policy": str(self.sl), "value": str(self.value), "policy+value": f"{self.sl}+{self.value}"}
+        return files.get(player.weights, player.weights)
+
+    def _command(self, *words: object, makes: Path, **rest: bool) -> Command:
+        return Command(tuple(map(str, words)), makes, **rest)
+
+    @property
+    def _bulk(self) -> tuple[str, ...]:
+        """Options of games in bulk."""
+        preset = self.preset
+        return "--size", str(preset.size), "--komi", f"{preset.komi:g}", "--device", self.device
+
+    def games(self) -> Iterator[Command]:
+        """Games to learn from."""
+        folder, preset = self.out / "games", self.preset
+        sources = self.people
+        if not sources:
+            sources = (folder / "played",)
+            yield self._command(
+                "data", "play", "default", *self._bulk, "--games", preset.games, "--seed", self.seed,
+                "--out", sources[0], makes=sources[0] / "games.json",
+            )  # fmt: skip
+        share = min(0.1, max(0.01, 400 / preset.games))
+        yield self._command(
+            "data", "build", *sources, "--size", preset.size, "--validation-share", f"{share:g}", "--test-share", 0,
+            "--seed", self.seed, "--out", folder / "set", makes=folder / "set", goes_on=False,
+        )  # fmt: skip
+
+    def supervised(self) -> Iterator[Command]:
+        """The SL policy."""
+        preset = self.preset
+        yield self._command(
+            "train", "policy", "--games", self.out / "games" / "set" / "train", "--validation", self.validation,
+            "--size", preset.size, "--filters", preset.filters, *preset.train, *preset.sl, "--seed", self.seed,
+            "--device", self.device, "--out", self.sl.parent, makes=self.sl, is_shared=True,
+        )  # fmt: skip
+
+    def pattern_policies(self) -> Iterator[Command]:
+        """Rollout policy and tree policy."""
+        for path in self.patterns:
+            yield self._command(
+                "train", path.stem, "--games", self.out / "games" / "set" / "train", "--validation", self.validation,
+                "--size", self.preset.size, "--shards", 0, "--out", path, makes=path,
+            )  # fmt: skip
+
+    def reinforced(self) -> Iterator[Command]:
+        """The RL policy, and its games against the SL policy: both sampling, then both greedy."""
+        preset, folder = self.preset, self.rl.parent
+        yield self._command(
+            "train", "reinforce", self.sl, *self._bulk, *preset.rl, "--seed", self.seed, "--out", folder, makes=self.rl,
+            is_shared=True,
+        )  # fmt: skip
+        greedy = ("--free-moves", GREEDY_FREE_MOVES, "--least-share", "1")
+        kinds = (("sampling", preset.decisive, ()), ("greedy", max(2, preset.decisive // 10), greedy))
+        for name, games, words in kinds:
+            yield self._command(
+                "data", "play", self.rl, "--opponent", self.sl, *self._bulk, "--games", games, *words,
+                "--seed", self.seed + 1, "--out", folder / name, makes=folder / name / "games.json",
+            )  # fmt: skip
+
+    def value_data(self) -> Iterator[Command]:
+        """Positions for the value network."""
+        preset, folder = self.preset, self.out / "values"
+        for name, positions, seed in (("train", preset.positions, 2), ("test", preset.held_out, 3)):
+            yield self._command(
+                "data", "values", self.sl, self.rl, *self._bulk, "--positions", positions, "--games-per-shard", 100_000,
+                "--seed", self.seed + seed, "--out", folder / name, makes=folder / name / "games.json",
+            )  # fmt: skip
+
+    def value_network(self) -> Iterator[Command]:
+        """The value network."""
+        preset = self.preset
+        yield self._command(
+            "train", "value", "--games", self.out / "values" / "train", "--validation", self.held_out_values,
+            "--size", preset.size, "--filters", preset.filters, *preset.train, *preset.value, "--seed", self.seed,
+            "--device", self.device, "--out", self.value.parent, makes=self.value, is_shared=True,
+        )  # fmt: skip
+
+    def ablation(self) -> Iterator[Command]:
+        """Matches between neighbours of the paper's table."""
+        for first, second in pairwise(PLAYERS):
+            yield self._match(first, second)
+
+    def _match(self, first: Player, second: Player) -> Command:
+        """The match of two players."""
+        preset, folder = self.preset, self.out / "ablation" / f"{first.name}-{second.name}"
+        engines = []
+        for player in (first, second):
+            engine = (
+                *PROGRAM, "gtp", "--config", "none", "--weights", self.weights(player), "--size", preset.size,
+                "--patterns", "+".join(map(str, self.patterns)), "--device", self.device,
+                "--seconds", preset.seconds, "--threads", 1, "--evaluators", 1, "--temperature", 0.5,
+                "--temperature-moves", preset.size, *player.options,
+            )  # fmt: skip
+            engines.append(shlex.join(map(str, engine)))
+        return self._command(
+            "match", "--first", engines[0], "--second", engines[1], "--first-name", first.name,
+            "--second-name", second.name, "--size", preset.size, "--komi", f"{preset.komi:g}",
+            "--games", preset.pair_games, "--sgf", folder, "--json", folder / "summary.json",
+            makes=folder / "summary.json",
+        )  # fmt: skip
+
+
+def all_stages(way: Way) -> tuple[Stage, ...]:
+    """Every stage, in order."""
+    return (
+        Stage("games", "games to learn from", tuple(way.games())),
+        Stage("sl", "the policy network, by supervised learning", tuple(way.supervised())),
+        Stage("patterns", "rollout policy and tree policy", tuple(way.pattern_policies())),
+        Stage("rl", "the policy network, by reinforcement learning", tuple(way.reinforced())),
+        Stage("values", "positions for the value network", tuple(way.value_data())),
+        Stage("value", "the value network", tuple(way.value_network())),
+        Stage("ablation", "players that lack one part or another", tuple(way.ablation()), at_once=True),
+    )
