@@ -10,17 +10,20 @@ name when it is whole: a build that was stopped leaves nothing that looks finish
     OUT/test.npz.xz
 """
 
+import glob
 import hashlib
 import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from engine import __version__
 from engine.config.declaration import Checked, check, option
@@ -113,9 +116,7 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
         if not path.exists():
             raise ValueError(f"{path}: no such file or folder")
     known = opening_keys(options.without)
-    partial = Path(tempfile.mkdtemp(prefix=f".{out.name}-", suffix=".partial", dir=out.absolute().parent))
-    try:
-        partial.chmod(0o755)
+    with _partial_folder(out.absolute()) as partial:
         spool = partial / "moves"
         with spool.open("wb") as file:
             pool, manifest = _read(options, Pool(file), report)
@@ -135,9 +136,29 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
             out.rmdir()
         partial.rename(out)
         synced(out.absolute().parent)
+    return manifest
+
+
+@contextmanager
+def _partial_folder(out: Path) -> Iterator[Path]:
+    """A folder beside another that is removed afterwards, and with it those that killed builds have left."""
+    parent, prefix, suffix = out.parent, f".{out.name}-", ".partial"
+    for old in parent.glob(f"{glob.escape(prefix)}*{suffix}"):
+        lock = FileLock(old.with_suffix(".lock"), timeout=0)
+        with suppress(Timeout, OSError):
+            with lock:
+                shutil.rmtree(old)
+            Path(lock.lock_file).unlink(missing_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
+    # Beside the folder, since Windows neither moves nor removes one with an open file in it.
+    lock = FileLock(partial.with_suffix(".lock"))
+    try:
+        with lock:
+            partial.chmod(0o755)
+            yield partial
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return manifest
+        Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def opening_keys(paths: Sequence[Path]) -> np.ndarray:

@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from engine.records.archive import Document
 from engine.records.duplicates import fingerprints, first_of_each, split_of
@@ -243,6 +244,17 @@ def test_a_build_that_stops_leaves_nothing(tmp_path, archive, monkeypatch, error
     answer = data("build", archive, "--out", tmp_path / "out", "--size", 9)
     assert answer.exit_code == (130 if error is KeyboardInterrupt else 1)
     assert [path.name for path in tmp_path.iterdir()] == ["games.zip"]
+
+
+def test_what_killed_builds_have_left_is_removed_and_what_another_builds_is_not(tmp_path, archive):
+    for name in (".out-dead.partial", ".out-other.partial", ".output-1.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "moves").write_bytes(b"half")
+    with FileLock(tmp_path / ".out-other.lock"):
+        built(tmp_path / "out", archive)
+    left = {path.name for path in tmp_path.iterdir() if path.suffix == ".partial"}
+    assert left == {".out-other.partial", ".output-1.partial"}
+    assert not list(tmp_path.glob(".out-dead*"))
 
 
 def test_a_mistake_of_ours_names_the_file_and_goes_on(tmp_path, archive, monkeypatch):
