@@ -32,6 +32,8 @@ CONFIG_VARIABLE = "KEIMA_CONFIG"
 FILE_NAME = "keima.toml"
 NO_FILE = "none"
 """Given for a file: none is read, not even the user's own"""
+MOST_BYTES = 1 << 20
+"""Of a settings file; TOML's reader takes seconds, and many times the memory, for more"""
 KINDS = (SetupOptions, PlayOptions, SearchOptions, SessionOptions)
 """Options classes in the order of the file"""
 
@@ -132,7 +134,10 @@ def well_formed(item: Field[Any], value: Any) -> Any:
 def _text_of(path: Path) -> str:
     """The text of a settings file, empty if there is none."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ValueError(f"{path}: more than {MOST_BYTES:,} bytes, expected a settings file")
         # PowerShell 5 redirects into UTF-16.
         return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except FileNotFoundError:

@@ -239,6 +239,12 @@ def test_bytes_that_are_no_text_and_files_that_cannot_be_read_are_told(tmp_path,
         read_settings(tmp_path)
 
 
+def test_a_file_that_is_far_too_long_for_settings_is_not_read(file):
+    file.write_text("# " + "x" * (1 << 20))
+    with pytest.raises(ValueError, match=r"keima.toml: more than 1,048,576 bytes, expected a settings file$"):
+        read_settings(file)
+
+
 def test_what_windows_makes_of_a_text_is_no_mistake(file):
     text = "batch = 16\r\nponder = true\r\n"
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
