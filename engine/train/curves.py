@@ -13,7 +13,7 @@ from engine.train.drawing import new_figure, save_figure
 PANELS = {
     "training loss": ("train/",),
     "validation: first choices": ("validation/top1", "validation/teacher_top1", "validation/seen/top1"),
-    "validation: value, mean squared error": ("validation/value_mse", "validation/seen/value_mse"),
+    "value, mean of (z - v)²: held out, and seen in training": ("validation/value_mse", "validation/seen/value_mse"),
 }
 """What is drawn of a run: titles, and how the names of the metrics begin"""
 

@@ -27,6 +27,7 @@ from engine.train.teacher import Teacher
 T = TypeVar("T")
 AHEAD = 3
 """Batches prepared ahead for each thread."""
+SEEN_SEED = 20160129
 
 
 class Material(NamedTuple):
@@ -107,6 +108,23 @@ class Mixture:
             shares = np.modf((rows * few + which + 1 + begin) * 0.6180339887498949)[0]
         plies = (shares * (games.offsets[rows + 1] - games.offsets[rows])).astype(np.int64)
         return np.where(games.position[rows] >= 0, games.position[rows], plies)
+
+    @property
+    def shows_games(self) -> bool:
+        """Whether there are games for boards of this network."""
+        return len(self._game_sizes) > 0
+
+    def seen_positions(self, count: int) -> tuple[Games, np.ndarray, np.ndarray]:
+        """A fixed sample of positions that batches show, to measure the training error on; where they show games.
+
+        Returns:
+            a shard of games, and game and ply, both int64[count] or somewhat fewer, none twice.
+        """
+        rng = np.random.default_rng(SEEN_SEED)
+        _, shard, rows = self._game_sizes.draw(rng, lambda size: count)
+        games = self.games[shard]
+        rows, plies = np.unique([rows, self._plies(games, rows, shard, rng)], axis=1)
+        return games, rows, plies
 
     def stream(self, first_step: int, finish: Callable[[TrainingBatch], T]) -> Generator[T]:
         """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the generator.

@@ -200,16 +200,13 @@ def sample_positions(games: Games, count: int, sizes: tuple[int, int] = ALL_SIZE
 
 
 def game_metrics(
-    evaluate: Evaluate, encoder: Encoder, games: Games, count: int, sizes: tuple[int, int] = ALL_SIZES
+    evaluate: Evaluate, encoder: Encoder, games: Games, rows: np.ndarray, plies: np.ndarray
 ) -> dict[str, float]:
-    """How well a network predicts people's moves and the results of their games: :func:`mean_metrics` of a sample.
+    """How well a network predicts people's moves and the results of their games: :func:`mean_metrics` of positions.
 
     Args:
-        count: positions, a fixed sample spread over all games on boards of these sizes.
-    Raises:
-        ValueError: there is no such game.
+        rows, plies: int64[P]: games, and the moves before the position.
     """
-    rows, plies = sample_positions(games, count, sizes)
     return {"positions": len(rows)} | mean_metrics(evaluate_positions(evaluate, encoder, games, rows, plies)[0])
 
 

@@ -1,7 +1,8 @@
 """The one training loop: batches in, checkpoints and curves out; can be interrupted and resumed at any step.
 
 A run lives in one folder: ``state.safetensors`` (weights, averaged weights, optimizer, step: what resuming needs),
-``network.safetensors`` (the averaged weights, ready to play), ``curves.csv`` and ``curves.png``.
+``network.safetensors`` (the averaged weights, ready to play), ``best.safetensors`` (the same at the validation that was
+best by the run's goal), ``curves.csv`` and ``curves.png``.
 
 Start at :meth:`Trainer.run`. What differs between networks comes from outside: the module, its data, its metrics.
 """
@@ -271,6 +272,8 @@ class Trainer:
         self.curves.validated(self.step, self.metrics)
         reached = self.goal.sign * self.metrics[self.goal.metric]
         self.best, self.worse = max(self.best, reached), 0 if reached > self.best else self.worse + 1
+        if not self.worse:
+            self._write_network("best.safetensors")
         shown = {name: value for name, value in self.metrics.items() if "/" not in name and name != "positions"}
         observer.say(f"step {self.step}: " + ", ".join(f"{name} {value:.4f}" for name, value in shown.items()))
 
@@ -309,8 +312,12 @@ class Trainer:
             self.average, moments,
         )  # fmt: skip
         write_state(self._state_path, state, self.model, self.options.optimizer)
+        self._write_network("network.safetensors")
+
+    def _write_network(self, name: str) -> None:
+        """Write the averaged network, ready to play."""
         record = self.record | {"step": self.step, "options": asdict(self.options), "figures": self.metrics}
-        save_network(self.folder / "network.safetensors", self.averaged(), self.spec, record)
+        save_network(self.folder / name, self.averaged(), self.spec, record)
 
     def _decided_options(self) -> dict[str, Any]:
         """The options by name, with everything decided that was left to the engine."""

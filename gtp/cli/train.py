@@ -190,7 +190,7 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
             stack.callback(teacher.close)
         material = Material(game_shards, [read_labels(path) for path in label_files], owners, teacher)
         data = Mixture(ENCODERS[spec.encoder], material, options, (spec.min_size, spec.max_size), ranks)
-        validate = _validation(spec, asked.validation, asked.label_validation, game_shards, chosen)
+        validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
         measure = Measure(validate, kind.goal)
         trainer = Trainer(model, spec, data, measure, options, asked.out, chosen, record)
         with bar(console) as progress:
@@ -249,9 +249,9 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
 
 
 def _validation(
-    spec: NetworkSpec, games: Path, labels: Path | None, seen: list[Games], device: torch.device
+    spec: NetworkSpec, games: Path, labels: Path | None, data: Mixture, device: torch.device
 ) -> Callable[[Model], dict[str, float]]:
-    """What measures a network in training: held-out games and labels, and games it has seen, to know the difference.
+    """What measures a network in training: held-out games and labels, and what it learns from, to know the difference.
 
     Raises:
         ValueError: a file cannot be read, or there is nothing to measure a value network on.
@@ -259,18 +259,20 @@ def _validation(
     held_games, held_labels = read_games(games), read_labels(labels) if labels else None
     encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
     try:
-        rows, _ = sample_positions(held_games, VALIDATION_POSITIONS, sizes)
+        rows, plies = sample_positions(held_games, VALIDATION_POSITIONS, sizes)
     except ValueError as error:
         raise ValueError(f"{games}: {error}") from error
     if not spec.has_policy and not held_games.result[rows].any():
         raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
-    seen = [shard for shard in seen if ((shard.size >= sizes[0]) & (shard.size <= sizes[1])).any()][:1]
+    # A result says little of a position: to tell two errors of the value apart takes as many of both.
+    n_seen = VALIDATION_POSITIONS // 2 if spec.has_policy else VALIDATION_POSITIONS
+    seen = data.seen_positions(n_seen) if data.shows_games else None
 
     def validate(network: Model) -> dict[str, float]:
         evaluate = in_training(network, device)
-        metrics = game_metrics(evaluate, encoder, held_games, VALIDATION_POSITIONS, sizes)
-        for shard in seen:
-            trained = game_metrics(evaluate, encoder, shard, VALIDATION_POSITIONS // 2, sizes)
+        metrics = game_metrics(evaluate, encoder, held_games, rows, plies)
+        if seen:
+            trained = game_metrics(evaluate, encoder, *seen)
             metrics |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
         if held_labels:
             metrics |= label_metrics(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)

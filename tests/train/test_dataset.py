@@ -241,6 +241,22 @@ def test_any_seed_spreads_the_positions_of_games(seed):
     assert len(set(source._plies(games, np.arange(40), 0, np.random.default_rng(0)).tolist())) > 15
 
 
+@pytest.mark.parametrize("few", [0, 2])
+def test_the_training_error_is_measured_on_positions_that_batches_show(few):
+    """Others of the same games would not tell what was learnt by heart."""
+    source = mixture([made_games(count=6, length=20)], positions_per_game=few, batch=64)
+    games, rows, plies = source.seen_positions(50)
+    sample = set(zip(rows.tolist(), plies.tolist(), strict=True))
+    assert len(sample) == len(rows) > (8 if few else 30)
+    rng, shown = np.random.default_rng(1), set()
+    for _ in range(50):
+        drawn = rng.integers(0, 6, 64)
+        shown |= set(zip(drawn.tolist(), source._plies(games, drawn, 0, rng).tolist(), strict=True))
+    assert sample <= shown
+    only = games._replace(position=np.full(6, 7, np.int16))
+    assert set(mixture([only]).seen_positions(50)[2].tolist()) == {7}
+
+
 def test_a_sample_holds_no_position_twice():
     games = made_games(count=3, length=20)
     for count in (2, 7, 30, 60, 5000):

@@ -165,10 +165,11 @@ def test_figures_are_means_over_what_is_known_in_all_and_by_stage():
 
 def test_a_value_alone_and_a_policy_alone_have_only_their_own_figures():
     games = made_games()
-    value = game_metrics(always(None, 0.0), KEIMA, games, 200)
+    sample = sample_positions(games, 200)
+    value = game_metrics(always(None, 0.0), KEIMA, games, *sample)
     assert value["value_mse"] == 1.0
     assert {name.split("/")[0] for name in value} == {"positions", "value_mse", "value_accuracy"}
-    policy = game_metrics(always(np.zeros(82)), KEIMA, games, 200)
+    policy = game_metrics(always(np.zeros(82)), KEIMA, games, *sample)
     assert {name.split("/")[0] for name in policy} == {"positions", "top1", "top5", "cross_entropy"}
 
 

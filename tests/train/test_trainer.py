@@ -18,7 +18,7 @@ from engine.nets.files.checkpoint import load_model, write_tensors
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
 from engine.train.dataset import Material, Mixture
-from engine.train.metrics import game_metrics, in_training, label_metrics
+from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
 from engine.train.trainer import Goal, Measure, Observer, Trainer, learning_rate
 from gtp.cli.train import _validation, train
 from tests.train.made import made_games, made_labels
@@ -42,7 +42,10 @@ def new_trainer(folder, steps, ranks=None, **values):
 
     def validate(network):
         evaluate = in_training(network, CPU)
-        return game_metrics(evaluate, KEIMA, made_games(seed=5), 100) | label_metrics(evaluate, KEIMA, held, 60)
+        games = made_games(seed=5)
+        return game_metrics(evaluate, KEIMA, games, *sample_positions(games, 100)) | label_metrics(
+            evaluate, KEIMA, held, 60
+        )
 
     spec = new_spec(model, "test")
     return Trainer(model, spec, data, Measure(validate, GOAL), options, folder, CPU, {"licence": "MIT"})
@@ -89,6 +92,18 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path):
     assert trainer.step == 15, "the first validation sets the mark, two more are not above it"
     again = new_trainer(tmp_path, 10_000, rate=0.0, patience=2, validate_every=5)
     assert (again.best, again.worse) == (trainer.best, 2)
+
+
+def test_the_network_of_the_best_validation_is_kept_behind_a_resumption_too(tmp_path):
+    """The lowest error is not the last one where a network begins to learn its games by heart."""
+    reached = iter([0.1, 0.3, 0.2, 0.25, 0.3])
+    for steps in (9, 15):
+        trainer = new_trainer(tmp_path, steps, validate_every=3)
+        trainer.validate = lambda network: {GOAL.metric: next(reached)}
+        trainer.run()
+    record = load_model(tmp_path / "best.safetensors")[2]
+    assert (record["step"], record["figures"][GOAL.metric]) == (6, 0.3)
+    assert load_model(tmp_path / "network.safetensors")[2]["step"] == 15
 
 
 def test_a_run_stops_in_time_and_goes_on(tmp_path):
