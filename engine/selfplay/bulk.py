@@ -149,8 +149,8 @@ class BulkPlay:
         self._journal = GameJournal(out / JOURNAL, plan.options.size)
         self._lock = threading.Lock()
         """guards the journal, the manifest and what follows"""
-        self._done = np.zeros(0, np.int64)
-        """numbers of the games in shards"""
+        self._done, self._lengths = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        """numbers of the games in shards, and their moves"""
         self._resume()
         self._stopped = threading.Event()
 
@@ -158,6 +158,12 @@ class BulkPlay:
     def games(self) -> int:
         """Games finished so far."""
         return len(self._done) + self._journal.count
+
+    def positions(self, games: int = NEVER) -> int:
+        """Positions, each before a move, in the games numbered below ``games`` that were finished so far."""
+        with self._lock:
+            numbers, lengths = self._there()
+        return int(lengths[numbers < games].sum())
 
     @property
     def is_stopped(self) -> bool:
@@ -180,8 +186,8 @@ class BulkPlay:
 
     def _resume(self) -> None:
         """Find out which games are there."""
-        in_shards = [read_games(self._out / shard["file"]).number for shard in self._manifest["shards"]]
-        self._done = np.concatenate([self._done, *in_shards])
+        for shard in self._manifest["shards"]:
+            self._put_down(read_games(self._out / shard["file"]))
         held = self._journal.held()
         if held is not None and np.isin(held[0].number, self._done).any():
             # A process that was killed between writing a shard and emptying the journal has its games in both.
@@ -208,12 +214,39 @@ class BulkPlay:
             self._cut()
         report()
 
+    def run_positions(
+        self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0
+    ) -> None:
+        """:meth:`run` until the games hold a number of positions: how many they are follows from their lengths.
+
+        The first games are as few as could hold so many; the mean of their lengths says how many are wanted.
+        """
+        games = -(-positions // self._options.conduct().limit)
+        while True:
+            self.run(games, at_once, groups, report, every_s)
+            found = self.positions(games)
+            if found >= positions or self._stopped.is_set():
+                break
+            games += -(-(positions - found) * games // found)
+
     def missing(self, games: int) -> np.ndarray:
         """int64: the numbers below ``games`` that the folder does not hold."""
-        held, is_missing = self._journal.held(), np.ones(games, bool)
-        for there in (self._done, *([] if held is None else [held[0].number])):
-            is_missing[there[there < games]] = False
+        numbers, is_missing = self._there()[0], np.ones(games, bool)
+        is_missing[numbers[numbers < games]] = False
         return np.flatnonzero(is_missing)
+
+    def _there(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers and lengths of all finished games, both int64."""
+        held = self._journal.held()
+        if held is None:
+            return self._done, self._lengths
+        numbers = np.concatenate([self._done, held[0].number])
+        return numbers, np.concatenate([self._lengths, np.diff(held[0].offsets)])
+
+    def _put_down(self, games: Games) -> None:
+        """Note that games are in a shard."""
+        self._done = np.concatenate([self._done, games.number])
+        self._lengths = np.concatenate([self._lengths, np.diff(games.offsets)])
 
     def _play(
         self, numbers: Iterator[int], at_once: int, groups: int, report: Callable[[], None], every_s: float
@@ -259,7 +292,7 @@ class BulkPlay:
         self._manifest["shards"].append({"file": name, "games": len(games.size)})
         self._count(games, resigner)
         write_manifest(self._out / MANIFEST, self._manifest)
-        self._done = np.concatenate([self._done, games.number])
+        self._put_down(games)
         self._journal.clear()
 
     def _count(self, games: Games, resigner: np.ndarray) -> None:

@@ -56,10 +56,13 @@ def play_command(
 
 
 def play_in_bulk(
-    stack: ExitStack, plan: Plan, names: Sequence[str], out: Path, games: int, device: str, threads: int,
-    at_once: int | None, console: Console,
+    stack: ExitStack, plan: Plan, names: Sequence[str], out: Path, wanted: int, device: str, threads: int,
+    at_once: int | None, console: Console, counts_positions: bool = False,
 ) -> BulkPlay:  # fmt: skip
-    """Load networks and play what a plan wants, with a bar; ``stack`` closes what was opened."""
+    """Load networks and play a number of games of a plan, or of their positions, with a bar.
+
+    ``stack`` closes what was opened.
+    """
     chosen = choose_device(device)
     servers, identities = [], []
     for name in names:
@@ -70,7 +73,8 @@ def play_in_bulk(
     play = BulkPlay(servers, plan, identities, out)
     stack.callback(play.close)
     batch = at_once or AT_ONCE["gpu" if servers[0].merges else "cpu"]
-    run_with_bar(console, games, lambda: play.games, play.stop, partial(play.run, games, batch, groups_for(servers[0])))
+    run, count = (play.run_positions, play.positions) if counts_positions else (play.run, lambda: play.games)
+    run_with_bar(console, wanted, count, play.stop, partial(run, wanted, batch, groups_for(servers[0])))
     return play
 
 

@@ -1,4 +1,4 @@
-"""``keima data values``: one position a game for a value network."""
+"""``keima data values``: positions for a value network, one a game or all of whole games."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 from engine.go.rules import Rules
-from engine.selfplay.bulk import BulkPlay, PlayOptions
+from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, ValuePlan
 from engine.selfplay.variety import Komi, Shares, Variety
 from gtp.cli.bulk import GOES_ON, variety_options
@@ -24,7 +24,8 @@ PARTS = 10
 @click.argument("sl")
 @click.argument("rl")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
-@click.option("--positions", default=100_000, type=click.IntRange(1), help="positions, one a game")
+@click.option("--positions", default=100_000, type=click.IntRange(1), help="positions in all")
+@click.option("--whole-games", is_flag=True, help="all positions of games that RL plays alone, to compare with")
 @click.option("--latest", default=0, type=click.IntRange(0), help="largest U; 0 = 450 on 19x19, in proportion")
 @variety_options
 @options_of(PlayOptions, "size", "passes", "limit", "games_per_shard", "seed")
@@ -32,13 +33,15 @@ PARTS = 10
 @click.option("--threads", default=0, type=click.IntRange(0), help="processors the networks take; 0 = all")
 @click.option("--at-once", type=click.IntRange(1), help="games of a batch; 64 on a processor, 512 on a GPU")
 def values_command(
-    sl: str, rl: str, out: Path, positions: int, latest: int, rules: Shares[Rules], komi: Shares[Komi],
-    temperature: Shares[float], device: str, threads: int, at_once: int | None, **rest: float | str,
+    sl: str, rl: str, out: Path, positions: int, whole_games: bool, latest: int, rules: Shares[Rules],
+    komi: Shares[Komi], temperature: Shares[float], device: str, threads: int, at_once: int | None,
+    **rest: float | str,
 ) -> None:  # fmt: skip
     """Make positions for a value network, as AlphaGo's were made: one a game.
 
     The policy SL plays the moves before a ply U, each U as probable; move U is random; the policy RL plays the rest,
-    and the position after the random move is kept with the result.
+    and the position after the random move is kept with the result. With --whole-games RL plays all moves and every
+    position is kept, as for the comparison in the paper: learn from them with --positions-per-game 0.
 
     \b
         keima data values policy-9.safetensors rl-9/network.safetensors --size 9 --positions 500000 --out values-9
@@ -47,8 +50,15 @@ def values_command(
     options = PlayOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
+        rest_of_it = positions, device, threads, at_once, console
+        if whole_games:
+            play = play_in_bulk(stack, Plan(options, 1), (rl,), out, *rest_of_it, counts_positions=True)
+            console.print(f"{play.positions():,} positions of {play.games:,} games", highlight=False)
+            if play.is_stopped:
+                console.print(GOES_ON, highlight=False)
+            return
         plan = ValuePlan(options, latest)
-        play = play_in_bulk(stack, plan, (sl, rl), out, positions, device, threads, at_once, console)
+        play = play_in_bulk(stack, plan, (sl, rl), out, *rest_of_it)
         console.print(f"{play.games:,} positions", highlight=False)
         if play.games < positions:
             _say_what_is_missing(console, play, plan, positions)

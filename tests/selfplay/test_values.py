@@ -12,8 +12,8 @@ from engine.go.position import META_TO_MOVE, apply_rules, is_legal_move, new_pos
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
-from engine.records.games import Games, read_games, write_games
-from engine.selfplay.bulk import MANIFEST, BulkPlay, PlayOptions
+from engine.records.games import Games, join, read_games, write_games
+from engine.selfplay.bulk import MANIFEST, BulkPlay, Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest
 from engine.selfplay.variety import Komi, Variety
 from engine.train.batches import BatchBuilder
@@ -38,17 +38,35 @@ def servers():
         server.close()
 
 
-def play(servers, out, positions, plan):
+def play(servers, out, positions, plan, groups=2, stop_after=None, whole_games=False):
+    """A run; ``stop_after`` ends it from outside once there are that many games."""
     bulk = BulkPlay(servers, plan, NETWORKS, out)
-    bulk.run(positions, at_once=8, groups=2, report=lambda: None, every_s=0.001)
+
+    def report():
+        if stop_after is not None and bulk.games >= stop_after:
+            bulk.stop()
+
+    run = bulk.run_positions if whole_games else bulk.run
+    run(positions, at_once=8, groups=groups, report=report, every_s=0.001)
     bulk.close()
     return bulk
 
 
 def kept(out):
-    """All games of a folder in one."""
+    """All games of a folder, by shard."""
     shards = json.loads((out / MANIFEST).read_text())["shards"]
     return [read_games(out / shard["file"]) for shard in shards]
+
+
+def by_number(out):
+    """Moves, position and result of every game of a folder."""
+    games = join(kept(out))
+    found = {
+        number: (*games.moves[games.offsets[k] : games.offsets[k + 1]].tolist(), games.position[k], games.result[k])
+        for k, number in enumerate(games.number.tolist())
+    }
+    assert len(found) == len(games.number)
+    return found
 
 
 def test_positions_are_those_of_the_slow_twin(servers, tmp_path):
@@ -96,6 +114,26 @@ def test_late_plies_are_tried_again_and_what_is_missing_is_known(servers, tmp_pa
     once = [len(self_played) for self_played in first_attempts(servers, plan, 300)]
     reached = (np.array(once) > plan.random_plies(np.arange(300))).sum()
     assert reached < bulk.games
+
+
+@pytest.mark.parametrize("whole_games", [False, True])
+def test_a_stopped_run_goes_on_to_the_same_positions(servers, tmp_path, whole_games):
+    plan, wanted = (Plan(OPTIONS, 1), 2500) if whole_games else (ValuePlan(OPTIONS, latest=40), 150)
+    whole = play(servers, tmp_path / "whole", wanted, plan, whole_games=whole_games)
+    for stop_after in (1, 20, 54, None):
+        last = play(servers, tmp_path / "parts", wanted, plan, 3, stop_after, whole_games)
+    assert whole.games == last.games > 50 and not last.is_stopped
+    assert by_number(tmp_path / "whole") == by_number(tmp_path / "parts")
+
+
+def test_whole_games_are_as_many_as_hold_the_positions(servers, tmp_path):
+    bulk = play(servers, tmp_path, 2500, Plan(OPTIONS, 1), whole_games=True)
+    found = by_number(tmp_path)
+    assert sorted(found) == list(range(bulk.games))
+    lengths = [len(found[number]) - 2 for number in range(bulk.games)]
+    assert sum(lengths) == bulk.positions() >= 2500 > bulk.positions(20) == sum(lengths[:20])
+    assert sum(lengths) < 2500 + 4 * OPTIONS.conduct().limit, "some games more than needed, no share of them"
+    assert {position for *_, position, _ in found.values()} == {-1}
 
 
 def first_attempts(servers, plan, count):
@@ -161,6 +199,9 @@ def test_the_command_makes_positions(tmp_path):
     assert done.exit_code == 0 and done.stdout == "" and "6 positions" in done.stderr, done.output
     done = CliRunner().invoke(main, [*words, "--positions", "8", "--latest", "60"])
     assert done.exit_code == 1 and "begun with latest 10, not 60" in done.stderr
+    words[5] = str(tmp_path / "whole")
+    done = CliRunner().invoke(main, [*words, "--positions", "70", "--whole-games"])
+    assert done.exit_code == 0 and " positions of " in done.stderr, done.output
     words[5] = str(tmp_path / "late")
     done = CliRunner().invoke(main, [*words, "--positions", "8", "--latest", "500", "--limit", "40"])
     assert done.exit_code == 0 and "were over before move U" in done.stderr, done.output
