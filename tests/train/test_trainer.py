@@ -232,9 +232,12 @@ def test_a_value_network_is_not_measured_on_games_without_winners(tmp_path):
     games = made_games()
     games.result[:] = 0
     write_games(tmp_path / "open.npz.xz", games)
-    spec = NetworkSpec("value", KEIMA.name, 9, 9, has_policy=False)
+    spec, data = (
+        NetworkSpec("value", KEIMA.name, 9, 9, has_policy=False),
+        Mixture(KEIMA, Material([games]), TrainOptions()),
+    )
     with pytest.raises(ValueError, match=r"open.npz.xz: no game has a winner"):
-        _validation(spec, tmp_path / "open.npz.xz", None, [], CPU)
+        _validation(spec, tmp_path / "open.npz.xz", None, data, CPU)
 
 
 @pytest.mark.parametrize(
