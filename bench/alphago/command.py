@@ -10,6 +10,7 @@ import click
 from filelock import FileLock, Timeout
 from rich.console import Console
 
+from bench.alphago.page import PAGE, REPORT, write_report
 from bench.alphago.presets import PRESETS, chosen
 from bench.alphago.runner import LOCK, CommandFailed, Interrupted, Record, run_stage
 from bench.alphago.stages import Stage, Way, all_stages
@@ -61,7 +62,10 @@ def command(
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(out / LOCK, timeout=0):
-                _run(stages, Record.of(out), tuple(shlex.split(launcher)), console)
+                record = Record.of(out)
+                _run(stages, record, tuple(shlex.split(launcher)), console)
+                write_report(way, {stage.name: record.spent(stage) for stage in all_stages(way)})
+                say(console, f"written: {out / REPORT}, {out / PAGE}")
         except Timeout:
             raise ValueError(f"{out}: another keima alphago is at work here") from None
         except Interrupted:

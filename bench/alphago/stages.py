@@ -4,14 +4,17 @@
     OUT/sl/        the policy network that supervised learning makes of them
     OUT/patterns/  rollout policy and tree policy
     OUT/rl/        the policy network that goes on by reinforcement learning, and its games against the start
-    OUT/values/    positions of both policies' games for the value network, one a game, and some held out
+    OUT/values/    positions of both policies' games for the value network, one a game (train), some of them held out
+                   (test), and as many of whole games (whole)
     OUT/value/     the value network
+    OUT/value-whole/   another one, of the whole games, to compare with
     OUT/ablation/  matches between players that lack one part or another
 
 Each command can be typed as it is shown; all go on where they were stopped. Start at :func:`all_stages`.
 """
 
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +24,11 @@ from pathlib import Path
 from bench.alphago.presets import Preset
 
 PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
+GNUGO = "gnugo"
+"""Played against where it is installed"""
+SHIPPED_SIZES = range(7, 20)
+"""Boards of the shipped network"""
+WHOLE = ("--whole-games",)
 GREEDY_FREE_MOVES = "8"
 """Drawn moves that games between greedy policies begin with, so that they differ"""
 
@@ -109,8 +117,13 @@ class Way:
 
     @property
     def value(self) -> Path:
-        """The value network."""
-        return self.out / "value" / "network.safetensors"
+        """The value network, as it was when its test error was lowest."""
+        return self.out / "value" / "best.safetensors"
+
+    def value_kinds(self) -> Iterator[tuple[str, Path, Path]]:
+        """The kinds of data that a value network learns from: name, folder of the network, folder of the data."""
+        yield "one_a_game", self.value.parent, self.out / "values" / "train"
+        yield "whole_games", self.out / "value-whole", self.out / "values" / "whole"
 
     @property
     def patterns(self) -> tuple[Path, Path]:
@@ -136,10 +149,14 @@ class Way:
         return Command(tuple(map(str, words)), makes, **rest)
 
     @property
+    def _board(self) -> tuple[str, ...]:
+        """Options of all games."""
+        return "--size", str(self.preset.size), "--komi", f"{self.preset.komi:g}"
+
+    @property
     def _bulk(self) -> tuple[str, ...]:
         """Options of games in bulk."""
-        preset = self.preset
-        return "--size", str(preset.size), "--komi", f"{preset.komi:g}", "--device", self.device
+        return *self._board, "--device", self.device
 
     def games(self) -> Iterator[Command]:
         """Games to learn from."""
@@ -165,6 +182,16 @@ class Way:
             "--size", preset.size, "--filters", preset.filters, *preset.train, *preset.sl, "--seed", self.seed,
             "--device", self.device, "--out", self.sl.parent, makes=self.sl, is_shared=True,
         )  # fmt: skip
+        if preset.size in SHIPPED_SIZES:
+            yield self._against(self.sl, "default", self.sl.parent / "against-shipped", preset.decisive // 10)
+        if shutil.which(GNUGO):
+            folder = self.sl.parent / "against-gnugo"
+            policy = (*PROGRAM, "gtp", "--config", "none", "--weights", self.sl, "--size", preset.size, "--policy-only")
+            yield self._command(
+                "match", "--first", shlex.join(map(str, policy)), "--second",
+                f"{GNUGO} --mode gtp --level 10 --chinese-rules", *self._board, "--games", preset.pair_games,
+                "--sgf", folder, "--json", folder / "summary.json", makes=folder / "summary.json",
+            )  # fmt: skip
 
     def pattern_policies(self) -> Iterator[Command]:
         """Rollout policy and tree policy."""
@@ -182,34 +209,42 @@ class Way:
             is_shared=True,
         )  # fmt: skip
         greedy = ("--free-moves", GREEDY_FREE_MOVES, "--least-share", "1")
-        kinds = (("sampling", preset.decisive, ()), ("greedy", max(2, preset.decisive // 10), greedy))
-        for name, games, words in kinds:
-            yield self._command(
-                "data", "play", self.rl, "--opponent", self.sl, *self._bulk, "--games", games, *words,
-                "--seed", self.seed + 1, "--out", folder / name, makes=folder / name / "games.json",
-            )  # fmt: skip
+        yield self._against(self.rl, self.sl, folder / "sampling", preset.decisive)
+        yield self._against(self.rl, self.sl, folder / "greedy", preset.decisive // 10, *greedy)
+
+    def _against(self, first: Path, second: Path | str, out: Path, games: int, *words: str) -> Command:
+        """Games of two policies without search."""
+        return self._command(
+            "data", "play", first, "--opponent", second, *self._bulk, "--games", max(2, games), *words,
+            "--seed", self.seed + 1, "--out", out, makes=out / "games.json",
+        )  # fmt: skip
 
     def value_data(self) -> Iterator[Command]:
         """Positions for the value network."""
         preset, folder = self.preset, self.out / "values"
-        for name, positions, seed in (("train", preset.positions, 2), ("test", preset.held_out, 3)):
+        kinds = (("train", preset.positions, ()), ("test", preset.held_out, ()), ("whole", preset.positions, WHOLE))
+        for number, (name, positions, words) in enumerate(kinds, 2):
             yield self._command(
-                "data", "values", self.sl, self.rl, *self._bulk, "--positions", positions, "--games-per-shard", 100_000,
-                "--seed", self.seed + seed, "--out", folder / name, makes=folder / name / "games.json",
+                "data", "values", self.sl, self.rl, *self._bulk, "--positions", positions, *words,
+                "--games-per-shard", 100_000, "--seed", self.seed + number, "--out", folder / name,
+                makes=folder / name / "games.json",
             )  # fmt: skip
 
-    def value_network(self) -> Iterator[Command]:
-        """The value network."""
+    def value_networks(self) -> Iterator[Command]:
+        """The value network, and one of whole games, both measured on positions of games of their own."""
         preset = self.preset
-        yield self._command(
-            "train", "value", "--games", self.out / "values" / "train", "--validation", self.held_out_values,
-            "--size", preset.size, "--filters", preset.filters, *preset.train, *preset.value, "--seed", self.seed,
-            "--device", self.device, "--out", self.value.parent, makes=self.value, is_shared=True,
-        )  # fmt: skip
+        for name, folder, data in self.value_kinds():
+            every = ("--positions-per-game", "0") if name == "whole_games" else ()
+            yield self._command(
+                "train", "value", "--games", data, "--validation", self.held_out_values, "--size", preset.size,
+                "--filters", preset.filters, *preset.train, *preset.value, *every, "--seed", self.seed,
+                "--device", self.device, "--out", folder, makes=folder / self.value.name, is_shared=True,
+            )  # fmt: skip
 
     def ablation(self) -> Iterator[Command]:
         """Matches between neighbours of the paper's table."""
-        for first, second in pairwise(PLAYERS):
+        players = [player for player in PLAYERS if player.name in (self.preset.players or (player.name,))]
+        for first, second in pairwise(players):
             yield self._match(first, second)
 
     def _match(self, first: Player, second: Player) -> Command:
@@ -226,9 +261,8 @@ class Way:
             engines.append(shlex.join(map(str, engine)))
         return self._command(
             "match", "--first", engines[0], "--second", engines[1], "--first-name", first.name,
-            "--second-name", second.name, "--size", preset.size, "--komi", f"{preset.komi:g}",
-            "--games", preset.pair_games, "--sgf", folder, "--json", folder / "summary.json",
-            makes=folder / "summary.json",
+            "--second-name", second.name, *self._board, "--games", preset.pair_games, "--sgf", folder,
+            "--json", folder / "summary.json", makes=folder / "summary.json",
         )  # fmt: skip
 
 
@@ -240,6 +274,6 @@ def all_stages(way: Way) -> tuple[Stage, ...]:
         Stage("patterns", "rollout policy and tree policy", tuple(way.pattern_policies())),
         Stage("rl", "the policy network, by reinforcement learning", tuple(way.reinforced())),
         Stage("values", "positions for the value network", tuple(way.value_data())),
-        Stage("value", "the value network", tuple(way.value_network())),
+        Stage("value", "the value network", tuple(way.value_networks())),
         Stage("ablation", "players that lack one part or another", tuple(way.ablation()), at_once=True),
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
+import numpy as np
 
 from bench.match.record import read_records
 from gtp.cli.terminal import one_line_errors
@@ -83,6 +84,29 @@ def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
     elo = {name: ELO_SCALE * math.log(strength[name]) for name in players}
     mean = sum(elo.values()) / len(elo) if elo else 0.0
     return {name: elo[name] - mean for name in sorted(players, key=lambda name: elo[name], reverse=True)}
+
+
+def rating_errors(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    """Standard deviations of :func:`ratings`, whose mean is known: 0.
+
+    From the curvature of the likelihood at its peak (Fisher's information), the draws of ``PRIOR_GAMES`` included. The
+    matrix is singular along the mean of all ratings, which its pseudo-inverse leaves out.
+
+    Args:
+        wins: as for :func:`ratings`.
+    """
+    elo = ratings(wins)
+    row = {name: i for i, name in enumerate(elo)}
+    information = np.zeros((len(elo), len(elo)))
+    for first, second in {tuple(sorted(pair)) for pair in wins}:
+        games = wins.get((first, second), 0.0) + wins.get((second, first), 0.0) + PRIOR_GAMES
+        rate = 1.0 / (1.0 + math.exp((elo[second] - elo[first]) / ELO_SCALE))
+        weight = games * rate * (1.0 - rate) / ELO_SCALE**2
+        one, two = row[first], row[second]
+        information[[one, two], [one, two]] += weight
+        information[[one, two], [two, one]] -= weight
+    variances = np.linalg.pinv(information, hermitian=True).diagonal()
+    return {name: math.sqrt(max(0.0, variances[i])) for name, i in row.items()}
 
 
 def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:

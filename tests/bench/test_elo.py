@@ -4,12 +4,13 @@ import json
 import math
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.match.elo import Z_95, command, elo_difference, ratings, results_in, wilson_interval
+from bench.match.elo import Z_95, command, elo_difference, rating_errors, ratings, results_in, wilson_interval
 from bench.match.record import GameRecord
 
 
@@ -107,3 +108,20 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path, text):
     assert answer.exit_code == 1
     assert answer.output.count("\n") == 1
     assert "games.jsonl: line 1" in answer.output
+
+
+def test_errors_of_ratings_are_those_of_repeated_matches():
+    """Three players in a chain, 200 games a pair, drawn anew many times from the same strengths."""
+    true, drawn = {"a": 100.0, "b": 0.0, "c": -100.0}, np.random.default_rng(1)
+    found = []
+    for _ in range(400):
+        wins = {}
+        for first, second in (("a", "b"), ("b", "c")):
+            won = float(drawn.binomial(200, expected_rate(true[first] - true[second])))
+            wins |= {(first, second): won, (second, first): 200.0 - won}
+        found.append(ratings(wins))
+    errors = rating_errors(wins)
+    for name, error in errors.items():
+        assert error == pytest.approx(np.std([one[name] for one in found]), rel=0.15), name
+    assert errors["b"] < errors["a"]
+    assert rating_errors({}) == {}

@@ -1,0 +1,163 @@
+"""What a way has come to, read from the folders of its stages: ``report.json``, and what is drawn on the report page.
+
+A stage that has not been run leaves its part out. Start at :func:`report_of`.
+"""
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.alphago.stages import PLAYERS, Way
+from bench.match.elo import Z_95, rating_errors, ratings, results_in, wilson_interval
+from engine.go.geometry import BLACK
+from engine.records.games import Games, join, read_games
+from engine.records.shards import shard_files_below
+from engine.rollout.model import load_patterns
+
+Series = dict[str, list[tuple[float, float]]]
+"""Curves by name: steps and values, in order"""
+LAST_QUARTER = 0.75
+
+
+def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
+    """Everything that is known by now, by name; JSON values.
+
+    Args:
+        seconds: what each stage took.
+    Raises:
+        ValueError: a file of a stage is damaged; one line naming it.
+        OSError: a file cannot be read.
+    """
+    preset = way.preset
+    report: dict[str, Any] = {"size": preset.size, "komi": preset.komi, "filters": preset.filters, "seconds": seconds}
+    if games := games_in(way.out / "games" / "set" / "train"):
+        report["games"] = {"games": len(games.size), "positions": len(games.moves)}
+    if curves := curves_of(way.sl.parent):
+        report["sl"] = _supervised(curves) | _matches(way.sl.parent)
+    report["patterns"] = {
+        path.stem: load_patterns(path).record["validation"]["top1"] for path in way.patterns if path.exists()
+    }
+    if curves := curves_of(way.rl.parent):
+        rates = {name.removeprefix("rl/"): points[-1][1] for name, points in curves.items() if "win_rate/" in name}
+        report["rl"] = {"updates": int(max(points[-1][0] for points in curves.values()))} | rates
+    for name, key in (("sampling", "rl_over_sl"), ("greedy", "rl_over_sl_greedy")):
+        if found := outcomes_of(way.rl.parent / name):
+            report[key] = found
+    kinds = {name: _value_errors(folder, data, way.held_out_values) for name, folder, data in way.value_kinds()}
+    if found_kinds := {name: found for name, found in kinds.items() if found}:
+        report["value"] = found_kinds
+    if ablation := _ablation(way.out / "ablation"):
+        report["ablation"] = ablation
+    return report
+
+
+def curves_of(folder: Path) -> Series:
+    """The curves of a run; nothing where there is none."""
+    path = folder / "curves.csv"
+    found: Series = {}
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                found.setdefault(row["name"], []).append((float(row["step"]), float(row["value"])))
+    return found
+
+
+def games_in(folder: Path) -> Games | None:
+    """The games of all shards of a folder; None where there are none."""
+    shards = list(shard_files_below(folder)) if folder.is_dir() else []
+    return join([read_games(path) for path in shards]) if shards else None
+
+
+def counted(won: int, lost: int, drawn: int) -> dict[str, Any]:
+    """Results of games as the report has them; a draw is half a win, the interval has 95%."""
+    games = won + lost + drawn
+    points = won + 0.5 * drawn
+    rate = points / games if games else 0.5
+    return {
+        "won": won, "lost": lost, "drawn": drawn, "rate": rate, "interval": list(wilson_interval(points, games)),
+    }  # fmt: skip
+
+
+def outcomes_of(folder: Path) -> dict[str, Any] | None:
+    """Games of two networks in bulk, as the first one lived through them; None where there are none."""
+    games = games_in(folder)
+    if games is None:
+        return None
+    results = np.where(games.number % 2 == 0, 1, -1) * games.result
+    return counted(*(int((results == sign).sum()) for sign in (1, -1, 0)))
+
+
+def _supervised(curves: Series) -> dict[str, Any]:
+    """Where supervised learning has come to, and how far it still fell."""
+    entropy = curves.get("validation/cross_entropy", [])
+    found = {name: curves[f"validation/{name}"][-1][1] for name in ("top1", "cross_entropy") if entropy}
+    if len(entropy) > 1:
+        last = entropy[-1][0]
+        before = [value for step, value in entropy if step <= LAST_QUARTER * last] or [entropy[0][1]]
+        found["fall_over_last_quarter"] = before[-1] - entropy[-1][1]
+    return found | ({"steps": int(entropy[-1][0])} if entropy else {})
+
+
+def _matches(folder: Path) -> dict[str, Any]:
+    """Games of the SL policy against others."""
+    found = {"over_shipped_policy": outcomes_of(folder / "against-shipped")}
+    summary = folder / "against-gnugo" / "summary.json"
+    if summary.exists():
+        total = json.loads(summary.read_text(encoding="utf-8"))["all"]
+        found["over_gnugo"] = counted(total["won"], total["lost"], total["drawn"])
+    return {name: value for name, value in found.items() if value}
+
+
+def _value_errors(folder: Path, training: Path, test: Path) -> dict[str, Any] | None:
+    """Errors (z - v)^2 of a value network where its test error was lowest, and that of the best constant."""
+    curves = curves_of(folder)
+    tested, trained = (curves.get(f"validation/{key}value_mse", []) for key in ("", "seen/"))
+    if not tested or not test.exists():
+        return None
+    step, error = min(tested, key=lambda point: point[1])
+    found = {"step": int(step), "test": error, "training": dict(trained).get(step)}
+    found["constant"] = _constant_error(read_games(test))
+    if games := games_in(training):
+        found["positions"] = int((games.position >= 0).sum()) or len(games.moves)
+    return found
+
+
+def _constant_error(games: Games) -> float:
+    """Error of the constant that fits results best, each seen by the side to move at the position to learn from."""
+    movers = (games.first - BLACK + np.maximum(games.position, 0)) % 2
+    return float(np.var(np.where(movers == 0, games.result, -games.result)))
+
+
+def _ablation(folder: Path) -> dict[str, Any] | None:
+    """Elo of the players with 95% intervals, the weakest at 0, and the results of the pairs."""
+    played = sorted(path.parent for path in folder.glob("*/games.jsonl"))
+    wins = results_in(played)
+    if not wins:
+        return None
+    elo, errors = ratings(wins), rating_errors(wins)
+    lowest = min(elo.values())
+    players = {
+        player.name: {
+            "parts": player.parts, "elo": elo[player.name] - lowest,
+            "interval": [elo[player.name] - lowest + sign * Z_95 * errors[player.name] for sign in (-1, 1)],
+            "games": _games_of(player.name, wins), "paper_elo": player.paper_elo,
+        }
+        for player in PLAYERS if player.name in elo
+    }  # fmt: skip
+    pairs = {path.name: _pair(path.name.split("-"), wins) for path in played}
+    return {"players": players, "pairs": pairs}
+
+
+def _games_of(name: str, wins: dict[tuple[str, str], float]) -> float:
+    return sum(count for pair, count in wins.items() if name in pair)
+
+
+def _pair(names: Iterable[str], wins: dict[tuple[str, str], float]) -> dict[str, Any]:
+    """Points of two players in their games, and the interval of the first one's rate."""
+    first, second = names
+    points = wins.get((first, second), 0.0), wins.get((second, first), 0.0)
+    return {"points": list(points), "interval": list(wilson_interval(points[0], int(sum(points))))}
