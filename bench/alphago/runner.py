@@ -95,8 +95,6 @@ def run_stage(
     due = [one for one in stage.commands if not record.has_ended(one) or (is_due and one.goes_on)]
     if not due:
         return False
-    for command in due:
-        command.makes.parent.mkdir(parents=True, exist_ok=True)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(core_count()))
     slots: Sequence[int | None] = cores if stage.at_once else (None,)
     _run_all(due, slots, record, launcher, say)
@@ -118,6 +116,8 @@ def _run_all(
             while waiting and free and not asked:
                 command, core = waiting.pop(), free.pop()
                 say(command.text)
+                # Only now: the folders of some commands must be new, and hold those of later ones.
+                command.makes.parent.mkdir(parents=True, exist_ok=True)
                 process = _start(command.arguments(launcher), core)
                 working[process] = command, core, time.monotonic()
             for process in [one for one in working if one.poll() is not None]:

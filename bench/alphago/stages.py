@@ -39,7 +39,7 @@ class Command:
 
     words: tuple[str, ...]
     makes: Path
-    """what is there when it has ended"""
+    """what is there when it has ended; its parent folder is made before"""
     is_shared: bool = False
     """processes of torchrun may share it"""
     goes_on: bool = True
@@ -166,7 +166,7 @@ class Way:
             sources = (folder / "played",)
             yield self._command(
                 "data", "play", "default", *self._bulk, "--games", preset.games, "--seed", self.seed,
-                "--out", sources[0], makes=sources[0] / "games.json",
+                "--out", sources[0], makes=sources[0],
             )  # fmt: skip
         share = min(0.1, max(0.01, 400 / preset.games))
         yield self._command(
@@ -216,7 +216,7 @@ class Way:
         """Games of two policies without search."""
         return self._command(
             "data", "play", first, "--opponent", second, *self._bulk, "--games", max(2, games), *words,
-            "--seed", self.seed + 1, "--out", out, makes=out / "games.json",
+            "--seed", self.seed + 1, "--out", out, makes=out,
         )  # fmt: skip
 
     def value_data(self) -> Iterator[Command]:
@@ -227,7 +227,7 @@ class Way:
             yield self._command(
                 "data", "values", self.sl, self.rl, *self._bulk, "--positions", positions, *words,
                 "--games-per-shard", 100_000, "--seed", self.seed + number, "--out", folder / name,
-                makes=folder / name / "games.json",
+                makes=folder / name,
             )  # fmt: skip
 
     def value_networks(self) -> Iterator[Command]:
