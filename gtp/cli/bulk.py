@@ -2,21 +2,36 @@
 
 import hashlib
 import signal
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+import torch
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from engine.go.rules import rules_from
-from engine.selfplay.variety import parse_share, read_komi, read_temperature
+from engine.go.rules import Rules, rules_from
+from engine.nets.on_device import choose_device
+from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
 from gtp.cli.options import Decorator
 from gtp.cli.terminal import bar, parsed
 
 GOES_ON = "the same command goes on from here"
+OUT_OPTION = click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with"
+)
+
+
+class Effort(NamedTuple):
+    """What a run may use."""
+
+    device: torch.device
+    threads: int
+    """processors that networks take; 0 = all"""
+    at_once: int
+    """rows of a batch"""
 
 
 def share(metavar: str, read: Callable[[str], Any], *default: str, text: str = "") -> dict[str, Any]:
@@ -26,7 +41,12 @@ def share(metavar: str, read: Callable[[str], Any], *default: str, text: str = "
 
 
 def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: ``--rules``, ``--komi`` and ``--temperature`` of a :class:`engine.selfplay.variety.Variety`."""
+    """Decorator: ``--rules``, ``--komi`` and ``--temperature``, which the command gets as ``variety``."""
+
+    @wraps(function)
+    def command(*, rules: Shares[Rules], komi: Shares[Komi], temperature: Shares[float], **rest: Any) -> Any:
+        return function(variety=Variety(rules, komi, temperature), **rest)
+
     options: tuple[Decorator, ...] = (
         click.option("--rules", **share("NAME=SHARE", rules_from, "chinese")),
         click.option("--komi", **share(
@@ -35,6 +55,41 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
         )),
         click.option("--temperature", **share("T=SHARE", read_temperature, "1", text="of the policy as it plays")),
     )  # fmt: skip
+    return _with_options(command, options)
+
+
+def machine_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: ``--device`` and ``--threads``."""
+    options = (
+        click.option("--device", default="auto", help="auto, cpu or cuda"),
+        click.option("--threads", default=0, type=click.IntRange(0), help="processors that networks take; 0 = all"),
+    )
+    return _with_options(function, options)
+
+
+def effort_options(at_once: Mapping[str, int], what: str) -> Decorator:
+    """Decorator: ``--device``, ``--threads`` and ``--at-once``, which the command gets as ``effort``.
+
+    Args:
+        at_once: by default, by device.
+        what: a batch is of.
+    """
+    text = f"{what} of a batch; {at_once['cpu']} on a processor, {at_once['gpu']} on a GPU"
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(*, device: str, threads: int, **rest: Any) -> Any:
+            chosen = choose_device(device)
+            batch = rest.pop("at_once") or at_once["cpu" if chosen.type == "cpu" else "gpu"]
+            return function(effort=Effort(chosen, threads, batch), **rest)
+
+        return machine_options(click.option("--at-once", type=click.IntRange(1), help=text)(command))
+
+    return decorate
+
+
+def _with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> Callable[..., Any]:
+    """A command with options in this order."""
     for option in reversed(options):
         function = option(function)
     return function

@@ -9,12 +9,11 @@ import click
 from rich.console import Console
 
 from engine.features.samples import sample_inputs
-from engine.go.rules import Rules
 from engine.inference.server import InferenceServer
-from engine.nets.on_device import choose_device, load_network
+from engine.nets.on_device import load_network
 from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
-from engine.selfplay.variety import Komi, Shares, Variety
-from gtp.cli.bulk import GOES_ON, identity, run_with_bar, variety_options
+from engine.selfplay.variety import Variety
+from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors
 from weights import find_network
@@ -28,17 +27,14 @@ GROUPS_ON_GPU = 3
 @click.command("play", context_settings={"show_default": True})
 @click.argument("network")
 @click.option("--opponent", help="another network; colours alternate from game to game")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
+@OUT_OPTION
 @click.option("--games", default=10_000, type=click.IntRange(1), help="games in all")
 @variety_options
 @options_of(PlayOptions)
-@click.option("--device", default="auto", help="auto, cpu or cuda")
-@click.option("--threads", default=0, type=click.IntRange(0), help="processors the networks take; 0 = all")
-@click.option("--at-once", type=click.IntRange(1), help="games of a batch; 64 on a processor, 512 on a GPU")
+@effort_options(AT_ONCE, "games")
 def play_command(
-    network: str, opponent: str | None, out: Path, games: int, rules: Shares[Rules], komi: Shares[Komi],
-    temperature: Shares[float], device: str, threads: int, at_once: int | None, **rest: float | str,
-) -> None:  # fmt: skip
+    network: str, opponent: str | None, out: Path, games: int, variety: Variety, effort: Effort, **rest: float | str
+) -> None:
     """Let the policy of NETWORK play games against itself, or against another, a move an evaluation.
 
     Moves are drawn from the policy. A run that was stopped, in any way, goes on when the same command is given again.
@@ -47,34 +43,33 @@ def play_command(
         keima data play default --size 9 --games 20000 --out games-9
         keima data show games-9
     """
-    options = PlayOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
+    options = PlayOptions(variety, **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
         names = (network, *([opponent] if opponent else []))
-        play = play_in_bulk(stack, Plan(options, len(names)), names, out, games, device, threads, at_once, console)
+        play = play_in_bulk(stack, Plan(options, len(names)), names, out, games, effort, console)
         _say_what_is_there(console, play, games)
 
 
 def play_in_bulk(
-    stack: ExitStack, plan: Plan, names: Sequence[str], out: Path, wanted: int, device: str, threads: int,
-    at_once: int | None, console: Console, counts_positions: bool = False,
+    stack: ExitStack, plan: Plan, names: Sequence[str], out: Path, wanted: int, effort: Effort, console: Console,
+    counts_positions: bool = False,
 ) -> BulkPlay:  # fmt: skip
     """Load networks and play a number of games of a plan, or of their positions, with a bar.
 
     ``stack`` closes what was opened.
     """
-    chosen = choose_device(device)
     servers, identities = [], []
     for name in names:
         path = find_network(name)
-        loaded = load_network(path, chosen, sample_inputs)
-        servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
+        loaded = load_network(path, effort.device, sample_inputs)
+        servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=effort.threads)))
         identities.append(identity(path, loaded.spec.name))
     play = BulkPlay(servers, plan, identities, out)
     stack.callback(play.close)
-    batch = at_once or AT_ONCE["gpu" if servers[0].merges else "cpu"]
     run, count = (play.run_positions, play.positions) if counts_positions else (play.run, lambda: play.games)
-    run_with_bar(console, wanted, count, play.stop, partial(run, wanted, batch, groups_for(servers[0])))
+    run = partial(run, wanted, effort.at_once, groups_for(servers[0]))
+    run_with_bar(console, wanted, count, play.stop, run)
     return play
 
 

@@ -7,12 +7,11 @@ import click
 import numpy as np
 from rich.console import Console
 
-from engine.go.rules import Rules
 from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, ValuePlan
-from engine.selfplay.variety import Komi, Shares, Variety
-from gtp.cli.bulk import GOES_ON, variety_options
-from gtp.cli.data_play import play_in_bulk
+from engine.selfplay.variety import Variety
+from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, variety_options
+from gtp.cli.data_play import AT_ONCE, play_in_bulk
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors
 
@@ -23,18 +22,15 @@ PARTS = 10
 @click.command("values", context_settings={"show_default": True})
 @click.argument("sl")
 @click.argument("rl")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
+@OUT_OPTION
 @click.option("--positions", default=100_000, type=click.IntRange(1), help="positions in all")
 @click.option("--whole-games", is_flag=True, help="all positions of games that RL plays alone, to compare with")
 @click.option("--latest", default=0, type=click.IntRange(0), help="largest U; 0 = 450 on 19x19, in proportion")
 @variety_options
 @options_of(PlayOptions, "size", "passes", "limit", "games_per_shard", "seed")
-@click.option("--device", default="auto", help="auto, cpu or cuda")
-@click.option("--threads", default=0, type=click.IntRange(0), help="processors the networks take; 0 = all")
-@click.option("--at-once", type=click.IntRange(1), help="games of a batch; 64 on a processor, 512 on a GPU")
+@effort_options(AT_ONCE, "games")
 def values_command(
-    sl: str, rl: str, out: Path, positions: int, whole_games: bool, latest: int, rules: Shares[Rules],
-    komi: Shares[Komi], temperature: Shares[float], device: str, threads: int, at_once: int | None,
+    sl: str, rl: str, out: Path, positions: int, whole_games: bool, latest: int, variety: Variety, effort: Effort,
     **rest: float | str,
 ) -> None:  # fmt: skip
     """Make positions for a value network, as AlphaGo's were made: one a game.
@@ -47,18 +43,17 @@ def values_command(
         keima data values policy-9.safetensors rl-9/network.safetensors --size 9 --positions 500000 --out values-9
         keima train value --games values-9 --validation held-out.npz.xz --size 9 --out value-9
     """
-    options = PlayOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
+    options = PlayOptions(variety, **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
-        rest_of_it = positions, device, threads, at_once, console
         if whole_games:
-            play = play_in_bulk(stack, Plan(options, 1), (rl,), out, *rest_of_it, counts_positions=True)
+            play = play_in_bulk(stack, Plan(options, 1), (rl,), out, positions, effort, console, counts_positions=True)
             console.print(f"{play.positions():,} positions of {play.games:,} games", highlight=False)
             if play.is_stopped:
                 console.print(GOES_ON, highlight=False)
             return
         plan = ValuePlan(options, latest)
-        play = play_in_bulk(stack, plan, (sl, rl), out, *rest_of_it)
+        play = play_in_bulk(stack, plan, (sl, rl), out, positions, effort, console)
         console.print(f"{play.games:,} positions", highlight=False)
         if play.games < positions:
             _say_what_is_missing(console, play, plan, positions)

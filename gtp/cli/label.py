@@ -8,16 +8,24 @@ import click
 from rich.console import Console
 
 from engine.config.declaration import core_count
-from engine.go.rules import Rules
-from engine.nets.on_device import choose_device, load_network
+from engine.nets.on_device import load_network
 from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters
 from engine.records.games import shard_files
 from engine.records.shards import BuildOptions, build
 from engine.selfplay.labelling import GAMES, Labelling, LabelOptions, check_out
-from engine.selfplay.variety import Komi, Shares, Variety
+from engine.selfplay.variety import Shares, Variety
 from engine.train.teacher import Teacher
-from gtp.cli.bulk import GOES_ON, identity, run_with_bar, share, variety_options
+from gtp.cli.bulk import (
+    GOES_ON,
+    OUT_OPTION,
+    Effort,
+    effort_options,
+    identity,
+    run_with_bar,
+    share,
+    variety_options,
+)
 from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, one_line_errors, workers_for
 from weights import find_network
@@ -29,7 +37,7 @@ AT_ONCE = {"cpu": 8, "gpu": 256}
 @click.command("label", context_settings={"show_default": True})
 @click.argument("sources", nargs=-1, type=PATHS)
 @click.option("--network", required=True, help="network (name or file) that evaluates the positions")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
+@OUT_OPTION
 @click.option("--positions", default=1_000_000, type=click.IntRange(1), help="positions in all")
 @click.option("--recorded", **share("SIZE=SHARE", int, text="board sizes of positions of SOURCES"))
 @click.option("--self-play", **share(
@@ -37,13 +45,10 @@ AT_ONCE = {"cpu": 8, "gpu": 256}
 ))  # fmt: skip
 @variety_options
 @options_of(LabelOptions)
-@click.option("--device", default="auto", help="auto, cpu or cuda")
-@click.option("--threads", default=0, type=click.IntRange(0), help="processors the network takes; 0 = all")
-@click.option("--at-once", type=click.IntRange(1), help="positions a batch; 8 on a processor, 256 on a GPU")
+@effort_options(AT_ONCE, "positions")
 def label_command(
     sources: tuple[Path, ...], network: str, out: Path, positions: int, recorded: Shares[int], self_play: Shares[int],
-    rules: Shares[Rules], komi: Shares[Komi], temperature: Shares[float], device: str, threads: int,
-    at_once: int | None, **rest: int,
+    variety: Variety, effort: Effort, **rest: int,
 ) -> None:  # fmt: skip
     """Let a network evaluate positions, and write its outputs as labels to train on.
 
@@ -57,18 +62,16 @@ def label_command(
     """
     if sources and not recorded:
         recorded = ((19, 1.0),)
-    options = LabelOptions(recorded, self_play, Variety(rules, komi, temperature), **rest)
+    options = LabelOptions(recorded, self_play, variety, **rest)
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
         found = find_network(network)
-        chosen = choose_device(device)
         files = _game_shards(sources, out, console)
-        teacher = Teacher(load_network(found, chosen), threads)
+        teacher = Teacher(load_network(found, effort.device), effort.threads)
         stack.callback(teacher.close)
         labelling = Labelling(teacher, options, files, identity(found, teacher.spec.name), out)
         stack.callback(labelling.close)
-        batch = at_once or AT_ONCE["cpu" if chosen.type == "cpu" else "gpu"]
-        _run(labelling, positions, batch, (threads or core_count()) + 1, console)
+        _run(labelling, positions, effort.at_once, (effort.threads or core_count()) + 1, console)
 
 
 def _run(labelling: Labelling, positions: int, at_once: int, threads: int, console: Console) -> None:

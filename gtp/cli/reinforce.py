@@ -6,12 +6,11 @@ import click
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from engine.go.rules import Rules
 from engine.nets.on_device import choose_device, load_network
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
-from engine.selfplay.variety import Komi, Shares, Variety
+from engine.selfplay.variety import Variety
 from engine.train.signals import StopOnSignal
-from gtp.cli.bulk import GOES_ON, identity, variety_options
+from gtp.cli.bulk import GOES_ON, OUT_OPTION, identity, machine_options, variety_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find, find_network
@@ -22,16 +21,14 @@ SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
 
 @click.command("reinforce", context_settings={"show_default": True})
 @click.argument("network")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make, or to go on with")
+@OUT_OPTION
 @click.option("--baseline", help="network whose value is taken off the rewards; by default nothing is")
 @variety_options
 @options_of(ReinforceOptions)
-@click.option("--device", default="auto", help="auto, cpu or cuda")
-@click.option("--threads", default=0, type=click.IntRange(0), help="processors that games take; 0 = all")
+@machine_options
 def reinforce_command(
-    network: str, out: Path, baseline: str | None, rules: Shares[Rules], komi: Shares[Komi],
-    temperature: Shares[float], device: str, threads: int, **rest: float | str,
-) -> None:  # fmt: skip
+    network: str, out: Path, baseline: str | None, variety: Variety, device: str, threads: int, **rest: float | str
+) -> None:
     """Improve the policy of NETWORK by games against its earlier selves, as AlphaGo did (REINFORCE).
 
     A run that was stopped, in any way, goes on as if it had not been when the same command is given again.
@@ -39,7 +36,7 @@ def reinforce_command(
     \b
         keima train reinforce policy-9.safetensors --size 9 --updates 2000 --pool-every 100 --out rl-9
     """
-    options = ReinforceOptions(Variety(rules, komi, temperature), **rest)  # type: ignore[arg-type]
+    options = ReinforceOptions(variety, **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), StopOnSignal() as stop:
         chosen, start = choose_device(device), find(network)
