@@ -9,13 +9,13 @@
 Each update plays a mini-batch of games against one member of the pool, drawn evenly, half of them with each colour, and
 learns from its own moves (:mod:`engine.train.policy_gradient`). Every ``pool_every`` updates the current weights enter
 the pool, which begins with the start. All that is drawn follows from the seed and the number of the update, so a run
-that was stopped goes on as if it had not been.
+that was stopped goes on as if it had not been. Processes that torchrun started share out the games of a mini-batch or a
+match, and add up their gradients; the run is that of one process but for rounding. The first alone writes.
 
 Source: Silver et al., "Mastering the game of Go with deep neural networks and tree search", 2016, Methods,
 "Reinforcement learning of policy networks". Start at :meth:`Reinforce.run`.
 """
 
-import copy
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,8 @@ from engine.selfplay.run_folder import open_manifest
 from engine.selfplay.variety import Variety, unit_of
 from engine.train.curves import Curves
 from engine.train.policy_gradient import Experience
-from engine.train.policy_learner import OPTIMIZERS, PolicyLearner
+from engine.train.policy_learner import OPTIMIZERS, Learning, PolicyLearner
+from engine.train.ranks import Ranks, own_cores
 
 MANIFEST, STATE, NETWORK, POOL = "reinforce.json", "state.safetensors", "network.safetensors", "pool"
 FORMAT = "keima reinforce"
@@ -82,6 +83,11 @@ class ReinforceOptions(Checked):
         """How games of a seed are played."""
         return PlayOptions(self.variety, size=self.size, passes=self.passes, seed=seed)
 
+    def learning(self) -> Learning:
+        """How the network learns from them."""
+        is_pass_last = self.passes == "last"
+        return Learning(self.optimizer, self.rate, is_pass_last, self.entropy, self.normalise, self.clip)
+
     def record(self) -> dict[str, Any]:
         """For the manifest: what may not change."""
         free = ("variety", "updates", "check_every", "check_games", "save_every")
@@ -98,7 +104,7 @@ class Reinforce:
 
     def __init__(
         self, start: Path, identity: dict[str, str], options: ReinforceOptions, out: Path, device: Any,
-        baseline: tuple[Network, dict[str, str]] | None = None, threads: int = 0,
+        baseline: tuple[Network, dict[str, str]] | None = None, threads: int = 0, ranks: Ranks | None = None,
     ) -> None:  # fmt: skip
         """Begin a run, or go on.
 
@@ -107,34 +113,58 @@ class Reinforce:
             identity: name and sha256 of it.
             device: a torch device.
             baseline: a network whose values are taken off the rewards, and its identity.
-            threads: evaluators on the CPU; 0 = one a core.
+            threads: evaluators on the CPU; 0 = one a core of this process.
+            ranks: the processes that learn together; None = this one alone.
         Raises:
             ValueError: the network cannot learn so, or the folder holds something else; one line.
         """
-        self.options, self._out, self._device, self._threads = options, out, device, threads
+        self.options, self._out, self._device, self._ranks = options, out, device, ranks or Ranks()
+        self._threads = threads or own_cores()
         model, spec, _ = read_network(start)
         if not spec.has_policy:
             raise ValueError(f"{start}: network {spec.name} has no policy to improve")
         if not spec.min_size <= options.size <= spec.max_size:
             raise ValueError(f"{start}: plays boards of {spec.min_size} to {spec.max_size}, not {options.size}")
-        asked = {"format": FORMAT, "start": identity, "options": options.record()}
-        asked["baseline"] = baseline[1] if baseline else {}
-        if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
-            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of such a run")
-        open_manifest(out / MANIFEST, asked, {})
-        self._record = {"start": identity, "baseline": asked["baseline"], "options": asked["options"]}
+        if options.games < self._ranks.count:
+            raise ValueError(f"{options.games} games a mini-batch are too few for {self._ranks.count} processes")
+        of_baseline = baseline[1] if baseline else {}
+        self._record = {"start": identity, "baseline": of_baseline, "options": options.record()}
         self.learner = PolicyLearner(
-            model, spec, device, options.optimizer, options.rate, options.passes == "last", options.entropy,
-            options.normalise, options.clip, baseline[0] if baseline else None, copy.deepcopy(model),
-        )  # fmt: skip
+            model, spec, device, options.learning(), baseline[0] if baseline else None, self._ranks
+        )
+        self._by_first(self._open)
         if (out / STATE).exists():
             self.learner.load(out / STATE)
+        if self._ranks.most(self.learner.step != self._ranks.of_first(self.learner.step, device), device):
+            raise ValueError(f"{out}: not the same in all processes; every machine must see one folder")
+        self.curves = Curves(out / "curves.csv", self.learner.step) if self._ranks.is_first else None
+        self._member = lru_cache(NETWORKS_HELD)(lambda entered: load_network(self._member_path(entered), device))
+        """a member of the pool ready to play, by the update after which it entered"""
+
+    def _open(self) -> None:
+        """Begin the folder, or see that it is one of such a run."""
+        out = self._out
+        if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
+            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of such a run")
+        open_manifest(out / MANIFEST, {"format": FORMAT, **self._record}, {})
         (out / POOL).mkdir(exist_ok=True)
         if not self._member_path(0).exists():
             self.learner.save_network(self._member_path(0), self._record)
-        self.curves = Curves(out / "curves.csv", self.learner.step)
-        self._member = lru_cache(NETWORKS_HELD)(lambda entered: load_network(self._member_path(entered), device))
-        """a member of the pool ready to play, by the update after which it entered"""
+
+    def _by_first(self, write: Callable[[], None]) -> None:
+        """Let the first process write something; the others go on once it is there.
+
+        Raises:
+            ValueError, OSError: in all processes, if the first could not.
+        """
+        failed: ValueError | OSError | None = None
+        if self._ranks.is_first:
+            try:
+                write()
+            except (ValueError, OSError) as error:
+                failed = error
+        if self._ranks.most(failed is not None, self._device):
+            raise failed or ValueError(f"{self._out}: the first process could not use the folder")
 
     @property
     def pool(self) -> range:
@@ -148,30 +178,34 @@ class Reinforce:
         """Learn to the last update, or until stopped; what was learnt is saved either way.
 
         Args:
-            is_stopped: asked before each update.
-            report: told of each update's number and metrics.
+            is_stopped: asked before each update; all processes stop if one is to.
+            report: told of each update's number and metrics, in the first process.
         Raises:
-            RuntimeError, ValueError, OSError: a network or the disk failed.
+            RuntimeError, ValueError, OSError: a network, the disk or another process failed.
         """
-        options, learner = self.options, self.learner
+        options, learner, ranks = self.options, self.learner, self._ranks
         try:
-            while learner.step < options.updates and not is_stopped():
+            while learner.step < options.updates and not ranks.most(is_stopped(), self._device):
                 metrics = self._update()
                 if learner.step % options.pool_every == 0:
-                    learner.save_network(self._member_path(learner.step), self._record)
+                    path = self._member_path(learner.step)
+                    self._by_first(partial(learner.save_network, path, self._record))
                 if learner.step % options.check_every == 0 or learner.step == options.updates:
                     metrics |= self.check()
-                self.curves.enter(learner.step, {f"rl/{name}": value for name, value in metrics.items()})
-                if learner.step % options.save_every == 0:
-                    self.save()
-                report(learner.step, metrics)
+                if self.curves:
+                    self.curves.enter(learner.step, {f"rl/{name}": value for name, value in metrics.items()})
+                    if learner.step % options.save_every == 0:
+                        self.save()
+                    report(learner.step, metrics)
         finally:
-            self.save()
-        with suppress(ImportError):
-            self.curves.plot(self._out / "curves.png", PANELS)
+            if ranks.is_first:
+                self.save()
+        if self.curves:
+            with suppress(ImportError):
+                self.curves.plot(self._out / "curves.png", PANELS)
 
     def save(self) -> None:
-        """Write state and network."""
+        """Write state and network; for the first process alone."""
         self.learner.save_network(self._out / NETWORK, self._record)
         self.learner.save(self._out / STATE)
 
@@ -185,10 +219,10 @@ class Reinforce:
         played_s = time.perf_counter() - begun
         experience = self._experience(finished)
         metrics = self.learner.learn(experience)
-        lengths = np.diff(experience.games.offsets)
+        (moves,) = self._ranks.total([len(experience.games.moves)], self._device)
         return metrics | {
-            "win_rate/mini-batch": _win_rate(finished),
-            "moves": float(lengths.mean()),
+            "win_rate/mini-batch": self._win_rate(finished),
+            "moves": moves / options.games,
             "games_per_s": options.games / played_s,
             "seconds": time.perf_counter() - begun,
         }
@@ -207,12 +241,12 @@ class Reinforce:
             rates = []
             for i, entered in enumerate(members):
                 numbers = i * each + np.arange(each)
-                rates.append(_win_rate(self._games(current, self._member(entered), numbers, seed)))
+                rates.append(self._win_rate(self._games(current, self._member(entered), numbers, seed)))
             found[f"win_rate/{name}"] = float(np.mean(rates))
         return found
 
     def _games(self, first: Network, second: Network, numbers: np.ndarray, seed: int) -> list[Finished]:
-        """Games between two networks, of which the first has Black in even ones."""
+        """This process's part of some games between two networks, of which the first has Black in even ones."""
         play = self.options.play(seed)
         with (
             InferenceServer(first, cache_mib=1, threads=self._threads) as one,
@@ -220,14 +254,14 @@ class Reinforce:
         ):
             # Each group has its own games, so that batches, and rounding with them, are the same each time.
             groups = 1 + (one.evaluators if not one.merges else 1)
-            parts = [part for part in np.array_split(numbers, groups) if len(part)]
+            parts = [part for part in np.array_split(self._ranks.part(numbers), groups) if len(part)]
 
             def work(part: np.ndarray) -> list[Finished]:
                 set_up = partial(setups_of, play, n_networks=2)
                 group = Group([one, other], play.size, len(part), play.conduct(), seed, set_up)
                 return list(group.play(iter(part.tolist())))
 
-            with ThreadPoolExecutor(len(parts)) as executor:
+            with ThreadPoolExecutor(groups) as executor:
                 return [finished for found in executor.map(work, parts) for finished in found]
 
     def _experience(self, finished: list[Finished]) -> Experience:
@@ -242,9 +276,9 @@ class Reinforce:
         learner = np.where(games.number % 2 == 0, BLACK, WHITE).astype(np.uint8)
         return Experience(games, symmetries[at], setups.rules, setups.temperatures, learner)
 
-
-def _win_rate(finished: list[Finished]) -> float:
-    """The first network's share of the points, a draw being half of one."""
-    games = [one.games for one in finished]
-    results = np.concatenate([np.where(one.number % 2 == 0, 1, -1) * one.result for one in games])
-    return float((0.5 + 0.5 * results).mean())
+    def _win_rate(self, finished: list[Finished]) -> float:
+        """The first network's share of the points in the games of all processes, a draw being half of one."""
+        won = [(np.where(one.games.number % 2 == 0, 1, -1) * one.games.result).sum() for one in finished]
+        played = [len(one.games.size) for one in finished]
+        points, games = self._ranks.total([sum(won), sum(played)], self._device)
+        return 0.5 + 0.5 * points / games

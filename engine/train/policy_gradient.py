@@ -11,6 +11,7 @@ shown) and v a baseline. Source: Silver et al., "Mastering the game of Go with d
 algorithms for connectionist reinforcement learning", 1992.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from engine.go.geometry import BLACK
 from engine.nets.network import Model, Network
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder, moves_under_symmetries
+from engine.train.ranks import Ranks
 
 CHUNK = 512
 """Positions whose activations are in memory at once"""
@@ -76,11 +78,11 @@ def learners_moves(experience: Experience, is_pass_last: bool) -> Moves:
 class Sums:
     """What was measured over a number of moves."""
 
-    moves: int = 0
+    moves: float = 0.0
     entropy: float = 0.0
     log_probability: float = 0.0
     divergence: float = 0.0
-    measured: int = 0
+    measured: float = 0.0
     """moves that ``divergence`` is of"""
 
 
@@ -89,7 +91,7 @@ class PolicyGradient:
 
     def __init__(
         self, model: Model, encoder: Encoder, is_pass_last: bool, entropy: float = 0.0, normalise: bool = False,
-        baseline: tuple[Network, Encoder] | None = None, start: Model | None = None,
+        baseline: tuple[Network, Encoder] | None = None, start: Model | None = None, ranks: Ranks | None = None,
     ):  # fmt: skip
         """Take the network that learns.
 
@@ -99,7 +101,9 @@ class PolicyGradient:
             normalise: divide rewards less the baseline by their deviation over all moves, their mean taken off.
             baseline: a value network and its encoder; None = 0.
             start: what the divergence is measured from; None = it is not.
+            ranks: the processes that each have a part of the games; None = this one has all.
         """
+        self._ranks = ranks or Ranks()
         self._model, self._builder, self._is_pass_last = model, BatchBuilder(encoder), is_pass_last
         self._entropy, self._normalise, self._start = entropy, normalise, start
         self._baseline = None if baseline is None else baseline[0]
@@ -111,7 +115,10 @@ class PolicyGradient:
         if self._baseline is not None and self._baseline_builder is not None:
             found = found - np.concatenate([self._values(experience, moves, part) for part in _chunks(len(found))])
         if self._normalise:
-            found = (found - found.mean()) / max(float(found.std()), 1e-6)
+            exact, device = found.astype(np.float64), next(self._model.parameters()).device
+            count, total, squares = self._ranks.total([len(exact), exact.sum(), (exact**2).sum()], device)
+            mean = total / max(1.0, count)
+            found = (exact - mean) / max(math.sqrt(max(0.0, squares / max(1.0, count) - mean**2)), 1e-6)
         return found.astype(np.float32)
 
     def _values(self, experience: Experience, moves: Moves, part: slice) -> np.ndarray:
@@ -123,11 +130,15 @@ class PolicyGradient:
             raise ValueError(f"network {self._baseline.spec.name} has no value to be a baseline")
         return value.cpu().numpy()
 
-    def backward(self, experience: Experience) -> Sums:
-        """Add the gradient of minus the mean over games to the network's; returns what was measured on the way."""
+    def backward(self, experience: Experience, games: int = 0) -> Sums:
+        """Add the gradient of minus the mean over games to the network's; returns what was measured on the way.
+
+        Args:
+            games: those that the mean is over, of which other processes have the rest; 0 = these alone.
+        """
         moves, sums = learners_moves(experience, self._is_pass_last), Sums()
         advantages = self.advantages(experience, moves)
-        n_games = len(experience.games.size)
+        games = games or len(experience.games.size)
         device = next(self._model.parameters()).device
         self._model.eval()  # Normalisation stays what it was when the games were played.
         for part in _chunks(len(advantages)):
@@ -139,7 +150,7 @@ class PolicyGradient:
             chosen = logs.gather(1, played.to(device)[:, None])[:, 0]
             entropy = -(logs.exp() * logs.masked_fill(~mask[:, : logs.shape[1]], 0.0)).sum(dim=1)
             wanted = torch.from_numpy(advantages[part]).to(device) * chosen + self._entropy * entropy
-            (-wanted.sum() / n_games).backward()
+            (-wanted.sum() / games).backward()
             sums.moves += len(chosen)
             sums.entropy += float(entropy.detach().sum())
             sums.log_probability += float(chosen.detach().sum())

@@ -3,10 +3,11 @@
 Who plays whom and when is :mod:`engine.selfplay.reinforce`'s matter.
 """
 
+import copy
 import math
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -16,47 +17,69 @@ from engine.features.encoder import ENCODERS
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, Network, NetworkSpec
-from engine.train.policy_gradient import Experience, PolicyGradient
+from engine.train.policy_gradient import Experience, PolicyGradient, Sums
+from engine.train.ranks import Ranks
 from engine.train.state import State, read_state, write_state
 
 OPTIMIZERS = ("sgd", "adam")
 ADAM_BETAS = (0.9, 0.99)
 
 
+class Learning(NamedTuple):
+    """How a policy learns from games."""
+
+    optimizer: str
+    """one of ``OPTIMIZERS``; SGD has no momentum, as published"""
+    rate: float
+    is_pass_last: bool
+    """as the games were played"""
+    entropy: float = 0.0
+    """how much the entropy of a move's distribution counts beside its reward"""
+    normalise: bool = False
+    """rewards less the baseline to mean 0 and deviation 1"""
+    clip: float = 0.0
+    """longest gradient; 0 = any"""
+
+
 class PolicyLearner:
-    """One network that learns. Threads: one caller."""
+    """One network that learns, alone or as one of several processes with the same weights. Threads: one caller."""
 
     def __init__(
-        self, model: Model, spec: NetworkSpec, device: torch.device, optimizer: str, rate: float, is_pass_last: bool,
-        entropy: float = 0.0, normalise: bool = False, clip: float = 0.0, baseline: Network | None = None,
-        start: Model | None = None,
+        self, model: Model, spec: NetworkSpec, device: torch.device, how: Learning, baseline: Network | None = None,
+        ranks: Ranks | None = None,
     ):  # fmt: skip
         """Take the network to go on from.
 
         Args:
-            model: with a policy; changed.
-            optimizer: one of ``OPTIMIZERS``; SGD has no momentum, as published.
-            rate: learning rate.
-            clip: longest gradient; 0 = any.
-            is_pass_last, entropy, normalise, baseline, start: as for :class:`PolicyGradient`.
+            model: with a policy; changed. Divergence is measured from what it is now.
+            baseline: its values are taken off the rewards; None = nothing is.
+            ranks: the processes that learn together; None = this one alone.
         """
         self.model, self.spec, self.device, self.step = model.to(device), spec, device, 0
-        self._kind, self._rate, self._clip = optimizer, rate, clip
-        self._optimizer = _new_optimizer(self.model, optimizer, rate)
+        self._how, self._ranks = how, ranks or Ranks()
+        self._optimizer = _new_optimizer(self.model, how.optimizer, how.rate)
         known = None if baseline is None else (baseline, ENCODERS[baseline.spec.encoder])
-        start = None if start is None else start.to(device).eval()
-        encoder = ENCODERS[spec.encoder]
-        self._gradient = PolicyGradient(self.model, encoder, is_pass_last, entropy, normalise, known, start)
+        self._gradient = PolicyGradient(
+            self.model, ENCODERS[spec.encoder], how.is_pass_last, how.entropy, how.normalise, known,
+            copy.deepcopy(self.model).eval(), self._ranks,
+        )  # fmt: skip
 
     def learn(self, experience: Experience) -> dict[str, float]:
-        """One update by some finished games; returns what was measured on the way, by name.
+        """One update by some finished games, each process with its own; returns what was measured on the way, by name.
 
         Raises:
             ValueError: the gradient is no number any more; the weights stay.
         """
-        self._optimizer.zero_grad(set_to_none=True)
-        sums = self._gradient.backward(experience)
-        length = nn.utils.clip_grad_norm_(self.model.parameters(), self._clip or torch.inf)
+        gradients = []
+        for value in self.model.parameters():
+            # Of heads that have no part in it too, so that the optimizer knows all parameters, and all processes alike.
+            value.grad = torch.zeros_like(value)
+            gradients.append(value.grad)
+        (games,) = self._ranks.total([len(experience.games.size)], self.device)
+        sums = self._gradient.backward(experience, int(games))
+        self._ranks.add(gradients)
+        sums = Sums(*self._ranks.total(astuple(sums), self.device))
+        length = nn.utils.clip_grad_norm_(self.model.parameters(), self._how.clip or torch.inf)
         if not length.isfinite():
             raise ValueError(f"the gradient is no number any more at update {self.step}")
         self._optimizer.step()
@@ -85,7 +108,7 @@ class PolicyLearner:
         named = dict(self.model.named_parameters())
         moments = {name: dict(held) for name, value in named.items() if (held := self._optimizer.state.get(value))}
         state = State(self.step, {}, -math.inf, 0, {}, self.model.state_dict(), {}, moments)
-        write_state(path, state, self.model, self._kind)
+        write_state(path, state, self.model, self._how.optimizer)
 
     def load(self, path: Path) -> None:
         """Go on from a file of :meth:`save`.
@@ -95,8 +118,8 @@ class PolicyLearner:
         """
         try:
             state = read_state(path, self.model, self.device)
-            if state.options["optimizer"] != self._kind:
-                raise ValueError(f"begun with optimizer {state.options['optimizer']}, not {self._kind}")
+            if state.options["optimizer"] != self._how.optimizer:
+                raise ValueError(f"begun with optimizer {state.options['optimizer']}, not {self._how.optimizer}")
         except ValueError as error:
             raise ValueError(f"{path}: no run can go on from this ({error})") from error
         self.model.load_state_dict(state.model)

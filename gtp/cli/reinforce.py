@@ -1,5 +1,6 @@
 """``keima train reinforce``: a policy network that improves by playing."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.nets.on_device import choose_device, load_network
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.selfplay.variety import Variety
+from engine.train.ranks import join_ranks
 from engine.train.signals import StopOnSignal
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, identity, machine_options, variety_options
 from gtp.cli.options import options_of
@@ -31,15 +33,17 @@ def reinforce_command(
 ) -> None:
     """Improve the policy of NETWORK by games against its earlier selves, as AlphaGo did (REINFORCE).
 
-    A run that was stopped, in any way, goes on as if it had not been when the same command is given again.
+    A run that was stopped, in any way, goes on as if it had not been when the same command is given again. Processes
+    that torchrun starts share out games and gradient: torchrun --nproc-per-node GPUS --no-python -- keima ...
 
     \b
         keima train reinforce policy-9.safetensors --size 9 --updates 2000 --pool-every 100 --out rl-9
     """
     options = ReinforceOptions(variety, **rest)  # type: ignore[arg-type]
-    console = Console(stderr=True)
-    with one_line_errors(RuntimeError), StopOnSignal() as stop:
-        chosen, start = choose_device(device), find(network)
+    with one_line_errors(RuntimeError), ExitStack() as stack, StopOnSignal() as stop:
+        (ranks, chosen), start = join_ranks(choose_device(device)), find(network)
+        stack.push(lambda kind, *_: ranks.leave(kind is not None))
+        console = Console(stderr=True, quiet=not ranks.is_first)
         known = None
         if baseline:
             path = find_network(baseline)
@@ -47,7 +51,7 @@ def reinforce_command(
             if not loaded.spec.has_value:
                 raise ValueError(f"network {loaded.spec.name} has no value to be a baseline")
             known = loaded, identity(path, loaded.spec.name)
-        run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads)
+        run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads, ranks)
         columns = (MofNCompleteColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn())
         with bar(console, *columns) as progress:
             task = progress.add_task("updates", total=options.updates, completed=run.learner.step, note="")

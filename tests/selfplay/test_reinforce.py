@@ -8,6 +8,7 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file
 
+from engine.features.encoder import ENCODERS
 from engine.go.rules import RULE_SETS
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
@@ -63,6 +64,19 @@ def test_a_resumed_run_equals_an_undisturbed_one(start, tmp_path, optimizer):
     rows = [list(csv.reader((tmp_path / folder / "curves.csv").open())) for folder in ("whole", "parts")]
     kept = [[row for row in part if row[1].removeprefix("rl/") not in timed] for part in rows]
     assert kept[0] == kept[1] and len(kept[0]) > 20
+
+
+def test_adam_goes_on_with_a_network_of_more_heads_than_learn(tmp_path):
+    """Its value head has no part in the gradient."""
+    encoder = ENCODERS["keima-1"]
+    model = toy("keima-resnet", planes=encoder.planes, globals=encoder.globals, blocks=1)
+    path = tmp_path / "start.safetensors"
+    save_network(path, model, new_spec(model, "start"), {})
+    for until in (1, 2):
+        run(path, tmp_path / "out", until, size=7, optimizer="adam")
+    before, after = (read_network(one)[0].state_dict() for one in (path, tmp_path / "out" / NETWORK))
+    assert any(not torch.equal(before[name], after[name]) for name in before if name.startswith("policy"))
+    assert all(torch.equal(before[name], after[name]) for name in before if "value" in name)
 
 
 def test_the_network_changes_and_can_be_played(start, tmp_path):

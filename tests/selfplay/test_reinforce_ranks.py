@@ -1,0 +1,63 @@
+"""Reinforcement learning by several processes: the run is that of one, whoever goes on with it."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import torch
+from click.testing import CliRunner
+from safetensors.torch import load_file
+
+from engine.nets.architectures.registry import new_spec
+from engine.nets.files.checkpoint import save_network
+from gtp.cli import main
+from tests.nets.models import toy
+from tests.selfplay.test_killed import ROOT
+
+WORDS = ["--size", "5", "--games", "7", "--pool-every", "2", "--check-every", "2", "--check-games", "6"]
+WORDS += ["--komi", "4.5", "--rate", "0.02", "--normalise", "--save-every", "1", "--device", "cpu", "--threads", "1"]
+
+
+def by_processes(count, words):
+    """A command by several processes that torchrun starts."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    return subprocess.run(
+        [*together, "--no-python", "--", sys.executable, "-P", "-m", "gtp.cli", *words],
+        env=environment, capture_output=True, text=True, timeout=480, check=False,
+    )  # fmt: skip
+
+
+def curves(out):
+    """What was measured of each update, but for speeds."""
+    rows = list(csv.reader((out / "curves.csv").open()))
+    return {(row[0], row[1]): float(row[2]) for row in rows[1:] if row[1] not in ("rl/games_per_s", "rl/seconds")}
+
+
+def test_two_processes_learn_what_one_does_and_one_goes_on(tmp_path):
+    model = toy("alphago-policy", planes=48, size=5, filters=4)
+    save_network(tmp_path / "start.safetensors", model, new_spec(model, "start"), {})
+    words = ["train", "reinforce", str(tmp_path / "start.safetensors"), *WORDS]
+    done = by_processes(2, [*words, "--updates", "3", "--out", str(tmp_path / "parts")])
+    assert done.returncode == 0 and done.stdout == "", done.stderr[-3000:]
+    assert done.stderr.count("update 2: win_rate/start") == 1, "the first process alone talks"
+    for updates, out in (("4", "parts"), ("4", "whole")):
+        done = CliRunner().invoke(main, [*words, "--updates", updates, "--out", str(tmp_path / out)])
+        assert done.exit_code == 0, done.output
+    found, expected = (curves(tmp_path / name) for name in ("parts", "whole"))
+    assert found.keys() >= expected.keys() and len(expected) > 20
+    for key, value in expected.items():
+        assert abs(found[key] - value) < 1e-3 * max(1.0, abs(value)), (key, found[key], value)
+    for name in ("state.safetensors", "pool/000002.safetensors"):
+        one, two = (load_file(tmp_path / folder / name) for folder in ("whole", "parts"))
+        for key, tensor in one.items():
+            torch.testing.assert_close(two[key], tensor, rtol=1e-3, atol=1e-5)
+
+
+def test_more_processes_than_games_are_refused(tmp_path):
+    model = toy("alphago-policy", planes=48, size=5, filters=4)
+    save_network(tmp_path / "start.safetensors", model, new_spec(model, "start"), {})
+    words = ["train", "reinforce", str(tmp_path / "start.safetensors"), *WORDS, "--games", "2"]
+    done = by_processes(3, [*words, "--out", str(tmp_path / "out")])
+    assert done.returncode != 0 and "2 games a mini-batch are too few for 3 processes" in done.stderr
