@@ -22,19 +22,23 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import safe_open
 
 from bench.reliability.originals import game_shard, keima_network, made_games
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.nets.files.read import read_network
-from engine.records.games import read_arrays
+from engine.records.games import read_arrays, read_games
 from engine.records.labels import LABEL_ARRAYS
+from engine.selfplay.game_journal import numbers_in
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0
 """How often the disk is looked at, and how long child processes of a killed one may live on"""
 POSITIONS, GAMES, STEPS = 160, 4, 60
+GAMES_IN_BULK, UPDATES = 80, 12
+IN_BULK = ("--size", 7, "--at-once", 4, "--games-per-shard", 25, "--device", "cpu", "--threads", 1)
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def _training(out: Path) -> list[str]:
     )  # fmt: skip
 
 
-def _steps(out: Path) -> int:
+def steps_kept(out: Path) -> int:
     """Steps of the saved state."""
     if not (out / "state.safetensors").exists():
         return 0
@@ -130,6 +134,51 @@ def _hashes(out: Path, _: str) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.rglob("*.*"))}
 
 
+def _play(out: Path) -> list[str]:
+    return _keima("data", "play", _material() / "net.safetensors", "--games", GAMES_IN_BULK, "--out", out, *IN_BULK)
+
+
+def _values(out: Path) -> list[str]:
+    network = _material() / "net.safetensors"
+    return _keima("data", "values", network, network, "--positions", GAMES_IN_BULK, "--out", out, *IN_BULK)
+
+
+@cache
+def _in_shard(path: Path) -> dict[int, tuple[bytes, int, int]]:
+    """The games of a shard by number: moves, result, the one position."""
+    games = read_games(path)
+    parts = [part.tobytes() for part in np.split(games.moves, games.offsets[1:-1])]
+    return dict(
+        zip(games.number.tolist(), zip(parts, games.result.tolist(), games.position.tolist(), strict=True), strict=True)
+    )
+
+
+def games_kept(out: Path) -> int:
+    """Games of ``keima data play`` or positions of ``keima data values``, in shards or in the journal."""
+    manifest, journal = out / "games.json", out / "journal.bin"
+    # The journal first: then what leaves it meanwhile is in a shard.
+    held = set(numbers_in(journal).tolist()) if journal.exists() else set()
+    shards = json.loads(manifest.read_text())["shards"] if manifest.exists() else []
+    return len(held.union(*(_in_shard(out / shard["file"]) for shard in shards)))
+
+
+def _played(out: Path, _: str) -> list[tuple[int, tuple[bytes, int, int]]]:
+    """All games, so that one played twice differs."""
+    return sorted(game for path in sorted(out.glob("*.npz.xz")) for game in _in_shard(path).items())
+
+
+def _reinforcement(out: Path) -> list[str]:
+    return _keima(
+        "train", "reinforce", _material() / "net.safetensors", "--out", out, "--size", 7, "--updates", UPDATES,
+        "--games", 4, "--pool-every", 3, "--check-every", 4, "--check-games", 2, "--save-every", 2, "--rate", 0.01,
+        "--optimizer", "adam", "--device", "cpu", "--threads", 1,
+    )  # fmt: skip
+
+
+def _are_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(other[name], value) for name, value in one.items())
+
+
 def _match(out: Path) -> list[str]:
     engine = shlex.join(_keima("gtp", "--weights", "none", "--visits", 2, "--seed", 1, "--threads", 1))
     return _keima("match", "--first", engine, "--second", engine, "--size", 5, "--games", GAMES, "--sgf", out)
@@ -160,8 +209,11 @@ def _evaluation(out: Path) -> list[str]:
 
 
 WORKS = {
-    "training": Work(_training, _steps, _weights, _are_close),
+    "training": Work(_training, steps_kept, _weights, _are_close),
     "labelling": Work(_labelling, _labelled, _positions),
+    "games in bulk": Work(_play, games_kept, _played),
+    "value positions": Work(_values, games_kept, _played),
+    "reinforcement": Work(_reinforcement, steps_kept, _weights, _are_same),
     "build": Work(_build, lambda out: int((out / "manifest.json").exists()), _hashes, is_once=True),
     "match": Work(_match, _lines, _numbers),
     "arena": Work(_arena, _lines, _numbers),
@@ -282,7 +334,8 @@ def _cases(campaign: Campaign) -> Iterator[Case]:
 
 PART = Part(
     __name__,
-    title="Kill -9 at random moments of training, labelling, data build, match, arena, evaluation",
+    title="Kill -9 at random moments of training, labelling, games in bulk, value positions, "
+    "reinforcement, data build, match, arena, evaluation",
     unit="kills",
     wanted=f"{CASES} of each: the same command goes on, nothing kept is lost, the end is as undisturbed",
     cases=_cases,

@@ -8,6 +8,7 @@ is cut off when the file is opened again.
 """
 
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,31 +22,35 @@ ROW = np.dtype([
 ])  # fmt: skip
 
 
+def numbers_in(path: Path) -> np.ndarray:
+    """int64: the games in the whole blocks of a journal, which another process may be writing."""
+    found = [np.frombuffer(body, ROW, count)["number"] for count, body in _blocks(path.read_bytes())]
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def _blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Number of games and body of each block before the first that is damaged."""
+    at = 0
+    while at + HEADER.itemsize <= len(content):
+        header = np.frombuffer(content, HEADER, 1, at)[0]
+        at += HEADER.itemsize
+        body = content[at : at + int(header["bytes"])]
+        if len(body) < header["bytes"] or zlib.crc32(body) != header["checksum"]:
+            break
+        yield int(header["games"]), body
+        at += len(body)
+
+
 class GameJournal:
     """The games of one board size that are in no shard yet. Threads: one at a time."""
 
     def __init__(self, path: Path, size: int) -> None:
         """Open the file, or begin one; what is damaged at its end goes."""
         self._path, self._size = path, size
-        found = path.read_bytes() if path.exists() else b""
-        self._parts: list[tuple[Games, np.ndarray]]
-        self._parts, whole = self._read(found)
-        if whole < len(found):
-            with path.open("r+b") as file:
-                file.truncate(whole)
+        blocks = list(_blocks(path.read_bytes())) if path.exists() else []
+        self._parts = [self._games(body, count) for count, body in blocks]
         self._file = path.open("ab")
-
-    def _read(self, content: bytes) -> tuple[list[tuple[Games, np.ndarray]], int]:
-        """The games of whole blocks, and where these end."""
-        parts, at = [], 0
-        while at + HEADER.itemsize <= len(content):
-            header = np.frombuffer(content, HEADER, 1, at)[0]
-            body = content[at + HEADER.itemsize : at + HEADER.itemsize + int(header["bytes"])]
-            if len(body) < header["bytes"] or zlib.crc32(body) != header["checksum"]:
-                break
-            parts.append(self._games(body, int(header["games"])))
-            at += HEADER.itemsize + len(body)
-        return parts, at
+        self._file.truncate(sum(HEADER.itemsize + len(body) for _, body in blocks))
 
     def _games(self, body: bytes, count: int) -> tuple[Games, np.ndarray]:
         """The games of a block, and their resigners."""
