@@ -56,22 +56,23 @@ def _win_rates(found: PositionMetrics) -> tuple[np.ndarray, np.ndarray]:
     return (found.value[known] + 1.0) / 2.0, found.result[known] > 0
 
 
-def by_move(ply: np.ndarray, columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+def by_move(ply: np.ndarray, columns: dict[str, np.ndarray], moves: int = MOVES) -> list[dict[str, Any]]:
     """Means by move number: a row for each 20 moves that occur, ``from`` and ``to`` (None = the end of the game).
 
     Args:
         ply: int64[P].
         columns: float64[P] by name, NaN = unknown; a row leaves out a column that is unknown throughout, and has the
             number of ``positions`` where any is known.
+        moves: of a row, where they are not 20.
     """
     some = np.zeros(len(ply), bool)
     for values in columns.values():
         some |= ~np.isnan(values)
-    bins = np.minimum(ply, LAST_ROW) // MOVES
+    bins = np.minimum(ply, LAST_ROW) // moves
     rows = []
     for row in np.unique(bins[some]).tolist():
-        inside, first = (bins == row) & some, row * MOVES
-        last = first + MOVES - 1 if first < LAST_ROW else None
+        inside, first = (bins == row) & some, row * moves
+        last = first + moves - 1 if first < LAST_ROW else None
         means = {name: values[inside & ~np.isnan(values)] for name, values in columns.items()}
         rows.append(
             {"from": first, "to": last, "positions": int(inside.sum())}

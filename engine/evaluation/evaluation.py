@@ -4,7 +4,7 @@ Threads replay and encode positions ahead of the network, which an inference ser
 CPU, merged batches on a GPU. Start at :func:`evaluate_network`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from engine.config.declaration import core_count
 from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
 from engine.evaluation.rollout_values import COUNTS, rollout_values
+from engine.evaluation.value_errors import CONSTANT, NETWORK, Estimate, errors_beside
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
@@ -26,11 +27,11 @@ BATCH = {"cpu": 32, "cuda": 512}
 WINNERS = {1: "won by Black", -1: "won by White", 0: "without a known winner"}
 
 
-NewBar = Callable[[str, int], Callable[[int], None]]
+NewBar = Callable[[str, int], Callable[[float], None]]
 """From the title of something that takes a while, and how many steps it has, to what is called with steps done"""
 
 
-def _no_bar(title: str, total: int) -> Callable[[int], None]:
+def _no_bar(title: str, total: int) -> Callable[[float], None]:
     """Shows nothing."""
     return lambda steps: None
 
@@ -48,55 +49,123 @@ class Wanted(NamedTuple):
     """number of a game, from 1, to follow the value through; 0 = none"""
 
 
+class Beside(NamedTuple):
+    """What a network's value is measured beside."""
+
+    networks: Mapping[str, Network] = {}
+    """other networks with a value, by name"""
+    policies: Mapping[str, Estimate] = {}
+    """values by rollouts of policies, by name"""
+    tables: Tables | None = None
+    """of a rollout policy, of which 10, 100 and 1,000 rollouts are measured; None = they are not"""
+
+
+NOTHING = Beside()
+
+
 def evaluate_network(
-    network: Network, games: Games, wanted: Wanted, new_bar: NewBar = _no_bar, tables: Tables | None = None,
+    network: Network, games: Games, wanted: Wanted, new_bar: NewBar = _no_bar, beside: Beside = NOTHING,
     labels: Labels | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Measure a network on games, and on a teacher's labels if there are any.
 
     Args:
         new_bar: called for each part that takes a while.
-        tables: rollout policy; needed where ``wanted.rollouts`` is more than 0.
+        beside: rollouts, of ``tables`` and of ``policies``, are of ``wanted.rollouts`` positions.
     Returns:
         metrics by name as :func:`engine.train.metrics.mean_metrics` and :func:`engine.train.metrics.label_metrics`
         give them (with eight symmetries the ensemble's, and those of the network without it as ``plain/top1``),
         ``positions``, ``symmetries``, ``skipped_games`` (on boards the network does not play), and as far as they
         apply: ``calibration_error``, ``calibration`` and ``histogram`` of the value, ``by_move``, ``rollouts``,
-        ``game``; see :mod:`engine.evaluation.calibration`, :func:`_beside_rollouts` and :func:`_through_game`.
+        ``game``; see :mod:`engine.evaluation.calibration`, :func:`_beside_rollouts` and :func:`_through_game`; and
+        ``constant_mse``, the error of the best constant, ``beside`` and ``policy_rollouts``, see
+        :func:`engine.evaluation.value_errors.errors_beside`.
     Raises:
         ValueError: no game fits the network, or there is no game of that number.
-        RuntimeError: the network failed.
+        RuntimeError: a network failed.
     """
-    spec = network.spec
-    if spec.encoder not in ENCODERS:
-        raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
-    encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
+    sizes = (network.spec.min_size, network.spec.max_size)
     _check_game(games, wanted.game, sizes)
     rows, plies = sample_positions(games, wanted.positions, sizes)
-    batch = BATCH["cpu" if network.device.type == "cpu" else "cuda"]
-    with InferenceServer(network, cache_mib=1, max_batch=batch) as server:
-        threads = core_count() + server.evaluators
-
-        def found_at(rows: np.ndarray, plies: np.ndarray, title: str) -> list[PositionMetrics]:
-            done = new_bar(title, len(rows))
-            return evaluate_positions(server.ask, encoder, games, rows, plies, wanted.symmetries, batch, threads, done)
-
-        found = found_at(rows, plies, "positions")
+    for other in beside.networks.values():
+        other.spec.check_sizes(games.size[rows])
+    with MeasuredNetwork(network, games, wanted.symmetries, new_bar) as measured:
+        found = measured.metrics_at(rows, plies, "positions")
         skipped = int(((games.size < sizes[0]) | (games.size > sizes[1])).sum())
         report: dict[str, Any] = {"positions": len(rows), "symmetries": wanted.symmetries, "skipped_games": skipped}
         report |= _sample_metrics(found)
         if labels:
-            report |= label_metrics(server.ask, encoder, labels, wanted.positions, sizes)
-        if wanted.rollouts and tables:
-            known = np.flatnonzero(~np.isnan(found[-1].result))[: wanted.rollouts]
-            done = new_bar(f"{COUNTS[-1]:,} rollouts each", len(known))
-            rolled = rollout_values(games, rows[known], plies[known], tables, COUNTS, core_count(), done)
-            report["rollouts"] = _beside_rollouts(PositionMetrics(*(array[known] for array in found[-1])), rolled)
-        if wanted.game and spec.has_value:
+            report |= label_metrics(measured.server.ask, measured.encoder, labels, wanted.positions, sizes)
+        if wanted.game and network.spec.has_value:
             row = wanted.game - 1
             moves = np.arange(games.offsets[row + 1] - games.offsets[row])
-            through = found_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
+            through = measured.metrics_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
             report["game"] = _through_game(games, row, through)
+    return report | _errors_beside(found[-1], games, rows, beside, wanted.rollouts, new_bar)
+
+
+class MeasuredNetwork:
+    """A network behind a server of its own, and its metrics at positions of games; a context manager."""
+
+    def __init__(self, network: Network, games: Games, symmetries: int, new_bar: NewBar) -> None:
+        """Start the server.
+
+        Raises:
+            ValueError: the network wants an encoder that is not known.
+        """
+        spec = network.spec
+        if spec.encoder not in ENCODERS:
+            raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
+        self.encoder, self._games, self._symmetries, self._new_bar = ENCODERS[spec.encoder], games, symmetries, new_bar
+        self._batch = BATCH["cpu" if network.device.type == "cpu" else "cuda"]
+        self.server = InferenceServer(network, cache_mib=1, max_batch=self._batch)
+
+    def metrics_at(self, rows: np.ndarray, plies: np.ndarray, title: str) -> list[PositionMetrics]:
+        """As :func:`engine.train.metrics.evaluate_positions`, with a bar."""
+        done, threads = self._new_bar(title, len(rows)), core_count() + self.server.evaluators
+        return evaluate_positions(
+            self.server.ask, self.encoder, self._games, rows, plies, self._symmetries, self._batch, threads, done
+        )
+
+    def __enter__(self) -> "MeasuredNetwork":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.close()
+
+
+def _errors_beside(
+    found: PositionMetrics, games: Games, rows: np.ndarray, beside: Beside, rollouts: int, new_bar: NewBar
+) -> dict[str, Any]:
+    """The parts of the report in which the value stands beside others.
+
+    Args:
+        found: of the games ``rows``.
+    """
+    known = np.flatnonzero(~np.isnan(found.result))
+    if not len(known):
+        return {}
+    found, rows = PositionMetrics(*(array[known] for array in found)), rows[known]
+    values = {NETWORK: found.value}
+    report: dict[str, Any] = {}
+    for name, network in beside.networks.items():
+        with MeasuredNetwork(network, games, 1, new_bar) as measured:
+            values[name] = measured.metrics_at(rows, found.ply, name)[-1].value
+    if beside.networks:
+        report["beside"] = errors_beside(games, rows, found.ply, found.result, values)
+    if not np.isnan(found.value).all():
+        report["constant_mse"] = errors_beside(games, rows, found.ply, found.result, {})[CONSTANT]
+    some = slice(rollouts)
+    rows, plies, found = rows[some], found.ply[some], PositionMetrics(*(array[some] for array in found))
+    if rollouts and beside.tables:
+        done = new_bar(f"{COUNTS[-1]:,} rollouts each", len(rows))
+        rolled = rollout_values(games, rows, plies, beside.tables, COUNTS, core_count(), done)
+        report["rollouts"] = _beside_rollouts(found, rolled)
+    if rollouts and beside.policies:
+        values = {name: array[some] for name, array in values.items()}
+        for name, estimate in beside.policies.items():
+            values[name] = estimate(games, rows, plies, new_bar(f"rollouts by {name}", len(rows)))
+        report["policy_rollouts"] = errors_beside(games, rows, plies, found.result, values)
     return report
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.evaluation.value_errors import ROLLOUTS
 from engine.train.drawing import new_figure, save_figure
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def write_plots(report: dict[str, Any], folder: Path) -> list[Path]:
         ("calibration", {"calibration"}, _draw_calibration),
         ("histogram", {"histogram"}, _draw_histogram),
         ("by-move", {"by_move", "rollouts"}, _draw_by_move),
+        ("errors", {"beside", "policy_rollouts"}, _draw_errors),
         ("game", {"game"}, _draw_game),
     ):
         if needs & report.keys():
@@ -79,6 +81,20 @@ def _draw_by_move(report: dict[str, Any]) -> "Figure":
     _draw_column(accuracy, all_rows, "value_accuracy", "network")
     error.set(title="error of the value", xlabel="moves played", ylabel="mean of (z - v)², z = ±1", ylim=(0, None))
     accuracy.set(title="accuracy of the value", xlabel="moves played", ylabel="winner predicted")
+    return figure
+
+
+def _draw_errors(report: dict[str, Any]) -> "Figure":
+    """AlphaGo's Figure 2b: errors of values by moves played, the network's beside others and rollouts of policies."""
+    tables = {"beside": "", "policy_rollouts": f", mean of {ROLLOUTS} rollouts by each policy"}
+    shown = [(report[key], words) for key, words in tables.items() if key in report]
+    figure = new_figure(1, len(shown))
+    for panel, (table, words) in zip(figure.axes, shown, strict=True):
+        for name in table:
+            if name not in ("positions", "by_move"):
+                _draw_column(panel, table["by_move"], name, f"{name}, {table[name]:.3f} in all")
+        panel.set(title=f"{table['positions']:,} positions{words}", xlabel="moves played", ylim=(0, None))
+        panel.set(ylabel="mean of (z - v)², z = ±1")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Values of positions by rollouts of the learnt policy, which a value network is compared with.
+"""Values of positions by rollouts, uniform or of the learnt policy, which a value network is compared with.
 
 Source: AlphaGo, Figure 2b: the error of the value network through the game beside that of rollouts.
 """
@@ -17,6 +17,7 @@ from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
+from engine.rollout.run import play_out
 from engine.search.leaves import begin_rollout, end_rollout
 from engine.system.jit import kernel
 
@@ -32,6 +33,7 @@ def _roll_out(boards, weights, tables, replies, record, game, ply, rules, state,
     Args:
         boards: three positions of the game's size with room for its moves: an empty one, and two overwritten.
         weights, tables, replies: as for :func:`engine.rollout.policy.play_out_by_policy`; no reply is looked up.
+            Without tables (None) rollouts are uniformly random.
         state: uint64[4], the caller's random state.
         results: int8[R], overwritten: 1 = won for the side to move, -1 = lost, 0 = drawn.
     """
@@ -48,20 +50,25 @@ def _roll_out(boards, weights, tables, replies, record, game, ply, rules, state,
     lead_before = begin_rollout(start)
     for i in range(len(results)):
         copy_board(position.board, start.board)
-        play_out_by_policy(position.board, weights, tables, replies, 0.0, color, last, captured, state, 3 * size * size)
+        limit = 3 * size * size
+        if tables is None:
+            play_out(position.board, color, state, limit)
+        else:
+            play_out_by_policy(position.board, weights, tables, replies, 0.0, color, last, captured, state, limit)
         lead = end_rollout(position, lead_before)
         lead = lead if color == BLACK else -lead
         results[i] = 1 if lead > 0.0 else (-1 if lead < 0.0 else 0)
 
 
 def rollout_values(
-    games: Games, rows: np.ndarray, plies: np.ndarray, tables: Tables, counts: tuple[int, ...] = COUNTS,
+    games: Games, rows: np.ndarray, plies: np.ndarray, tables: Tables | None, counts: tuple[int, ...] = COUNTS,
     threads: int = 1, on_progress: Callable[[int], None] | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Mean results of rollouts of positions, under their games' rules and komi, whatever the number of threads.
 
     Args:
         rows, plies: int64[P]: games, and the moves before the position.
+        tables: of a rollout policy; None = uniformly random moves.
         counts: numbers of rollouts, ascending.
         on_progress: called with the number of positions done since the last call.
     Returns:

@@ -94,6 +94,18 @@ class NetworkSpec:
     has_policy: bool = True
     has_value: bool = True
 
+    def check_sizes(self, sizes: np.ndarray) -> None:
+        """Refuse boards that the network does not play.
+
+        Args:
+            sizes: int64[P].
+        Raises:
+            ValueError: one line.
+        """
+        wrong = sizes[(sizes < self.min_size) | (sizes > self.max_size)]
+        if len(wrong):
+            raise ValueError(f"network {self.name} plays boards of {self.min_size} to {self.max_size}, not {wrong[0]}")
+
 
 class Network(Protocol):
     """A network ready to evaluate on one device."""

@@ -331,8 +331,7 @@ def _check(server: InferenceServer, options: PlayOptions) -> None:
         raise ValueError(f"network {spec.name} has no policy to play by")
     if options.resign > 0.0 and not spec.has_value:
         raise ValueError(f"network {spec.name} has no value to resign by")
-    if not spec.min_size <= options.size <= spec.max_size:
-        raise ValueError(f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {options.size}")
+    spec.check_sizes(np.array([options.size]))
     known = ENCODERS[spec.encoder].komi
     if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in options.variety.komi):
         raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")

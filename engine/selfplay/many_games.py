@@ -18,6 +18,7 @@ from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, SCORING_TERRITORY
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
 from engine.records.games import Games, offsets_of
+from engine.records.replay import Recorded
 from engine.selfplay.boards import new_boards
 from engine.selfplay.table import (
     EMPTY_SEAT,
@@ -26,6 +27,7 @@ from engine.selfplay.table import (
     count_games,
     encode_rows,
     new_table,
+    open_games,
     play_rows,
     seat_rows,
     take_moves,
@@ -34,6 +36,17 @@ from engine.selfplay.table import (
 PLAYERS = 2
 CAPACITY_BEYOND = 8
 """Room for moves beyond the limit of a game"""
+
+
+class Openings(NamedTuple):
+    """Recorded positions that K games begin from."""
+
+    record: Recorded
+    """of games that can be replayed, on boards of the table's size"""
+    rows: np.ndarray
+    """int64[K]: the recorded games"""
+    plies: np.ndarray
+    """int64[K]: how many of their moves"""
 
 
 class Setups(NamedTuple):
@@ -49,6 +62,8 @@ class Setups(NamedTuple):
     """int64[K]: the ply of the random move, as there"""
     quits: np.ndarray
     """int64[K]: whether hopeless games are resigned"""
+    openings: Openings | None = None
+    """None = the empty board"""
 
 
 class Finished(NamedTuple):
@@ -131,7 +146,11 @@ class Group:
         self._table.numbers[seats] = EMPTY_SEAT
         taken = np.fromiter(islice(numbers, len(seats)), np.int64)
         if len(taken):
-            begin_games(self._table, self._fresh, seats[: len(taken)], taken, self._seed, *self._set_up(taken))
+            seats = seats[: len(taken)]
+            *begun, openings = self._set_up(taken)
+            begin_games(self._table, self._fresh, seats, taken, self._seed, *begun)
+            if openings is not None:
+                open_games(self._table, self._fresh, seats, begun[0], *openings)
 
     def _ask(self) -> bool:
         """Evaluate every game in play; False if there is none."""

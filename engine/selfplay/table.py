@@ -28,6 +28,7 @@ from engine.go.rules import RULE_FIELDS
 from engine.go.scoring import final_score_black
 from engine.go.splitmix import mix
 from engine.records.games import COUNTED, LIMIT, RESIGNED
+from engine.records.replay import replay
 from engine.rollout.random import next_below, next_unit
 from engine.rollout.run import is_sensible
 from engine.selfplay.boards import Boards, new_boards, position_of
@@ -151,6 +152,20 @@ def begin_games(table, fresh, seats, numbers, seed, rules, temperatures, players
         table.symmetries[seat] = 0
         if switches[k] == 0:
             play_move(position, _random_legal(position, BLACK, table.states[seat]), BLACK)
+
+
+@kernel
+def open_games(table, fresh, seats, rules, record, rows, plies):
+    """Take games just begun to recorded positions, from which they go on.
+
+    Args:
+        fresh, seats, rules: as for :func:`begin_games`.
+        record: :class:`engine.records.replay.Recorded`, of games of the table's size.
+        rows, plies: int64[K]: the recorded games, and how many of their moves.
+    """
+    for k in range(len(seats)):
+        position = position_of(table.boards, seats[k])
+        replay(position, position_of(fresh, 0), record, rows[k], plies[k], rules[k])
 
 
 @kernel

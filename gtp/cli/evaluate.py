@@ -7,10 +7,16 @@ from functools import partial
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Console
 
-from engine.evaluation.evaluation import Wanted, evaluate_network
+from engine.config.declaration import core_count
+from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
+from engine.evaluation.rollout_values import rollout_values
+from engine.evaluation.value_errors import OWN_NAMES, ROLLOUTS, Estimate, Progressed
+from engine.inference.server import InferenceServer
+from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.play.assembly import shipped_tables
 from engine.records.archive import SHARD_FILE
@@ -18,10 +24,13 @@ from engine.records.filters import Filters
 from engine.records.games import Games, join, read_games
 from engine.records.gather import gather
 from engine.records.labels import read_labels
+from engine.rollout.model import load_rollout
+from engine.selfplay.policy_rollouts import policy_values
+from gtp.cli.data_play import AT_ONCE, groups_for
 from gtp.cli.evaluate_tables import tables_of
 from gtp.cli.patterns import KINDS, evaluate_command
 from gtp.cli.terminal import AS_JSON, PATHS, bar, one_line_errors, tell, workers_for
-from weights import find_network
+from weights import PATTERNS, find_network, find_patterns
 
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
@@ -55,6 +64,11 @@ def evaluate() -> None:
 @click.option("--rollouts", default=0, show_default=True, type=click.IntRange(0), metavar="POSITIONS",
               help="compare the value with 10, 100 and 1,000 rollouts by policy on this number of positions; "
               "about a quarter of a second each on a core")  # fmt: skip
+@click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
+              help="compare the value with 100 rollouts by this policy instead: uniform, rollout (the shipped one), a "
+              "file of it (.npz) or a policy network; may be given more than once")  # fmt: skip
+@click.option("--beside", "others", multiple=True, metavar="[NAME=]NETWORK",
+              help="network whose value is measured on the same positions; may be given more than once")  # fmt: skip
 @click.option("--game", default=0, type=click.IntRange(0), metavar="K",
               help="also the value through game K of DATA, counted from 1")  # fmt: skip
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw plots (PNG) in")
@@ -62,8 +76,8 @@ def evaluate() -> None:
 @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
 @AS_JSON
 def evaluate_named(
-    network: str, data: Path, positions: int, symmetries: str, rollouts: int, game: int, plots: Path | None,
-    labels: Path | None, device: str, as_json: bool,
+    network: str, data: Path, positions: int, symmetries: str, rollouts: int, policies: tuple[str, ...],
+    others: tuple[str, ...], game: int, plots: Path | None, labels: Path | None, device: str, as_json: bool,
 ) -> None:  # fmt: skip
     """How well NETWORK predicts the moves and the results of the games of DATA.
 
@@ -75,18 +89,25 @@ def evaluate_named(
     with one_line_errors(RuntimeError), ExitStack() as shown:
         if plots:
             check_plots(plots)
+        if policies and not rollouts:
+            raise ValueError("--policy needs --rollouts: the number of positions to roll out")
         loaded = load_network(find_network(network), device)
-        tables = shipped_tables() if rollouts else None
         console = Console(stderr=True)
         games, label_rows = _read(data, console), read_labels(labels) if labels else None
+        sizes = games.size[(games.size >= loaded.spec.min_size) & (games.size <= loaded.spec.max_size)]
+        beside = Beside(
+            {name: _with_value(load_network(find_network(text), device)) for name, text in _named(others).items()},
+            {name: _policy(text, device, sizes) for name, text in _named(policies).items()},
+            shipped_tables() if rollouts and not policies else None,
+        )
         progress = bar(console)
 
-        def new_bar(title: str, total: int) -> Callable[[int], None]:
+        def new_bar(title: str, total: int) -> Callable[[float], None]:
             if not progress.live.is_started:
                 shown.enter_context(progress)
             return partial(progress.advance, progress.add_task(title, total=total))
 
-        report = evaluate_network(loaded, games, wanted, new_bar, tables, label_rows)
+        report = evaluate_network(loaded, games, wanted, new_bar, beside, label_rows)
         drawn = write_plots(report, plots) if plots else []
     if as_json:
         click.echo(json.dumps(report))
@@ -98,6 +119,58 @@ def evaluate_named(
         tell(f"\n{heading}", table)
     for path in drawn:
         tell(f"drawn: {path}")
+
+
+def _named(texts: tuple[str, ...]) -> dict[str, str]:
+    """What an option says, ``NAME=WHAT`` or ``WHAT``, by name; without one what it says is its name.
+
+    Raises:
+        ValueError: a name that is used twice, or that reports use for something else.
+    """
+    named: dict[str, str] = {}
+    for text in texts:
+        name, equals, what = text.partition("=")
+        if not equals or Path(text).exists():
+            name, what = text, text
+        if not name or name in OWN_NAMES or name in named:
+            raise ValueError(f"{text!r}: expected NAME={what}, with a name of its own")
+        named[name] = what
+    return named
+
+
+def _with_value(network: Network) -> Network:
+    """A network that has a value, or ValueError."""
+    if not network.spec.has_value:
+        raise ValueError(f"network {network.spec.name} has no value to stand beside another's")
+    return network
+
+
+def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
+    """Values by rollouts of a policy: ``uniform``, a rollout policy or a policy network.
+
+    Args:
+        sizes: int64[G]: boards that it has to play.
+    Raises:
+        ValueError: there is no such policy; one line.
+    """
+    if text == "uniform" or text in PATTERNS or text.endswith(".npz"):
+        tables = None if text == "uniform" else load_rollout(find_patterns(text))
+
+        def by_patterns(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
+            return rollout_values(games, rows, plies, tables, (ROLLOUTS,), core_count(), done)[:, 0]
+
+        return by_patterns
+    network = load_network(find_network(text), device)
+    if not network.spec.has_policy:
+        raise ValueError(f"network {network.spec.name} has no policy to play by")
+    network.spec.check_sizes(sizes)
+
+    def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
+        with InferenceServer(network, cache_mib=1) as server:
+            at_once = AT_ONCE["gpu" if server.merges else "cpu"]
+            return policy_values(server, games, rows, plies, ROLLOUTS, at_once, groups_for(server), done)
+
+    return by_network
 
 
 def _read(data: Path, console: Console) -> Games:

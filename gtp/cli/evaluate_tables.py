@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from engine.evaluation.rollout_values import COUNTS
+from engine.evaluation.value_errors import ROLLOUTS
 from engine.train.metrics import STAGES
 from gtp.cli.terminal import new_table
 
@@ -14,6 +15,7 @@ METRICS = {
     "top5": ("among the first five", "{:.1%}"),
     "cross_entropy": ("cross-entropy, nats", "{:.3f}"),
     "value_mse": ("value MSE", "{:.3f}"),
+    "constant_mse": ("of the best constant", "{:.3f}"),
     "value_accuracy": ("winner predicted", "{:.1%}"),
 }
 LABEL_METRICS = {
@@ -21,6 +23,10 @@ LABEL_METRICS = {
     "value_mse": ("value: mean squared error", "{:.3f}"),
     "score_mae": ("score: mean absolute error (points)", "{:.1f}"),
     "ownership_mse": ("ownership: mean squared error", "{:.3f}"),
+}
+ERRORS = {
+    "beside": "Value MSE by moves played, beside other networks and the best constant",
+    "policy_rollouts": f"Value MSE by moves played, beside {ROLLOUTS} rollouts by each policy",
 }
 GAME_COLUMNS = 10
 LONGEST = 1000
@@ -36,6 +42,9 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
         yield "Value MSE by moves played, and that of 10, 100 and 1,000 rollouts", _by_move(report)
     elif "by_move" in report:
         yield "Value MSE by moves played", _by_move(report)
+    for key, heading in ERRORS.items():
+        if key in report:
+            yield heading, _errors(report[key])
     if any(name.partition("/")[2].isdigit() for name in report):
         yield "Agreement with the teacher's labels", _labels(report)
     if "game" in report:
@@ -98,6 +107,18 @@ def _cells(row: dict[str, Any], names: Iterable[str]) -> Iterator[str]:
     """Cells of a row by moves."""
     forms = {"positions": "{:,}", "value_accuracy": "{:.1%}"}
     return (_shown(row, name, forms.get(name, "{:.3f}")) for name in names)
+
+
+def _errors(errors: dict[str, Any]) -> Table:
+    """Errors side by side; a row for each range of moves, and the whole."""
+    columns = [name for name in errors if name != "by_move"]
+    table = new_table("moves", *columns)
+    for row in errors["by_move"]:
+        span = f"from {row['from']}" if row["to"] is None else f"{row['from']}-{row['to']}"
+        table.add_row(span, *_cells(row, columns))
+    table.add_section()
+    table.add_row("all", *_cells(errors, columns))
+    return table
 
 
 def _labels(report: dict[str, Any]) -> Table:

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from engine.evaluation.calibration import by_move, calibration_error, histogram, reliability
-from engine.evaluation.evaluation import Wanted, evaluate_network
+from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.rollout_values import rollout_values
+from engine.evaluation.value_errors import errors_beside
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
@@ -105,6 +106,14 @@ def test_rollouts_are_the_same_in_any_thread_and_the_fewer_are_the_first_of_the_
     assert (np.abs(values) <= 1).all() and len(np.unique(values)) > 3
 
 
+def test_uniform_rollouts_see_who_is_ahead_and_count_finished_boards():
+    games = made_games(1, 9)._replace(komi=np.array([60.5], np.float32))
+    values = rollout_values(games, np.array([0, 0]), np.array([0, 1]), None, (50,))
+    assert values[0, 0] < -0.5 and values[1, 0] > 0.5
+    finished = rollout_values(settled_games(4.5, False), np.array([0, 0]), np.array([0, 1]), None, (4,))
+    assert finished.tolist() == [[1], [-1]]
+
+
 def test_rollouts_see_who_is_ahead_from_both_sides(tables):
     """Komi so large that White wins every rollout from a nearly empty board."""
     games = made_games(1, 9)._replace(komi=np.array([60.5], np.float32))
@@ -112,7 +121,31 @@ def test_rollouts_see_who_is_ahead_from_both_sides(tables):
     assert values[0, 0] < -0.9 and values[1, 0] > 0.9
 
 
-OF_THE_VALUE = ("calibration", "calibration_error", "histogram", "by_move")
+OF_THE_VALUE = ("calibration", "calibration_error", "histogram", "by_move", "constant_mse")
+
+
+def test_errors_side_by_side_are_those_of_plain_python():
+    """The constant says the same of Black whoever moves, and no other such constant errs less."""
+    games, rng = made_games(30, 9, 20), np.random.default_rng(3)
+    rows, plies = rng.integers(0, 30, 200), rng.integers(0, 20, 200)
+    sign = np.where(plies % 2 == 0, 1.0, -1.0)
+    result = sign * np.where(rng.random(200) < 0.7, 1.0, -1.0)
+    values = {"network": rng.uniform(-1, 1, 200), "other": np.zeros(200), "lacking": np.full(200, np.nan)}
+    report = errors_beside(games, rows, plies, result, values)
+    assert report["positions"] == 200 and report["other"] == 1.0 and "lacking" not in report
+    assert report["network"] == pytest.approx(
+        sum((z - v) ** 2 for z, v in zip(result, values["network"], strict=True)) / 200
+    )
+    of_black = [sum((z - s * c) ** 2 for z, s in zip(result, sign, strict=True)) / 200 for c in np.linspace(-1, 1, 201)]
+    assert report["constant"] == pytest.approx(min(of_black), abs=1e-4) and report["constant"] < 0.95
+    spans = [(row["from"], row["to"]) for row in report["by_move"]]
+    assert spans == [(0, 4), (5, 9), (10, 14), (15, 19)], "rows of five moves on small boards"
+    for row in report["by_move"]:
+        inside = (plies >= row["from"]) & (plies <= row["to"])
+        assert row["positions"] == inside.sum()
+        assert row["network"] == pytest.approx(((result - values["network"])[inside] ** 2).mean())
+    on_white = errors_beside(games._replace(first=np.full(30, 2, np.uint8)), rows, plies, result, values)
+    assert on_white["constant"] == pytest.approx(report["constant"]), "who began is told by the record"
 
 
 class Lacking(HashNetwork):
@@ -137,7 +170,7 @@ class Lacking(HashNetwork):
 )
 def test_a_network_lacks_the_figures_of_heads_it_has_not(tables, missing, figures):
     wanted = Wanted(positions=60, rollouts=2, game=1)
-    report = evaluate_network(Lacking(*missing), made_games(), wanted, tables=tables)
+    report = evaluate_network(Lacking(*missing), made_games(), wanted, beside=Beside(tables=tables))
     always = {"positions", "symmetries", "skipped_games", "rollouts"}
     assert {name.split("/")[0] for name in report} - {"game"} == figures | always
     assert ("game" in report) == ("network" in report["rollouts"]) == ("value_mse" in figures)
@@ -253,6 +286,57 @@ def test_tables_fit_even_where_the_last_row_is_open():
     for _, table in tables_of(report):
         console.print(table)
     assert "…" not in console.export_text()
+
+
+def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
+    """AlphaGo's Figure 2b: one table of all, on the same positions."""
+    paths = {}
+    for name in ("alphago-policy", "alphago-value"):
+        model = new_model(name, {"filters": 4, "size": 9})
+        paths[name] = tmp_path / f"{name}.safetensors"
+        save_network(paths[name], model, new_spec(model, name), {})
+    words = ["evaluate", paths["alphago-value"], shard, "--positions", 30, "--beside", "shipped=default"]
+    words += ["--rollouts", 3, "--policy", "uniform", "--policy", "rollout"]
+    words += ["--policy", f"sl={paths['alphago-policy']}", "--plots", tmp_path / "plots"]
+    report = json.loads(keima(*words, "--json").stdout)
+    assert report["beside"].keys() == {"positions", "network", "shipped", "constant", "by_move"}
+    assert report["beside"]["network"] == pytest.approx(report["value_mse"])
+    assert report["beside"]["constant"] == report["constant_mse"] < 1.0
+    alone = json.loads(keima("evaluate", "default", shard, "--positions", 30, "--json").stdout)
+    assert report["beside"]["shipped"] == pytest.approx(alone["value_mse"])
+    rolled = report["policy_rollouts"]
+    assert rolled.keys() == {"positions", "network", "shipped", "uniform", "rollout", "sl", "constant", "by_move"}
+    assert rolled["positions"] == 3 and "rollouts" not in report and (tmp_path / "plots" / "errors.png").exists()
+    assert sum(row["positions"] * row["sl"] for row in rolled["by_move"]) / 3 == pytest.approx(rolled["sl"])
+    answer = keima(*words)
+    assert answer.exit_code == 0 and "100 rollouts by each policy" in answer.stdout and " sl" in answer.stdout
+    lines = [line for line in answer.stdout.splitlines() if not line.startswith("drawn")]
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "uniform"], "--policy needs --rollouts"),
+        (["--rollouts", 2, "--policy", "nobody"], "unknown network 'nobody'"),
+        (["--rollouts", 2, "--policy", "nobody.npz"], "unknown pattern policy 'nobody.npz'"),
+        (["--rollouts", 2, "--policy", "tree"], "a tree policy, expected a rollout policy"),
+        (["--rollouts", 2, "--policy", "network=uniform"], "'network=uniform': expected NAME=uniform"),
+        (["--rollouts", 2, "--policy", "uniform", "--policy", "uniform"], "with a name of its own"),
+        (["--beside", "SMALL"], "network SMALL plays boards of 5 to 5, not 9"),
+        (["--beside", "POLICY"], "network POLICY has no value to stand beside another's"),
+        (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy to play by"),
+        (["--rollouts", 2, "--policy", "POLICY"], "network POLICY plays boards of 5 to 5, not 9"),
+    ],
+)
+def test_what_cannot_stand_beside_is_one_clear_line(shard, tmp_path, words, message):
+    for name, word in (("alphago-policy", "POLICY"), ("alphago-value", "SMALL")):
+        model = new_model(name, {"filters": 4, "size": 5})
+        save_network(tmp_path / word, model, new_spec(model, name), {})
+    words = [tmp_path / word if word in ("POLICY", "SMALL") else word for word in words]
+    answer = keima("evaluate", "default", shard, "--positions", 8, *words, "--json")
+    assert answer.exit_code == 1 and answer.stdout == ""
+    assert message in answer.output and answer.output.count("\n") == 1, answer.output
 
 
 @pytest.mark.parametrize(

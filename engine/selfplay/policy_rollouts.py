@@ -1,0 +1,79 @@
+"""Values of positions by games that a policy network plays to their end, many side by side.
+
+Source: AlphaGo, Figure 2b, which compares the value network with rollouts of several policies.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+
+from engine.go.geometry import BLACK
+from engine.inference.server import InferenceServer
+from engine.records.games import Games
+from engine.records.replay import game_rules, recorded
+from engine.selfplay.bulk import LIMIT_BOARDS
+from engine.selfplay.many_games import Group, Openings, Setups
+from engine.selfplay.table import NEVER, Conduct
+
+SEED = 20160130
+
+
+def policy_values(
+    server: InferenceServer, games: Games, rows: np.ndarray, plies: np.ndarray, count: int, at_once: int, groups: int,
+    on_progress: Callable[[float], None] | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Mean results of games from positions to their end, at their games' komi.
+
+    Moves are drawn from the policy at temperature 1, and a pass only where no sensible move is left; so the end is
+    counted by area, whichever way the recorded game was.
+
+    Args:
+        server: of a network with a policy.
+        rows, plies: int64[P]: games, and the moves before the position.
+        count: games from each position.
+        at_once: games of a group.
+        groups: groups that play at once, each games of its own.
+        on_progress: called with the number of positions done since the last call.
+    Returns:
+        float64[P]: -1 to 1 for the side to move.
+    Raises:
+        ValueError: the network cannot play so; one line.
+        RuntimeError: it failed.
+    """
+    spec, sizes = server.spec, games.size[rows]
+    if not spec.has_policy:
+        raise ValueError(f"network {spec.name} has no policy to play by")
+    spec.check_sizes(sizes)
+    sums, set_up = np.zeros(len(rows)), partial(_setups, games, rows, plies, count)
+    for size in np.unique(sizes).tolist():
+        chosen = np.flatnonzero(sizes == size)
+        conduct = Conduct(limit=int(plies[chosen].max()) + LIMIT_BOARDS * size**2, is_pass_last=True)
+
+        def work(part: np.ndarray, size: int = size, conduct: Conduct = conduct) -> None:
+            group = Group([server], size, min(at_once, max(1, len(part))), conduct, SEED, set_up)
+            for finished in group.play(iter(part.tolist())):
+                np.add.at(sums, finished.games.number // count, finished.games.result)
+                if on_progress:
+                    on_progress(len(finished.games.number) / count)
+
+        numbers = (chosen[:, None] * count + np.arange(count)).ravel()
+        with ThreadPoolExecutor(groups, thread_name_prefix="rollouts") as pool:
+            # No two groups play from one position: their sums do not meet.
+            list(pool.map(work, np.split(numbers, count * (len(chosen) * np.arange(1, groups) // groups))))
+    is_black = (plies % 2 == 0) == (games.first[rows] == BLACK)
+    return np.where(is_black, sums, -sums) / count
+
+
+def _setups(games: Games, rows: np.ndarray, plies: np.ndarray, count: int, numbers: np.ndarray) -> Setups:
+    """How games of some numbers (int64[K]) begin: game n from position ``n // count``."""
+    at = numbers // count
+    return Setups(
+        rules=game_rules(games, rows[at], np.zeros(len(at), bool)),
+        temperatures=np.ones(len(at)),
+        players=np.zeros((len(at), 2, 2), np.int64),
+        switches=np.full(len(at), NEVER, np.int64),
+        quits=np.zeros(len(at), np.int64),
+        openings=Openings(recorded(games), rows[at], plies[at]),
+    )
