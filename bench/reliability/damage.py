@@ -4,8 +4,6 @@ What is read after all is also used, as far as that is cheap: values that no che
 works with them.
 """
 
-import resource
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -22,6 +20,7 @@ from bench.match.summary import render, summarise
 from bench.reliability.mutations import mutated
 from bench.reliability.originals import MATCH_SETTINGS, ORIGINALS, made_games, tiny_model
 from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.reliability.peak_memory import PeakMemory
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.go.sgf import SgfGame, read_sgf, read_sgf_games, write_sgf
@@ -39,7 +38,6 @@ from gtp.cli.settings import read_settings, write_settings
 FILES, BLOCK = 1000, 50
 MAX_SECONDS, MAX_MIB = 20.0, 512
 """Processor time of one file, and memory that reading one may take at any moment"""
-STATUS = Path("/proc/self/status")
 MAX_LINE = 1000
 
 
@@ -145,29 +143,6 @@ def _one_line(read: Callable[[], None]) -> str:
     return ""
 
 
-class _Memory:
-    """The most memory that the process takes from now on, beyond what it has.
-
-    Linux is asked to forget what there was before; a process even inherits the peak of the one that started it.
-    Elsewhere only what exceeds every earlier peak is seen.
-    """
-
-    def __init__(self) -> None:
-        if STATUS.exists():
-            STATUS.with_name("clear_refs").write_text("5")
-        self._before_mib = self._peak_mib()
-
-    def grown_mib(self) -> float:
-        """By how much the peak lies above what there was."""
-        return self._peak_mib() - self._before_mib
-
-    def _peak_mib(self) -> float:
-        if STATUS.exists():
-            line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
-            return int(line.split()[1]) / 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
-
-
 def _run(kind: str, first: int, count: int, folder: Path) -> Outcome:
     """Damage a file in some ways and have each read."""
     read, name = READERS[kind]
@@ -179,7 +154,7 @@ def _run(kind: str, first: int, count: int, folder: Path) -> Outcome:
         path.parent.mkdir(parents=True)
         path.write_bytes(mutated(sound, Random(f"{kind} {number}")))
         path.with_name("curves.csv").write_bytes(path.read_bytes()[:4096])
-        began_s, memory = time.process_time(), _Memory()
+        began_s, memory = time.process_time(), PeakMemory()
         fault = _one_line(partial(read, path))
         seconds, mib = time.process_time() - began_s, memory.grown_mib()
         slowest, grown = max(slowest, seconds), max(grown, mib)

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from bench.reliability import damage
+from bench.reliability import damage, peak_memory
 from bench.reliability.mutations import GZIP, XZ, ZIP, mutated
 from bench.reliability.originals import ORIGINALS
 
@@ -41,11 +41,11 @@ def test_a_reader_that_breaks_down_is_a_fault(error, words):
     assert words in damage._one_line(read) and bool(words) == bool(damage._one_line(read))
 
 
-@pytest.mark.skipif(not damage.STATUS.exists(), reason="only Linux forgets a process's peak")
+@pytest.mark.skipif(not peak_memory.STATUS.exists(), reason="only Linux forgets a process's peak")
 def test_memory_of_a_file_is_seen_though_there_was_more_before():
     taken = np.ones(200 << 20, np.uint8)
     del taken
-    memory = damage._Memory()
+    memory = peak_memory.PeakMemory()
     assert memory.grown_mib() < 8.0
     taken = np.ones(64 << 20, np.uint8)
     assert 56.0 < memory.grown_mib() < 100.0 and taken[0]

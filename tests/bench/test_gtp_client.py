@@ -2,12 +2,12 @@
 
 import sys
 import time
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from bench.match.gtp_client import EngineDied, EngineGarbled, EngineRefused, EngineTimeout, GtpClient
+from bench.reliability.peak_memory import PeakMemory
 
 ENGINE = Path(__file__).parents[1] / "data" / "gtp_engine.py"
 LIMIT_S = 60.0
@@ -126,10 +126,8 @@ def endless():
 
 @pytest.fixture
 def peak_mib():
-    """What tells the most memory that Python objects have taken so far."""
-    tracemalloc.start()
-    yield lambda: tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
+    """What tells the most memory that has been taken since."""
+    return PeakMemory().grown_mib
 
 
 def test_an_answer_without_end_is_no_answer(endless):

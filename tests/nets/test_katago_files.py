@@ -1,7 +1,6 @@
 """KataGo's files that are damaged, truncated, foreign or made to do harm: one line each, and little memory."""
 
 import gzip
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.nets.katago.blocks import MAX_DEPTH
 from engine.nets.katago.load import load_katago
+from tests.memory import at_most_mib
 from tests.nets.katago_files import SILU, random_network, written
 
 ATTENTION = ("attention", 4, 2, 2, 3, "learnt")
@@ -202,9 +202,5 @@ def bomb():
 )
 def test_memory_stays_bounded(content, match, limit_mib, tmp_path):
     content = content()
-    tracemalloc.start()
-    try:
+    with at_most_mib(limit_mib):
         refused(tmp_path / "net", content, match)
-        assert tracemalloc.get_traced_memory()[1] < limit_mib << 20
-    finally:
-        tracemalloc.stop()

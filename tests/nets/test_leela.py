@@ -1,7 +1,6 @@
 """Leela Zero's files: read against a twin that is written after its format's description, written and read back."""
 
 import gzip
-import tracemalloc
 from functools import cache
 
 import numpy as np
@@ -14,6 +13,7 @@ from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.files.leela_zero import load_leela, save_leela
 from engine.nets.on_device import load_network
+from tests.memory import at_most_mib
 from tests.nets.models import toy
 from tests.nets.twin import convolve, rectify
 
@@ -266,13 +266,8 @@ def test_what_blows_up_is_given_up_before_it_takes_memory(start, filling, messag
         for _ in range(48):
             file.write(filling * ((1 << 20) // len(filling)))
         file.write(b"x")
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match=message):
-            load_leela(path)
-        assert tracemalloc.get_traced_memory()[1] < 64 << 20
-    finally:
-        tracemalloc.stop()
+    with at_most_mib(64), pytest.raises(ValueError, match=message):
+        load_leela(path)
 
 
 def test_blanks_behind_the_network_are_read_up_to_a_limit(tmp_path):
