@@ -4,17 +4,19 @@ What the stages are stands in :mod:`bench.alphago.stages`, how they are run in :
 """
 
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 from filelock import FileLock, Timeout
 from rich.console import Console
+from rich.progress import Progress, TimeRemainingColumn
 
 from bench.alphago.page import PAGE, REPORT, write_report
 from bench.alphago.presets import PRESETS, chosen
-from bench.alphago.runner import LOCK, CommandFailed, Interrupted, Record, run_stage
-from bench.alphago.stages import Stage, Way, all_stages
-from bench.terminal import say
+from bench.alphago.runner import LOCK, CommandFailed, Interrupted, Record, Watch, run_stage
+from bench.alphago.stages import Command, Stage, Way, all_stages
+from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from gtp.cli.terminal import INTERRUPTED, PATHS, one_line_errors
 
@@ -77,7 +79,34 @@ def _run(stages: list[Stage], record: Record, launcher: tuple[str, ...], console
     """Run what has not ended of some stages."""
     is_due = False
     for number, stage in enumerate(stages, 1):
-        say(console, f"stage {number} of {len(stages)}, {stage.name}: {stage.what}")
-        if run_stage(stage, record, launcher, is_due, lambda text: say(console, f"  {text}")):
-            is_due = True
+        say(console, f"stage {number} of {len(stages)}, {stage.name}: {stage.what}{_time_left(stages, number, record)}")
+        with progress_bar(console, TimeRemainingColumn()) if stage.games else nullcontext() as progress:
+            is_due |= run_stage(stage, record, launcher, is_due, Shown(stage, console, progress))
         say(console, f"  {stage.name} took {record.spent(stage) / 60:.1f} minutes")
+
+
+def _time_left(stages: list[Stage], number: int, record: Record) -> str:
+    """About how long the stages from a number on will take, by the time of those before."""
+    before, after = stages[: number - 1], stages[number - 1 :]
+    spent = sum(record.spent(stage) for stage in before)
+    left = spent / max(1e-9, sum(stage.share for stage in before)) * sum(stage.share for stage in after)
+    return f"; about {left / 3600:.1f} h left" if before else ""
+
+
+class Shown(Watch):
+    """A stage on the terminal: its commands, and one bar for matches that are played at once; others have their own."""
+
+    def __init__(self, stage: Stage, console: Console, progress: Progress | None) -> None:
+        self._console, self._progress = console, progress
+        self._files = [command.makes.parent / "games.jsonl" for command in stage.commands]
+        self._task = progress.add_task("games", total=stage.games) if progress else None
+
+    def begins(self, command: Command) -> None:
+        """See :class:`bench.alphago.runner.Watch`."""
+        say(self._console, f"  {command.text}")
+
+    def waits(self) -> None:
+        """See :class:`bench.alphago.runner.Watch`."""
+        if self._progress and self._task is not None:
+            done = sum(path.read_bytes().count(b"\n") for path in self._files if path.exists())
+            self._progress.update(self._task, completed=done)

@@ -1,8 +1,8 @@
 """Running the stages: commands as child processes, what has ended is not run again, and the time that is left.
 
 ``OUT/alphago.json`` lists the commands that have ended and how long they took. A command that is not among them, or
-whose product is gone, is run; so are all commands of later stages then, which go on where they were, or say in a line
-why they cannot.
+whose product is gone, is run; so are all commands after it then, which go on where they were, or say in a line why they
+cannot.
 """
 
 import json
@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from bench.alphago.stages import Command, Stage
 from engine.config.declaration import core_count
 from engine.system.files import written_whole
 
-RECORD, LOCK = "alphago.json", "alphago.lock"
+RECORD, LOCK, LOG = "alphago.json", "alphago.lock", "log.txt"
 POLL_S = 0.2
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 DIE_WITH_PARENT = 1
@@ -33,6 +34,16 @@ class Interrupted(Exception):
 
 class CommandFailed(Exception):
     """A command of a stage ended with an error, which it has told."""
+
+
+class Watch:
+    """Told what happens while stages run; this one ignores it."""
+
+    def begins(self, command: Command) -> None:
+        """A command is about to be started."""
+
+    def waits(self) -> None:
+        """Commands are running; called several times a second."""
 
 
 @dataclass
@@ -79,34 +90,32 @@ class Record:
         return sum(self.seconds.get(command.text, 0.0) for command in stage.commands)
 
 
-def run_stage(
-    stage: Stage, record: Record, launcher: tuple[str, ...], is_due: bool, say: Callable[[str], None]
-) -> bool:
+def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: bool, watch: Watch) -> bool:
     """Run the commands of a stage that have not ended; returns whether there were any.
 
     Args:
         launcher: what starts the commands that several processes may share.
         is_due: an earlier stage has been run: so are all commands of this one.
+        watch: is told what happens.
     Raises:
         CommandFailed: a command ended with an error.
         Interrupted: Ctrl-C or SIGTERM.
         OSError: a command could not be started, or the record not be written.
     """
-    due = [one for one in stage.commands if not record.has_ended(one) or (is_due and one.goes_on)]
-    if not due:
+    first = 0 if is_due else next((i for i, one in enumerate(stage.commands) if not record.has_ended(one)), None)
+    if first is None:
         return False
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(core_count()))
-    slots: Sequence[int | None] = cores if stage.at_once else (None,)
-    _run_all(due, slots, record, launcher, say)
+    slots: Sequence[int | None] = cores if stage.games else (None,)
+    _run_all(stage.commands[first:], slots, record, launcher, watch)
     return True
 
 
 def _run_all(
-    due: list[Command], slots: Sequence[int | None], record: Record, launcher: tuple[str, ...],
-    say: Callable[[str], None],
-) -> None:  # fmt: skip
+    due: Sequence[Command], slots: Sequence[int | None], record: Record, launcher: tuple[str, ...], watch: Watch
+) -> None:
     """Run commands, one in each slot at a time; a slot is the core that a command is bound to, None = all."""
-    waiting, free = due[::-1], list(slots)[::-1]
+    waiting, free = list(due[::-1]), list(slots)[::-1]
     working: dict[Any, tuple[Command, int | None, float]] = {}
     asked: list[int] = []
     passed_on = 0
@@ -115,22 +124,26 @@ def _run_all(
         while (waiting and not asked) or working:
             while waiting and free and not asked:
                 command, core = waiting.pop(), free.pop()
-                say(command.text)
+                watch.begins(command)
                 # Only now: the folders of some commands must be new, and hold those of later ones.
                 command.makes.parent.mkdir(parents=True, exist_ok=True)
-                process = _start(command.arguments(launcher), core)
+                log = None if core is None else command.makes.parent / LOG
+                process = _start(command.arguments(launcher), core, log)
                 working[process] = command, core, time.monotonic()
             for process in [one for one in working if one.poll() is not None]:
                 command, core, begun = working.pop(process)
                 free.append(core)
                 _enter(record, command, time.monotonic() - begun, process.returncode == 0 and not asked)
                 if process.returncode and not asked:
-                    raise CommandFailed(f"{command.text}: ended with status {process.returncode}")
+                    told = f", see {command.makes.parent / LOG}" if core is not None else ""
+                    raise CommandFailed(f"{command.text}: ended with status {process.returncode}{told}")
             if len(asked) > passed_on:
                 for process in working:
                     _end(process, at_once=passed_on > 0)
                 passed_on = len(asked)
-            time.sleep(POLL_S)
+            if working:
+                watch.waits()
+                time.sleep(POLL_S)
     finally:
         for process in working:
             process.kill()
@@ -159,11 +172,12 @@ def _enter(record: Record, command: Command, seconds: float, has_ended: bool) ->
     record.write()
 
 
-def _start(arguments: list[str], core: int | None) -> "subprocess.Popen[bytes]":
+def _start(arguments: list[str], core: int | None, log: Path | None) -> "subprocess.Popen[bytes]":
     """A child process that ends when this one does, however that ends.
 
     Args:
         core: the one processor that it, and what it starts, may use; None = any.
+        log: what it says on standard error goes there; None = to that of this process, its bar too.
     """
 
     def prepare() -> None:
@@ -174,8 +188,9 @@ def _start(arguments: list[str], core: int | None) -> "subprocess.Popen[bytes]":
         if core is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, {core})
 
-    # Its own group: Ctrl-C comes to this process alone, which passes it on once.
-    return subprocess.Popen(
-        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
-        preexec_fn=prepare if os.name == "posix" else None,
-    )  # fmt: skip
+    with log.open("ab") if log else nullcontext() as file:
+        # Its own group: Ctrl-C comes to this process alone, which passes it on once.
+        return subprocess.Popen(
+            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file, start_new_session=True,
+            preexec_fn=prepare if os.name == "posix" else None,
+        )  # fmt: skip

@@ -42,8 +42,6 @@ class Command:
     """what is there when it has ended; its parent folder is made before"""
     is_shared: bool = False
     """processes of torchrun may share it"""
-    goes_on: bool = True
-    """called again it goes on, or does the same again; else it refuses what it has made"""
 
     @property
     def text(self) -> str:
@@ -66,8 +64,10 @@ class Stage:
     name: str
     what: str
     commands: tuple[Command, ...]
-    at_once: bool = False
-    """they are independent, and each is to have one core"""
+    share: float
+    """of the time of the whole, roughly"""
+    games: int = 0
+    """that its commands, all of them matches, play together: they run at once, each on one core; 0 = in turn"""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Way:
         share = min(0.1, max(0.01, 400 / preset.games))
         yield self._command(
             "data", "build", *sources, "--size", preset.size, "--validation-share", f"{share:g}", "--test-share", 0,
-            "--seed", self.seed, "--out", folder / "set", makes=folder / "set", goes_on=False,
+            "--seed", self.seed, "--out", folder / "set", makes=folder / "set",
         )  # fmt: skip
 
     def supervised(self) -> Iterator[Command]:
@@ -268,12 +268,13 @@ class Way:
 
 def all_stages(way: Way) -> tuple[Stage, ...]:
     """Every stage, in order."""
+    matches = tuple(way.ablation())
     return (
-        Stage("games", "games to learn from", tuple(way.games())),
-        Stage("sl", "the policy network, by supervised learning", tuple(way.supervised())),
-        Stage("patterns", "rollout policy and tree policy", tuple(way.pattern_policies())),
-        Stage("rl", "the policy network, by reinforcement learning", tuple(way.reinforced())),
-        Stage("values", "positions for the value network", tuple(way.value_data())),
-        Stage("value", "the value network", tuple(way.value_networks())),
-        Stage("ablation", "players that lack one part or another", tuple(way.ablation()), at_once=True),
+        Stage("games", "games to learn from", tuple(way.games()), 0.05),
+        Stage("sl", "the policy network, by supervised learning", tuple(way.supervised()), 0.1),
+        Stage("patterns", "rollout policy and tree policy", tuple(way.pattern_policies()), 0.02),
+        Stage("rl", "the policy network, by reinforcement learning", tuple(way.reinforced()), 0.23),
+        Stage("values", "positions for the value network", tuple(way.value_data()), 0.25),
+        Stage("value", "the value network", tuple(way.value_networks()), 0.15),
+        Stage("ablation", "players that lack one part or another", matches, 0.2, len(matches) * way.preset.pair_games),
     )

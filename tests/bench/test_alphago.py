@@ -1,18 +1,35 @@
 """``keima alphago``: every stage on a board of 5x5, what is run again and what is not, and the report."""
 
 import json
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
 
+import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench.alphago import presets, runner
-from bench.alphago.presets import Preset
+from bench.alphago import presets, runner, stages
+from bench.alphago.charts import interval_chart, line_chart
+from bench.alphago.page import MARKS
+from bench.alphago.page import command as page_command
+from bench.alphago.presets import PRESETS, Preset, chosen
+from bench.alphago.results import _constant_error, counted, outcomes_of
+from bench.alphago.runner import CommandFailed, Record, Watch, run_stage
+from bench.alphago.stages import Command, Stage, Way, all_stages
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
+from engine.records.games import Games, write_games
 from gtp.cli import main
 from gtp.cli.settings import read_settings
 from tests.nets.models import toy
 
+ROOT = Path(__file__).parents[2]
 TINY = Preset(
     size=5,
     komi=4.5,
@@ -34,7 +51,7 @@ TINY = Preset(
 class InProcess:
     """A command of the command line, called in this process; only matches are child processes of their own."""
 
-    def __init__(self, arguments, core):
+    def __init__(self, arguments, core, log):
         words = arguments[arguments.index("gtp.cli") + 1 :]
         found = CliRunner().invoke(main, words)
         assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
@@ -94,3 +111,165 @@ def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
     (out / "sl" / "network.safetensors").unlink()
     assert CliRunner().invoke(main, [*command, "--only", "sl"]).exit_code == 0
     assert len(RUN) == ran + 1 and RUN[-1][0][:2] == ["train", "policy"]
+
+
+PROGRAM = """
+import pathlib, sys, time
+out = pathlib.Path(sys.argv[1])
+with out.open("a") as file:
+    file.write("x")
+if sys.argv[2] == "waits":
+    time.sleep(600)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+def stage_of(tmp_path, *ends):
+    """A stage of small programs, each with its exit status or "waits"."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    made = [
+        Command((str(program), str(tmp_path / f"made-{i}"), end), tmp_path / f"made-{i}") for i, end in enumerate(ends)
+    ]
+    return Stage("stage", "what it is", tuple(made), 1.0)
+
+
+def runs(tmp_path):
+    """How often each program of a stage has been run."""
+    return [len(path.read_text()) for path in sorted(tmp_path.glob("made-*"))]
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Commands are programs for Python, not for keima."""
+    monkeypatch.setattr(stages, "PROGRAM", (sys.executable,))
+
+
+def test_what_has_ended_is_not_run_again_and_what_follows_is(tmp_path, programs):
+    stage, record = stage_of(tmp_path, "0", "0", "0"), Record(tmp_path / "alphago.json")
+    assert run_stage(stage, record, (), False, Watch()) and runs(tmp_path) == [1, 1, 1]
+    read = Record.of(tmp_path)
+    assert not run_stage(stage, read, (), False, Watch()) and runs(tmp_path) == [1, 1, 1]
+    assert read.spent(stage) == record.spent(stage) > 0
+    read.ended.discard(stage.commands[1].text)
+    assert run_stage(stage, read, (), False, Watch()) and runs(tmp_path) == [1, 2, 2]
+    assert run_stage(stage, read, (), True, Watch()) and runs(tmp_path) == [2, 3, 3]
+
+
+def test_a_command_that_fails_ends_the_way_there(tmp_path, programs):
+    stage, record = stage_of(tmp_path, "0", "3", "0"), Record(tmp_path / "alphago.json")
+    for _ in range(2):
+        with pytest.raises(CommandFailed, match="status 3"):
+            run_stage(stage, record, (), False, Watch())
+    assert runs(tmp_path) == [1, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems let children outlive their parent")
+def test_a_way_that_is_killed_takes_its_command_along(tmp_path):
+    """Otherwise the next one would work in the same folder beside it."""
+    stage_of(tmp_path, "waits")
+    code = (
+        "import sys; from pathlib import Path; from bench.alphago import stages\n"
+        "from tests.bench import test_alphago as t\n"
+        "stages.PROGRAM = (sys.executable,); out = Path(sys.argv[1])\n"
+        "t.run_stage(t.stage_of(out, 'waits'), t.Record(out / 'alphago.json'), (), False, t.Watch())"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT)
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    while not (tmp_path / "made-0").exists():
+        assert parent.poll() is None
+        time.sleep(0.02)
+    child = int(children.read_text().split()[0])
+    parent.kill()
+    parent.wait()
+    while (
+        Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0]
+    ):
+        time.sleep(0.02)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "photo.jpg").write_text("")
+    found = CliRunner().invoke(main, ["alphago", "--preset", "tour", "--out", str(tmp_path)])
+    assert found.exit_code == 1 and "expected a new or empty folder" in found.output
+    (tmp_path / "alphago.json").write_text("[]")
+    found = CliRunner().invoke(main, ["alphago", "--preset", "tour", "--out", str(tmp_path)])
+    assert found.exit_code == 1 and "not the record of keima alphago" in found.output
+
+
+def test_presets_by_name_and_by_board():
+    assert chosen(None, None) is chosen(None, 9) is PRESETS["evening"]
+    assert chosen(None, 7) is PRESETS["tour"] and chosen(None, 19) is PRESETS["published"]
+    assert chosen("tour", 9) == replace(PRESETS["tour"], size=9)
+    with pytest.raises(ValueError, match="no preset is for 13x13"):
+        chosen(None, 13)
+
+
+def options_known(words):
+    """Whether a command of the command line has all options that some words give it; engines of a match too."""
+    found, rest = main, list(words)
+    while isinstance(found, click.Group):
+        _, found, rest = found.resolve_command(click.Context(found), rest)
+    names = {name for parameter in found.params for name in parameter.opts}
+    inner = [shlex.split(word) for word in rest if " gtp.cli " in word]
+    return {word for word in rest if word.startswith("--")} <= names and all(
+        options_known(one[one.index("gtp.cli") + 1 :]) for one in inner
+    )
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_command_is_one_of_the_command_line(name):
+    made = [command for stage in all_stages(Way(Path("out"), PRESETS[name])) for command in stage.commands]
+    assert len(made) >= 18
+    for command in made:
+        assert options_known(command.words), command.text
+    assert not options_known(["data", "play", "default", "--no-such-option"])
+
+
+def test_the_table_of_a_report_goes_between_the_marks(tmp_path):
+    (report := tmp_path / "report.json").write_text(
+        json.dumps({"size": 9, "filters": 32, "rl_over_sl": counted(3, 1, 0)})
+    )
+    (page := tmp_path / "page.md").write_text(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter\n")
+    for _ in range(2):
+        found = CliRunner().invoke(page_command, [str(report), str(page)])
+        assert found.exit_code == 0, found.output
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| RL policy against the SL policy, both sampling | more than 80% | 75.0% [30.1%, 95.4%], 4 games |" in text
+    page.write_text("no marks")
+    assert CliRunner().invoke(page_command, [str(report), str(page)]).exit_code == 1
+
+
+def test_results_count_for_the_first_network_in_both_colours(tmp_path):
+    """Black in even games: it wins games 0 and 1, loses 2, and draws 3."""
+    games = Games(
+        size=np.full(4, 5), offsets=np.arange(5), moves=np.full(4, 12, np.uint16),
+        result=np.array([1, -1, -1, 0], np.int8), number=np.arange(4),
+    )  # fmt: skip
+    write_games(tmp_path / "games-00000.npz.xz", games)
+    found = outcomes_of(tmp_path)
+    assert (found["won"], found["lost"], found["drawn"], found["rate"]) == (2, 1, 1, 0.625)
+
+
+def test_the_constant_error_is_seen_by_the_side_to_move():
+    """After an odd number of moves White is to move: three of four results are won by the mover."""
+    games = Games(
+        size=np.full(4, 5), offsets=np.arange(5) * 3, moves=np.full(12, 12, np.uint16),
+        result=np.array([1, -1, 1, 1], np.int8), position=np.array([2, 1, 0, 1], np.int16),
+    )  # fmt: skip
+    assert _constant_error(games) == pytest.approx(1 - 0.5**2)
+
+
+def test_charts_draw_what_there_is():
+    assert line_chart("t", {"a": [], "b": []}, "x") == "" and interval_chart("t", [], "x") == ""
+    drawn = line_chart("a < b", {"one": [(i, float(i * i)) for i in range(1000)], "flat": [(0, 2.0)]}, "step")
+    assert drawn.count("<polyline") == 2 and "a &lt; b" in drawn
+    for chart in (drawn, interval_chart("t", [("p", 10.0, -5.0, 20.0)], "Elo")):
+        root = ElementTree.fromstring(chart)
+        assert all(
+            0 <= float(value) <= 460
+            for item in root
+            for name, value in item.attrib.items()
+            if name in ("x", "x1", "cx")
+        )
