@@ -20,6 +20,8 @@ from gtp.cli.terminal import one_line_errors
 
 REPORT, PAGE, PLAYER = "report.json", "report.html", "player.toml"
 MARKS = "<!-- ours -->", "<!-- end of ours -->"
+FIGURE_2B = ("uniform", "rollout", "sl", "rl", "network", "constant")
+"""Whose errors are drawn by moves played"""
 STYLE = (
     "body{font:15px/1.45 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
     "td,th{border-bottom:1px solid #ccc;padding:.25em .8em .25em 0;text-align:left}pre{background:#f4f4f4;padding:.6em;"
@@ -82,8 +84,8 @@ def rows_of(report: dict[str, Any]) -> Iterator[Row]:
         errors = value.get(kind)
         ours = f"{_plain(errors['training'])}, {_plain(errors['test'])}" if errors else ""
         yield f"Value network of {words}: training and test error, (z - v)^2", paper, ours
-    constant = value.get("one_a_game", {}).get("constant")
-    yield "the same of a constant", "", _plain(constant)
+    for key, words in (("constant", "a constant"), ("shipped", "the shipped network")):
+        yield f"Test error of {words}", "", _plain(value.get("beside", {}).get(key))
     for name, player in report.get("ablation", {}).get("players", {}).items():
         low, high = player["interval"]
         ours = f"{player['elo']:.0f} [{low:.0f}, {high:.0f}]"
@@ -126,9 +128,12 @@ def _charts(way: Way, report: dict[str, Any]) -> Iterator[str]:
         errors = {"training": "validation/seen/value_mse", "test": "validation/value_mse"}
         series = {words: curves.get(key, []) for words, key in errors.items()}
         yield line_chart(f"Value network, {name.replace('_', ' ')}: (z - v)^2", series, "step")
+    rows = report.get("value", {}).get("rollouts", {}).get("by_move", [])
+    series = {name: [(row["from"], row[name]) for row in rows if name in row] for name in FIGURE_2B}
+    yield line_chart("Figure 2b: (z - v)^2 by moves played, of values and of 100 rollouts", series, "moves played")
     players = report.get("ablation", {}).get("players", {})
-    rows = [(name, one["elo"], *one["interval"]) for name, one in players.items()]
-    yield interval_chart("Elo and 95% interval", rows, "Elo")
+    ratings = [(name, one["elo"], *one["interval"]) for name, one in players.items()]
+    yield interval_chart("Elo and 95% interval", ratings, "Elo")
 
 
 def _plain(value: float | None) -> str:

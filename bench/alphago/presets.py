@@ -27,6 +27,8 @@ class Preset:
     held_out: int
     """positions for its test"""
     value: tuple[str, ...]
+    rolled_out: int
+    """of them, to compare the value network with rollouts"""
     seconds: float
     """a move of the ablation"""
     pair_games: int
@@ -47,6 +49,7 @@ TOUR = Preset(
     positions=6_000,
     held_out=600,
     value=("--steps", "800", "--validate-every", "200"),
+    rolled_out=16,
     seconds=0.1,
     pair_games=4,
 )
@@ -62,6 +65,7 @@ EVENING = Preset(
     positions=500_000,
     held_out=20_000,
     value=("--steps", "20000", "--validate-every", "1000"),
+    rolled_out=600,
     seconds=0.5,
     pair_games=100,
 )
@@ -81,6 +85,7 @@ PUBLISHED = Preset(
     positions=30_000_000,
     held_out=100_000,
     value=("--steps", "6250000"),
+    rolled_out=2_000,
     seconds=5.0,
     pair_games=100,
 )

@@ -13,7 +13,6 @@ import numpy as np
 
 from bench.alphago.stages import PLAYERS, Way
 from bench.match.elo import Z_95, rating_errors, ratings, results_in, wilson_interval
-from engine.go.geometry import BLACK
 from engine.records.games import Games, join, read_games
 from engine.records.shards import shard_files_below
 from engine.rollout.model import load_patterns
@@ -47,9 +46,12 @@ def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
     for name, key in (("sampling", "rl_over_sl"), ("greedy", "rl_over_sl_greedy")):
         if found := outcomes_of(way.rl.parent / name):
             report[key] = found
-    kinds = {name: _value_errors(folder, data, way.held_out_values) for name, folder, data in way.value_kinds()}
-    if found_kinds := {name: found for name, found in kinds.items() if found}:
-        report["value"] = found_kinds
+    value = {name: _value_errors(folder, data) for name, folder, data in way.value_kinds()}
+    if way.evaluation.exists():
+        found = json.loads(way.evaluation.read_text(encoding="utf-8"))
+        value |= {"beside": found["beside"], "rollouts": found["policy_rollouts"]}
+    if any(value.values()):
+        report["value"] = {name: part for name, part in value.items() if part}
     if ablation := _ablation(way.out / "ablation"):
         report["ablation"] = ablation
     return report
@@ -112,24 +114,17 @@ def _matches(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _value_errors(folder: Path, training: Path, test: Path) -> dict[str, Any] | None:
-    """Errors (z - v)^2 of a value network where its test error was lowest, and that of the best constant."""
+def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
+    """Errors (z - v)^2 of a value network where its test error was lowest, and how many positions it learnt from."""
     curves = curves_of(folder)
     tested, trained = (curves.get(f"validation/{key}value_mse", []) for key in ("", "seen/"))
-    if not tested or not test.exists():
+    if not tested:
         return None
     step, error = min(tested, key=lambda point: point[1])
     found = {"step": int(step), "test": error, "training": dict(trained).get(step)}
-    found["constant"] = _constant_error(read_games(test))
     if games := games_in(training):
         found["positions"] = int((games.position >= 0).sum()) or len(games.moves)
     return found
-
-
-def _constant_error(games: Games) -> float:
-    """Error of the constant that fits results best, each seen by the side to move at the position to learn from."""
-    movers = (games.first - BLACK + np.maximum(games.position, 0)) % 2
-    return float(np.var(np.where(movers == 0, games.result, -games.result)))
 
 
 def _ablation(folder: Path) -> dict[str, Any] | None:

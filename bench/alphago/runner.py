@@ -128,12 +128,15 @@ def _run_all(
                 # Only now: the folders of some commands must be new, and hold those of later ones.
                 command.makes.parent.mkdir(parents=True, exist_ok=True)
                 log = None if core is None else command.makes.parent / LOG
-                process = _start(command.arguments(launcher), core, log)
+                process = _start(command.arguments(launcher), core, log, _printed(command))
                 working[process] = command, core, time.monotonic()
             for process in [one for one in working if one.poll() is not None]:
                 command, core, begun = working.pop(process)
                 free.append(core)
-                _enter(record, command, time.monotonic() - begun, process.returncode == 0 and not asked)
+                has_ended = process.returncode == 0 and not asked
+                if has_ended and command.prints:
+                    _printed(command).replace(command.makes)
+                _enter(record, command, time.monotonic() - begun, has_ended)
                 if process.returncode and not asked:
                     told = f", see {command.makes.parent / LOG}" if core is not None else ""
                     raise CommandFailed(f"{command.text}: ended with status {process.returncode}{told}")
@@ -172,12 +175,18 @@ def _enter(record: Record, command: Command, seconds: float, has_ended: bool) ->
     record.write()
 
 
-def _start(arguments: list[str], core: int | None, log: Path | None) -> "subprocess.Popen[bytes]":
+def _printed(command: Command) -> Path:
+    """Where standard output of a command goes while it runs."""
+    return command.makes.with_suffix(".part") if command.prints else Path(os.devnull)
+
+
+def _start(arguments: list[str], core: int | None, log: Path | None, printed: Path) -> "subprocess.Popen[bytes]":
     """A child process that ends when this one does, however that ends.
 
     Args:
         core: the one processor that it, and what it starts, may use; None = any.
         log: what it says on standard error goes there; None = to that of this process, its bar too.
+        printed: where its standard output goes.
     """
 
     def prepare() -> None:
@@ -188,9 +197,9 @@ def _start(arguments: list[str], core: int | None, log: Path | None) -> "subproc
         if core is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, {core})
 
-    with log.open("ab") if log else nullcontext() as file:
+    with log.open("ab") if log else nullcontext() as file, printed.open("wb") as out:
         # Its own group: Ctrl-C comes to this process alone, which passes it on once.
         return subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file, start_new_session=True,
+            arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=file, start_new_session=True,
             preexec_fn=prepare if os.name == "posix" else None,
         )  # fmt: skip

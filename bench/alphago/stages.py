@@ -42,11 +42,13 @@ class Command:
     """what is there when it has ended; its parent folder is made before"""
     is_shared: bool = False
     """processes of torchrun may share it"""
+    prints: bool = False
+    """what it makes is what it prints"""
 
     @property
     def text(self) -> str:
         """As people type it."""
-        return shlex.join(("keima", *self.words))
+        return shlex.join(("keima", *self.words)) + (f" > {shlex.quote(str(self.makes))}" if self.prints else "")
 
     def arguments(self, launcher: tuple[str, ...] = ()) -> list[str]:
         """To start it with.
@@ -119,6 +121,11 @@ class Way:
     def value(self) -> Path:
         """The value network, as it was when its test error was lowest."""
         return self.out / "value" / "best.safetensors"
+
+    @property
+    def evaluation(self) -> Path:
+        """What the value network was found to be worth beside others."""
+        return self.value.parent / "evaluation.json"
 
     def value_kinds(self) -> Iterator[tuple[str, Path, Path]]:
         """The kinds of data that a value network learns from: name, folder of the network, folder of the data."""
@@ -231,7 +238,7 @@ class Way:
             )  # fmt: skip
 
     def value_networks(self) -> Iterator[Command]:
-        """The value network, and one of whole games, both measured on positions of games of their own."""
+        """The value network, and one of whole games, both tested on the same positions; what else would do as well."""
         preset = self.preset
         for name, folder, data in self.value_kinds():
             every = ("--positions-per-game", "0") if name == "whole_games" else ()
@@ -240,6 +247,21 @@ class Way:
                 "--filters", preset.filters, *preset.train, *preset.value, *every, "--seed", self.seed,
                 "--device", self.device, "--out", folder, makes=folder / self.value.name, is_shared=True,
             )  # fmt: skip
+
+        yield self._evaluation()
+
+    def _evaluation(self) -> Command:
+        """Errors of the value network beside those of others and of rollouts: the paper's Figure 2b."""
+        rollout, networks = self.patterns[0], [("whole_games", str(self.out / "value-whole" / self.value.name))]
+        if self.preset.size in SHIPPED_SIZES:
+            networks.append(("shipped", "default"))
+        policies = (("uniform", "uniform"), ("rollout", rollout), ("sl", self.sl), ("rl", self.rl))
+        return self._command(
+            "evaluate", self.value, self.held_out_values, "--rollouts", self.preset.rolled_out, "--device", self.device,
+            *(word for name, what in networks for word in ("--beside", f"{name}={what}")),
+            *(word for name, what in policies for word in ("--policy", f"{name}={what}")),
+            "--json", makes=self.evaluation, prints=True,
+        )  # fmt: skip
 
     def ablation(self) -> Iterator[Command]:
         """Matches between neighbours of the paper's table."""
