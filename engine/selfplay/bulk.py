@@ -11,8 +11,8 @@ a thread of its own. Start at :meth:`BulkPlay.run`.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.many_games import Finished, Group, Setups
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.table import NEVER, Conduct
+from engine.selfplay.threads import work_in_threads
 from engine.selfplay.variety import Variety, unit_of
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
@@ -209,7 +210,8 @@ class BulkPlay:
             missing = self.missing(games)
             if not len(missing) or self._stopped.is_set():
                 break
-            self._play(_Shared(map(int, missing * self._plan.attempts + attempt)), at_once, groups, report, every_s)
+            numbers = _Shared(map(int, missing * self._plan.attempts + attempt))
+            work_in_threads(partial(self._work, numbers, at_once), groups, self._stopped, report, every_s)
         if not self._stopped.is_set() or not len(self.missing(games)):
             self._cut()
         report()
@@ -247,22 +249,6 @@ class BulkPlay:
         """Note that games are in a shard."""
         self._done = np.concatenate([self._done, games.number])
         self._lengths = np.concatenate([self._lengths, np.diff(games.offsets)])
-
-    def _play(
-        self, numbers: Iterator[int], at_once: int, groups: int, report: Callable[[], None], every_s: float
-    ) -> None:
-        """Play the games of some numbers in several groups."""
-        with ThreadPoolExecutor(groups) as executor:
-            working = {executor.submit(self._work, numbers, at_once) for _ in range(groups)}
-            try:
-                while working:
-                    done, working = wait(working, every_s, FIRST_EXCEPTION)
-                    for thread in done:
-                        thread.result()
-                    report()
-            except BaseException:
-                self._stopped.set()
-                raise
 
     def _work(self, numbers: Iterator[int], at_once: int) -> None:
         """One thread: a group of games until there are no more numbers."""

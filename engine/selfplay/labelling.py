@@ -12,8 +12,8 @@ most of its share; the network's evaluations fill all cores meanwhile. Start at 
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,15 +23,16 @@ from engine.config.declaration import Checked, option
 from engine.features.encoder import ENCODERS
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
 from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
-from engine.selfplay.policy_games import GamePool, has_ended
+from engine.selfplay.labelled_games import LabelledGames, has_ended
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.run_folder import open_manifest, write_manifest
+from engine.selfplay.threads import work_in_threads
 from engine.selfplay.variety import Shares, Variety
 from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"
 GAMES = "games"
-FORMAT = "keima labels 2"
+FORMAT = "keima labels 3"
 SOURCES = ("recorded", "self-played")
 
 
@@ -100,9 +101,9 @@ class Labelling:
         self._is_cutting = False
         self._exhausted: set[Kind] = set()
         self._unfinished: dict[int, list[tuple[int, list[int]]]] = {}
-        """self-played games by size that are in no pool: number and moves"""
+        """self-played games by size that nobody plays: number and moves"""
         self._live: set[tuple[int, int]] = set()
-        """size and number of the self-played games in pools"""
+        """size and number of the self-played games that are not over"""
         self._stopped = threading.Event()
         self._journals: dict[int, Journal] = {}
         for size in sorted({kind.size for kind in self._shares}):
@@ -132,22 +133,13 @@ class Labelling:
 
         Args:
             positions: in the whole folder; then all that is labelled goes into shards.
-            at_once: positions a batch, and games a pool.
+            at_once: positions a batch, and games of a thread and size.
             threads: batches under way at once.
             report: called now and then in the caller's thread.
         Raises:
             RuntimeError, ValueError, OSError: the network, a source or the disk failed.
         """
-        with ThreadPoolExecutor(threads) as executor:
-            working = {executor.submit(self._work, positions, at_once) for _ in range(threads)}
-            try:
-                while working:
-                    done, working = wait(working, every_s, FIRST_EXCEPTION)
-                    for thread in done:
-                        thread.result()
-                    report()
-            finally:
-                self._stopped.set()
+        work_in_threads(partial(self._work, positions, at_once), threads, self._stopped, report, every_s)
         if self.positions >= positions or self.is_exhausted:
             self._cut(everything=True)
         report()
@@ -179,12 +171,12 @@ class Labelling:
 
     def _work(self, positions: int, at_once: int) -> None:
         """One thread: label batches of the kind that lacks most, until there are enough."""
-        pools: dict[int, GamePool] = {}
+        games: dict[int, LabelledGames] = {}
         while (kind := self._reserve(positions, at_once)) is not None:
             if kind.source == RECORDED:
                 self._enter(kind, self._label_recorded(kind, at_once), None, at_once)
             else:
-                self._enter(kind, *self._label_self_played(kind, pools, at_once), at_once)
+                self._enter(kind, *self._label_self_played(kind, games, at_once), at_once)
 
     def _reserve(self, positions: int, at_once: int) -> Kind | None:
         """The kind of the next batch, which is counted as labelled from now on; None = the run ends."""
@@ -212,25 +204,23 @@ class Labelling:
         )
         return self._journals[kind.size].new_rows(RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
 
-    def _label_self_played(self, kind: Kind, pools: dict[int, GamePool], at_once: int) -> tuple[np.ndarray, np.ndarray]:
-        """One move in each game of this thread's pool of a size: rows, and which games have ended."""
+    def _label_self_played(
+        self, kind: Kind, games: dict[int, LabelledGames], at_once: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """One move in each game of this thread and a size: rows, and which games have ended."""
         size = kind.size
-        if size not in pools:
-            pools[size] = GamePool(size, at_once, self._options.variety, self._options.seed)
-        pool = pools[size]
+        if size not in games:
+            games[size] = LabelledGames(self._teacher.server, size, at_once, self._options.variety, self._options.seed)
         with self._lock:
-            for slot in pool.free:
-                if self._unfinished[size]:
-                    pool.start_game(slot, *self._unfinished[size].pop())
-                else:
-                    pool.start_game(slot, self._next[kind])
-                    self._live.add((size, self._next[kind]))
-                    self._next[kind] += 1
-        slots, numbers = pool.taken, pool.numbers[pool.taken]
-        plies = pool.lengths[slots]
-        outputs = self._teacher.targets(pool.games, slots, plies, pool.rules[slots], np.zeros(len(slots), np.int64))
-        chosen, ended = pool.play(slots, outputs["policy"])
-        return self._journals[size].new_rows(SELF_PLAYED, numbers, plies, chosen, outputs), ended
+            begun, free = self._unfinished[size], games[size].free
+            wanted, self._unfinished[size] = begun[:free], begun[free:]
+            fresh = range(self._next[kind], self._next[kind] + free - len(wanted))
+            self._next[kind] = fresh.stop
+            self._live |= {(size, number) for number in fresh}
+        games[size].begin([*wanted, *((number, []) for number in fresh)])
+        done = games[size].step()
+        rows = self._journals[size].new_rows(SELF_PLAYED, done.numbers, done.plies, done.moves, done.outputs)
+        return rows, done.ended
 
     def _rules_of(self, size: int, numbers: np.ndarray) -> np.ndarray:
         """int64[K, RULE_FIELDS]: the rules of games."""

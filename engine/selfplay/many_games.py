@@ -103,7 +103,7 @@ class Group:
         self._servers, self._conduct, self._seed, self._set_up = servers, conduct, seed, set_up
         self._stopped = stopped or threading.Event()
         capacity = conduct.limit + CAPACITY_BEYOND
-        self._table, self._fresh = new_table(size, seats, capacity), new_boards(size, 1, capacity)
+        self.table, self._fresh = new_table(size, seats, capacity), new_boards(size, 1, capacity)
         self._seats = np.zeros((PLAYERS, seats), np.int64)
         self._symmetries = np.zeros((PLAYERS, seats), np.int64)
         self._counts = np.zeros(PLAYERS, np.int64)
@@ -125,36 +125,57 @@ class Group:
         Raises:
             RuntimeError: a network failed.
         """
-        self._table.numbers[:] = EMPTY_SEAT
-        self._begin(np.arange(len(self._endings)), numbers)
-        while not self._stopped.is_set() and self._ask():
-            for network, request in enumerate(self._requests):
-                count = self._counts[network]
-                rows = self._seats[network, :count], self._symmetries[network, :count]
-                play_rows(
-                    self._table, self._conduct, *rows, request.policy, request.value, self._weights, self._endings
-                )
-            ended = np.flatnonzero(self._endings)
+        self.release(np.arange(len(self._endings)))
+        self.begin(numbers)
+        while not self._stopped.is_set() and self.ask():
+            ended = self.move()
             if len(ended):
                 finished = self._finish(ended)
-                self._begin(ended, numbers)
+                self.release(ended)
+                self.begin(numbers)
                 yield finished
 
-    def _begin(self, seats: np.ndarray, numbers: Iterator[int]) -> None:
-        """Begin the next games on free seats."""
-        self._endings[seats] = 0
-        self._table.numbers[seats] = EMPTY_SEAT
-        taken = np.fromiter(islice(numbers, len(seats)), np.int64)
-        if len(taken):
-            seats = seats[: len(taken)]
-            *begun, openings = self._set_up(taken)
-            begin_games(self._table, self._fresh, seats, taken, self._seed, *begun)
-            if openings is not None:
-                open_games(self._table, self._fresh, seats, begun[0], *openings)
+    @property
+    def free(self) -> int:
+        """Seats without a game."""
+        return int((self.table.numbers == EMPTY_SEAT).sum())
 
-    def _ask(self) -> bool:
-        """Evaluate every game in play; False if there is none."""
-        seat_rows(self._table, self._seats, self._symmetries, self._counts)
+    def begin(self, numbers: Iterator[int]) -> np.ndarray:
+        """Begin the next games on the free seats, as far as there are any; int64[K]: the seats of the new games."""
+        seats = np.flatnonzero(self.table.numbers == EMPTY_SEAT)
+        taken = np.fromiter(islice(numbers, len(seats)), np.int64)
+        seats = seats[: len(taken)]
+        if len(taken):
+            *begun, openings = self._set_up(taken)
+            begin_games(self.table, self._fresh, seats, taken, self._seed, *begun)
+            if openings is not None:
+                open_games(self.table, self._fresh, seats, begun[0], *openings)
+        return seats
+
+    def release(self, seats: np.ndarray) -> None:
+        """Free the seats of games that are over."""
+        self._endings[seats] = 0
+        self.table.numbers[seats] = EMPTY_SEAT
+
+    def asked(self, network: int = 0) -> tuple[np.ndarray, np.ndarray, Request]:
+        """Of :meth:`ask`: the seats that a network was asked about and their symmetries (int64[B]), and its outputs."""
+        count = self._counts[network]
+        return self._seats[network, :count], self._symmetries[network, :count], self._requests[network]
+
+    def move(self) -> np.ndarray:
+        """Play a move in every game, drawn from what :meth:`ask` has found; int64[K]: the seats of games now over."""
+        for network in range(len(self._requests)):
+            *rows, outputs = self.asked(network)
+            play_rows(self.table, self._conduct, *rows, outputs.policy, outputs.value, self._weights, self._endings)
+        return np.flatnonzero(self._endings)
+
+    def ask(self) -> bool:
+        """Evaluate every game in play; False if there is none.
+
+        Raises:
+            RuntimeError: a network failed.
+        """
+        seat_rows(self.table, self._seats, self._symmetries, self._counts)
         asked: list[tuple[InferenceServer, Request]] = []
         for network, (server, request) in enumerate(zip(self._servers, self._requests, strict=True)):
             count = int(self._counts[network])
@@ -162,7 +183,7 @@ class Group:
                 continue
             request.state = State.FILLING
             encode_rows(
-                self._table.boards, self._seats[network, :count], self._symmetries[network, :count],
+                self.table.boards, self._seats[network, :count], self._symmetries[network, :count],
                 self._scratch[network], request.planes, request.globals,
             )  # fmt: skip
             request.count = count
@@ -174,7 +195,7 @@ class Group:
 
     def _finish(self, seats: np.ndarray) -> Finished:
         """Count games that ended, and take them from the table."""
-        table, count = self._table, len(seats)
+        table, count = self.table, len(seats)
         leads = np.zeros(count)
         count_games(table, seats, self._endings, leads)
         lengths = table.boards.meta[seats, META_N_MOVES]

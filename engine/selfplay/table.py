@@ -15,7 +15,7 @@ from engine.features.encoder import encode
 from engine.features.symmetry import SYMMETRIES, apply_symmetry
 from engine.go.arrays import copy_items
 from engine.go.board import META_SIZE
-from engine.go.geometry import BLACK, EMPTY, PASS, point_of
+from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_of
 from engine.go.position import (
     META_N_MOVES,
     META_PASSES,
@@ -29,7 +29,7 @@ from engine.go.scoring import final_score_black
 from engine.go.splitmix import mix
 from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.records.replay import replay
-from engine.rollout.random import next_below, next_unit
+from engine.rollout.random import next_below, next_unit, next_word
 from engine.rollout.run import is_sensible
 from engine.selfplay.boards import Boards, new_boards, position_of
 from engine.system.jit import kernel
@@ -169,6 +169,15 @@ def open_games(table, fresh, seats, rules, record, rows, plies):
 
 
 @kernel
+def skip_moves(table, seats, plies):
+    """Leave out what was drawn for the first moves of games (int64[K] each), where all of these had a choice."""
+    for k in range(len(seats)):
+        # One number for the symmetry, one for the move.
+        for _ in range(2 * plies[k]):
+            next_word(table.states[seats[k]])
+
+
+@kernel
 def _weigh(position, color, logits, symmetry, temperature, conduct, weights):
     """Weights of the moves that may be drawn, unnormalised.
 
@@ -216,6 +225,22 @@ def _draw(weights, total, state):
             if left < 0.0:
                 break
     return chosen
+
+
+@kernel
+def probabilities(boards, conduct, seats, symmetries, logits, out):
+    """What a network's outputs give each legal move of some games: float64[B, N*N+1] in policy order, overwritten.
+
+    Args:
+        conduct: that leaves out no legal move.
+        seats, symmetries: int64[B], as for :func:`encode_rows`.
+        logits: float32[B or more, N*N+1], under the symmetry, pass last.
+    """
+    for b in range(len(seats)):
+        position = position_of(boards, seats[b])
+        total = _weigh(position, position.meta[META_TO_MOVE], logits[b], symmetries[b], 1.0, conduct, out[b])
+        for index in range(len(out[b])):
+            out[b, index] /= total
 
 
 @kernel
@@ -290,9 +315,7 @@ def take_moves(table, seats, lengths, moves, symmetries):
         position = position_of(table.boards, seats[k])
         size = position.board.meta[META_SIZE]
         for n in range(lengths[k]):
-            point = position.moves[n]
-            row, column = point // (size + 1) - 1, point % (size + 1) - 1
-            moves[at] = size * size if point == PASS else row * size + column
+            moves[at] = index_of(position.moves[n], size)
             symmetries[at] = table.symmetries[seats[k], n]
             at += 1
 

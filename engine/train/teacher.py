@@ -31,12 +31,12 @@ class Teacher:
         """
         assert REPLACED == TARGETS, f"no word on what a teacher does about {', '.join(sorted(REPLACED ^ TARGETS))}"
         self.spec = network.spec
-        self._server = InferenceServer(network, cache_mib=1, threads=threads, max_batch=MAX_BATCH)
+        self.server = InferenceServer(network, cache_mib=1, threads=threads, max_batch=MAX_BATCH)
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])
 
     def close(self) -> None:
         """Stop the server."""
-        self._server.close()
+        self.server.close()
 
     def plays(self, size: int) -> bool:
         """Whether the teacher knows boards of this size."""
@@ -58,7 +58,7 @@ class Teacher:
         size = int(games.size[rows[0]])
         legal = np.empty((len(rows), size * size + 1), bool)
         planes, globals_, _ = self._builder.encode(games, rows, plies, rules, symmetries, legal)
-        output = self._server.ask(planes, globals_)
+        output = self.server.ask(planes, globals_)
         known = np.ones(len(rows), np.float32)
         targets = {}
         if output.policy is not None:

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
 from engine.records.games import read_arrays, write_games
 from engine.records.labels import LABEL_ARRAYS, RECORDED, SELF_PLAYED, read_labels
+from engine.rollout.random import next_below, next_unit, seed_state
 from engine.selfplay.journal import Journal, row_type
 from engine.selfplay.labelling import Labelling, LabelOptions
 from engine.selfplay.recorded import RecordedGames
@@ -76,18 +78,33 @@ def _identities(path):
     return data["source"], data["number"]
 
 
+def shown_under(numbers, plies):
+    """The symmetry that a self-played position was shown under: drawn before each move, which takes a number too."""
+    found = []
+    for number, ply in zip(numbers.tolist(), plies.tolist(), strict=True):
+        state = seed_state(SHARES.seed, number)
+        for _ in range(ply):
+            next_below(state, SYMMETRIES), next_unit(state)
+        found.append(next_below(state, SYMMETRIES))
+    return np.array(found)
+
+
 def test_labels_are_what_the_network_answers(teacher, shard, tmp_path):
     label(teacher, shard, tmp_path / "out", 700)
     for path in (tmp_path / "out").glob("labels-*.npz.xz"):
-        labels = read_labels(path)
+        labels, (source, number) = read_labels(path), _identities(path)
         sizes = labels.games.size[labels.game]
         for size in (7, 9):
             rows = np.flatnonzero(sizes == size)[:80]
             if not len(rows):
                 continue
             plies, game = labels.ply[rows], labels.game[rows]
-            symmetries = np.zeros(len(rows), np.int64)
+            symmetries = np.where(source[game] == RECORDED, 0, shown_under(number[game], plies))
             again = teacher.targets(labels.games, game, plies, label_rules(labels, rows), symmetries)
+            undone = symmetry_table(size)[symmetries]
+            again["policy"] = np.take_along_axis(again["policy"], undone, 1)
+            owned = again["ownership"].reshape(len(rows), -1)
+            again["ownership"] = np.take_along_axis(owned, undone[:, :-1], 1)
             sign = np.where(plies % 2 == 0, 1.0, -1.0)
             np.testing.assert_allclose(sign * again["value"], labels.value_black[rows], atol=2e-3)
             np.testing.assert_allclose(sign * again["score"], labels.lead_black[rows], atol=2e-3, rtol=1e-3)

@@ -1,0 +1,121 @@
+"""Games that a network plays against itself, of which every evaluation becomes a label.
+
+They are games of :mod:`engine.selfplay.many_games`, each a function of its number: one whose first moves are known goes
+on as if it had never been interrupted.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.features.symmetry import symmetry_table
+from engine.go.geometry import PASS
+from engine.go.position import META_N_MOVES
+from engine.inference.server import InferenceServer
+from engine.records.games import MAX_MOVES, Games, offsets_of
+from engine.records.replay import recorded
+from engine.selfplay.many_games import Group, Openings, Setups
+from engine.selfplay.table import NEVER, Conduct, probabilities, skip_moves
+from engine.selfplay.variety import Variety
+
+FREE_MOVES = 6
+LEAST_SHARE = 0.01
+"""After the first ``FREE_MOVES`` moves none is played that is less probable than this share of the likeliest: the tail
+of a policy is mostly blunders, and a game of 200 moves would meet several."""
+LIMIT_BOARDS = 2
+"""A game ends after this number of moves a point: rules without superko allow endless ones."""
+
+ALL_MOVES = Conduct(limit=0)
+"""Leaves out no legal move"""
+
+
+def move_limit(size: int) -> int:
+    """Most moves of a game."""
+    return min(LIMIT_BOARDS * size * size, MAX_MOVES)
+
+
+def has_ended(moves: np.ndarray, size: int) -> bool:
+    """Whether a game that began with these moves (policy indices) is over."""
+    is_over = len(moves) >= 2 and moves[-1] == moves[-2] == size * size
+    return bool(is_over) or len(moves) >= move_limit(size)
+
+
+class Step(NamedTuple):
+    """A move in each of B games, and what was said of the positions before."""
+
+    numbers: np.ndarray
+    """int64[B]"""
+    plies: np.ndarray
+    """int64[B]: moves before"""
+    moves: np.ndarray
+    """int64[B]: played, policy indices"""
+    outputs: dict[str, np.ndarray]
+    """as :meth:`engine.train.teacher.Teacher.targets` gives them for symmetry 0"""
+    ended: np.ndarray
+    """bool[B]: whether the game is over with the move"""
+
+
+class LabelledGames:
+    """S games of one size. Threads: its owner's alone."""
+
+    def __init__(self, server: InferenceServer, size: int, seats: int, variety: Variety, seed: int) -> None:
+        """Memory for S games.
+
+        Args:
+            server: of the network that plays, which has a policy and a value.
+            seats: S.
+        """
+        self.size, self._spec = size, server.spec
+        conduct = Conduct(move_limit(size), free_moves=FREE_MOVES, least_share=LEAST_SHARE)
+
+        def set_up(numbers: np.ndarray) -> Setups:
+            count = len(numbers)
+            alone = np.zeros((count, 2, 2), np.int64)
+            played_out = np.zeros(count, np.int64)
+            return Setups(*variety.draw(seed, numbers, size), alone, np.full(count, NEVER), played_out, self._openings)
+
+        self._openings: Openings | None = None
+        self._group = Group([server], size, seats, conduct, seed, set_up)
+        self._probabilities = np.zeros((seats, size * size + 1))
+
+    @property
+    def free(self) -> int:
+        """Seats without a game."""
+        return self._group.free
+
+    def begin(self, games: Sequence[tuple[int, Sequence[int]]]) -> None:
+        """Begin games by their number and first moves (policy indices), no more than there are free seats."""
+        plies = np.array([len(moves) for _, moves in games], np.int64)
+        if plies.any():
+            moves = np.concatenate([np.array(moves, np.uint16) for _, moves in games])
+            begun = Games(size=np.full(len(games), self.size, np.int64), offsets=offsets_of(plies), moves=moves)
+            self._openings = Openings(recorded(begun), np.arange(len(games)), plies)
+        seats = self._group.begin(number for number, _ in games)
+        skip_moves(self._group.table, seats, plies)
+        self._openings = None
+
+    def step(self) -> Step:
+        """Evaluate every game, and play a move in it; those that end leave.
+
+        Raises:
+            RuntimeError: the network failed.
+        """
+        group, size = self._group, self.size
+        group.ask()
+        seats, symmetries, request = group.asked()
+        boards, count = group.table.boards, len(seats)
+        shares = self._probabilities[:count]
+        probabilities(boards, ALL_MOVES, seats, symmetries, request.policy, shares)
+        outputs = {"policy": shares, "value": request.value[:count]}
+        if self._spec.has_score and self._spec.has_ownership:
+            shown = request.ownership[:count].reshape(count, -1)
+            owned = np.take_along_axis(shown, symmetry_table(size)[symmetries, :-1].astype(np.int64), 1)
+            outputs |= {"score": request.score[:count], "ownership": owned}
+        numbers, plies = group.table.numbers[seats], boards.meta[seats, META_N_MOVES].copy()
+        over = group.move()
+        points = boards.moves[seats, plies].astype(np.int64)
+        rows, columns = points // (size + 1) - 1, points % (size + 1) - 1
+        moves = np.where(points == PASS, size * size, rows * size + columns)
+        group.release(over)
+        return Step(numbers, plies, moves, outputs, np.isin(seats, over))

@@ -1,0 +1,65 @@
+"""Games whose evaluations become labels: those of bulk play, whichever share a table, wherever they are taken up."""
+
+import numpy as np
+import pytest
+
+from engine.go.rules import RULE_SETS
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import HashNetwork
+from engine.selfplay.bulk import PlayOptions, setups_of
+from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames, has_ended, move_limit
+from engine.selfplay.many_games import Group
+from engine.selfplay.variety import Komi, Variety
+
+SIZE, SEED = 5, 3
+VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
+
+
+@pytest.fixture(scope="module")
+def server():
+    with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def bulk(server):
+    """The moves of some games, by number, as games in bulk."""
+    options = PlayOptions(
+        VARIETY, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, limit=move_limit(SIZE),
+        seed=SEED,
+    )  # fmt: skip
+    group = Group([server], SIZE, 4, options.conduct(), SEED, lambda numbers: setups_of(options, numbers, 1))
+    found = {}
+    for games, *_ in group.play(iter(range(12))):
+        for k, number in enumerate(games.number.tolist()):
+            found[number] = games.moves[games.offsets[k] : games.offsets[k + 1]].tolist()
+    return found
+
+
+def to_the_end(games, begun):
+    """Play some games and all that follow them to 12; moves by number."""
+    found, left = {number: list(moves) for number, moves in begun}, [n for n in range(12) if n not in dict(begun)]
+    while begun or left or games.free < 3:
+        taken = (begun + [(number, []) for number in left])[: games.free]
+        begun, left = begun[len(taken) :], [n for n in left if n not in dict(taken)]
+        games.begin(taken)
+        step = games.step()
+        for number, ply, move, is_over in zip(step.numbers, step.plies, step.moves, step.ended, strict=True):
+            assert len(found.setdefault(int(number), [])) == ply
+            found[int(number)].append(int(move))
+            assert is_over == has_ended(np.array(found[int(number)]), SIZE)
+        assert not step.outputs["policy"].min() < 0
+        np.testing.assert_allclose(step.outputs["policy"].sum(axis=1), 1.0, atol=1e-6)
+    return found
+
+
+@pytest.mark.parametrize("moves_known", [0, 7])
+def test_they_are_the_games_of_bulk_play_wherever_they_are_taken_up(server, bulk, moves_known):
+    begun = [(number, bulk[number][:moves_known]) for number in (5, 0, 7)] if moves_known else []
+    assert to_the_end(LabelledGames(server, SIZE, 3, VARIETY, SEED), begun) == bulk
+
+
+def test_two_passes_and_the_limit_end_a_game():
+    passing = SIZE * SIZE
+    assert has_ended(np.array([3, passing, passing]), SIZE) and not has_ended(np.array([passing, 3]), SIZE)
+    assert has_ended(np.zeros(move_limit(SIZE)), SIZE)
