@@ -35,6 +35,7 @@ FORMAT = "keima games"
 LIMIT_BOARDS = 2
 """Moves a point after which a game is broken off, unless the options say: rules without superko allow endless ones"""
 PASSES = ("last", "free")
+DEAD_STONES = ("alive", "removed")
 RESIGNATION = 1
 """Stream of random numbers: which games are played out"""
 
@@ -58,6 +59,10 @@ class PlayOptions(Checked):
     played_out: float = option(
         0.1, "share of the games that go on after one side would have resigned, to count wrong ones", low=0.0, high=1.0
     )
+    dead_stones: str = option(
+        DEAD_STONES[0], "when games are counted, alive: as they stand; removed: without those that rollouts find dead",
+        choices=DEAD_STONES,
+    )  # fmt: skip
     limit: int = option(0, "moves after which a game is broken off, counted and marked; 0 = twice the points", low=0)
     games_per_shard: int = option(10000, "in all shards but the last", low=1)
     seed: int = option(1, "of all that is drawn", low=0)
@@ -71,11 +76,14 @@ class PlayOptions(Checked):
             least_share=self.least_share,
             resign_below=2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
             resign_count=self.resign_count,
+            are_dead_removed=self.dead_stones == "removed",
         )
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""
         rest = {name: value for name, value in vars(self).items() if name != "variety"}
+        if self.dead_stones == DEAD_STONES[0]:
+            del rest["dead_stones"]  # Folders go on that were begun before there was a choice.
         return rest | self.variety.record()
 
 

@@ -20,6 +20,7 @@ from engine.inference.slots import Request, State
 from engine.records.games import Games, offsets_of
 from engine.records.replay import Recorded
 from engine.selfplay.boards import new_boards
+from engine.selfplay.dead_stones import count_living, new_memory
 from engine.selfplay.table import (
     EMPTY_SEAT,
     Conduct,
@@ -104,6 +105,7 @@ class Group:
         self._stopped = stopped or threading.Event()
         capacity = conduct.limit + CAPACITY_BEYOND
         self.table, self._fresh = new_table(size, seats, capacity), new_boards(size, 1, capacity)
+        self._memory = new_memory(size, capacity)
         self._seats = np.zeros((PLAYERS, seats), np.int64)
         self._symmetries = np.zeros((PLAYERS, seats), np.int64)
         self._counts = np.zeros(PLAYERS, np.int64)
@@ -197,7 +199,10 @@ class Group:
         """Count games that ended, and take them from the table."""
         table, count = self.table, len(seats)
         leads = np.zeros(count)
-        count_games(table, seats, self._endings, leads)
+        if self._conduct.are_dead_removed:
+            count_living(table, seats, self._endings, self._memory, leads)
+        else:
+            count_games(table, seats, self._endings, leads)
         lengths = table.boards.meta[seats, META_N_MOVES]
         moves, symmetries = np.zeros(lengths.sum(), np.uint16), np.zeros(lengths.sum(), np.uint8)
         take_moves(table, seats, lengths, moves, symmetries)

@@ -78,6 +78,8 @@ class Conduct(NamedTuple):
     """value for the side to move that is hopeless"""
     resign_count: int = 3
     """hopeless moves in a row of one colour after which it resigns"""
+    are_dead_removed: bool = False
+    """rollouts find out which stones are dead at the end; else all stones count as alive"""
 
 
 def new_table(size: int, seats: int, capacity: int) -> Table:

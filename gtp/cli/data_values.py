@@ -27,7 +27,7 @@ PARTS = 10
 @click.option("--whole-games", is_flag=True, help="all positions of games that RL plays alone, to compare with")
 @click.option("--latest", default=0, type=click.IntRange(0), help="largest U; 0 = 450 on 19x19, in proportion")
 @variety_options
-@options_of(PlayOptions, "size", "passes", "limit", "games_per_shard", "seed")
+@options_of(PlayOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
 @effort_options(AT_ONCE, "games")
 def values_command(
     sl: str, rl: str, out: Path, positions: int, whole_games: bool, latest: int, variety: Variety, effort: Effort,
