@@ -42,10 +42,12 @@ BEFORE_OVERTIME = 0.5
 """What a move takes of the main time before overtime, besides its share of it, as a multiple of :func:`weight` and of
 what overtime grants one: every move made in main time gives up one of overtime's. People mind moves of several periods,
 so this is also the most, beyond the grant, that an extension adds to twice the share."""
-RESERVE = 0.04
-"""Absolute time: share kept back, so that a game without end is not lost by the delays of its moves."""
-RESERVE_LAGS = 10.0
-"""The most of it, in lags."""
+DELAY = 0.08
+"""Absolute time: what a move costs though it is played at once, in lags: 40 ms on a busy machine."""
+AT_ONCE_SHARE = 0.75
+"""Moves that this is kept back for, as a share of the board's points: a game without end is not lost by them."""
+MOST_RESERVE = 0.2
+"""The most of it, as a share of the whole time."""
 
 
 def moves_left(n_moves: int, area: int) -> float:
@@ -199,7 +201,8 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
         longest = min(EXTENSION * target, EXTENSION * main + grant + extra)
         soft, hard = keep_back(target), keep_back(min(left.seconds + grant, longest))
     else:
-        reserve_s = 0.0 if grant > 0 else min(RESERVE * settings.main_s, RESERVE_LAGS * lag_s)
+        delays_s = DELAY * lag_s * AT_ONCE_SHARE * area
+        reserve_s = 0.0 if grant > 0 else min(MOST_RESERVE * settings.main_s, delays_s)
         free = min(keep_back(left.seconds), max(0.0, left.seconds - reserve_s))
         soft = min(free, free * share + grant)
         hard = min(free, EXTENSION * soft)

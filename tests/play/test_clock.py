@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from engine.go.geometry import BLACK, WHITE
 from engine.play.clock import (
+    AT_ONCE_SHARE,
+    DELAY,
     EXTENSION,
     Clock,
     TimeLeft,
@@ -123,11 +125,27 @@ def test_under_fischer_the_increment_is_spent_and_a_share_of_the_rest():
 
 
 def test_absolute_time_keeps_a_reserve_for_delays():
+    kept_s = DELAY * LAG_S * AT_ONCE_SHARE * AREA
+    assert kept_s == pytest.approx(10.83)
     found = budget(absolute(100), TimeLeft(100), 100, AREA, LAG_S)
-    assert found.soft_s == pytest.approx(96 * main_share(100, AREA))
+    assert found.soft_s == pytest.approx((100 - kept_s) * main_share(100, AREA))
     assert found.hard_s == pytest.approx(EXTENSION * found.soft_s)
-    assert budget(absolute(600), TimeLeft(600), 100, AREA, LAG_S).soft_s == pytest.approx(595 * main_share(100, AREA))
-    assert budget(absolute(100), TimeLeft(4), 100, AREA, LAG_S).hard_s == 0
+    assert budget(absolute(100), TimeLeft(8.8), 100, AREA, LAG_S).hard_s == 0
+    assert budget(absolute(100), TimeLeft(10.8), 700, AREA, LAG_S).hard_s == 0
+    assert budget(absolute(10), TimeLeft(2), 0, AREA, LAG_S).hard_s == 0
+    assert budget(absolute(10), TimeLeft(2.1), 0, AREA, LAG_S).hard_s > 0
+
+
+@pytest.mark.parametrize("extended", [0.0, 1.0])
+@pytest.mark.parametrize(("main_s", "area"), [(15.0, 81), (60.0, 361), (600.0, 361)])
+def test_absolute_time_lasts_for_a_long_game_on_a_busy_machine(main_s, area, extended):
+    """Where every move costs 40 ms beyond what it plans, a game of 15 s on 9x9 once was lost at its 111th move."""
+    referee, chance = Referee("absolute", main_s, 0.0, 1), random.Random(7)
+    clock = configured(absolute(main_s))
+    for n in range(int(0.75 * area)):
+        clock.set_left(BLACK, *referee.told())
+        found = clock.budget(BLACK, 2 * n, area)
+        assert referee.charge((found.hard_s if chance.random() < extended else found.soft_s) + 0.04) == 0
 
 
 @pytest.mark.parametrize(
