@@ -9,6 +9,9 @@
     description = "one line for people"
     card = "keima-6x96.md"
 
+A *player* is a settings file of ``keima gtp`` in this folder, such as ``alphago-9.toml``: networks of the manifest that
+play together, the pattern policies beside them and the options they play with. Paths in it begin here.
+
 Checksums are verified by the tests, not at every start: hashing 40 MB would delay the first answer, and a damaged
 file is refused by its reader anyway.
 """
@@ -62,6 +65,11 @@ def entries() -> dict[str, Entry]:
     return {name: Entry(**table) for name, table in tables.items()}
 
 
+def players() -> dict[str, Path]:
+    """Settings files of all shipped players, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml")) if path != MANIFEST}
+
+
 def find(name_or_path: str) -> Path:
     """File of a shipped network's name, or of a path to any network file.
 
@@ -96,11 +104,13 @@ def find_network(text: str) -> Path | tuple[Path, Path]:
     """What an option such as ``--weights`` means: a network as for :func:`find`, or two of them joined by ``+``.
 
     ``POLICY+VALUE`` are a policy network and a value network that play together as AlphaGo's did. Where ``+`` is part
-    of an existing file's name, that file is meant.
+    of an existing file's name, that file is meant. The name of a shipped player means its networks.
 
     Raises:
         ValueError: as for :func:`find`.
     """
+    if text in players():
+        text = anchored(tomllib.loads(players()[text].read_text(encoding="utf-8"))["weights"], FOLDER)
     policy, plus, value = text.partition("+")
     if plus:
         with suppress(ValueError):
@@ -115,7 +125,7 @@ def anchored(text: str, folder: Path) -> str:
     Args:
         folder: where relative paths begin.
     """
-    if text in ("", NO_NETWORK, DEFAULT_ALIAS, SHIPPED_PATTERNS, *PATTERNS, *entries()):
+    if text in ("", NO_NETWORK, DEFAULT_ALIAS, SHIPPED_PATTERNS, *PATTERNS, *entries(), *players()):
         return text
     try:
         path = folder / Path(text).expanduser()

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from engine.config import REMOVED, SearchOptions, removed
 from engine.config.declaration import Checked, help_text, key_of, parse, range_text, sections, type_of
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
-from weights import NO_NETWORK, find_network
+from weights import NO_NETWORK, find_network, players
 
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -142,6 +142,22 @@ def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
     # mypy knows a dataclass when it sees one, but cannot be told that a class variable is one.
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in values.items() if name in names})
+
+
+def with_player(context: click.Context, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A command's values with the settings of the shipped player that ``--weights`` names, if it names one.
+
+    What the command line or a settings file says stays.
+
+    Raises:
+        ValueError: the player's file cannot be used; one line.
+    """
+    player = players().get(values["weights"])
+    own = read_settings(player) if player else {}
+    return dict(values) | {
+        name: value for name, value in own.items()
+        if name == "weights" or context.get_parameter_source(name) is ParameterSource.DEFAULT
+    }  # fmt: skip
 
 
 def network_of(context: click.Context, config: Path | None, weights: str) -> Path | tuple[Path, Path] | None:

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
+from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.settings import KINDS, render, with_whole_paths
 from gtp.commands import COMMANDS
 from gtp.host import Host
@@ -38,6 +38,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
+        values = with_player(ctx, values)
         setup, play = options_from(SetupOptions, values), options_from(PlayOptions, values)
         search = options_from(SearchOptions, values)
         network = network_of(ctx, config, setup.weights)

@@ -117,6 +117,17 @@ def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
     assert len(RUN) == ran + 1 and RUN[-1][0][:2] == ["train", "policy"]
 
 
+@pytest.mark.slow
+def test_the_tour_learns(tmp_path):
+    """The whole of 7x7 as people call it: the RL policy beats the one it began as, with 95% confidence."""
+    command = [sys.executable, "-P", "-m", "gtp.cli", "alphago", "--preset", "tour", "--out", str(tmp_path / "tour")]
+    subprocess.run(command, check=True, cwd=ROOT)
+    report = json.loads((tmp_path / "tour" / "report.json").read_text())
+    assert report["rl_over_sl"]["interval"][0] > 0.5
+    assert report["value"]["beside"]["network"] < report["value"]["beside"]["constant"]
+    assert len(report["ablation"]["players"]) == 7
+
+
 PROGRAM = """
 import pathlib, sys, time
 out = pathlib.Path(sys.argv[1])

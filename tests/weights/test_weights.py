@@ -4,8 +4,10 @@ import hashlib
 import tomllib
 
 import pytest
+from click.testing import CliRunner
 
 import weights
+from gtp.cli import main
 from weights import FOLDER, Entry
 
 MAX_MIB = 40
@@ -149,3 +151,38 @@ def test_a_damaged_manifest_is_named(manifest, text, message):
 def test_a_missing_manifest_is_named(manifest):
     with pytest.raises(ValueError, match=r"MANIFEST\.toml: cannot be read"):
         weights.find("one")
+
+
+def test_a_player_is_its_networks_and_the_settings_it_plays_with(manifest, tmp_path, monkeypatch):
+    """Networks by name, patterns beside the file; what the command line says comes before."""
+    manifest(TWO)
+    for name in ("one.safetensors", "two.safetensors", "r.npz", "t.npz"):
+        (tmp_path / name).write_bytes(b"x")
+    lines = 'weights = "one+two"\npatterns = "r.npz+t.npz"\nrollout-weight = 0.5\nsize = 9\n'
+    (tmp_path / "player-9.toml").write_text(lines)
+    assert weights.players() == {"player-9": tmp_path / "player-9.toml"}
+    both = tmp_path / "one.safetensors", tmp_path / "two.safetensors"
+    assert weights.find_network("player-9") == both
+    assert weights.anchored("player-9", tmp_path / "elsewhere") == "player-9"
+
+    def printed(*words):
+        found = CliRunner().invoke(main, ["gtp", "--config", "none", "--print-config", *words])
+        assert found.exit_code == 0, found.output
+        return tomllib.loads(found.stdout)
+
+    found = printed("--weights", "player-9")
+    assert (found["weights"], found["rollout-weight"], found["size"]) == ("one+two", 0.5, 9)
+    assert weights.find_network(found["weights"]) == both
+    assert found["patterns"] == f"{tmp_path / 'r.npz'}+{tmp_path / 't.npz'}"
+    assert printed("--weights", "player-9", "--rollout-weight", "0")["rollout-weight"] == 0
+    assert printed("--weights", "one")["size"] == 19
+
+
+@pytest.mark.parametrize("name", weights.players())
+def test_a_shipped_player_has_all_that_it_names(name):
+    from gtp.cli.settings import read_settings
+
+    settings = read_settings(weights.players()[name])
+    assert {*settings["weights"].split("+")} <= {*SHIPPED} and weights.find_network(name)
+    assert all(path.parent == FOLDER for path in weights.find_pattern_pair(settings["patterns"]))
+    assert (FOLDER / f"{name}.md").read_text(encoding="utf-8").startswith("#")
