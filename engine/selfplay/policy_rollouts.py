@@ -3,8 +3,8 @@
 Source: AlphaGo, Figure 2b, which compares the value network with rollouts of several policies.
 """
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -16,8 +16,11 @@ from engine.records.replay import game_rules, recorded
 from engine.selfplay.bulk import LIMIT_BOARDS
 from engine.selfplay.many_games import Group, Openings, Setups
 from engine.selfplay.table import NEVER, Conduct
+from engine.selfplay.threads import work_in_threads
 
 SEED = 20160130
+LOOK_EVERY_S = 1.0
+"""Between looks for a group that has failed"""
 
 
 def policy_values(
@@ -47,21 +50,23 @@ def policy_values(
         raise ValueError(f"network {spec.name} has no policy to play by")
     spec.check_sizes(sizes)
     sums, set_up = np.zeros(len(rows)), partial(_setups, games, rows, plies, count)
+    stopped = threading.Event()
     for size in np.unique(sizes).tolist():
         chosen = np.flatnonzero(sizes == size)
         conduct = Conduct(limit=int(plies[chosen].max()) + LIMIT_BOARDS * size**2, is_pass_last=True)
+        numbers = (chosen[:, None] * count + np.arange(count)).ravel()
+        # No two groups play from one position: their sums do not meet.
+        parts = np.split(numbers, count * (len(chosen) * np.arange(1, groups) // groups))
 
-        def work(part: np.ndarray, size: int = size, conduct: Conduct = conduct) -> None:
-            group = Group([server], size, min(at_once, max(1, len(part))), conduct, SEED, set_up)
+        def work(size: int = size, conduct: Conduct = conduct, parts: list[np.ndarray] = parts) -> None:
+            part = parts.pop()
+            group = Group([server], size, min(at_once, max(1, len(part))), conduct, SEED, set_up, stopped)
             for finished in group.play(iter(part.tolist())):
                 np.add.at(sums, finished.games.number // count, finished.games.result)
                 if on_progress:
                     on_progress(len(finished.games.number) / count)
 
-        numbers = (chosen[:, None] * count + np.arange(count)).ravel()
-        with ThreadPoolExecutor(groups, thread_name_prefix="rollouts") as pool:
-            # No two groups play from one position: their sums do not meet.
-            list(pool.map(work, np.split(numbers, count * (len(chosen) * np.arange(1, groups) // groups))))
+        work_in_threads(work, groups, stopped, lambda: None, LOOK_EVERY_S)
     is_black = (plies % 2 == 0) == (games.first[rows] == BLACK)
     return np.where(is_black, sums, -sums) / count
 

@@ -85,6 +85,34 @@ def test_a_network_that_cannot_play_so_is_one_line(server):
             policy_values(small, games, rows, rows, 2, 2, 1)
 
 
+def test_what_ends_one_group_ends_all_of_them():
+    """As Ctrl-C does, or a network that fails: nobody waits for games that take hours."""
+
+    class Failing(HashNetwork):
+        left = 20
+
+        def evaluate(self, planes, globals_):
+            self.left -= 1
+            if self.left < 0:
+                raise RuntimeError("it broke")
+            return super().evaluate(planes, globals_)
+
+    games, done = made_games(4, 5, 12), []
+    server = InferenceServer(Failing("alphago-48"), cache_mib=1, threads=1)
+    with server, pytest.raises(RuntimeError, match="it broke"):
+        policy_values(server, games, np.arange(4), np.arange(4), 1000, 8, 2, done.append)
+
+    def interrupt(positions):
+        done.append(positions)
+        raise KeyboardInterrupt
+
+    done.clear()
+    server = InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1)
+    with server, pytest.raises(KeyboardInterrupt):
+        policy_values(server, games, np.arange(4), np.arange(4), 1000, 8, 2, interrupt)
+    assert sum(done) < 1
+
+
 def test_draws_count_half_and_games_without_moves_are_positions_too(server):
     empty = Games(
         size=np.array([5]), komi=np.array([0.0], np.float32), offsets=np.array([0, 1]), moves=np.array([12], np.uint16)
