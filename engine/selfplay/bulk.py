@@ -22,6 +22,7 @@ from engine.config.declaration import Checked, option
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.inference.server import InferenceServer
+from engine.nets.network import NetworkSpec
 from engine.records.games import ENDINGS, MAX_MOVES, RESIGNED, Games, read_games, select, write_games
 from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.many_games import Finished, Group, Setups
@@ -38,6 +39,11 @@ PASSES = ("last", "free")
 DEAD_STONES = ("alive", "removed")
 RESIGNATION = 1
 """Stream of random numbers: which games are played out"""
+
+
+def move_limit(size: int) -> int:
+    """The limit of games where the options set none."""
+    return min(LIMIT_BOARDS * size**2, MAX_MOVES)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class PlayOptions(Checked):
     def conduct(self) -> Conduct:
         """The same as the kernels read it."""
         return Conduct(
-            limit=min(self.limit or LIMIT_BOARDS * self.size**2, MAX_MOVES),
+            limit=min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size),
             is_pass_last=self.passes == "last",
             free_moves=self.free_moves,
             least_share=self.least_share,
@@ -148,7 +154,9 @@ class BulkPlay:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
         for server in servers:
-            _check(server, plan.options)
+            check_player(server.spec, [plan.options.size], plan.options.variety)
+            if plan.options.resign > 0.0 and not server.spec.has_value:
+                raise ValueError(f"network {server.spec.name} has no value to resign by")
         self._servers, self._plan, self._options, self._out = servers, plan, plan.options, out
         asked = plan.record() | {"networks": networks}
         begun = {"shards": [], "endings": {}, "played_out": 0, "wrongly_resigned": 0}
@@ -314,18 +322,15 @@ class _Shared:
             return next(self._numbers)
 
 
-def _check(server: InferenceServer, options: PlayOptions) -> None:
-    """Refuse what a network cannot play.
+def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> None:
+    """Refuse games that a network cannot play.
 
     Raises:
         ValueError: one line.
     """
-    spec = server.spec
     if not spec.has_policy:
         raise ValueError(f"network {spec.name} has no policy to play by")
-    if options.resign > 0.0 and not spec.has_value:
-        raise ValueError(f"network {spec.name} has no value to resign by")
-    spec.check_sizes(np.array([options.size]))
+    spec.check_sizes(np.array(sizes, np.int64))
     known = ENCODERS[spec.encoder].komi
-    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in options.variety.komi):
+    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in variety.komi):
         raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")

@@ -13,26 +13,20 @@ from engine.features.symmetry import symmetry_table
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES
 from engine.inference.server import InferenceServer
-from engine.records.games import MAX_MOVES, Games, offsets_of
+from engine.records.games import Games, offsets_of
 from engine.records.replay import recorded
+from engine.selfplay.bulk import PlayOptions, move_limit, setups_of
 from engine.selfplay.many_games import Group, Openings, Setups
-from engine.selfplay.table import NEVER, Conduct, probabilities, skip_moves
+from engine.selfplay.table import Conduct, probabilities, skip_moves
 from engine.selfplay.variety import Variety
 
 FREE_MOVES = 6
 LEAST_SHARE = 0.01
 """After the first ``FREE_MOVES`` moves none is played that is less probable than this share of the likeliest: the tail
 of a policy is mostly blunders, and a game of 200 moves would meet several."""
-LIMIT_BOARDS = 2
-"""A game ends after this number of moves a point: rules without superko allow endless ones."""
 
 ALL_MOVES = Conduct(limit=0)
 """Leaves out no legal move"""
-
-
-def move_limit(size: int) -> int:
-    """Most moves of a game."""
-    return min(LIMIT_BOARDS * size * size, MAX_MOVES)
 
 
 def has_ended(moves: np.ndarray, size: int) -> bool:
@@ -67,16 +61,15 @@ class LabelledGames:
             seats: S.
         """
         self.size, self._spec = size, server.spec
-        conduct = Conduct(move_limit(size), free_moves=FREE_MOVES, least_share=LEAST_SHARE)
+        options = PlayOptions(
+            variety, size=size, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=seed
+        )
 
         def set_up(numbers: np.ndarray) -> Setups:
-            count = len(numbers)
-            alone = np.zeros((count, 2, 2), np.int64)
-            played_out = np.zeros(count, np.int64)
-            return Setups(*variety.draw(seed, numbers, size), alone, np.full(count, NEVER), played_out, self._openings)
+            return setups_of(options, numbers, 1)._replace(openings=self._openings)
 
         self._openings: Openings | None = None
-        self._group = Group([server], size, seats, conduct, seed, set_up)
+        self._group = Group([server], size, seats, options.conduct(), seed, set_up)
         self._probabilities = np.zeros((seats, size * size + 1))
 
     @property

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.config.declaration import Checked, option
-from engine.features.encoder import ENCODERS
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
+from engine.selfplay.bulk import check_player
 from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
 from engine.selfplay.labelled_games import LabelledGames, has_ended
 from engine.selfplay.recorded import RecordedGames
@@ -299,14 +299,11 @@ def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
         raise ValueError("nothing to label: neither recorded nor self-played positions are asked for")
     if options.recorded and not files:
         raise ValueError("positions of recorded games are asked for, but no games were given")
-    for size, _ in (*options.recorded, *options.self_play):
-        if not teacher.plays(size):
-            raise ValueError(f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {size}")
+    sizes = [size for size, _ in (*options.recorded, *options.self_play)]
+    check_player(spec, sizes, options.variety)
+    for size in sizes:
         if size * size < options.moves:
             raise ValueError(f"a board of {size}x{size} has fewer points than the {options.moves} moves to keep")
-    known = ENCODERS[spec.encoder].komi
-    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in options.variety.komi):
-        raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")
 
 
 def check_out(out: Path) -> None:

@@ -34,7 +34,7 @@ from engine.nets.files.read import read_network
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.records.games import join, select
-from engine.selfplay.bulk import PASSES, PlayOptions, setups_of
+from engine.selfplay.bulk import PASSES, PlayOptions, check_player, setups_of
 from engine.selfplay.many_games import Finished, Group
 from engine.selfplay.run_folder import open_manifest
 from engine.selfplay.variety import Variety, unit_of
@@ -121,10 +121,9 @@ class Reinforce:
         self.options, self._out, self._device, self._ranks = options, out, device, ranks or Ranks()
         self._threads = threads or own_cores()
         model, spec, _ = read_network(start)
-        if not spec.has_policy:
-            raise ValueError(f"{start}: network {spec.name} has no policy to improve")
-        if not spec.min_size <= options.size <= spec.max_size:
-            raise ValueError(f"{start}: plays boards of {spec.min_size} to {spec.max_size}, not {options.size}")
+        check_player(spec, [options.size], options.variety)
+        if baseline:
+            baseline[0].spec.check_sizes(np.array([options.size]))
         if options.games < self._ranks.count:
             raise ValueError(f"{options.games} games a mini-batch are too few for {self._ranks.count} processes")
         of_baseline = baseline[1] if baseline else {}

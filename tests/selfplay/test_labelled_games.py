@@ -6,8 +6,8 @@ import pytest
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.selfplay.bulk import PlayOptions, setups_of
-from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames, has_ended, move_limit
+from engine.selfplay.bulk import PlayOptions, move_limit, setups_of
+from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames, has_ended
 from engine.selfplay.many_games import Group
 from engine.selfplay.variety import Komi, Variety
 
@@ -24,10 +24,7 @@ def server():
 @pytest.fixture(scope="module")
 def bulk(server):
     """The moves of some games, by number, as games in bulk."""
-    options = PlayOptions(
-        VARIETY, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, limit=move_limit(SIZE),
-        seed=SEED,
-    )  # fmt: skip
+    options = PlayOptions(VARIETY, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=SEED)
     group = Group([server], SIZE, 4, options.conduct(), SEED, lambda numbers: setups_of(options, numbers, 1))
     found = {}
     for games, *_ in group.play(iter(range(12))):

@@ -136,6 +136,14 @@ def test_the_command_goes_on_where_it_was(start, tmp_path):
     assert done.exit_code == 1 and "begun with pool_every 500, not 7" in done.stderr
 
 
+def test_a_komi_that_the_network_does_not_know_is_refused(tmp_path):
+    model = toy("elf-opengo")
+    path = tmp_path / "start.safetensors"
+    save_network(path, model, new_spec(model, "start"), {})
+    with pytest.raises(ValueError, match=r"network start knows no komi but 7\.5: ask for that one alone"):
+        run(path, tmp_path / "out", 1, size=7)
+
+
 def test_a_baseline_needs_a_value(start, tmp_path):
     words = ["train", "reinforce", str(start), "--out", str(tmp_path / "out"), "--size", "5"]
     done = CliRunner().invoke(main, [*words, "--baseline", str(start)])
