@@ -56,7 +56,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
         greet()
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
-    startup.bar = _bar
+    startup.bar = show_bar
     status = converse(Settings(setup, play, search, network), output, log, values["name"])
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
@@ -64,8 +64,8 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     os._exit(status)
 
 
-def _bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
-    """Rich is imported only where there is something to show."""
+def show_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
+    """A bar while kernels are compiled; rich is imported only where there is something to show."""
     from gtp.cli.progress import compile_bar
 
     compile_bar(counts, finished)

@@ -12,6 +12,7 @@ from typing import Any
 from engine.config import PlayOptions, SearchOptions, removed
 from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
+from gtp.models import described
 from gtp.protocol import CommandError, Registry
 from gtp.startup import compile_progress
 
@@ -85,25 +86,8 @@ def kata_set_param(host: Host, name: str, value: str) -> None:
 @COMMANDS.command("kata-get-models")
 def kata_get_models(host: Host) -> str:
     """List the networks that play on this board, as a JSON list; empty where rollouts play alone."""
-    from engine.nets.files.header import recognise
-
     player = host.player
-    if player.server is None or player.network_path is None:
-        return "[]"
-    files = player.network_path if isinstance(player.network_path, tuple) else (player.network_path,)
-    return json.dumps(
-        [
-            {
-                "name": file.name,
-                "internalName": recognise(file).network if len(files) > 1 else player.server.spec.name,
-                "maxBatchSize": player.server.max_batch,
-                "usesHumanSLProfile": False,
-                "version": recognise(file).version,
-                "usingFP16": "auto",
-            }
-            for file in files
-        ]
-    )
+    return json.dumps(described(player.network_path, player.server))
 
 
 def _named(name: str) -> Field[Any]:

@@ -1,0 +1,279 @@
+"""Many positions analysed side by side in one process: a search each, and one inference server for all.
+
+Each thread of an :class:`Analyses` takes the most urgent job, searches its position from an empty tree, and says what
+it found. A search of few visits has few leaves in flight; those of all searches are merged into one queue, so that
+batches are full where many positions wait, and where few wait each search gets more threads and more of the memory.
+"""
+
+import heapq
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from engine.config import SearchOptions
+from engine.go.board import META_SIZE
+from engine.go.game import Game
+from engine.go.position import Position
+from engine.inference.server import InferenceServer, NetworkFailed
+from engine.insight.glance import NOTHING, Glance, Glancing
+from engine.nets.notices import say_once
+from engine.play.assembly import Parts, owner_tables, parts_with, without_network
+from engine.search.limits import SearchLimits
+from engine.search.move_filter import EVERY_MOVE, MoveFilter
+from engine.search.report import Report, Watcher
+from engine.search.search import Search
+from engine.search.tuning import cache_mib, resolved
+
+MOST_WARM_UP = 19
+LEAST_MIB = 64
+"""Memory of a search, however many there are"""
+GLANCE_S = 0.5
+"""How long the raw outputs are waited for where a job is cut short"""
+AT_ONCE = {"cpu": 16, "gpu": 64}
+"""Positions at once where nothing else is wanted: a search of few visits has a leaf or two in flight"""
+
+
+class Analysis(NamedTuple):
+    """What is known of a position."""
+
+    report: Report
+    glance: Glance
+
+
+@dataclass(frozen=True)
+class Task:
+    """A position, and how it is to be analysed."""
+
+    position: Position
+    options: SearchOptions
+    visits: int
+    seconds: float = 0.0
+    """0 = no limit"""
+    moves: MoveFilter = EVERY_MOVE
+    every_prior: bool = False
+    """reports hold all moves, those too that have no visit"""
+    ownership: bool = False
+    """reports say who owns what, where the network's own word at the root does not"""
+    interval_s: float = math.inf
+    """between reports during the search"""
+    first_s: float = math.inf
+    """until the first of them; infinite = there are none"""
+
+
+class Job:
+    """A task on its way. Threads: any may read."""
+
+    def __init__(self, task: Task, priority: int, tell: Callable[[Analysis | None, bool], None],
+                 fail: Callable[[str], None]) -> None:  # fmt: skip
+        """Made by those who :meth:`Analyses.submit` it.
+
+        Args:
+            priority: larger ones first; among equals the older.
+            tell: given what was found and whether the search goes on; once, at the end, it does not. None = the job
+                was ended before anything was found.
+            fail: given one line, in place of the last ``tell``: the network failed before anything was found.
+        """
+        self.task, self.priority, self.tell, self.fail = task, priority, tell, fail
+        self.ended = threading.Event()
+        """set when the job is to end as it stands"""
+        self.search: Search | None = None
+        """while it runs"""
+        self.is_taken = False
+
+
+class Analyses:
+    """Searches side by side. Threads: one submits, ends and closes."""
+
+    def __init__(self, parts: Parts, server: InferenceServer | None, at_once: int) -> None:
+        """Start the threads.
+
+        Args:
+            parts: as loaded; those of each task's options are derived from them.
+            server: evaluates for all searches, made with ``shared``; None = there is no network.
+            at_once: positions that are searched side by side.
+        """
+        self._loaded, self._server, self._at_once = parts, server, at_once
+        self._parts = {parts.options: parts}
+        self._queue: list[tuple[int, int, Job]] = []
+        self._numbers = itertools.count()
+        self._running: list[Job] = []
+        self._changed = threading.Condition()
+        self._is_closing = False
+        self._sizes_seen: set[int] = set()
+        self._preparing = threading.Lock()
+        self._threads = [threading.Thread(target=self._run, name=f"analysis-{n}", daemon=True) for n in range(at_once)]
+        for thread in self._threads:
+            thread.start()
+
+    def check(self, options: SearchOptions) -> None:
+        """Refuse options that no search can have.
+
+        Raises:
+            ValueError: one line.
+        """
+        with self._changed:
+            if options not in self._parts:
+                self._parts[options] = parts_with(self._loaded, options)
+
+    def warm_up(self, size: int, visits: int) -> None:
+        """Analyse an empty board and wait for it, so that everything has been used once."""
+        done = threading.Event()
+        position = Game(min(size, MOST_WARM_UP)).position
+        task = Task(position, self._loaded.options, visits)
+        self.submit([Job(task, 0, lambda found, goes_on: done.set(), lambda reason: done.set())])
+        done.wait()
+
+    def submit(self, jobs: list[Job]) -> None:
+        """Queue jobs; returns at once."""
+        with self._changed:
+            for job in jobs:
+                heapq.heappush(self._queue, (-job.priority, next(self._numbers), job))
+            self._changed.notify(len(jobs))
+
+    def end(self, jobs: list[Job]) -> None:
+        """End jobs as they stand: those that have not begun are told of here, the others say what they found."""
+        with self._changed:
+            waiting = [job for job in jobs if not (job.is_taken or job.ended.is_set())]
+            for job in jobs:
+                job.ended.set()
+                if job.search is not None:
+                    job.search.stop()
+        for job in waiting:
+            job.tell(None, False)
+
+    def finish(self) -> None:
+        """Wait until all jobs are done; no more may be submitted."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def close(self) -> None:
+        """End all jobs, and the threads."""
+        with self._changed:
+            jobs = [job for _, _, job in self._queue] + self._running
+        self.end(jobs)
+        self.finish()
+
+    def forget(self) -> None:
+        """Drop what is cached of the network's outputs."""
+        if self._server is not None:
+            self._server.forget()
+
+    def _run(self) -> None:
+        """A thread: one job after the other."""
+        while (taken := self._take()) is not None:
+            job, active = taken
+            try:
+                self._analyse(job, active)
+            except Exception as error:
+                job.fail(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            finally:
+                with self._changed:
+                    job.search = None
+                    self._running.remove(job)
+
+    def _take(self) -> tuple[Job, int] | None:
+        """The next job, and how many there are to share the machine with, itself included; None = the end."""
+        with self._changed:
+            while True:
+                while self._queue:
+                    job = heapq.heappop(self._queue)[2]
+                    if not job.ended.is_set():
+                        job.is_taken = True
+                        self._running.append(job)
+                        return job, min(self._at_once, len(self._running) + len(self._queue))
+                if self._is_closing:
+                    return None
+                self._changed.wait()
+
+    def _analyse(self, job: Job, active: int) -> None:
+        """Search a job's position, and say what was found."""
+        task, size = job.task, int(job.task.position.board.meta[META_SIZE])
+        parts = self._parts_for(task.options, size)
+        server = self._server if parts.networks else None
+        self._prepare(server, parts, size)
+        glancing = Glancing(server, parts.encoder, task.position) if server and parts.encoder else None
+        search = Search(_share(parts.options, server, active), server, parts.encoder, parts.patterns,
+                        partial(owner_tables, parts))  # fmt: skip
+        try:
+            with self._changed:
+                job.search = search
+            search.set_position(task.position)
+            rolls_out = task.ownership and (server is None or not server.spec.has_ownership)
+            fewest = size * size + 1 if task.every_prior else 0
+            watcher = Watcher(partial(_tell, job, glancing), task.interval_s, task.first_s, fewest, rolls_out)
+            limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
+            try:
+                report = search.run(limits, task.moves, watcher, rolls_out)
+            except NetworkFailed as error:
+                say_once(str(error))
+                report = search.report(fewest_moves=fewest)
+                if not report.visits:
+                    job.fail(str(error))
+                    return
+            job.tell(Analysis(report, _glance(job, glancing)) if report.visits else None, False)
+        finally:
+            search.close()
+            if glancing is not None:
+                glancing.abandon()
+
+    def _prepare(self, server: InferenceServer | None, parts: Parts, size: int) -> None:
+        """Let the network see its first board of a size."""
+        with self._preparing:
+            if server is not None and parts.encoder is not None and size not in self._sizes_seen:
+                self._sizes_seen.add(size)
+                server.warm_up(size, parts.encoder.planes, parts.encoder.globals)
+
+    def _parts_for(self, options: SearchOptions, size: int) -> Parts:
+        """What searches with these options are made of; without the network where it does not play the board."""
+        self.check(options)
+        parts = self._parts[options]
+        spec = parts.networks[0].spec if parts.networks else None
+        if spec is None or spec.min_size <= size <= spec.max_size:
+            return parts
+        known = f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}"
+        say_once(f"{known}: {size}x{size} is analysed without it, by rollouts and learnt patterns")
+        return without_network(parts)
+
+
+def new_analysis_server(parts: Parts) -> InferenceServer | None:
+    """The inference server of searches side by side, whose leaves it merges; None = there is no network."""
+    if not parts.networks:
+        return None
+    options = resolved(parts.options, parts.networks[0])
+    return InferenceServer(parts.networks, cache_mib(options), options.evaluators, reload=parts.reload, shared=True)
+
+
+def positions_at_once(parts: Parts) -> int:
+    """How many positions to analyse side by side where nothing else is wanted."""
+    return AT_ONCE["gpu" if parts.networks and parts.networks[0].merges else "cpu"]
+
+
+def _share(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
+    """One search's part of threads and memory, where ``active`` share them."""
+    whole = resolved(options, server)
+    return replace(options, threads=max(1, whole.threads // active), memory=max(LEAST_MIB, whole.memory // active))
+
+
+def _tell(job: Job, glancing: Glancing | None, report: Report) -> None:
+    """A report during the search."""
+    if not job.ended.is_set():
+        job.tell(Analysis(report, _glance(job, glancing)), True)
+
+
+def _glance(job: Job, glancing: Glancing | None) -> Glance:
+    """The raw outputs, where they come; a job that is cut short does not wait for them for long."""
+    if glancing is None:
+        return NOTHING
+    try:
+        return glancing.outputs(time.perf_counter() + GLANCE_S if job.ended.is_set() else math.inf)
+    except NetworkFailed as error:
+        say_once(str(error))
+        return NOTHING

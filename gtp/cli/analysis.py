@@ -1,0 +1,120 @@
+"""``keima analysis``: KataGo's JSON analysis engine, on its command line and on ours."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine import __version__
+from engine.config import SearchOptions, SetupOptions
+from gtp import startup
+from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
+from gtp.cli.play import show_bar
+from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
+from gtp.json.start import load_engine
+from gtp.session import Output
+from weights import find_network
+
+STARTED = "Started, ready to begin handling requests"
+"""KataGo's words: clients wait for them"""
+FAILED = 2
+"""Exit status of a start that failed; KaTrain takes 1 for an end that was asked for"""
+MAX_LINE = 1 << 24
+"""Bytes of a line"""
+MOST_POSITIONS = 16384
+
+
+@click.command(
+    cls=GroupedCommand, context_settings={"show_default": True, "help_option_names": ["-h", "--help", "-help"]}
+)
+@click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
+@click.option("-model", metavar="FILE", help="the network's file, as --weights")
+@click.option("-human-model", metavar="FILE", help="understood, but human play is not imitated")
+@click.option("-override-config", "overrides", multiple=True, metavar="K=V, ...", help="KataGo's settings; repeatable")
+@click.option(
+    "-analysis-threads", "--at-once", type=click.IntRange(1, MOST_POSITIONS), metavar="N", show_default=False,
+    help="positions searched side by side; by default 16, before a GPU 64",
+)  # fmt: skip
+@click.option("-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input drop what still waits")
+@click.option("--visits", default=Settings.visits, type=click.IntRange(1), help="of queries that say nothing of them")
+@click.version_option(__version__, "-version", "--version", prog_name="Keima")
+@settings_option(SearchOptions, SetupOptions)
+@options_of(SetupOptions, "weights", "device")
+@options_of(SearchOptions)
+@click.pass_context
+def analysis(
+    ctx: click.Context, /, configs: tuple[str, ...], model: str | None, human_model: str | None,
+    overrides: tuple[str, ...], at_once: int | None, quits_at_once: bool, visits: int, config: Path | None,
+    **values: Any,
+) -> None:  # fmt: skip
+    """Analyse positions: speak KataGo's JSON protocol on standard input and output.
+
+    \b
+        echo '{"id":"1","moves":[],"rules":"chinese","komi":7.5,"boardXSize":9,"boardYSize":9,"maxVisits":50}' \\
+          | keima analysis
+
+    The options with one dash are KataGo's, so its clients' command lines work as they are; its settings that have no
+    counterpart here change nothing.
+    """
+    output = Output()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    if human_model:
+        print(f"keima: {human_model} is not used: human play is not imitated", file=sys.stderr)
+    try:
+        given = {key: value for name in configs for key, value in read_config(Path(name)).items()}
+        given |= {key: value for text in overrides for key, value in read_pairs(text).items()}
+        settings = _start_settings(Settings(options_from(SearchOptions, values), visits), given)
+        if at_once and "numAnalysisThreads" in given:
+            raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given besides")
+        at_once = at_once or _count(given, "numAnalysisThreads", 0, MOST_POSITIONS)
+        network = find_network(model) if model else network_of(ctx, config, str(values["weights"]))
+        startup.bar = show_bar
+        engine = load_engine(settings, network, str(values["device"]), at_once, output)
+    except Exception as error:
+        # KataGo's words, which its clients show to people.
+        print(f"Uncaught exception: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        os._exit(FAILED)
+    print(STARTED, file=sys.stderr, flush=True)
+    for line in _lines():
+        engine.take(line)
+    if quits_at_once:
+        engine.close()
+    else:
+        engine.finish()
+    os._exit(0)
+
+
+def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
+    """The settings in force where queries say nothing else: those of KataGo's config files and command line.
+
+    Raises:
+        ValueError: a value that its key cannot have.
+    """
+    settings = override(settings, {key: text for key, text in given.items() if key not in AT_START})
+    warns = given.get("warnUnusedFields", "true").lower() not in FALSE
+    return replace(settings, warns=warns, pv_length=_count(given, "analysisPVLen", settings.pv_length, 100))
+
+
+def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
+    """A setting that is a whole number from 1 on."""
+    if key not in given:
+        return default
+    text = given[key]
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise ValueError(f"Key '{key}' must be in the range 1 to {most}, but is {text[:40]!r}")
+    return int(text)
+
+
+def _lines() -> Iterator[str]:
+    """Lines of standard input; one that is too long is cut, so it is answered by an error."""
+    while line := sys.stdin.buffer.readline(MAX_LINE):
+        whole = line
+        while len(whole) == MAX_LINE and not whole.endswith(b"\n"):
+            whole = sys.stdin.buffer.readline(MAX_LINE)
+        yield line.decode("utf-8", "replace")

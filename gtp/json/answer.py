@@ -1,0 +1,162 @@
+"""What an analysis found, as KataGo's analysis engine writes it.
+
+All keys that KataGo writes are there but for the hashes of the position, which clients compare with their own. Of the
+numbers that nothing here estimates, ``scoreSelfplay`` is the lead, and the errors of the raw network are -1, as KataGo
+says them of networks without such outputs; ``scoreStdev`` follows from how open the owners of the points are
+(:func:`engine.insight.glance.score_stdev`). Where a network gives no score, leads are 0: clients read numbers alone.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from engine.go.geometry import BLACK, index_of, to_vertex
+from engine.insight.analyses import Analysis
+from engine.insight.glance import score_stdev
+from engine.search.report import MoveReport
+from gtp.json.query import COLORS, Wanted
+from gtp.json.values import rounded
+
+OWNERSHIP_DIGITS = 6
+
+
+def answer(found: Analysis, size: int, to_move: int, wanted: Wanted) -> dict[str, Any]:
+    """The part of an answer that says what was found.
+
+    Args:
+        to_move: colour to move at the root.
+    """
+    return Answer(found, size, to_move, wanted).object()
+
+
+class Answer:
+    """One analysis, from the view that its query asks for."""
+
+    def __init__(self, found: Analysis, size: int, to_move: int, wanted: Wanted) -> None:
+        """Arguments as of :func:`answer`."""
+        self._report, self._glance = found
+        self._size, self._to_move, self._wanted = size, to_move, wanted
+        viewer = COLORS.get(wanted.perspective, to_move)
+        self._is_flipped = viewer != to_move
+        self._black = 1.0 if viewer == BLACK else -1.0
+        owners = self._glance.ownership_black
+        self._owners = owners if owners is not None else self._report.ownership_black
+        self._stdev = rounded(score_stdev(self._owners) or 0.0)
+
+    def object(self) -> dict[str, Any]:
+        """The answer's own keys."""
+        wanted, moves = self._wanted, [move for move in self._report.moves if move.visits > 0]
+        most = [max(move.visits for move in moves[order:]) for order in range(len(moves))]
+        found: dict[str, Any] = {
+            "moveInfos": [self._move(move, order, most[order]) for order, move in enumerate(moves)],
+            "rootInfo": self._root(),
+        }
+        if wanted.policy:
+            found["policy"] = self._policy()
+        if wanted.ownership:
+            found["ownership"] = self._ownership()
+        if wanted.ownership_stdev:
+            found["ownershipStdev"] = self._ownership_stdev()
+        return found
+
+    def _move(self, move: MoveReport, order: int, selection: int) -> dict[str, Any]:
+        """One move.
+
+        Args:
+            selection: visits, or those of a move that it is preferred to where these are more.
+        """
+        wanted, score = self._wanted, self._score(move.score_stm)
+        line = move.pv[: 1 + wanted.pv_length]
+        found: dict[str, Any] = {
+            "move": to_vertex(move.point, self._size),
+            "visits": move.visits,
+            "edgeVisits": move.visits,
+            "weight": float(move.visits),
+            "edgeWeight": float(move.visits),
+            "utility": self._value(move.value_stm),
+            "winrate": self._rate(move.value_stm),
+            "scoreMean": score,
+            "scoreLead": score,
+            "scoreSelfplay": score,
+            "scoreStdev": self._stdev,
+            "prior": rounded(move.prior),
+            "lcb": self._rate(move.lcb_stm),
+            "utilityLcb": self._value(move.lcb_stm),
+            "order": order,
+            "playSelectionValue": float(selection),
+            "pv": [to_vertex(point, self._size) for point in line],
+        }
+        if wanted.pv_visits:
+            found["pvVisits"] = found["pvEdgeVisits"] = move.pv_visits[: len(line)]
+        if wanted.no_result:
+            found["noResultValue"] = 0.0
+        if wanted.moves_ownership:
+            found["ownership"] = self._ownership()
+        if wanted.moves_ownership_stdev:
+            found["ownershipStdev"] = self._ownership_stdev()
+        return found
+
+    def _root(self) -> dict[str, Any]:
+        """The position as a whole."""
+        report, glance = self._report, self._glance
+        raw_value = report.value_stm if glance.value_stm is None else glance.value_stm
+        raw_score = self._score(report.score_stm if glance.score_stm is None else glance.score_stm)
+        score = self._score(report.score_stm)
+        return {
+            "currentPlayer": "B" if self._to_move == BLACK else "W",
+            "visits": report.visits,
+            "weight": float(report.visits),
+            "utility": self._value(report.value_stm),
+            "winrate": self._rate(report.value_stm),
+            "scoreLead": score,
+            "scoreSelfplay": score,
+            "scoreStdev": self._stdev,
+            "rawWinrate": self._rate(raw_value),
+            "rawLead": raw_score,
+            "rawScoreSelfplay": raw_score,
+            "rawScoreSelfplayStdev": self._stdev,
+            "rawNoResultProb": 0.0,
+            "rawStWrError": -0.5,
+            "rawStScoreError": -1.0,
+            "rawVarTimeLeft": -1.0,
+        }
+
+    def _value(self, value_stm: float) -> float:
+        """A value of the side to move, from -1 to 1, for the viewer."""
+        return rounded(-value_stm if self._is_flipped else value_stm)
+
+    def _rate(self, value_stm: float) -> float:
+        """A win rate from 0 to 1 for the viewer; bounds may lie beyond."""
+        return rounded(0.5 + 0.5 * (-value_stm if self._is_flipped else value_stm))
+
+    def _score(self, score_stm: float | None) -> float:
+        """A lead in points for the viewer; 0 where nothing estimates it."""
+        return 0.0 if score_stm is None else self._value(score_stm)
+
+    def _policy(self) -> list[float]:
+        """The network's probabilities of all moves in policy order, the pass last; illegal moves -1."""
+        raw = self._glance.policy
+        if raw is not None:
+            return [-1.0 if value != value else rounded(value) for value in raw.tolist()]
+        found = [-1.0] * (self._size**2 + 1)
+        for move in self._report.moves:
+            found[int(index_of(move.point, self._size))] = rounded(move.prior)
+        return found
+
+    def _ownership(self) -> list[float]:
+        """Who owns what, 1 = the viewer's."""
+        return _six_digits(self._black * self._known_owners())
+
+    def _ownership_stdev(self) -> list[float]:
+        """How far that varies within the search: not at all, since it is the word of the root alone."""
+        return [0.0] * self._size**2
+
+    def _known_owners(self) -> np.ndarray:
+        """Black's points, float64[N*N]; 0 where nothing estimates them."""
+        return np.zeros(self._size**2) if self._owners is None else self._owners.astype(np.float64)
+
+
+def _six_digits(values: np.ndarray) -> list[float]:
+    """Numbers as ownership is written."""
+    found: list[float] = np.round(values, OWNERSHIP_DIGITS).tolist()
+    return found

@@ -1,0 +1,216 @@
+"""KataGo's settings: the keys of its config files and of ``overrideSettings``, and what those that matter here mean.
+
+All keys that KataGo's search reads are known, with type and range, so that mistakes are refused in its words; those
+that have no counterpart here change nothing. Config files are KataGo's: ``key = value``, ``#`` begins a comment, keys
+that are not known are left alone. Source: KataGo, cpp/program/setup.cpp and cpp/configs/analysis_example.cfg.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.config import SearchOptions
+
+_NUMBERS = """
+avoidRepeatedPatternUtility -3 3, chosenMovePrune 0 1e10, chosenMoveSubtract 0 1e10, chosenMoveTemperature 0 5,
+chosenMoveTemperatureEarly 0 5, chosenMoveTemperatureHalflife 0.1 100000, chosenMoveTemperatureOnlyBelowProb 0 1,
+cpuctExploration 0 10, cpuctExplorationBase 10 100000, cpuctExplorationLog 0 10, cpuctUtilityStdevPrior 1e-8 10,
+cpuctUtilityStdevPriorWeight 0 100, cpuctUtilityStdevScale 0 1, drawEquivalentWinsForWhite 0 1,
+dynamicScoreCenterScale 0.2 5, dynamicScoreCenterZeroWeight 0 1, dynamicScoreUtilityFactor 0 1,
+endgameTurnTimeDecay 0 1000, fpuLossProp 0 1, fpuParentWeight 0 1, fpuParentWeightByVisitedPolicyPow 0 5,
+fpuReductionMax 0 2, futileVisitsThreshold 0.01 1, graphSearchCatchUpLeakProb 0 1, graphSearchCatchUpProp 0 1,
+humanSLChosenMovePiklLambda 0 1e9, humanSLChosenMoveProp 0 1, humanSLCpuctExploration 0 1000,
+humanSLCpuctPermanent 0 1000, humanSLOppExploreProbWeightful 0 1, humanSLOppExploreProbWeightless 0 1,
+humanSLPlaExploreProbWeightful 0 1, humanSLPlaExploreProbWeightless 0 1, humanSLRootExploreProbWeightful 0 1,
+humanSLRootExploreProbWeightless 0 1, lagBuffer 0 3600, lcbStdevs 1 12, maxTime 0 1e20, maxTimePondering 0 1e20,
+midgameTimeFactor 0.01 100, midgameTurnPeakTime 0 1000, minPlayoutsPerThread 0 1e20, minVisitPropForLCB 0 1,
+nnPolicyTemperature 0.01 5, noResultUtilityForWhite -1 1, noisePruneUtilityScale 0.001 10, noisePruningCap 0 1e50,
+numVirtualLossesPerThread 0.01 1000, obviousMovesPolicyEntropyTolerance 0.001 2,
+obviousMovesPolicySurpriseTolerance 0.001 2, obviousMovesTimeFactor 0.01 1, overallocateTimeFactor 0.01 100,
+playoutDoublingAdvantage -3 3, policyOptimism 0 1, rootDesiredPerChildVisitsCoeff 0 100,
+rootDirichletNoiseTotalConcentration 0.001 10000, rootDirichletNoiseWeight 0 1, rootEndingBonusPoints -1 1,
+rootFpuLossProp 0 1, rootFpuReductionMax 0 2, rootPolicyOptimism 0 1, rootPolicyTemperature 0.01 100,
+rootPolicyTemperatureEarly 0.01 100, searchFactorAfterOnePass 0 1, searchFactorAfterTwoPass 0 1,
+staticScoreUtilityFactor 0 1, subtreeValueBiasFactor 0 1, subtreeValueBiasFreeProp 0 1,
+subtreeValueBiasWeightExponent 0 1, treeReuseCarryOverTimeFactor 0 1, uncertaintyCoeff 0.0001 1,
+uncertaintyExponent 0 2, uncertaintyMaxWeight 1 100, valueWeightExponent 0 1, wideRootNoise 0 5,
+winLossUtilityFactor 0 1
+"""
+_COUNTS = """
+graphSearchRepBound 3 50, maxPlayouts 1 1125899906842624, maxPlayoutsPondering 1 1125899906842624,
+maxVisits 1 1125899906842624, maxVisitsPondering 1 1125899906842624, mutexPoolSize 1 536870912,
+numSearchThreads 1 4096, numSearchThreadsPerAnalysisThread 1 4096, rootNumSymmetriesToSample 1 8
+"""
+_SWITCHES = """
+alwaysComputePassAliveUnderSuicideRules antiMirror conservativePass enableMorePassingHacks enablePassingHacks
+fillDameBeforePass fpuParentWeightByVisitedPolicy humanSLChosenMoveIgnorePass ignoreAllHistory ignorePreRootHistory
+rootNoiseEnabled rootPruneUselessMoves rootSymmetryPruning useGraphSearch useLcbForSelection useNoisePruning
+useNonBuggyLcb useUncertainty
+"""
+_WORDS = "humanSLProfile playoutDoublingAdvantagePla reportAnalysisWinratesAs"
+_FIXED = ("nodeTableShardsPowerOfTwo", "useEvalCache", "evalCacheMinVisits")
+AT_START = (*_FIXED, "humanSLProfile")
+"""What means nothing here at the start, and is refused later"""
+TRUE, FALSE = ("true", "t", "1", "enabled", "yes"), ("false", "f", "0", "disabled", "no")
+PERSPECTIVES = {"b": "b", "black": "b", "w": "w", "white": "w", "sidetomove": ""}
+AUTO = "auto"
+
+
+def _table(text: str) -> dict[str, tuple[float, float]]:
+    """Ranges by key."""
+    rows = (row.split() for row in text.split(","))
+    return {name: (float(low), float(high)) for name, low, high in rows}
+
+
+NUMBERS, COUNTS = _table(_NUMBERS), _table(_COUNTS)
+SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
+OPTIONS = {
+    "cpuctExploration": "c_puct",
+    "cpuctExplorationLog": "c_puct_growth",
+    "fpuReductionMax": "fpu_reduction",
+    "rootDirichletNoiseWeight": "root_noise",
+    "useGraphSearch": "transpositions",
+}
+"""KataGo's key -> our search option, where both mean the same"""
+MIN_TEMPERATURE = 0.1
+"""The lowest policy temperature that a search takes"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for a query that says nothing else."""
+
+    search: SearchOptions
+    visits: int = 500
+    seconds: float = 0.0
+    """0 = no limit"""
+    perspective: str = ""
+    """whose numbers answers hold: b, w, or empty for the side to move"""
+    pv_length: int = 15
+    """moves of a variation after its first"""
+    warns: bool = True
+    """fields that are not known are answered by a warning"""
+
+
+def unknown(keys: Iterable[str]) -> list[str]:
+    """Those of some keys that KataGo's search does not read, in order."""
+    known = NUMBERS.keys() | COUNTS.keys() | SWITCHES | WORDS | set(_FIXED)
+    return sorted(set(keys) - known)
+
+
+def override(settings: Settings, given: Mapping[str, str]) -> Settings:
+    """Settings with some of KataGo's set otherwise; keys that are not known are left alone.
+
+    Raises:
+        ValueError: a value that its key cannot have, or a key that cannot change; one line.
+    """
+    options: dict[str, object] = {}
+    values = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
+    for key, value in values.items():
+        if key in OPTIONS:
+            options[OPTIONS[key]] = value
+    if "nnPolicyTemperature" in values:
+        options["policy_temperature"] = max(MIN_TEMPERATURE, float(values["nnPolicyTemperature"]))
+    if values.get("rootNoiseEnabled") is False:
+        options["root_noise"] = 0.0
+    if "useLcbForSelection" in values:
+        options["move_choice"] = "lcb" if values["useLcbForSelection"] else "visits"
+    if "rootNumSymmetriesToSample" in values:
+        options["root_symmetries"] = "8" if int(values["rootNumSymmetriesToSample"]) > 1 else "1"
+    changed = replace(settings, search=replace(settings.search, **options))  # type: ignore[arg-type]
+    visits = [int(values[key]) for key in ("maxVisits", "maxPlayouts") if key in values]
+    if visits:
+        changed = replace(changed, visits=min(visits))
+    if "maxTime" in values:
+        seconds = float(values["maxTime"])
+        changed = replace(changed, seconds=seconds if seconds < MAX_SECONDS else 0.0)
+    if "reportAnalysisWinratesAs" in values:
+        changed = replace(changed, perspective=str(values["reportAnalysisWinratesAs"]))
+    return changed
+
+
+MAX_SECONDS = 1e7
+"""A longer limit of time is none."""
+
+
+def _value(key: str, text: str) -> float | bool | str:
+    """A setting's value.
+
+    Raises:
+        ValueError: one that it cannot have.
+    """
+    word = text.strip()
+    if key in _FIXED:
+        raise ValueError(f"Cannot change {key} after initialization")
+    if key == "reportAnalysisWinratesAs":
+        if word.lower() not in PERSPECTIVES:
+            raise ValueError(f"Could not parse config value for {key}: {text}")
+        return PERSPECTIVES[word.lower()]
+    if key == "humanSLProfile" and word:
+        raise ValueError(f"WARNING: {key} is specified as config param but model(s) don't use it")
+    if key in SWITCHES:
+        if word.lower() not in (*TRUE, *FALSE, AUTO):
+            raise ValueError(f"Could not parse '{text}' as bool for key '{key}'")
+        return word.lower() in TRUE
+    if key in COUNTS:
+        return _in_range(key, text, COUNTS[key], int, "int64_t")
+    return _in_range(key, text, NUMBERS[key], float, "double") if key in NUMBERS else word
+
+
+def _in_range(key: str, text: str, limits: tuple[float, float], kind: type[int] | type[float], name: str) -> float:
+    """A number within its range."""
+    try:
+        value = kind(text)
+    except ValueError:
+        raise ValueError(f"Could not parse '{text}' as {name} for key '{key}'") from None
+    low, high = limits
+    if math.isnan(value):
+        raise ValueError(f"Key '{key}' is nan")
+    if not low <= value <= high:
+        shown = (f"{one:.0f}" if kind is int else f"{one:g}" for one in limits)
+        raise ValueError(f"Key '{key}' must be in the range {' to '.join(shown)}")
+    return value
+
+
+def read_config(path: Path, within: tuple[Path, ...] = ()) -> dict[str, str]:
+    """Keys and values of one of KataGo's config files.
+
+    Args:
+        within: the files that include it.
+
+    Raises:
+        ValueError: it cannot be read, or a line is no ``key = value``; one line that names file and line.
+    """
+    if path in within:
+        raise ValueError(f"config file {path} includes itself")
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise ValueError(f"config file {path}: cannot be read ({error.strerror or error})") from error
+    found: dict[str, str] = {}
+    for count, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        if text.startswith("@include"):
+            found |= read_config(path.parent / text.removeprefix("@include").strip(" ="), (*within, path))
+        elif text:
+            key, equals, value = (part.strip() for part in text.partition("="))
+            if not equals or not key:
+                raise ValueError(f"config file {path}, line {count}: {text[:60]!r}, expected key = value")
+            found[key] = value.strip("\"'")
+    return found
+
+
+def read_pairs(text: str) -> dict[str, str]:
+    """Keys and values of ``key=value, key=value``, as ``-override-config`` takes them.
+
+    Raises:
+        ValueError: a part without ``=``.
+    """
+    found = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise ValueError(f"-override-config {part[:60]!r}, expected KEY=VALUE, KEY=VALUE, ...")
+        found[key] = value
+    return found

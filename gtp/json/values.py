@@ -1,0 +1,155 @@
+"""JSON values as KataGo's analysis engine checks them: the type, the range, and the words of the refusal."""
+
+import json
+import math
+from typing import Any, NoReturn
+
+SHOWN_DIGITS = 9
+MAX_INT = 1 << 63
+VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
+PLAYERS = {"b": "b", "black": "b", "w": "w", "white": "w"}
+COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+Vertex = tuple[int, int] | None
+"""Column and row from the top left, both from 0; None = a pass"""
+
+
+class FieldError(ValueError):
+    """A field of a request holds what it may not."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def parse_line(line: str) -> Any:
+    """The value that a line holds.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+
+    def refuse(word: str) -> NoReturn:
+        raise ValueError(f"{word} is no JSON")
+
+    try:
+        return json.loads(line, parse_constant=refuse)
+    except RecursionError as error:
+        raise ValueError("too many brackets within brackets") from error
+
+
+def to_line(value: dict[str, Any]) -> str:
+    """An object as one line: compact, its keys in alphabetical order. Numbers are finite."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+
+
+def rounded(number: float) -> float:
+    """A number as answers hold it; what is no number, or infinite, becomes 0."""
+    return float(f"{number:.{SHOWN_DIGITS}g}") if math.isfinite(number) else 0.0
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is a whole number that 64 bits hold, written as one."""
+    return isinstance(value, int) and not isinstance(value, bool) and -MAX_INT <= value < 2 * MAX_INT
+
+
+def integer(values: dict[str, Any], field: str, low: int, high: int, message: str) -> int:
+    """A whole number within a range."""
+    value = values[field]
+    if not is_integer(value) or not low <= value <= high:
+        raise FieldError(field, message)
+    return int(value)
+
+
+def number(values: dict[str, Any], field: str, low: float, high: float, message: str) -> float:
+    """A number within a range."""
+    value = values[field]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise FieldError(field, message)
+    return float(value)
+
+
+def boolean(values: dict[str, Any], field: str) -> bool:
+    """True or false."""
+    value = values[field]
+    if not isinstance(value, bool):
+        raise FieldError(field, "Must be a boolean")
+    return value
+
+
+def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
+    """An array of whole numbers; fractions are cut off, as KataGo does."""
+    value = values[field]
+    if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in value):
+        raise FieldError(field, message)
+    if not all(math.isfinite(one) for one in value):
+        raise FieldError(field, message)
+    return [int(one) for one in value]
+
+
+def player(values: dict[str, Any], field: str) -> str:
+    """``b`` or ``w``."""
+    value = values[field]
+    found = PLAYERS.get(value.lower()) if isinstance(value, str) else None
+    if found is None:
+        raise FieldError(field, 'Must be "b" or "w"')
+    return found
+
+
+def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> list[tuple[str, Vertex]]:
+    """An array of player and vertex."""
+    pairs = values[field]
+    if not isinstance(pairs, list):
+        raise FieldError(field, VERTEX_PAIRS)
+    found = []
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, str) for one in pair):
+            raise FieldError(field, VERTEX_PAIRS)
+        who = PLAYERS.get(pair[0].lower())
+        if who is None:
+            raise FieldError(field, f"Could not parse player: {pair[0]}")
+        found.append((who, vertex(field, pair[1], size, allow_pass)))
+    return found
+
+
+def vertices(values: dict[str, Any], field: str, size: int) -> list[Vertex]:
+    """An array of vertices, passes among them."""
+    texts = values[field]
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise FieldError(field, "Must be an array of GTP board vertices")
+    return [vertex(field, text, size, True) for text in texts]
+
+
+def vertex(field: str, text: str, size: int, allow_pass: bool) -> Vertex:
+    """A vertex: ``D4`` in either case, ``AA1`` beyond column Z, ``(3,15)`` from the top left, or ``pass``."""
+    word = text.strip().upper()
+    if word in ("PASS", "PSS"):
+        place = None
+    else:
+        place = _bracketed(word) if word.startswith("(") else _lettered(word, size)
+        if place is None or not (0 <= place[0] < size and 0 <= place[1] < size):
+            raise FieldError(field, f"Could not parse board location: {text}")
+    if place is None and not allow_pass:
+        raise FieldError(field, f"Could not parse board location: {text}")
+    return place
+
+
+def _bracketed(word: str) -> Vertex:
+    """Column and row of ``(3,15)``."""
+    parts = word[1:-1].split(",") if word.endswith(")") else []
+    if len(parts) != 2 or not all(_is_whole(part.strip()) for part in parts):
+        return None
+    return int(parts[0]), int(parts[1])
+
+
+def _lettered(word: str, size: int) -> Vertex:
+    """Column and row of ``D4`` or ``AA1``."""
+    letters = len(word) - len(word.lstrip(COLUMNS))
+    if letters not in (1, 2) or not _is_whole(word[letters:]):
+        return None
+    column = COLUMNS.index(word[letters - 1]) + (25 * (1 + COLUMNS.index(word[0])) if letters == 2 else 0)
+    return column, size - int(word[letters:])
+
+
+def _is_whole(word: str) -> bool:
+    """Whether a word is a whole number of a length that boards have."""
+    return word.isascii() and word.isdigit() and len(word) <= 4

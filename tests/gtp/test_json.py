@@ -1,0 +1,317 @@
+"""The JSON engine with a network made of hashes: answers, their keys and views, queue, ends and reports."""
+
+import json
+import threading
+
+import pytest
+
+from engine.config import SearchOptions
+from engine.features.encoder import ENCODERS
+from engine.insight.analyses import Analyses, new_analysis_server
+from engine.nets.fakes import HashNetwork
+from engine.play.assembly import Parts
+from gtp.json.engine import ACTIONS, JsonEngine
+from gtp.json.settings import Settings
+
+ANSWER_S = 300.0
+QUERY = {"id": "q", "moves": [["b", "C3"]], "rules": "chinese", "boardXSize": 5, "boardYSize": 5, "maxVisits": 30}
+_MOVE_KEYS = """
+edgeVisits edgeWeight lcb move order playSelectionValue prior pv scoreLead scoreMean scoreSelfplay scoreStdev
+ utility utilityLcb visits weight winrate
+"""
+_ROOT_KEYS = """
+currentPlayer rawLead rawNoResultProb rawScoreSelfplay rawScoreSelfplayStdev rawStScoreError rawStWrError
+ rawVarTimeLeft rawWinrate scoreLead scoreSelfplay scoreStdev utility visits weight winrate
+"""
+MOVE_KEYS, ROOT_KEYS = _MOVE_KEYS.split(), _ROOT_KEYS.split()
+FLIPPED = ("winrate", "scoreLead", "utility", "rawWinrate", "rawLead")
+
+
+class Gate:
+    """A network that answers when it may."""
+
+    def __init__(self, network) -> None:
+        self._network = network
+        self.spec, self.device, self.merges = network.spec, network.device, network.merges
+        self.opened, self.asked = threading.Event(), threading.Event()
+        self.opened.set()
+        self.broken = False
+
+    def evaluate(self, planes, globals_):
+        self.asked.set()
+        assert self.opened.wait(ANSWER_S)
+        if self.broken:
+            raise RuntimeError("out of order")
+        return self._network.evaluate(planes, globals_)
+
+
+class Talk:
+    """An engine, and what it has said."""
+
+    def __init__(self, network: HashNetwork | None = None, at_once: int = 2) -> None:
+        self.gate = Gate(network or HashNetwork("keima-1"))
+        parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, ENCODERS["keima-1"], None)
+        self.server = new_analysis_server(parts)
+        self._said, self._more = [], threading.Condition()
+        analyses = Analyses(parts, self.server, at_once)
+        self.engine = JsonEngine(analyses, Settings(parts.options, 20), self._hear, lambda: [{"name": "hash"}])
+
+    def _hear(self, text: str) -> None:
+        with self._more:
+            self._said.append(text)
+            self._more.notify_all()
+
+    def send(self, **values) -> None:
+        self.engine.take(json.dumps(values))
+
+    def hold(self) -> None:
+        """Let no evaluation end from now on."""
+        self.gate.opened.clear()
+        self.gate.asked.clear()
+
+    def lines(self, count: int) -> list[dict]:
+        """The first lines, as soon as there are so many."""
+        with self._more:
+            assert self._more.wait_for(lambda: len(self._said) >= count, ANSWER_S), self._said
+            return [json.loads(line) for line in self._said[:count]]
+
+    def ask(self, **values) -> dict:
+        """The next line after this query; evaluated anew, since the cache rounds."""
+        self.server.forget()
+        before = len(self._said)
+        self.send(**QUERY | values)
+        return self.lines(before + 1)[before]
+
+    def all(self) -> list[dict]:
+        """Everything, at the end."""
+        self.engine.finish()
+        return self.lines(len(self._said))
+
+
+@pytest.fixture
+def talk():
+    made = Talk()
+    yield made
+    made.gate.opened.set()
+    made.engine.close()
+    made.server.close()
+
+
+def test_an_answer_has_katagos_keys(talk):
+    found = talk.ask()
+    assert sorted(found) == ["id", "isDuringSearch", "moveInfos", "rootInfo", "turnNumber"]
+    assert (found["id"], found["isDuringSearch"], found["turnNumber"]) == ("q", False, 1)
+    assert all(sorted(move) == MOVE_KEYS for move in found["moveInfos"])
+    assert sorted(found["rootInfo"]) == ROOT_KEYS
+    assert [move["order"] for move in found["moveInfos"]] == list(range(len(found["moveInfos"])))
+    assert found["rootInfo"]["visits"] == 30 == 1 + sum(move["visits"] for move in found["moveInfos"])
+    assert found["rootInfo"]["currentPlayer"] == "W"
+    values = [move["playSelectionValue"] for move in found["moveInfos"]]
+    assert values == sorted(values, reverse=True)
+
+
+def test_more_is_answered_where_it_is_asked_for(talk):
+    wanted = ("Ownership", "OwnershipStdev", "MovesOwnership", "MovesOwnershipStdev", "Policy", "PVVisits")
+    every = {f"include{name}": True for name in (*wanted, "NoResultValue")}
+    found = talk.ask(**every)
+    assert {"ownership", "ownershipStdev", "policy"} < set(found)
+    more = {"ownership", "ownershipStdev", "pvVisits", "pvEdgeVisits", "noResultValue"}
+    assert all(set(move) == set(MOVE_KEYS) | more for move in found["moveInfos"])
+    assert len(found["ownership"]) == 25 and len(found["policy"]) == 26
+    assert found["policy"][12] == -1.0, "C3 is taken"
+    assert sum(value for value in found["policy"] if value >= 0) == pytest.approx(1.0)
+    assert [len(move["pv"]) for move in found["moveInfos"]] == [len(move["pvVisits"]) for move in found["moveInfos"]]
+
+
+def test_one_visit_is_the_root_alone(talk):
+    found = talk.ask(maxVisits=1)
+    assert found["moveInfos"] == [] and found["rootInfo"]["visits"] == 1
+
+
+def test_variations_are_cut_after_the_first_move_and_so_many(talk):
+    found = talk.ask(maxVisits=100, analysisPVLen=1)
+    assert max(len(move["pv"]) for move in found["moveInfos"]) == 2
+
+
+@pytest.mark.parametrize("moves", [[], [["b", "C3"]]], ids=["black", "white"])
+def test_numbers_are_those_of_the_side_that_is_asked_for(talk, moves):
+    views = {
+        view: talk.ask(moves=moves, includeOwnership=True, overrideSettings={"reportAnalysisWinratesAs": view})
+        for view in ("BLACK", "WHITE", "SIDETOMOVE")
+    }
+    assert views["SIDETOMOVE"] == views["WHITE" if moves else "BLACK"]
+    black, white = views["BLACK"], views["WHITE"]
+    for key in FLIPPED:
+        sum_of_both = 1.0 if "inrate" in key else 0.0
+        assert black["rootInfo"][key] + white["rootInfo"][key] == pytest.approx(sum_of_both, abs=1e-8)
+    for one, other in zip(black["moveInfos"], white["moveInfos"], strict=True):
+        assert one["lcb"] + other["lcb"] == pytest.approx(1.0), "a bound below for one is one above for the other"
+        assert (one["scoreStdev"], one["prior"], one["weight"]) == (
+            other["scoreStdev"], other["prior"], other["weight"],
+        )  # fmt: skip
+    assert [a + b for a, b in zip(black["ownership"], white["ownership"], strict=True)] == [0.0] * 25
+    mover = white if moves else black
+    assert all(move["lcb"] <= move["winrate"] for move in mover["moveInfos"])
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("nonsense", "could not parse input line as json request: nonsense"),
+        ("[1, 2]", "Request line was valid json but was not an object, ignoring: [1,2]"),
+        ('{"moves":[]}', 'Request must have a string "id" field'),
+        ('{"id":3}', 'Request must have a string "id" field'),
+        ('{"id":"a","action":"dance"}', ACTIONS),
+    ],
+)
+def test_lines_without_an_id_are_answered_without_one(talk, line, error):
+    talk.engine.take("")
+    talk.engine.take("  \n")
+    talk.engine.take(line)
+    found = talk.lines(1)[0]
+    assert list(found) == ["error"] and found["error"].endswith(error)
+
+
+def test_a_wrong_field_is_named(talk):
+    talk.send(**QUERY | {"komi": "x"})
+    assert talk.lines(1) == [
+        {"error": "Must be a integer or half-integer from -400.0 to 400.0", "field": "komi", "id": "q"}
+    ]
+    assert talk.all() == talk.lines(1), "nothing was analysed"
+
+
+def test_no_turn_is_analysed_where_a_move_is_illegal(talk):
+    talk.send(**QUERY | {"moves": [["b", "C3"], ["w", "C3"]], "analyzeTurns": [0, 1, 2]})
+    assert talk.all() == [{"error": "Illegal move 1: C3", "field": "moves", "id": "q"}]
+
+
+def test_warnings_come_first_and_the_query_goes_on(talk):
+    talk.send(**QUERY | {"boardxsize": 3, "overrideSettings": {"typo": 1}})
+    first, second, third = talk.all()
+    assert first == {"field": "overrideSettings", "id": "q", "warning": "Unknown config params: typo"}
+    assert second["field"] == "boardxsize" and second["warning"].startswith("Unexpected or unused field, do you have")
+    assert third["rootInfo"]["visits"] == 30
+
+
+def test_actions_give_the_request_back(talk):
+    talk.send(id="v", action="query_version", more=[1])
+    talk.send(id="m", action="query_models")
+    talk.send(id="c", action="clear_cache")
+    talk.send(id="t", action="terminate", terminateId="unknown")
+    talk.send(id="a", action="terminate_all", turnNumbers=[3])
+    talk.send(id="x", action="terminate")
+    talk.send(id="y", action="terminate_all", turnNumbers="x")
+    version, models, cache, end, all_, wrong, turns = talk.lines(7)
+    assert version["version"].count(".") == 2 and version["more"] == [1] and version["git_hash"].startswith("keima-")
+    assert models == {"action": "query_models", "id": "m", "models": [{"name": "hash"}]}
+    assert cache == {"action": "clear_cache", "id": "c"}
+    assert end == {"action": "terminate", "id": "t", "terminateId": "unknown"}
+    assert all_["turnNumbers"] == [3]
+    assert (wrong["field"], turns["field"]) == ("terminateId", "turnNumbers")
+
+
+def test_what_is_terminated_in_the_queue_has_no_results(talk):
+    talk.ask()
+    talk.hold()
+    for name in "abcd":
+        talk.send(**QUERY | {"id": name, "moves": [["b", "A1"]], "maxVisits": 1000})
+    assert talk.gate.asked.wait(ANSWER_S)
+    talk.send(id="t", action="terminate", terminateId="d")
+    assert talk.lines(3)[1:] == [
+        {"id": "d", "isDuringSearch": False, "noResults": True, "turnNumber": 1},
+        {"action": "terminate", "id": "t", "terminateId": "d"},
+    ]
+    talk.send(id="t", action="terminate", terminateId="d")
+    assert talk.lines(4)[3]["id"] == "t", "once is enough"
+
+
+def test_a_search_that_is_terminated_answers_as_it_stands(talk):
+    talk.send(**QUERY | {"maxVisits": 10**9, "reportDuringSearchEvery": 0.01, "analyzeTurns": [0, 1]})
+    talk.lines(3)
+    talk.send(id="t", action="terminate", terminateId="q", turnNumbers=[0])
+    talk.send(id="u", action="terminate_all")
+    found = talk.all()
+    finals = [line for line in found if line.get("isDuringSearch") is False]
+    assert sorted(line["turnNumber"] for line in finals) == [0, 1]
+    assert all(line["rootInfo"]["visits"] > 1 for line in finals)
+    assert {"t", "u"} < {line["id"] for line in found}
+
+
+def test_reports_come_during_the_search(talk):
+    talk.send(**QUERY | {"maxVisits": 10**9, "reportDuringSearchEvery": 0.01, "includePolicy": True})
+    first, second, *_ = talk.lines(4)
+    assert first["isDuringSearch"] and first["moveInfos"] and len(first["policy"]) == 26
+    assert second["rootInfo"]["visits"] >= first["rootInfo"]["visits"]
+    talk.send(id="t", action="terminate_all")
+    last = [line for line in talk.all() if line["id"] == "q"]
+    assert [line["isDuringSearch"] for line in last] == [True] * (len(last) - 1) + [False]
+
+
+def test_a_first_report_alone_comes_once(talk):
+    talk.send(**QUERY | {"maxVisits": 10**9, "firstReportDuringSearchAfter": 0.01})
+    talk.lines(1)
+    talk.send(id="t", action="terminate_all")
+    assert [line.get("isDuringSearch") for line in talk.all() if line["id"] == "q"] == [True, False]
+
+
+def test_the_more_urgent_is_first_and_the_older_among_equals():
+    talk = Talk(at_once=1)
+    talk.ask()
+    talk.hold()
+    talk.send(**QUERY | {"id": "running", "moves": [["b", "A1"]]})
+    assert talk.gate.asked.wait(ANSWER_S)
+    talk.send(**QUERY | {"id": "low", "priority": -5})
+    talk.send(**QUERY | {"id": "old", "analyzeTurns": [1, 0], "priorities": [3, 3]})
+    talk.send(**QUERY | {"id": "new", "priority": 3})
+    talk.send(**QUERY | {"id": "high", "priority": 2**61})
+    talk.gate.opened.set()
+    found = [(line["id"], line["turnNumber"]) for line in talk.all()[1:]]
+    assert found == [("running", 1), ("high", 1), ("old", 0), ("old", 1), ("new", 1), ("low", 1)]
+    talk.server.close()
+
+
+def test_moves_may_be_left_out(talk):
+    allowed = [{"player": "W", "moves": ["A1", "B2"], "untilDepth": 1}]
+    found = talk.ask(allowMoves=allowed, maxVisits=100, includePolicy=True)
+    assert {move["move"] for move in found["moveInfos"]} == {"A1", "B2"}
+    assert min(value for index, value in enumerate(found["policy"]) if index != 12) > 0.0
+    avoided = [{"player": "w", "moves": ["A1", "pass"], "untilDepth": 1}]
+    assert not {"A1", "pass"} & {move["move"] for move in talk.ask(avoidMoves=avoided)["moveInfos"]}
+
+
+def test_each_turn_is_searched_from_an_empty_tree(talk):
+    first = talk.ask()
+    assert talk.ask(id="again")["moveInfos"] == first["moveInfos"]
+
+
+def test_all_that_waits_is_answered_at_the_end_of_input(talk):
+    talk.send(**QUERY | {"moves": [["b", "C3"], ["w", "C4"], ["b", "B2"]], "analyzeTurns": [3, 1, 2, 0]})
+    assert sorted(line["turnNumber"] for line in talk.all()) == [0, 1, 2, 3]
+
+
+def test_nothing_is_said_after_a_quick_end(talk):
+    talk.ask()
+    talk.hold()
+    talk.send(**QUERY | {"analyzeTurns": [0, 1]})
+    talk.gate.opened.set()
+    talk.engine.close()
+    assert len(talk.lines(1)) == 1
+
+
+def test_boards_that_the_network_does_not_play_are_analysed_without_it():
+    talk = Talk(HashNetwork("keima-1", min_size=7))
+    found = talk.ask(includeOwnership=True, includePolicy=True)
+    assert found["rootInfo"]["visits"] == 30 and talk.server.evaluations == 0
+    assert len(found["ownership"]) == 25 and found["policy"][12] == -1.0 < max(found["policy"])
+    talk.engine.close()
+    talk.server.close()
+
+
+def test_a_network_that_fails_is_an_error_of_the_query(talk):
+    talk.ask()
+    talk.gate.broken = True
+    talk.send(**QUERY | {"id": "bad", "moves": []})
+    found = talk.lines(2)[1]
+    assert found["id"] == "bad" and "out of order" in found["error"]
+    talk.gate.broken = False
+    assert talk.ask(id="good", moves=[["b", "A1"]])["id"] == "good"

@@ -1,0 +1,97 @@
+"""``keima analysis`` as clients start it: KataGo's command line, pipes, and how it ends. What they send is theirs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.gtp.process import ROOT
+from weights import find
+
+ANSWER_S = 300.0
+STARTED = "Started, ready to begin handling requests"
+MOVES = [["B", "E5"], ["W", "E3"]]
+KATRAIN = {
+    "id": "QUERY:1", "rules": "japanese", "priority": -100, "analyzeTurns": [2], "maxVisits": 20, "komi": 6.5,
+    "boardXSize": 9, "boardYSize": 9, "includeOwnership": True, "includeMovesOwnership": True, "includePolicy": True,
+    "initialStones": [["B", "C3"]], "initialPlayer": "W", "moves": MOVES, "reportDuringSearchEvery": 1,
+    "overrideSettings": {"reportAnalysisWinratesAs": "BLACK", "wideRootNoise": 0.04, "maxTime": 8.0},
+}  # fmt: skip
+LIZZIEYZY = {
+    "id": "2", "moves": MOVES, "rules": {"ko": "SIMPLE", "scoring": "AREA", "tax": "NONE", "suicide": False,
+    "hasButton": False, "whiteHandicapBonus": "N", "friendlyPassOk": True}, "komi": 7.5, "boardXSize": 9,
+    "boardYSize": 9, "analyzeTurns": [1], "maxVisits": 2, "includePVVisits": True,
+    "overrideSettings": {"reportAnalysisWinratesAs": "SIDETOMOVE"},
+}  # fmt: skip
+OGATAK = {
+    "id": "node:3", "rules": "Chinese", "komi": 7.5, "boardXSize": 9, "boardYSize": 9, "maxVisits": 5, "moves": MOVES,
+    "initialStones": [], "includeOwnership": True, "includePolicy": True, "analysisPVLen": 32,
+    "reportDuringSearchEvery": 0.1, "firstReportDuringSearchAfter": 0.05,
+    "overrideSettings": {"reportAnalysisWinratesAs": "BLACK", "wideRootNoise": 0.0},
+}  # fmt: skip
+OGATAKS_PROBE = {"id": "size", "rules": "Chinese", "boardXSize": 29, "boardYSize": 29, "moves": []}
+ANALYZE_SGF = {
+    "id": "sgf", "initialStones": [], "moves": MOVES, "rules": "tromp-taylor", "komi": 7.5, "boardXSize": 9,
+    "boardYSize": 9, "analyzeTurns": [0, 1, 2], "maxVisits": 3,
+}  # fmt: skip
+
+
+def start(*options: str) -> subprocess.Popen:
+    """The process with these options."""
+    command = [sys.executable, "-m", "gtp.cli", "analysis", *options]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, cwd=ROOT, **pipes, text=True)
+
+
+def katagos_command_line(folder) -> list[str]:
+    """The options of KataGo's clients, all of them."""
+    config = folder / "analysis.cfg"
+    config.write_text("logDir = logs\nmaxVisits = 500\nnumSearchThreadsPerAnalysisThread = 16\nnnMaxBatchSize = 64\n")
+    override = "homeDataDir=~/.katrain, numAnalysisThreads=3"
+    return ["-model", str(find("default")), "-config", str(config), "-override-config", override]
+
+
+def test_clients_requests_are_all_answered_and_the_end_of_input_ends_it(tmp_path):
+    process = start(*katagos_command_line(tmp_path))
+    sent = [KATRAIN, LIZZIEYZY, OGATAK, OGATAKS_PROBE, ANALYZE_SGF, {"id": "v", "action": "query_version"}]
+    said, told = process.communicate("".join(json.dumps(one) + "\n" for one in sent), ANSWER_S)
+    assert process.returncode == 0 and STARTED in told
+    assert not [line for line in told.splitlines() if line.startswith("{") or "exception" in line.lower()]
+    lines = said.splitlines()
+    assert all(" " not in line.replace("New Zealand", "") for line in lines if '"error"' not in line)
+    found = [json.loads(line) for line in lines]
+    assert not any("warning" in one for one in found), "some clients take a warning for an answer"
+    finals = sorted((one["id"], one["turnNumber"]) for one in found if one.get("isDuringSearch") is False)
+    assert finals == [("2", 1), ("QUERY:1", 2), ("node:3", 2), ("sgf", 0), ("sgf", 1), ("sgf", 2)]
+    (error,) = [one for one in found if "error" in one]
+    assert error == {"error": "Must provide an integer from 2 to 19", "field": "boardXSize", "id": "size"}
+    # analyze-sgf cuts the text there.
+    assert all(line.rstrip("}").rpartition(",")[2].startswith('"turnNumber"') for line in lines if '"sgf"' in line)
+    for one in found:
+        for move in one.get("moveInfos", []):
+            needed = [move[key] for key in ("lcb", "prior", "scoreStdev", "scoreMean", "scoreLead", "winrate")]
+            assert all(isinstance(value, float) for value in needed)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["-config", "none.cfg"], "config file none.cfg: cannot be read"),
+        (["-model", "none.bin.gz"], "unknown network 'none.bin.gz'"),
+        (["-override-config", "maxVisits=0"], "Key 'maxVisits' must be in the range 1 to"),
+        (["-override-config", "numAnalysisThreads=2", "-analysis-threads", "2"], "numAnalysisThreads is in the config"),
+    ],
+)
+def test_a_start_that_fails_says_why_as_katago_does(options, reason):
+    process = start(*options)
+    said, told = process.communicate("", ANSWER_S)
+    assert process.returncode == 2, "KataGo's clients take 1 for an end that was asked for"
+    assert said == "" and f"Uncaught exception: {reason}" in told
+
+
+def test_quitting_without_waiting_drops_what_waits(tmp_path):
+    process = start(*katagos_command_line(tmp_path), "-quit-without-waiting")
+    said, told = process.communicate(json.dumps(KATRAIN | {"maxVisits": 10**6, "maxTime": 60}) + "\n", ANSWER_S)
+    assert process.returncode == 0 and STARTED in told
+    assert all('isDuringSearch":false' not in line for line in said.splitlines())
