@@ -6,7 +6,6 @@ the metric that early stopping watches (``KINDS_OF_NETWORK``). The pattern polic
 """
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -35,6 +34,7 @@ from engine.train.metrics import game_metrics, in_training, label_metrics, sampl
 from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
+from gtp.cli.bulk import identity
 from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.reinforce import reinforce_command
@@ -181,11 +181,13 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
             "validation": asked.validation.name, "processes": ranks.count,
         }  # fmt: skip
         if asked.start:
-            record["start"] = _identity(find(asked.start)) | {"training": load_model(find(asked.start))[2]}
+            start = find(asked.start)
+            record["start"] = identity(start, start.stem) | {"training": load_model(start)[2]}
         teacher = None
         if asked.teacher:
             found = find_network(asked.teacher)
-            record["teacher"] = [_identity(path) for path in (found if isinstance(found, tuple) else (found,))]
+            files = found if isinstance(found, tuple) else (found,)
+            record["teacher"] = [identity(path, path.stem) for path in files]
             teacher = Teacher(load_network(found, str(chosen)), own_cores())
             stack.callback(teacher.close)
         material = Material(game_shards, [read_labels(path) for path in label_files], owners, teacher)
@@ -227,11 +229,6 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     present: Any = model.shape
     wanted = replace(present, **shape)
     return model if wanted == present else grown(model, wanted)
-
-
-def _identity(path: Path) -> dict[str, str]:
-    """What a network's file shall say of another."""
-    return {"name": path.stem, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:

@@ -5,15 +5,19 @@ import os
 import subprocess
 import sys
 
+import pytest
 import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file
 
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
+from engine.selfplay.reinforce import Reinforce, ReinforceOptions
+from engine.train.ranks import Ranks
 from gtp.cli import main
 from tests.nets.models import toy
 from tests.selfplay.test_killed import ROOT
+from tests.selfplay.test_reinforce import VARIETY
 
 WORDS = ["--size", "5", "--games", "7", "--pool-every", "2", "--check-every", "2", "--check-games", "6"]
 WORDS += ["--komi", "4.5", "--rate", "0.02", "--normalise", "--save-every", "1", "--device", "cpu", "--threads", "1"]
@@ -58,6 +62,6 @@ def test_two_processes_learn_what_one_does_and_one_goes_on(tmp_path):
 def test_more_processes_than_games_are_refused(tmp_path):
     model = toy("alphago-policy", planes=48, size=5, filters=4)
     save_network(tmp_path / "start.safetensors", model, new_spec(model, "start"), {})
-    words = ["train", "reinforce", str(tmp_path / "start.safetensors"), *WORDS, "--games", "2"]
-    done = by_processes(3, [*words, "--out", str(tmp_path / "out")])
-    assert done.returncode != 0 and "2 games a mini-batch are too few for 3 processes" in done.stderr
+    options = ReinforceOptions(VARIETY, size=5, games=2)
+    with pytest.raises(ValueError, match="2 games a mini-batch are too few for 3 processes"):
+        Reinforce(tmp_path / "start.safetensors", {}, options, tmp_path / "out", torch.device("cpu"), ranks=Ranks(1, 3))
