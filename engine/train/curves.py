@@ -13,7 +13,7 @@ from engine.train.drawing import new_figure, save_figure
 PANELS = {
     "training loss": ("train/",),
     "validation: first choices": ("validation/top1", "validation/teacher_top1", "validation/seen/top1"),
-    "value, mean of (z - v)²: held out, and seen in training": ("validation/value_mse", "validation/seen/value_mse"),
+    "value, mean of (z - v)²: held out; seen = learnt from": ("validation/value_mse", "validation/seen/value_mse"),
 }
 """What is drawn of a run: titles, and how the names of the metrics begin"""
 
@@ -73,16 +73,17 @@ class Curves:
         """Draw the curves.
 
         Args:
-            panels: titles, and how the names of the values begin that are drawn there.
+            panels: titles, and how the names of the values begin that are drawn there; one without any is left out.
 
         Raises:
             ImportError: without matplotlib.
         """
-        figure = new_figure(1, len(panels))
         series: dict[str, list[tuple[int, float]]] = {}
         for step, name, value in self._rows()[0]:
             series.setdefault(name, []).append((step, float(value)))
-        for panel, (title, prefixes) in zip(figure.axes, panels.items(), strict=True):
+        shown = {title: begins for title, begins in panels.items() if any(name.startswith(begins) for name in series)}
+        figure = new_figure(1, len(shown or panels))
+        for panel, (title, prefixes) in zip(figure.axes, (shown or panels).items(), strict=True):
             for name, points in sorted(series.items()):
                 if name.startswith(prefixes):
                     panel.plot(*zip(*points, strict=True), label=name.partition("/")[2])

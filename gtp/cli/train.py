@@ -42,6 +42,8 @@ from gtp.cli.terminal import PATHS, bar, one_line_errors
 from weights import find, find_network
 
 VALIDATION_POSITIONS = 4000
+"""Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
+USUAL_AREA = 361
 LABEL_POSITIONS = 600
 LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight")
 
@@ -255,15 +257,15 @@ def _validation(
     """
     held_games, held_labels = read_games(games), read_labels(labels) if labels else None
     encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
+    # A result says little of a position: to tell two errors of the value apart takes many, and as many of both.
+    count = VALIDATION_POSITIONS if spec.has_policy else VALIDATION_POSITIONS * USUAL_AREA // spec.max_size**2
     try:
-        rows, plies = sample_positions(held_games, VALIDATION_POSITIONS, sizes)
+        rows, plies = sample_positions(held_games, count, sizes)
     except ValueError as error:
         raise ValueError(f"{games}: {error}") from error
     if not spec.has_policy and not held_games.result[rows].any():
         raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
-    # A result says little of a position: to tell two errors of the value apart takes as many of both.
-    n_seen = VALIDATION_POSITIONS // 2 if spec.has_policy else VALIDATION_POSITIONS
-    seen = data.seen_positions(n_seen) if data.shows_games else None
+    seen = data.seen_positions(count // 2 if spec.has_policy else count) if data.shows_games else None
 
     def validate(network: Model) -> dict[str, float]:
         evaluate = in_training(network, device)

@@ -228,6 +228,22 @@ def test_broken_shard_is_one_clear_error(tmp_path):
         read_games(path)
 
 
+def test_both_errors_of_a_value_network_are_of_as_many_positions(tmp_path, monkeypatch):
+    """Smaller boards have more of them; a sample with few tells the two errors apart by luck."""
+    counts = []
+    metrics = lambda *args: counts.append(len(args[3])) or {"value_mse": 0.5}  # noqa: E731
+    monkeypatch.setattr("gtp.cli.train.game_metrics", metrics)
+    monkeypatch.setattr("gtp.cli.train.VALIDATION_POSITIONS", 400)
+    write_games(tmp_path / "held.npz.xz", made_games(200))
+    data = Mixture(KEIMA, Material([made_games(500, seed=1)]), TrainOptions())
+    for has_policy, tested, seen in ((False, 400 * 361 // 81, 1600), (True, 400, 190)):
+        counts.clear()
+        spec = NetworkSpec("some", KEIMA.name, 9, 9, has_policy=has_policy)
+        found = _validation(spec, tmp_path / "held.npz.xz", None, data, CPU)(None)
+        assert found == {"value_mse": 0.5, "seen/value_mse": 0.5}
+        assert counts[0] == tested and seen <= counts[1] <= (200 if has_policy else tested)
+
+
 def test_a_value_network_is_not_measured_on_games_without_winners(tmp_path):
     games = made_games()
     games.result[:] = 0
