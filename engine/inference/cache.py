@@ -104,6 +104,19 @@ def probe(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray) -> tuple
 
 
 @kernel
+def _step_of(logit: float) -> np.int64:
+    """A logit in the steps in which it is stored."""
+    return np.int64(max(-32767.0, min(32767.0, round(logit * LOGIT_STEPS))))
+
+
+@kernel
+def as_stored(logits: np.ndarray) -> None:
+    """Make logits, float32, what :func:`probe` would find, so that it does not matter who evaluated a position."""
+    for i in range(len(logits)):
+        logits[i] = _step_of(logits[i]) / LOGIT_STEPS
+
+
+@kernel
 def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: float, score: float) -> None:
     """Store a result, in the place of the same key, an empty entry or the set's oldest.
 
@@ -135,8 +148,7 @@ def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: 
         at = 4 * (i - LOGITS)
         word = np.uint64(0)
         for k in range(min(4, moves - at)):
-            step = np.int64(max(-32767.0, min(32767.0, round(logits[at + k] * LOGIT_STEPS))))
-            word |= np.uint64(step & 0xFFFF) << np.uint64(16 * k)
+            word |= np.uint64(_step_of(logits[at + k]) & 0xFFFF) << np.uint64(16 * k)
         cache.words[chosen, i] = word
         signature = _signed(signature, word)
     cache.words[chosen, KEY] = key ^ signature

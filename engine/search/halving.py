@@ -1,0 +1,172 @@
+"""Sequential halving at the root and the improved policy, as kernels, for searches side by side.
+
+:class:`engine.search.gumbel.SequentialHalving` is the same for one search with batches in flight; here one leaf at a
+time is, and the search gives a policy target: softmax(log prior + sigma(completed Q)). Source: Danihelka et al.,
+"Policy improvement by planning with Gumbel", ICLR 2022, sections 3 to 5 and appendix D (v_mix, sigma).
+"""
+
+import math
+
+import numpy as np
+
+from engine.go.geometry import index_of, point_of
+from engine.rollout.random import next_unit
+from engine.search.pools import META_ROOT, NONE
+from engine.search.tree import add_edge, follow
+from engine.search.unchosen import is_move
+from engine.search.values import edge_mean
+from engine.system.jit import kernel
+
+VISIT_OFFSET = 50.0
+"""c_visit of the paper"""
+
+
+@kernel
+def draw_candidates(tree, priors, width, state, base, left):
+    """Draw moves without replacement, as likely as their priors say; the root's moves all get edges.
+
+    Args:
+        priors: float64[A]; 0 = no move.
+        width: moves to draw at most.
+        state: uint64[4], random state.
+        base: float64[A], overwritten: log prior plus Gumbel variable; -inf = no move.
+        left: uint8[A], overwritten: 1 = drawn.
+    Returns:
+        int: moves drawn.
+    """
+    root = tree.meta[META_ROOT]
+    while is_move(tree.best_unexpanded[root]):
+        if add_edge(tree, root) == NONE:
+            break
+    for index in range(len(priors)):
+        base[index], left[index] = -math.inf, 0
+        if priors[index] > 0.0:
+            base[index] = math.log(priors[index]) - math.log(-math.log(next_unit(state)))
+    drawn = 0
+    while drawn < width:
+        best = NONE
+        for index in range(len(base)):
+            if left[index] == 0 and base[index] > -math.inf and (best == NONE or base[index] > base[best]):
+                best = index
+        if best == NONE:
+            break
+        left[best] = 1
+        drawn += 1
+    return drawn
+
+
+@kernel
+def sigma(q, most_visits, scale):
+    """What a value of -1 to 1 adds to a logit."""
+    return (VISIT_OFFSET + most_visits) * scale * 0.5 * (q + 1.0)
+
+
+@kernel
+def _most_visits(tree):
+    """Visits of the root's most visited move."""
+    root, most = tree.meta[META_ROOT], 0
+    for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
+        most = max(most, tree.N_v[edge])
+    return most
+
+
+@kernel
+def best_candidate(tree, size, base, left, scale):
+    """Policy index of the move that is left and preferred: by base + sigma(Q); an unvisited one counts as Q = -1."""
+    root, most, best, highest = tree.meta[META_ROOT], _most_visits(tree), NONE, -math.inf
+    for index in range(len(base)):
+        if left[index]:
+            edge = follow(tree, root, point_of(index, size))
+            q = edge_mean(tree, edge, 0.0) if edge != NONE and tree.N_v[edge] > 0 else -1.0
+            if best == NONE or base[index] + sigma(q, most, scale) > highest:
+                best, highest = index, base[index] + sigma(q, most, scale)
+    return best
+
+
+@kernel
+def _halve(tree, size, base, left, count, scale):
+    """Leave the preferred half of the moves that are left, at least one; returns how many they are."""
+    keep = (count + 1) // 2
+    for _ in range(count - keep):
+        root, most, worst, lowest = tree.meta[META_ROOT], _most_visits(tree), NONE, math.inf
+        for index in range(len(base)):
+            if left[index]:
+                edge = follow(tree, root, point_of(index, size))
+                preferred = base[index] + sigma(edge_mean(tree, edge, 0.0), most, scale)
+                if worst == NONE or preferred < lowest:
+                    worst, lowest = index, preferred
+        left[worst] = 0
+    return keep
+
+
+@kernel
+def next_candidate(tree, size, base, left, drawn, visits, goal, scale):
+    """The edge of the root that is visited next: of the moves left the first with the fewest visits.
+
+    When each has its share of a round, the worse half leaves and the next round begins.
+
+    Args:
+        drawn: moves that :func:`draw_candidates` drew.
+        visits: to be shared out.
+        goal: int64[1]: visits that each move left has when the round is over; 0 at first.
+    """
+    rounds = np.int64(math.ceil(math.log2(max(drawn, 2))))
+    while True:
+        count, edge, fewest = 0, NONE, np.int64(0)
+        for index in range(len(base)):
+            if left[index]:
+                one = follow(tree, tree.meta[META_ROOT], point_of(index, size))
+                if one == NONE:
+                    continue
+                count += 1
+                if edge == NONE or tree.N_v[one] < fewest:
+                    edge, fewest = one, np.int64(tree.N_v[one])
+        if count <= 1:
+            return edge
+        if goal[0] == 0:
+            goal[0] = max(1, visits // (rounds * count))
+        if fewest < goal[0]:
+            return edge
+        count = _halve(tree, size, base, left, count, scale)
+        goal[0] += max(1, visits // (rounds * count))
+
+
+@kernel
+def improved_policy(tree, size, priors, scale, target):
+    """softmax(log prior + sigma(completed Q)): float64[N*N + 1] in policy order, overwritten.
+
+    An unvisited move has v_mix as Q: the root's own value and the visited moves' mean under the prior, weighed as one
+    visit and as all of theirs.
+
+    Args:
+        priors: float64[N*N + 1], of the network; 0 = no move.
+    """
+    root = tree.meta[META_ROOT]
+    first = np.int64(tree.first_edge[root])
+    end, mass, mean, visits = first + tree.n_edges[root], 0.0, 0.0, 0
+    for edge in range(first, end):
+        if tree.N_v[edge] > 0:
+            prior = priors[index_of(np.int64(tree.move[edge]), size)]
+            mass += prior
+            mean += prior * edge_mean(tree, edge, 0.0)
+            visits += tree.N_v[edge]
+    unvisited = float(tree.value[root])
+    if mass > 0.0:
+        unvisited = (unvisited + visits * mean / mass) / (1.0 + visits)
+    most, highest = _most_visits(tree), -math.inf
+    for index in range(len(priors)):
+        target[index] = -math.inf
+        if priors[index] > 0.0:
+            target[index] = math.log(priors[index]) + sigma(unvisited, most, scale)
+    for edge in range(first, end):
+        index = index_of(np.int64(tree.move[edge]), size)
+        if tree.N_v[edge] > 0 and priors[index] > 0.0:
+            target[index] = math.log(priors[index]) + sigma(edge_mean(tree, edge, 0.0), most, scale)
+    for index in range(len(priors)):
+        highest = max(highest, target[index])
+    total = 0.0
+    for index in range(len(priors)):
+        target[index] = math.exp(target[index] - highest)
+        total += target[index]
+    for index in range(len(priors)):
+        target[index] /= total

@@ -1,0 +1,184 @@
+"""Noise, temperature, forced playouts, pruned targets and sequential halving at the root, against their formulas."""
+
+import math
+
+import numpy as np
+import pytest
+
+from engine.go.geometry import on_board_points
+from engine.rollout.random import seed_state
+from engine.search.backup import complete
+from engine.search.batch import NEW, new_batch
+from engine.search.forest import leaf_of, new_forest, tree_of
+from engine.search.halving import best_candidate, draw_candidates, improved_policy, next_candidate
+from engine.search.pools import META_ROOT, META_ROOT_VISITS, Tree
+from engine.search.root_targets import (
+    draw_gamma,
+    forced_edge,
+    mix_dirichlet,
+    read_priors,
+    temper,
+    visit_target,
+    write_priors,
+)
+from engine.search.selection import Tuning, select
+from engine.search.tree import add_edge, clear, new_tree
+from engine.search.unchosen import to_prior_code
+from tests.search.tree_tools import give_moves
+
+SIZE = 3
+EVERY = np.ones((1, 64), np.uint8)
+TUNING = Tuning(1.0, 0.0, 0.2, 0.0, 0.0, 1, 0.0, 0, is_plain=True)
+
+
+def opened(priors, value=0.0):
+    """A tree whose root has these priors by policy index."""
+    tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
+    assert select(tree, batch, 1, TUNING, EVERY, False) == 1
+    assert batch.kind[0] == NEW
+    give_moves(batch, 0, {move: int(to_prior_code(-math.log(prior))) for move, prior in priors.items()})
+    batch.value[0] = value
+    complete(tree, batch, 1, 0.0, True, False)
+    return tree
+
+
+def visited(tree, found):
+    """Give the root's first edges, in the order of their priors, visits and mean values."""
+    for visits, mean in found:
+        edge = add_edge(tree, tree.meta[META_ROOT])
+        tree.N_v[edge], tree.W_v[edge] = visits, visits * mean
+        tree.meta[META_ROOT_VISITS] += visits
+
+
+def read(tree):
+    priors = np.zeros(SIZE * SIZE + 1)
+    read_priors(tree, SIZE, priors)
+    return priors
+
+
+def test_a_row_of_a_forest_is_a_tree_of_its_own():
+    forest, leaves = new_forest(SIZE, 3, 20)
+    for row in range(3):
+        clear(tree_of.py_func(forest, row))
+    tree, leaf = tree_of.py_func(forest, 1), leaf_of.py_func(leaves, 1)
+    assert select(tree, leaf, 1, TUNING, EVERY, False) == 1
+    give_moves(leaf, 0, {0: 100})
+    complete(tree, leaf, 1, 0.0, True, False)
+    assert forest.meta[:, META_ROOT_VISITS].tolist() == [0, 1, 0]
+    assert Tree._fields == tuple(type(tree)._fields)
+    assert tree.point.tolist() == [*on_board_points(SIZE).tolist(), 0]
+
+
+def test_priors_of_edges_and_other_moves_are_read_and_written_alike():
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
+    add_edge(tree, tree.meta[META_ROOT])
+    assert read(tree)[[0, 4, 9]] == pytest.approx([0.5, 0.3, 0.2], abs=3e-4)
+    wanted = np.zeros(10)
+    wanted[[0, 4, 9]] = 0.1, 0.2, 0.7
+    write_priors(tree, wanted, np.zeros(10, np.uint16))
+    assert read(tree) == pytest.approx(wanted, abs=3e-4)
+    assert tree.expanded_prior_mass[0] == pytest.approx(0.1, abs=3e-4)
+
+
+def test_a_temperature_flattens_priors():
+    priors = np.array([0.64, 0.36, 0.0])
+    temper(priors, 2.0)
+    assert priors == pytest.approx([0.8 / 1.4, 0.6 / 1.4, 0.0])
+
+
+def test_gamma_variables_have_their_mean_and_variance():
+    state = seed_state(3, 1)
+    for shape in (0.13, 1.0, 4.0):
+        found = np.array([draw_gamma(state, shape) for _ in range(20_000)])
+        assert found.mean() == pytest.approx(shape, rel=0.06)
+        assert found.var() == pytest.approx(shape, rel=0.12)
+
+
+def test_dirichlet_noise_is_spread_over_moves_alone():
+    state, noise = seed_state(3, 2), np.zeros(4)
+    found = []
+    for _ in range(4000):
+        priors = np.array([0.5, 0.3, 0.0, 0.2])
+        mix_dirichlet(priors, 1.0, 6.0, state, noise)
+        found.append(priors)
+    means, variances = np.mean(found, axis=0), np.var(found, axis=0)
+    assert means == pytest.approx([1 / 3, 1 / 3, 0.0, 1 / 3], abs=0.02)
+    # Of three parameters of 2: a * (s - a) / (s * s * (s + 1)).
+    assert variances[[0, 1, 3]] == pytest.approx([2 * 4 / (36 * 7)] * 3, rel=0.1)
+    priors = np.array([0.5, 0.3, 0.0, 0.2])
+    mix_dirichlet(priors, 0.25, 6.0, state, noise)
+    assert priors.sum() == pytest.approx(1.0)
+    assert (priors >= 0.75 * np.array([0.5, 0.3, 0.0, 0.2])).all()
+
+
+def test_a_visited_move_is_forced_up_to_the_root_of_its_share():
+    # Of 50 visits sqrt(2 * P * 50) are forced: 7.1, 5.5, 4.5.
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
+    visited(tree, [(40, 0.1), (5, -0.5), (5, -0.5)])
+    assert tree.move[forced_edge(tree, 2.0)] == tree.point[4]
+    assert forced_edge(tree, 0.5) == -1
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
+    visited(tree, [(49, 0.1)])
+    assert forced_edge(tree, 2.0) == -1  # An unvisited move is not forced.
+
+
+def test_pruning_takes_forced_visits_as_long_as_the_move_stays_worse():
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
+    visited(tree, [(40, 0.2), (8, 0.1), (2, -0.9)])
+    target = np.zeros(10)
+    assert visit_target(tree, SIZE, TUNING, 0.0, target) == 50
+    assert target[[0, 4, 9]].tolist() == [40, 8, 2]
+    # By hand: sqrt(50) = 7.071; the best scores 0.2 + 7.071 * 0.5 / 41 = 0.286. The second scores less as long as
+    # 7.071 * 0.3 / (1 + n) < 0.186, n > 10.4: none is taken. The third loses sqrt(2 * 0.2 * 50) = 4 of 2: -0.9 + 1.414
+    # is more than 0.286 at none, -0.9 + 0.707 less at one; left with one it loses that too.
+    assert visit_target(tree, SIZE, TUNING, 2.0, target) == 48
+    assert target[[0, 4, 9]].tolist() == [40, 8, 0]
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
+    visited(tree, [(40, 0.2), (8, -0.2), (2, -0.9)])
+    # Now 7.071 * 0.3 / (1 + n) < 0.486 from n = 4 on: four of at most five go.
+    assert visit_target(tree, SIZE, TUNING, 2.0, target) == 44
+    assert target[[0, 4, 9]].tolist() == [40, 4, 0]
+
+
+def test_the_improved_policy_completes_what_was_not_visited():
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2}, value=0.4)
+    visited(tree, [(6, 0.5), (2, -0.5)])
+    priors, target = read(tree), np.zeros(10)
+    improved_policy(tree, SIZE, priors, 0.1, target)
+    p = priors[[0, 4, 9]]
+    mixed = (0.4 + 8 * (p[0] * 0.5 + p[1] * -0.5) / (p[0] + p[1])) / 9
+    logits = np.log(p) + (50 + 6) * 0.1 * (np.array([0.5, -0.5, mixed]) + 1) / 2
+    wanted = np.exp(logits) / np.exp(logits).sum()
+    assert target[[0, 4, 9]] == pytest.approx(wanted)
+    assert target.sum() == pytest.approx(1.0)
+
+
+def test_halving_gives_every_candidate_its_share_and_leaves_the_best():
+    moves = dict.fromkeys(range(10), 0.1)
+    tree, base, left, goal = opened(moves), np.zeros(10), np.zeros(10, np.uint8), np.zeros(1, np.int64)
+    priors = read(tree)
+    drawn = draw_candidates(tree, priors, 4, seed_state(5, 1), base, left)
+    assert drawn == left.sum() == 4
+    candidates = np.flatnonzero(left).tolist()
+    value = {move: 0.9 if move == candidates[2] else -0.9 for move in candidates}
+    for _ in range(16):
+        edge = next_candidate(tree, SIZE, base, left, drawn, 16, goal, 1.0)
+        move = int(np.flatnonzero(tree.point == tree.move[edge])[0])
+        tree.N_v[edge] += 1
+        tree.W_v[edge] += value[move]
+        tree.meta[META_ROOT_VISITS] += 1
+    visits = np.zeros(10)
+    visit_target(tree, SIZE, TUNING, 0.0, visits)
+    # Two rounds of eight visits: two each for four moves, four each for two.
+    assert sorted(visits[candidates].tolist()) == [2, 2, 6, 6]
+    assert visits[candidates[2]] == 6
+    assert best_candidate(tree, SIZE, base, left, 1.0) == candidates[2]
+
+
+def test_candidates_are_drawn_as_likely_as_their_priors():
+    state, base, left = seed_state(5, 2), np.zeros(10), np.zeros(10, np.uint8)
+    tree, counts = opened({0: 0.6, 4: 0.3, 9: 0.1}), np.zeros(10)
+    for _ in range(3000):
+        draw_candidates(tree, read(tree), 1, state, base, left)
+        counts += left
+    assert counts[[0, 4, 9]] / 3000 == pytest.approx([0.6, 0.3, 0.1], abs=0.03)
