@@ -15,6 +15,7 @@ from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules, komi_of, recorded, replay
+from engine.records.search_rows import SearchRows, targets
 from engine.rollout.run import is_sensible
 from engine.system.jit import kernel
 
@@ -211,3 +212,28 @@ class BatchBuilder:
         value, lead = (sign * labels.value_black[rows]).astype(np.float32), labels.lead_black[rows]
         score, known = (sign * np.nan_to_num(lead)).astype(np.float32), np.isfinite(lead).astype(np.float32)
         return TrainingBatch(planes, globals_, policy, value, np.ones(count, np.float32), score, ownership, known)
+
+    def from_search_rows(self, rows: SearchRows, which: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
+        """Positions of self-play: the search's policy target, the game's result, score and owners.
+
+        Rows' own weights are not looked at: they say how often a row is to be drawn.
+
+        Args:
+            which: int64[B], rows.
+            symmetries: int64[B]: what each position is shown under.
+        """
+        games, size, count = rows.games, int(rows.games.size[0]), len(which)
+        game = rows.game[which]
+        rules = np.zeros((count, RULE_FIELDS), np.int64)
+        rules[:, :RULE_KOMI_X2] = rows.flags[game]
+        rules[:, RULE_KOMI_X2] = np.rint(2 * games.komi[game])
+        planes, globals_, colors = self.encode(games, game, rows.ply[which], rules, symmetries)
+        sign = np.where(colors == BLACK, 1.0, -1.0).astype(np.float32)
+        policy = np.zeros((count, size * size + 1), np.float32)
+        np.put_along_axis(policy, moves_under_symmetries(size)[symmetries], targets(rows, which), axis=1)
+        known, result = np.isfinite(games.margin[game]), games.result[game].astype(np.float32)
+        score = sign * result * np.nan_to_num(games.margin[game])
+        ownership = np.zeros((count, size, size), np.float32)
+        _show_ownership(rows.owner[game], sign, symmetries, ownership)
+        ones = np.ones(count, np.float32)
+        return TrainingBatch(planes, globals_, policy, sign * result, ones, score, ownership, known.astype(np.float32))

@@ -11,8 +11,9 @@ from engine.go.geometry import WHITE
 from engine.nets.fakes import HashNetwork
 from engine.records.final_owners import FinalOwners
 from engine.records.games import Games, read_games
-from engine.records.labels import read_labels
+from engine.records.labels import CHINESE_FLAGS, read_labels
 from engine.records.replay import komi_of
+from engine.records.search_rows import SearchRows
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Material, Mixture, sample_games
 from engine.train.ranks import Ranks
@@ -264,3 +265,31 @@ def test_a_sample_holds_no_position_twice():
         assert len(rows) == min(count, 60)
         assert len(set(zip(rows.tolist(), plies.tolist(), strict=True))) == len(rows)
         assert np.ptp(np.bincount(rows, minlength=3)) <= 1
+
+
+def test_rows_of_self_play_show_the_position_and_target_search_result_score_and_owners():
+    games = Games(
+        size=np.array([3]), komi=np.array([2.5], np.float32), offsets=np.array([0, 3]),
+        moves=np.array([4, 1, 9], np.uint16), result=np.array([1], np.int8), margin=np.array([4.5], np.float32),
+    )  # fmt: skip
+    policy = np.zeros((2, 10), np.uint16)
+    policy[0, [4, 1]], policy[1, [1, 9]] = (30, 10), (1, 3)
+    rows = SearchRows(
+        games=games, flags=CHINESE_FLAGS[None], owner=np.array([[1, 1, 1, 1, 1, 1, 1, 1, -1]], np.int8),
+        network=np.zeros(1, np.uint64), step=np.zeros(1, np.int64), resigner=np.zeros(1, np.uint8),
+        quits=np.zeros(1, bool), lowest=np.ones((1, 2), np.float32), game=np.array([0, 0]), ply=np.array([0, 1]),
+        policy=policy, value_black=np.zeros(2, np.float32), weight=np.ones(2, np.float32),
+    )  # fmt: skip
+    symmetries = np.array([0, 3])
+    batch = BatchBuilder(KEIMA).from_search_rows(rows, np.array([0, 1]), symmetries)
+    assert batch.policy[0, [4, 1]].tolist() == [0.75, 0.25]
+    assert batch.policy[1, [apply_symmetry(1, 3, 3), 9]].tolist() == [0.25, 0.75]
+    assert batch.policy.sum(axis=1).tolist() == [1, 1]
+    assert (batch.value.tolist(), batch.score.tolist()) == ([1, -1], [4.5, -4.5]), "Black, then White to move"
+    at = apply_symmetry(8, 3, 3)
+    assert (batch.ownership[0, 2, 2], batch.ownership[1, at // 3, at % 3]) == (-1, 1)
+    assert batch.score_ownership_weight.tolist() == [1, 1]
+    games.margin[0] = np.nan
+    batch = BatchBuilder(KEIMA).from_search_rows(rows, np.array([0, 1]), symmetries)
+    assert batch.score_ownership_weight.tolist() == [0, 0], "a resigned game has no score"
+    assert batch.value.tolist() == [1, -1]
