@@ -28,7 +28,7 @@ from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.many_games import Finished, Group, Setups
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.table import NEVER, Conduct
-from engine.selfplay.threads import work_in_threads
+from engine.selfplay.threads import SharedNumbers, work_in_threads
 from engine.selfplay.variety import Variety, unit_of
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
@@ -226,7 +226,7 @@ class BulkPlay:
             missing = self.missing(games)
             if not len(missing) or self._stopped.is_set():
                 break
-            numbers = _Shared(map(int, missing * self._plan.attempts + attempt))
+            numbers = SharedNumbers(map(int, missing * self._plan.attempts + attempt))
             work_in_threads(partial(self._work, numbers, at_once), groups, self._stopped, report, every_s)
         if not self._stopped.is_set() or not len(self.missing(games)):
             self._cut()
@@ -306,20 +306,6 @@ class BulkPlay:
         has_lost = np.where(resigner == BLACK, -1, 1) == games.result
         self._manifest["played_out"] += int(went_on.sum())
         self._manifest["wrongly_resigned"] += int((went_on & ~has_lost).sum())
-
-
-class _Shared:
-    """An iterator that several threads draw from."""
-
-    def __init__(self, numbers: Iterator[int]) -> None:
-        self._numbers, self._lock = numbers, threading.Lock()
-
-    def __iter__(self) -> Iterator[int]:
-        return self
-
-    def __next__(self) -> int:
-        with self._lock:
-            return next(self._numbers)
 
 
 def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> None:

@@ -24,11 +24,11 @@ ROW = np.dtype([
 
 def numbers_in(path: Path) -> np.ndarray:
     """int64: the games in the whole blocks of a journal, which another process may be writing."""
-    found = [np.frombuffer(body, ROW, count)["number"] for count, body in _blocks(path.read_bytes())]
+    found = [np.frombuffer(body, ROW, count)["number"] for count, body in blocks_of(path.read_bytes())]
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
-def _blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
+def blocks_of(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Number of games and body of each block before the first that is damaged."""
     at = 0
     while at + HEADER.itemsize <= len(content):
@@ -41,16 +41,42 @@ def _blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
         at += len(body)
 
 
+class BlockFile:
+    """A file of blocks that only grows, or is emptied. Threads: one at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or begin one; what is damaged at its end goes."""
+        self.blocks = list(blocks_of(path.read_bytes())) if path.exists() else []
+        """number of games and body of each block that was there"""
+        self._file = path.open("ab")
+        self._file.truncate(sum(HEADER.itemsize + len(body) for _, body in self.blocks))
+
+    def append(self, games: int, body: bytes) -> None:
+        """Add a block.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        header = np.array([(games, len(body), zlib.crc32(body))], HEADER)
+        self._file.write(header.tobytes() + body)
+        self._file.flush()
+
+    def clear(self) -> None:
+        """Leave nothing in the file."""
+        self._file.truncate(0)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
 class GameJournal:
     """The games of one board size that are in no shard yet. Threads: one at a time."""
 
     def __init__(self, path: Path, size: int) -> None:
         """Open the file, or begin one; what is damaged at its end goes."""
-        self._path, self._size = path, size
-        blocks = list(_blocks(path.read_bytes())) if path.exists() else []
-        self._parts = [self._games(body, count) for count, body in blocks]
-        self._file = path.open("ab")
-        self._file.truncate(sum(HEADER.itemsize + len(body) for _, body in blocks))
+        self._size, self._file = size, BlockFile(path)
+        self._parts = [self._games(body, count) for count, body in self._file.blocks]
 
     def _games(self, body: bytes, count: int) -> tuple[Games, np.ndarray]:
         """The games of a block, and their resigners."""
@@ -89,16 +115,13 @@ class GameJournal:
         for name in ROW.names or ():
             if name in Games._fields:
                 rows[name] = getattr(games, name)
-        body = rows.tobytes() + games.moves.astype("<u2").tobytes()
-        header = np.array([(len(rows), len(body), zlib.crc32(body))], HEADER)
-        self._file.write(header.tobytes() + body)
-        self._file.flush()
+        self._file.append(len(rows), rows.tobytes() + games.moves.astype("<u2").tobytes())
         self._parts.append((games, resigner.astype(np.uint8)))
 
     def clear(self) -> None:
         """Forget all games: they are in a shard."""
         self._parts = []
-        self._file.truncate(0)
+        self._file.clear()
 
     def close(self) -> None:
         """Close the file."""

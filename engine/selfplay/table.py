@@ -217,7 +217,7 @@ def _weigh(position, color, logits, symmetry, temperature, conduct, weights):
 
 
 @kernel
-def _draw(weights, total, state):
+def draw(weights, total, state):
     """An index drawn in proportion to its weight."""
     left, chosen = next_unit(state) * total, 0
     for index in range(len(weights)):
@@ -254,11 +254,11 @@ def _is_hopeless(table, seat, color, value, conduct):
 
 
 @kernel
-def _how_it_ended(position, conduct):
+def how_it_ended(position, limit):
     """How a game that goes by its moves has ended; 0 = not yet."""
     if position.meta[META_PASSES] >= 2:
         return COUNTED
-    return LIMIT if position.meta[META_N_MOVES] >= conduct.limit else 0
+    return LIMIT if position.meta[META_N_MOVES] >= limit else 0
 
 
 @kernel
@@ -284,13 +284,13 @@ def play_rows(table, conduct, seats, symmetries, policy, value, weights, endings
             if table.resigner[seat] == 0:
                 table.resigner[seat] = color
         total = _weigh(position, color, policy[b], symmetries[b], table.temperatures[seat], conduct, weights)
-        drawn = _draw(weights, total, state) if total > 0.0 else len(weights) - 1
+        drawn = draw(weights, total, state) if total > 0.0 else len(weights) - 1
         play_move(position, point_of(drawn, position.board.meta[META_SIZE]), color)
-        endings[seat] = _how_it_ended(position, conduct)
+        endings[seat] = how_it_ended(position, conduct.limit)
         if endings[seat] == 0 and position.meta[META_N_MOVES] == table.switches[seat]:
             color = position.meta[META_TO_MOVE]
             play_move(position, _random_legal(position, color, state), color)
-            endings[seat] = _how_it_ended(position, conduct)
+            endings[seat] = how_it_ended(position, conduct.limit)
 
 
 @kernel

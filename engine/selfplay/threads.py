@@ -1,8 +1,18 @@
 """Threads that do one kind of work until there is no more of it, while their caller reports."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+from engine.inference.server import InferenceServer
+
+GROUPS_ON_GPU = 3
+"""One whose batch is computed, one whose batch waits, one whose kernels run"""
+
+
+def groups_for(server: InferenceServer) -> int:
+    """Groups of games that keep a server busy."""
+    return GROUPS_ON_GPU if server.merges else server.evaluators + 1
 
 
 def work_in_threads(
@@ -27,3 +37,17 @@ def work_in_threads(
         except BaseException:
             stopped.set()
             raise
+
+
+class SharedNumbers:
+    """An iterator that several threads draw from."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers, self._lock = numbers, threading.Lock()
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        with self._lock:
+            return next(self._numbers)

@@ -12,6 +12,7 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
+from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
 from gtp.cli.options import options_of
@@ -20,8 +21,6 @@ from weights import find_network
 
 AT_ONCE = {"cpu": 64, "gpu": 512}
 """Games of a group: on the CPU more are hardly faster, and the last of a run would be long in coming"""
-GROUPS_ON_GPU = 3
-"""One batch runs, one waits, one is being encoded"""
 
 
 @click.command("play", context_settings={"show_default": True})
@@ -71,11 +70,6 @@ def play_in_bulk(
     run = partial(run, wanted, effort.at_once, groups_for(servers[0]))
     run_with_bar(console, wanted, count, play.stop, run)
     return play
-
-
-def groups_for(server: InferenceServer) -> int:
-    """Groups of games that keep a server busy."""
-    return GROUPS_ON_GPU if server.merges else server.evaluators + 1
 
 
 def _say_what_is_there(console: Console, play: BulkPlay, games: int) -> None:

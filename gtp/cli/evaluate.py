@@ -26,7 +26,8 @@ from engine.records.gather import gather
 from engine.records.labels import read_labels
 from engine.rollout.model import load_rollout
 from engine.selfplay.policy_rollouts import policy_values
-from gtp.cli.data_play import AT_ONCE, groups_for
+from engine.selfplay.threads import groups_for
+from gtp.cli.data_play import AT_ONCE
 from gtp.cli.evaluate_tables import tables_of
 from gtp.cli.patterns import KINDS, evaluate_command
 from gtp.cli.terminal import AS_JSON, PATHS, bar, one_line_errors, tell, workers_for

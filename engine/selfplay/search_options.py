@@ -1,0 +1,140 @@
+"""How self-play by search is done: its options, each with its source, and what they make of a game's number.
+
+Sources: AGZ = Silver et al., "Mastering the game of Go without human knowledge", 2017, Methods; KG = Wu, "Accelerating
+Self-Play Learning in Go", 2019 (arXiv 1902.10565), with KataGo's ``selfplay1_maxsize9.cfg`` for small boards; Gumbel =
+Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022. Defaults are those for 9x9 on few cores.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.config.declaration import Checked, option
+from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.go.position import apply_rules, new_position
+from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_komi
+from engine.records.games import MAX_MOVES
+from engine.search.root_priors import CONCENTRATION
+from engine.selfplay.search_table import WINDOW, Conduct
+from engine.selfplay.variety import unit_of
+
+LIMIT_BOARDS = 2
+"""Moves a point after which a game is broken off, unless the options say"""
+PLAYED_OUT, EARLY, KOMI = 21, 22, 23
+"""Streams of random numbers by game; that of the komi is the first of three"""
+
+
+class Setups(NamedTuple):
+    """How K games begin."""
+
+    rules: np.ndarray
+    """int64[K, RULE_FIELDS], with komi"""
+    quits: np.ndarray
+    """int64[K]: whether hopeless games are resigned"""
+    early: np.ndarray
+    """int64[K]: moves at the start that the policy draws"""
+
+
+@dataclass(frozen=True)
+class SearchPlayOptions(Checked):
+    """How games of self-play are searched, begin and end."""
+
+    heading = "Self-play"
+    size: int = option(9, "of the board", low=MIN_SIZE, high=MAX_SIZE)
+    rules: str = option(
+        "tromp-taylor", "of the game (AGZ); dead stones are not agreed on, so no territory",
+        choices=tuple(name for name, rules in RULE_SETS.items() if rules.scoring != SCORING_TERRITORY),
+    )  # fmt: skip
+    visits: int = option(64, "of a full search, a kept subtree's among them; it gives a row", low=2, high=30000)
+    fast_visits: int = option(12, "of any other search, which only finds a move (KG 3.1)", low=1, high=30000)
+    full_share: float = option(0.25, "share of the searches that are full: playout caps (KG 3.1)", low=0.0, high=1.0)
+    c_puct: float = option(1.1, "exploration constant of PUCT (KG)", low=0.0, high=20.0)
+    fpu_reduction: float = option(
+        0.2, "how far below its parent an unvisited move is valued below the root (KG)", low=0.0, high=2.0
+    )
+    noise: float = option(0.25, "share of Dirichlet noise in a full search's root priors (AGZ)", low=0.0, high=1.0)
+    concentration: float = option(
+        CONCENTRATION, "sum of the noise's parameters: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
+    )
+    policy_temperature: float = option(
+        1.1, "a full search's root priors are raised to 1 / this; 1.25 at first in KataGo", low=0.1, high=10.0
+    )
+    forced: float = option(
+        2.0, "a visited root move gets sqrt(this * prior * visits) visits, pruned from the target (KG 3.2); 0 = none",
+        low=0.0, high=100.0,
+    )  # fmt: skip
+    temperature: float = option(0.8, "moves are drawn by visits ** (1 / this) at first (KG)", low=0.05, high=10.0)
+    final_temperature: float = option(0.2, "and by this late in the game (KG)", low=0.05, high=10.0)
+    half_life: float = option(0.0, "moves that halve the difference; 0 = the board's width (KG)", low=0.0, high=1000.0)
+    early_share: float = option(
+        0.04, "the policy alone draws the first moves: mean number as a share of the points (KG D)", low=0.0, high=1.0
+    )
+    komi: float = option(7.0, "mean komi", low=-150.0, high=150.0)
+    komi_sd: float = option(1.0, "its standard deviation, in points (KG D)", low=0.0, high=100.0)
+    wide_komi_share: float = option(0.06, "share of the games whose komi is spread widely (KG D)", low=0.0, high=1.0)
+    wide_komi_sd: float = option(12.0, "its standard deviation there, in points (KG D)", low=0.0, high=100.0)
+    resign: float = option(0.0, "win rate below which a game is hopeless (AGZ); 0 = none is (KG)", low=0.0, high=0.5)
+    resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1, high=WINDOW)
+    played_out: float = option(
+        0.1, "share of the games that go on all the same, to count wrong resignations (AGZ)", low=0.0, high=1.0
+    )
+    surprise_weight: float = option(
+        0.5, "share of a game's weight that goes to rows by how far target and prior differ (KG)", low=0.0, high=1.0
+    )
+    keep_tree: bool = option(True, "the next search of a game goes on with its part of the tree (AGZ)")
+    candidates: int = option(
+        0, "moves that sequential halving begins with in a full search, instead of PUCT (Gumbel: 16); 0 = PUCT",
+        low=0, high=1024,
+    )  # fmt: skip
+    sigma_scale: float = option(
+        0.1, "c_scale of Gumbel; 1 as published, which one visit's value is too noisy for", low=0.0, high=100.0
+    )
+    limit: int = option(0, "moves after which a game is broken off and counted; 0 = twice the points", low=0)
+    seed: int = option(1, "of all that is drawn", low=0, high=2**62)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.full_share < 1.0 and self.fast_visits > self.visits:
+            raise ValueError(f"fast_visits is {self.fast_visits}, expected at most visits, {self.visits}")
+        twice_komi(self.komi)
+
+    @property
+    def most_moves(self) -> int:
+        """Moves after which a game is broken off."""
+        return min(self.limit or LIMIT_BOARDS * self.size**2, MAX_MOVES)
+
+    @property
+    def most_visits(self) -> int:
+        """Visits that a tree has room for."""
+        return max(self.visits, self.fast_visits)
+
+    def conduct(self) -> Conduct:
+        """The same as the kernels read it."""
+        same = {name: getattr(self, name) for name in Conduct._fields if hasattr(self, name)}
+        return Conduct(**same | {
+            "limit": self.most_moves,
+            "half_life": self.half_life or float(self.size),
+            "resign_below": 2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
+            "keeps_tree": self.keep_tree,
+        })  # fmt: skip
+
+    def set_up(self, numbers: np.ndarray) -> Setups:
+        """How the games of some numbers (int64[K]) begin: a function of the seed and each number alone.
+
+        The komi is drawn from a normal distribution and rounded to half points, the number of early moves from an
+        exponential one and rounded down.
+        """
+        position = new_position(MIN_SIZE)
+        apply_rules(position, RULE_SETS[self.rules], 0.0)
+        rules = np.repeat(position.rules[None], len(numbers), axis=0)
+        wide, radius, angle = (unit_of(self.seed, numbers, KOMI + i) for i in range(3))
+        normal = np.sqrt(-2.0 * np.log1p(-radius)) * np.cos(2.0 * np.pi * angle)
+        spread = np.where(wide < self.wide_komi_share, self.wide_komi_sd, self.komi_sd)
+        rules[:, RULE_KOMI_X2] = np.rint(2.0 * np.clip(self.komi + spread * normal, -150.0, 150.0))
+        mean = self.early_share * self.size**2
+        return Setups(
+            rules=rules,
+            quits=(unit_of(self.seed, numbers, PLAYED_OUT) >= self.played_out).astype(np.int64),
+            early=(-mean * np.log1p(-unit_of(self.seed, numbers, EARLY))).astype(np.int64),
+        )

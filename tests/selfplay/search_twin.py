@@ -1,0 +1,236 @@
+"""A slow twin of self-play by search: one game, a dictionary of moves a node, one playout at a time.
+
+What a position is, its moves and the network's output for it are the engine's; the tree, PUCT, noise, forced playouts,
+pruning, the choice of moves and the end of games are written from their formulas.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+from engine.features.encoder import ENCODERS, cache_key, encode
+from engine.features.symmetry import symmetry_table
+from engine.go.geometry import BLACK, point_of
+from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE, copy_position, new_position, play_move
+from engine.go.scoring import final_score_black
+from engine.go.splitmix import GOLDEN
+from engine.inference.cache import LOGIT_STEPS
+from engine.records.games import COUNTED, LIMIT, RESIGNED
+from engine.rollout.random import next_unit, seed_state
+from engine.search.leaves import list_moves
+from engine.search.priors import rank
+from engine.search.root_targets import draw_gamma
+from engine.search.unchosen import GONE, prior_of, to_prior_code
+
+
+class Node:
+    """A position: what the network says, and by policy index the moves' priors, visits, sums and children."""
+
+    def __init__(self, value, priors):
+        self.value, self.priors = value, priors
+        self.is_over = priors is None
+        self.visits, self.sums, self.children, self.mass = {}, {}, {}, np.float32(0)
+
+    def mean(self, move):
+        return self.sums[move] / self.visits[move]
+
+    def mean_of_all(self):
+        return (self.value + sum(self.sums.values())) / (1 + sum(self.visits.values()))
+
+
+class SlowSearchGame:
+    """A game of one number; :meth:`play` takes it to its end."""
+
+    def __init__(self, network, options, number):
+        self.network, self.o, self.conduct = network, options, options.conduct()
+        setups = options.set_up(np.array([number]))
+        self.size, self.quits, self.early = options.size, int(setups.quits[0]), int(setups.early[0])
+        self.state = seed_state(options.seed, number)
+        self.position = new_position(self.size, 2000)
+        self.position.rules[:] = setups.rules[0]
+        self.encoder = ENCODERS[network.spec.encoder]
+        self.scratch = self.encoder.new_scratch(self.size)
+        self.moves, self.rows, self.resigner, self.root = [], [], 0, None
+        self.values = {1: [], 2: []}
+        self.lowest = {1: 1.0, 2: 1.0}
+
+    def evaluate(self, position):
+        """A new node for a position that is not over."""
+        moves, size = self.size**2 + 1, self.size
+        key = np.uint64(cache_key(position, self.scratch))
+        with np.errstate(over="ignore"):
+            symmetry = int(((key ^ np.uint64(self.o.seed)) * GOLDEN) >> np.uint64(61))
+        planes = np.zeros((1, self.encoder.planes, size, size), np.float32)
+        globals_ = np.zeros((1, self.encoder.globals), np.float32)
+        encode(position, symmetry, self.scratch, planes[0], globals_[0])
+        output = self.network.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
+        logits = output.policy[0].numpy()[symmetry_table(size)[symmetry]]
+        logits = (np.rint(logits.astype(np.float64) * LOGIT_STEPS) / LOGIT_STEPS).astype(np.float32)
+        listed, codes = np.zeros(moves, np.uint16), np.zeros(moves, np.uint16)
+        count = list_moves(position, listed)
+        rank(listed, count, logits, 1.0, np.zeros(moves, np.float32), np.zeros(moves, np.float32), codes)
+        priors = {i: prior_of(codes[i]) for i in range(moves) if codes[i] != GONE}
+        return Node(float(output.value[0]), priors)
+
+    def choose(self, node, mean, visits, at_root):
+        """PUCT."""
+        unvisited = mean if at_root else mean - self.o.fpu_reduction * math.sqrt(node.mass)
+        scale = self.o.c_puct * math.sqrt(max(visits, 1))
+        best, best_score = None, -math.inf
+        for move, prior in node.priors.items():
+            n = node.visits.get(move, 0)
+            score = (node.mean(move) if n else unvisited) + scale * prior / (1 + n)
+            if score > best_score:
+                best, best_score = move, score
+        return best
+
+    def forced_visits(self, move):
+        total = sum(self.root.visits.values())
+        return math.sqrt(self.o.forced * self.root.priors[move] * total)
+
+    def playout(self, is_full):
+        """Down the tree to a leaf, and back up."""
+        position = new_position(self.size, 2000)
+        copy_position(position, self.position)
+        node, path = self.root, []
+        mean, visits = node.mean_of_all(), sum(node.visits.values())
+        while True:
+            move = None
+            if node is self.root and is_full and self.o.forced:
+                move = next((m for m in node.visits if node.visits[m] < self.forced_visits(m)), None)
+            if move is None:
+                move = self.choose(node, mean, visits, node is self.root)
+            if move not in node.visits:
+                node.visits[move], node.sums[move] = 0, 0.0
+                node.priors[move] = float(np.float32(node.priors[move]))
+                node.mass += np.float32(node.priors[move])
+            path.append((node, move))
+            play_move(position, point_of(move, self.size), position.meta[META_TO_MOVE])
+            child = node.children.get(move)
+            if child is None:
+                node.children[move] = child = self.new_leaf(position)
+                break
+            if child.is_over:
+                break
+            mean, visits = -node.mean(move), node.visits[move] - 1
+            node = child
+        result = child.value
+        for node, move in reversed(path):
+            result = -result
+            node.visits[move] += 1
+            node.sums[move] += result
+
+    def new_leaf(self, position):
+        if position.meta[META_PASSES] >= 2:
+            lead = final_score_black(position) * (1 if position.meta[META_TO_MOVE] == BLACK else -1)
+            return Node(float(np.sign(lead)), None)
+        return self.evaluate(position)
+
+    def explore(self):
+        """Temperature and noise at the root."""
+        o, root = self.o, self.root
+        if o.noise <= 0 and o.policy_temperature == 1:
+            return
+        order = sorted(root.priors)
+        priors = np.array([root.priors[move] for move in order]) ** (1 / o.policy_temperature)
+        priors /= priors.sum()
+        if o.noise > 0:
+            noise = np.array([draw_gamma(self.state, o.concentration / len(order)) for _ in order])
+            priors = (1 - o.noise) * priors + o.noise * noise / noise.sum()
+        root.mass = np.float32(0)
+        for move, prior in zip(order, priors, strict=True):
+            root.priors[move] = prior_of(to_prior_code(-math.log(prior)))
+        for move in root.visits:
+            root.priors[move] = float(np.float32(root.priors[move]))
+            root.mass += np.float32(root.priors[move])
+
+    def pruned(self):
+        """Visits without those that only the forcing explains."""
+        root = self.root
+        total = sum(root.visits.values())
+        scale = self.o.c_puct * math.sqrt(max(total, 1))
+        best = max(root.visits, key=lambda move: root.visits[move])
+        bar = root.mean(best) + scale * root.priors[best] / (1 + root.visits[best])
+        kept = {}
+        for move, visits in root.visits.items():
+            left = visits
+            if move != best:
+                while (
+                    left > max(0, visits - int(self.forced_visits(move)))
+                    and root.mean(move) + scale * root.priors[move] / left < bar
+                ):
+                    left -= 1
+                left = 0 if left == 1 else left
+            kept[move] = left
+        return kept
+
+    def draw(self, weights):
+        """A key drawn in proportion to its weight, the keys in order."""
+        order = sorted(move for move in weights if weights[move] > 0)
+        left, chosen = next_unit(self.state) * sum(weights[move] for move in order), None
+        for chosen in order:
+            left -= weights[chosen]
+            if left < 0:
+                break
+        return chosen
+
+    def play(self):
+        """Play to the end; returns moves, ending, lead (NaN = resigned), rows (ply, visits), resigner."""
+        o = self.o
+        while True:
+            ply, color = int(self.position.meta[META_N_MOVES]), int(self.position.meta[META_TO_MOVE])
+            is_full = bool(next_unit(self.state) < o.full_share)
+            is_early = ply < self.early
+            if self.root is None:
+                self.root = self.evaluate(self.position)
+            priors = dict(self.root.priors)
+            if is_full and not is_early:
+                self.explore()
+            wanted = 1 if is_early else o.visits if is_full else o.fast_visits
+            while 1 + sum(self.root.visits.values()) < wanted:
+                self.playout(is_full and not is_early)
+            move = None
+            if not is_early:
+                if any(self.root.visits.values()):
+                    move = self.pick(ply, is_full)
+                if self.is_hopeless(color):
+                    self.resigner = self.resigner or color
+                    if self.quits:
+                        return self.found(RESIGNED)
+            if move is None:
+                move = self.draw(priors)
+            play_move(self.position, point_of(move, self.size), color)
+            self.moves.append(move)
+            if self.position.meta[META_PASSES] >= 2:
+                return self.found(COUNTED)
+            if len(self.moves) >= self.conduct.limit:
+                return self.found(LIMIT)
+            child = self.root.children.get(move) if o.keep_tree else None
+            self.root = child
+
+    def pick(self, ply, is_full):
+        """The move of a search, whose row is noted if it was full."""
+        weights = dict(self.root.visits)
+        if is_full and self.o.forced:
+            weights = self.pruned()
+        if is_full:
+            self.rows.append((ply, {move: n for move, n in weights.items() if n}))
+        fading = 0.5 ** (ply / self.conduct.half_life)
+        o = self.o
+        temperature = o.final_temperature + (o.temperature - o.final_temperature) * fading
+        most = max(weights.values())
+        return self.draw({move: (n / most) ** (1 / temperature) if n else 0.0 for move, n in weights.items()})
+
+    def is_hopeless(self, color):
+        """Whether the latest values of a colour, as many as count, are all below the bound."""
+        self.values[color].append(float(np.float32(self.root.mean_of_all())))
+        if len(self.values[color]) < self.o.resign_count:
+            return False
+        highest = max(self.values[color][-self.o.resign_count :])
+        self.lowest[color] = min(self.lowest[color], highest)
+        return highest < self.conduct.resign_below
+
+    def found(self, ending):
+        lead = math.nan if ending == RESIGNED else float(final_score_black(self.position))
+        return self.moves, ending, lead, self.rows, self.resigner

@@ -1,0 +1,161 @@
+"""A folder of self-play rows: what was killed goes on, nothing is lost or there twice, shards are whole."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import HashNetwork
+from engine.records.search_rows import join_rows, packed, read_search_rows, unpacked, write_search_rows
+from engine.selfplay.search_games import Origin, SearchGroup
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay, numbers_of, ranges_of
+
+OPTIONS = SearchPlayOptions(size=3, visits=12, fast_visits=4, full_share=0.5, komi=2.0)
+
+
+@pytest.fixture
+def server():
+    with InferenceServer(HashNetwork("keima-1"), cache_mib=1, threads=1) as server:
+        yield server
+
+
+def rows_in(play, folder):
+    """All rows of the shards, by game and ply."""
+    found = {}
+    for shard in play.shards:
+        rows = read_search_rows(folder / shard["file"])
+        assert shard["rows"] == len(rows.game)
+        for r, game in enumerate(rows.game.tolist()):
+            key = int(rows.games.number[game]), int(rows.ply[r])
+            assert key not in found
+            found[key] = (rows.policy[r].tolist(), int(rows.step[game]), float(rows.value_black[r]))
+    return found
+
+
+def assert_same(one, other):
+    for name in one._fields:
+        pair = getattr(one, name), getattr(other, name)
+        if name == "games":
+            for field in ("size", "komi", "offsets", "moves", "result", "margin", "ending", "number"):
+                assert np.array_equal(*(getattr(games, field) for games in pair), equal_nan=field == "margin"), field
+        else:
+            assert np.array_equal(*pair), name
+
+
+def played(server, numbers, options=OPTIONS):
+    return join_rows(list(SearchGroup(server, options, 4, Origin(1 << 63, 5)).play(iter(numbers))))
+
+
+def test_rows_are_read_as_they_were_written(server, tmp_path):
+    rows = played(server, range(8), replace(OPTIONS, resign=0.45, resign_count=1))
+    write_search_rows(tmp_path / "rows.npz.xz", rows)
+    assert_same(read_search_rows(tmp_path / "rows.npz.xz"), rows)
+    assert_same(unpacked(packed(rows)), rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"ply": lambda rows: rows.ply + 1000}, "an impossible ply"),
+        ({"policy": lambda rows: 0 * rows.policy}, "an impossible target"),
+        ({"game": lambda rows: rows.game[::-1].copy()}, "an impossible order of rows"),
+        ({"weight": lambda rows: rows.weight * np.nan}, "an impossible number"),
+        ({"policy": lambda rows: rows.policy[:, :5]}, "owners or targets are not those of the board"),
+    ],
+)
+def test_rows_that_contradict_their_games_are_refused(server, tmp_path, changes, what):
+    rows = played(server, range(4))
+    bad = rows._replace(**{name: change(rows) for name, change in changes.items()})
+    write_search_rows(tmp_path / "rows.npz.xz", bad)
+    with pytest.raises(ValueError, match=f"a damaged shard of self-play rows .{what}"):
+        read_search_rows(tmp_path / "rows.npz.xz")
+
+
+def test_a_run_that_is_killed_goes_on_with_what_was_finished(server, tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    play = SearchPlay(whole, OPTIONS, 40)
+    play.play(server, Origin(1, 10), 24, 4, lambda: None)
+    play.cut()
+    expected = rows_in(play, whole)
+    play = SearchPlay(broken, OPTIONS, 40)
+    play.play(server, Origin(1, 10), 12, 4, lambda: None)
+    finished = play.games
+    # Killed: nothing is closed, and the last block is torn.
+    content = (broken / JOURNAL).read_bytes()
+    (broken / JOURNAL).write_bytes(content + content[:50])
+    play = SearchPlay(broken, OPTIONS, 40)
+    assert 12 == finished <= play.games
+    assert play.missing(12) == []
+    play.play(server, Origin(1, 10), 24, 4, lambda: None)
+    play.cut()
+    assert rows_in(play, broken) == expected
+    assert {number for number, _ in expected} <= set(range(24))
+    play.close()
+
+
+def test_a_kill_between_shard_and_journal_doubles_nothing(server, tmp_path):
+    play = SearchPlay(tmp_path, OPTIONS)
+    play.play(server, Origin(), 6, 4, lambda: None)
+    content = (tmp_path / JOURNAL).read_bytes()
+    manifest = (tmp_path / MANIFEST).read_bytes()
+    play.cut()
+    rows = play.rows
+    # The list of shards was written, the journal not emptied yet.
+    (tmp_path / JOURNAL).write_bytes(content)
+    again = SearchPlay(tmp_path, OPTIONS)
+    assert (again.games, again.rows) == (6, rows)
+    # The shard was written, but not entered yet: it is written anew.
+    (tmp_path / JOURNAL).write_bytes(content)
+    (tmp_path / MANIFEST).write_bytes(manifest)
+    again = SearchPlay(tmp_path, OPTIONS)
+    again.cut()
+    assert (again.games, again.rows, len(again.shards)) == (6, rows, 1)
+
+
+def test_rows_name_the_network_that_played(server, tmp_path):
+    play = SearchPlay(tmp_path, OPTIONS)
+    play.play(server, Origin(1, 10), 6, 4, lambda: None)
+    play.play(server, Origin(2, 20), 12, 4, lambda: None)
+    play.cut()
+    rows = read_search_rows(tmp_path / play.shards[0]["file"])
+    early = rows.games.number < 6
+    assert set(rows.step[early].tolist()) == {10}
+    assert set(rows.network[~early].tolist()) == {2}
+    assert [play.shards[0][name] for name in ("first_step", "last_step")] == [10, 20]
+
+
+def test_forgotten_shards_are_not_played_again(server, tmp_path):
+    play = SearchPlay(tmp_path, OPTIONS, 20)
+    play.play(server, Origin(), 20, 4, lambda: None)
+    count, games = len(play.shards), play.games
+    for path in play.forget(1):
+        path.unlink()
+    again = SearchPlay(tmp_path, OPTIONS, 20)
+    assert (len(again.shards), again.games, again.missing(20)) == (count - 1, games, [])
+    again.play(server, Origin(), 30, 4, lambda: None)
+    again.cut()
+    names = [shard["file"] for shard in json.loads((tmp_path / MANIFEST).read_text())["shards"]]
+    assert len(set(names)) == len(names)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
+    with pytest.raises(ValueError, match="expected a new or empty folder"):
+        SearchPlay(tmp_path, OPTIONS)
+
+
+def test_a_run_goes_on_with_its_own_seed_and_perhaps_other_visits(tmp_path):
+    SearchPlay(tmp_path, OPTIONS).close()
+    SearchPlay(tmp_path, replace(OPTIONS, visits=24)).close()
+    with pytest.raises(ValueError, match="begun with seed 1, not 2"):
+        SearchPlay(tmp_path, replace(OPTIONS, seed=2))
+
+
+def test_ranges_hold_the_numbers_they_are_of():
+    numbers = np.array([3, 0, 1, 2, 7, 9, 8])
+    assert ranges_of(numbers) == [[0, 3], [7, 9]]
+    assert numbers_of([[0, 3], [7, 9]]).tolist() == sorted(numbers)
+    assert ranges_of(numbers[:0]) == []
