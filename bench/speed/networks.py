@@ -21,6 +21,7 @@ from engine.nets.on_device import choose_device
 from weights import DEFAULT_ALIAS, find_network
 
 NETWORKS = {
+    "keima-4x48": ("keima-resnet", {"blocks": 4, "channels": 48}),
     "keima-6x64": ("keima-resnet", {}),
     "keima-6x96": ("keima-resnet", {"channels": 96}),
     "keima-10x128": ("keima-resnet", {"blocks": 10, "channels": 128}),

@@ -1,17 +1,21 @@
-"""``python -m bench.speed.selfplay``: policy games in bulk, beside what the same network reaches alone.
+"""``python -m bench.speed.selfplay``: games in bulk, by policy or by search, beside what the network reaches alone.
 
 ``SIZE/alone`` is evaluations a second of the network by itself, at the batch that the games have; ``SIZE`` the same
-while games are played, each evaluation a move; ``SIZE/share`` their ratio, repetition by repetition. ``SIZE/games`` is
-games a second, from the first move of the first game on: it is low where a repetition is not many games long. Start at
-:func:`command`.
+while policies play, each evaluation a move; ``SIZE/share`` their ratio, repetition by repetition. ``SIZE/games`` is
+games a second, from the first move of the first game on: it is low where a repetition is not many games long.
+``SIZE/search``, ``/search/share`` and ``/search/games`` are the same of games by search with the default options, and
+``/search/rows`` their rows a second. Start at :func:`command`.
 """
 
 import itertools
 import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import click
+import numpy as np
 
 from bench.speed.figures import measured, print_figure, sample
 from bench.speed.networks import bits_option, evaluation_works, evaluator_count, made_network, network_option
@@ -22,11 +26,15 @@ from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.runner import new_runner
 from engine.selfplay.bulk import PlayOptions, setups_of
 from engine.selfplay.many_games import Group
+from engine.selfplay.search_games import SearchGroup
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.threads import SharedNumbers, groups_for
 from engine.selfplay.variety import Komi, Variety
-from gtp.cli.data_play import AT_ONCE, groups_for
+from gtp.cli.data_play import AT_ONCE
 from weights import DEFAULT_ALIAS
 
 WAIT_S = 0.01
+SEARCH_CACHE_MIB = 64
 VARIETY = Variety(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
@@ -41,14 +49,26 @@ VARIETY = Variety(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),
 def command(
     names, sizes, at_once: int | None, device: str, bits: str, threads: int, seconds: float, repeats: int
 ) -> None:
-    """Speed of policy games in bulk: one JSON line a figure. Half of the time goes to the network alone."""
+    """Speed of games in bulk: one JSON line a figure. The network alone, policies and searches share the time."""
     for name in names:
         network, _ = made_network(name, device, bits)
         batch = at_once or AT_ONCE["gpu" if network.merges else "cpu"]
         for size in sizes:
             if network.spec.min_size <= size <= network.spec.max_size:
                 click.echo(f"measuring {name}/{size}", err=True)
-                _measure(f"{name}/{size}", network, size, batch, threads, seconds / 2, repeats)
+                _measure(f"{name}/{size}", network, size, batch, threads, seconds / 3, repeats)
+
+
+class _Rates(NamedTuple):
+    """What play achieves a second."""
+
+    evaluations: float
+    games: float
+    rows: float
+
+
+Play = Callable[[InferenceServer, int, int, Iterator[int], threading.Event], Iterator[tuple[int, int]]]
+"""Plays games of some numbers on a board size, so many at once, until stopped; yields games finished, and rows"""
 
 
 def _measure(
@@ -57,31 +77,53 @@ def _measure(
     """The figures of one board size."""
     runners = [new_runner(network) for _ in range(evaluator_count(network, threads))]
     works = evaluation_works(network, runners, size, batch)
-    alone, playing, games = [], [], []
-    with InferenceServer(network, cache_mib=1, threads=threads) as server:
-        _play(server, size, batch, 0.0)  # Everything is compiled.
+    alone: list[float] = []
+    found: dict[str, list[_Rates]] = {name: [], f"{name}/search": []}
+    with InferenceServer(network, cache_mib=SEARCH_CACHE_MIB, threads=threads) as server:
+        for play in PLAYS:
+            _rates(play, server, size, batch, 0.0)  # Everything is compiled.
         for _ in range(repeats):
             alone.append(batch * sample(works, seconds / repeats, 1)[0].items_per_s)
-            positions, finished = _play(server, size, batch, seconds / repeats)
-            playing.append(positions)
-            games.append(finished)
+            for play, rates in zip(PLAYS, found.values(), strict=True):
+                rates.append(_rates(play, server, size, batch, seconds / repeats))
     print_figure(f"{name}/alone", alone, "evaluations/s")
-    print_figure(name, playing, "evaluations/s")
-    print_figure(f"{name}/share", [one / other for one, other in zip(playing, alone, strict=True)], "ratio")
-    print_figure(f"{name}/games", games, "games/s")
+    for what, rates in found.items():
+        print_figure(what, [one.evaluations for one in rates], "evaluations/s")
+        print_figure(f"{what}/share", [one.evaluations / of for one, of in zip(rates, alone, strict=True)], "ratio")
+        print_figure(f"{what}/games", [one.games for one in rates], "games/s")
+    print_figure(f"{name}/search/rows", [one.rows for one in found[f"{name}/search"]], "rows/s")
 
 
-def _play(server: InferenceServer, size: int, batch: int, seconds: float) -> tuple[float, float]:
-    """Games in bulk for some time: evaluations and finished games a second."""
+def _policy_games(
+    server: InferenceServer, size: int, batch: int, numbers: Iterator[int], stopped: threading.Event
+) -> Iterator[tuple[int, int]]:
+    """See :data:`Play`."""
     options = PlayOptions(VARIETY, size=size)
-    counted, stopped = itertools.count(), threading.Event()
-    finished: list[int] = []
     set_up = partial(setups_of, options, n_networks=1)
+    for ended in Group([server], size, batch, options.conduct(), options.seed, set_up, stopped).play(numbers):
+        yield len(ended.games.size), 0
+
+
+def _searched_games(
+    server: InferenceServer, size: int, batch: int, numbers: Iterator[int], stopped: threading.Event
+) -> Iterator[tuple[int, int]]:
+    """See :data:`Play`."""
+    for rows in SearchGroup(server, SearchPlayOptions(size=size), batch, stopped=stopped).play(numbers):
+        yield len(rows.games.size), len(rows.game)
+
+
+PLAYS: tuple[Play, ...] = (_policy_games, _searched_games)
+
+
+def _rates(play: Play, server: InferenceServer, size: int, batch: int, seconds: float) -> _Rates:
+    """Games in bulk for some time, from an empty cache on."""
+    counted, stopped = SharedNumbers(itertools.count()), threading.Event()
+    finished: list[tuple[int, int]] = []
+    server.forget()
 
     def work() -> None:
-        group = Group([server], size, batch, options.conduct(), options.seed, set_up, stopped)
-        for ended in group.play(counted):
-            finished.append(len(ended.games.size))
+        for ended in play(server, size, batch, counted, stopped):
+            finished.append(ended)
 
     threads_ = [threading.Thread(target=work) for _ in range(groups_for(server))]
     before, start = server.evaluations, time.perf_counter()
@@ -91,11 +133,11 @@ def _play(server: InferenceServer, size: int, batch: int, seconds: float) -> tup
     while server.evaluations == before:  # However little time was given.
         time.sleep(WAIT_S)
     evaluations, spent = server.evaluations - before, time.perf_counter() - start
-    games = sum(finished) / spent
+    games, rows = np.sum([(0, 0), *finished], axis=0)
     stopped.set()
     for thread in threads_:
         thread.join()
-    return evaluations / spent, games
+    return _Rates(evaluations / spent, games / spent, rows / spent)
 
 
 if __name__ == "__main__":
