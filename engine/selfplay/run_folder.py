@@ -28,9 +28,10 @@ def open_manifest(path: Path, asked: dict[str, Any], begun: dict[str, Any]) -> d
         options = dict(before["options"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not the record of such a folder ({error})") from error
-    for name, value in asked["options"].items():
-        if options.get(name) != value:
-            raise ValueError(f"{path.parent}: begun with {name} {options.get(name)}, not {value}")
+    for name in {**asked["options"], **options}:
+        then, now = (found.get(name, "as by default") for found in (options, asked["options"]))
+        if then != now:
+            raise ValueError(f"{path.parent}: begun with {name} {then}, not {now}")
     for name, value in asked.items():
         if before[name] != value:
             raise ValueError(f"{path.parent}: begun with {name} {_named(before[name])}, not {_named(value)}")

@@ -141,6 +141,12 @@ def test_a_run_goes_on_only_as_it_began(server, tmp_path, change, message):
     play(server, tmp_path, 2)
     with pytest.raises(ValueError, match=message):
         BulkPlay([server], Plan(PlayOptions(**vars(OPTIONS) | change), 1), NETWORKS, tmp_path)
+    removed = PlayOptions(**vars(OPTIONS) | {"dead_stones": "removed"})
+    with pytest.raises(ValueError, match="begun with dead_stones as by default, not removed"):
+        BulkPlay([server], Plan(removed, 1), NETWORKS, tmp_path)
+    play(server, tmp_path / "removed", 2, removed)
+    with pytest.raises(ValueError, match="begun with dead_stones removed, not as by default"):
+        BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path / "removed")
     with pytest.raises(ValueError, match="begun with networks"):
         BulkPlay([server], Plan(OPTIONS, 1), [{"name": "other", "sha256": "1"}], tmp_path)
 
