@@ -44,6 +44,19 @@ def new_cache(byte_limit: int, max_moves: int) -> Cache:
     return Cache(memory, stamps, np.zeros(1, np.uint32))
 
 
+class OwnerCaches(NamedTuple):
+    """What is known of positions that searches with ownership have met: results, and their owners beside them."""
+
+    results: Cache
+    owners: Cache
+    """in place of logits the owners of the points, as :mod:`engine.search.owners` scales them"""
+
+
+def new_owner_caches(byte_limit: int, max_moves: int) -> OwnerCaches:
+    """Two empty caches, half of the memory each; arguments as of :func:`new_cache`."""
+    return OwnerCaches(new_cache(byte_limit // 2, max_moves), new_cache(byte_limit // 2, max_moves))
+
+
 SIGNATURE_START = np.uint64(0x9E3779B97F4A7C15)
 
 

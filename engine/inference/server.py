@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.inference.cache import new_cache, wipe
+from engine.inference.cache import OwnerCaches, new_cache, new_owner_caches, wipe
 from engine.inference.evaluators import Evaluators, Reload, finish, one_line
 from engine.inference.slots import Request, State
 from engine.nets.network import NetArrays, Network
@@ -61,6 +61,8 @@ class InferenceServer(Evaluators):
         networks = list(network) if isinstance(network, Sequence) else [network]
         self.spec = networks[0].spec
         self.cache = new_cache(cache_mib << 20, self.spec.max_size**2 + 1)
+        self._cache_mib = cache_mib
+        self._owner_caches: OwnerCaches | None = None
         super().__init__(networks, threads, max_batch, reload, shared)
 
     def __enter__(self) -> "InferenceServer":
@@ -187,7 +189,15 @@ class InferenceServer(Evaluators):
 
     def forget(self) -> None:
         """Empty the result cache. Threads: no search may be running."""
-        wipe(self.cache)
+        for cache in (self.cache, *(self._owner_caches or ())):
+            wipe(cache)
+
+    def owner_caches(self) -> OwnerCaches:
+        """The caches of searches that keep ownership; the first that asks has them made, as large as the other one."""
+        with self._changed:
+            if self._owner_caches is None:
+                self._owner_caches = new_owner_caches(self._cache_mib << 20, self.spec.max_size**2 + 1)
+            return self._owner_caches
 
     def close(self) -> None:
         """Stop the threads; waiting requests end in an error. An evaluator that hangs is left behind."""

@@ -122,6 +122,26 @@ def _network_leaves(encoder: str) -> None:
     )  # fmt: skip
 
 
+def _owners(encoder: str) -> None:
+    """Who owns what, as the whole tree sees it."""
+    from engine.features.symmetry import symmetry_table
+    from engine.go.position import META_TO_MOVE, new_position
+    from engine.inference.cache import new_owner_caches
+    from engine.search.batch import FINISHED, new_batch
+    from engine.search.owners import OwnerRows, finished_owners, keep_owners, take_owners
+    from engine.search.tree import new_tree
+
+    tree, batch, rows = new_tree(SIZE), new_batch(SIZE, 1), OwnerRows(SIZE * SIZE)
+    owners, answers = np.zeros((1, SIZE * SIZE), np.float32), np.zeros((1, SIZE * SIZE), np.float32)
+    cache, root = new_owner_caches(1 << 20, SIZE * SIZE + 1).owners, new_position(SIZE)
+    take_owners(batch, 1, root.meta[META_TO_MOVE], symmetry_table(SIZE), answers, cache, owners)
+    batch.kind[0] = FINISHED
+    finished_owners(root, new_position(SIZE), batch, 1, owners)
+    rows.grow(len(tree.state))
+    keep_owners(batch, 1, owners, rows.rows)
+    rows.of_root(tree)
+
+
 def _rollouts(encoder: str) -> None:
     """Who owns what, by rollouts of the learnt policy."""
     from engine.go.board import new_board
@@ -173,6 +193,7 @@ PIECES: dict[str, Callable[[str], None]] = {
     "encoder": _encoder,
     "leaves": _leaves,
     "network leaves": _network_leaves,
+    "owners": _owners,
     "rollouts": _rollouts,
     "endings": _endings,
     "rollout search": _rollout_search,

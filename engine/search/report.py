@@ -34,6 +34,9 @@ class MoveReport:
     """the most visited line, this move first"""
     pv_visits: list[int]
     """of each of its moves"""
+    ownership_black: np.ndarray | None = None
+    """as of :class:`Report`, over all that was searched below the move; None unless a search keeps it"""
+    ownership_stdev: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,14 @@ class Report:
     """the moves with visits, or before any has one all of them; best first, as :mod:`engine.search.root` orders them.
     A :class:`Watcher` may want some without visits besides"""
     ownership_black: np.ndarray | None
-    """float32[N*N] in policy order, 1 = Black's, -1 = White's; None unless asked for"""
+    """float[N*N] in policy order, 1 = Black's, -1 = White's; None unless asked for"""
     tree_nodes: int
     evaluations: int
     """positions the network has evaluated in this run"""
     has_values: bool = True
     """a network gives the values; else they are means of single rollouts"""
+    ownership_stdev: np.ndarray | None = None
+    """float[N*N]: how far ownership varies over the tree; None where it was asked once, before the search"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ class Watcher:
     fewest_moves: int = 0
     """the fewest moves that a report holds, with or without visits; all where there are fewer"""
     ownership: bool = False
-    """every report says who owns what; asked once, before the search"""
+    """every report says who owns what, for each move too: the mean over the tree, or where no network says it, what
+    rollouts find before the search"""
 
 
 class RootTable(NamedTuple):

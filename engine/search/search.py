@@ -29,6 +29,7 @@ from engine.search.crew import FIRST_S, Crew
 from engine.search.gumbel import SequentialHalving
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
+from engine.search.owners import NO_OWNERS, OwnerRows
 from engine.search.pools import (
     EXPANDED,
     META_FULL,
@@ -132,7 +133,7 @@ class Search:
             resized = size != int(self._root.board.meta[META_SIZE])
             self._root = with_capacity(position, int(position.meta[META_N_MOVES]))
             if resized:
-                self._shared.tree = new_tree(size, self._options.transpositions)
+                self._shared.tree, self._shared.owners = new_tree(size, self._options.transpositions), None
                 self._make_workers()
             for worker in self._crew.workers:
                 worker.make_room(self._root)
@@ -159,6 +160,7 @@ class Search:
             self._begin_anew()
 
     def _begin_anew(self) -> None:
+        self._shared.owners = None
         self._clear_tree()
         for worker in self._crew.workers:
             worker.restart()
@@ -181,12 +183,9 @@ class Search:
         return True
 
     def run(
-        self,
-        limits: SearchLimits,
-        moves: MoveFilter = EVERY_MOVE,
-        watcher: Watcher | None = None,
+        self, limits: SearchLimits, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None,
         ownership: bool = False,
-    ) -> Report:
+    ) -> Report:  # fmt: skip
         """Search the current position; blocks until a limit is reached or :meth:`stop` is called.
 
         Args:
@@ -204,14 +203,23 @@ class Search:
             # Sequential halving spends its visits to the last: what leads before says nothing.
             limits = replace(limits, early_stop=limits.early_stop and not self._options.gumbel)
             root_size = int(self._root.board.meta[META_SIZE])
+            keeps = watcher is not None and watcher.ownership and self._keep_owners()
             self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])))
             try:
                 self._prepare_root(limits)
-                owners = self._owners(limits) if ownership or (watcher and watcher.ownership) else None
+                asks = ownership or (watcher is not None and watcher.ownership and not keeps)
+                owners = self._owners(limits) if asks else None
                 self._work(self._run, watcher, owners)
-                return self.report(owners, watcher.fewest_moves if watcher else 0)
+                return self.report(owners, watcher.fewest_moves if watcher else 0, keeps)
             finally:
                 self._shared.halving = None
+
+    def _keep_owners(self) -> bool:
+        """Have each node know who owns what; a tree whose nodes do not begins anew. False if no network says it."""
+        if self._setup.can_keep_owners and self._shared.owners is None:
+            self._clear_tree()
+            self._shared.owners = OwnerRows(int(self._root.board.meta[META_SIZE]) ** 2)
+        return self._setup.can_keep_owners
 
     def _begin_run(self, limits: SearchLimits, move_filter: NDArray[np.uint8]) -> None:
         """Make the run of these limits and this filter (see :class:`Run`) the current one."""
@@ -293,7 +301,7 @@ class Search:
         """Give a watcher its report, if a move has a visit by now; returns when the next one is due."""
         if self._shared.tree.meta[META_ROOT_VISITS] < 2:
             return time.perf_counter() + RETRY_S
-        watcher.on_report(self.report(owners, watcher.fewest_moves))
+        watcher.on_report(self.report(owners, watcher.fewest_moves, watcher.ownership))
         return max(due_s + watcher.interval_s, time.perf_counter())
 
     def stop(self) -> None:
@@ -311,12 +319,13 @@ class Search:
         """Playouts under way; 0 whenever no search runs. Threads: any."""
         return int(self._shared.tree.meta[META_IN_FLIGHT])
 
-    def report(self, ownership_black: np.ndarray | None = None, fewest_moves: int = 0) -> Report:
+    def report(self, ownership_black: np.ndarray | None = None, fewest_moves: int = 0, keeps: bool = False) -> Report:
         """A snapshot of the tree; during a run, of the moment. Threads: any.
 
         Args:
             ownership_black: handed on.
             fewest_moves: as in :class:`Watcher`.
+            keeps: say of ownership what the nodes know, where they do, for each move too.
         """
         shared, setup, run = self._shared, self._setup, self._run
         server = setup.network.server if setup.network else None
@@ -329,7 +338,8 @@ class Search:
             value = float(node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight))
             score = float(root_lead(tree)) if setup.has_scores else None
             nodes = int(tree.meta[META_USED_NODES])
-        moves = moves_in(table, visited, count, fewest, setup.has_scores)
+            owners = shared.owners.of_root(tree) if keeps and shared.owners and visits else NO_OWNERS
+        moves = owners.given_to(moves_in(table, visited, count, fewest, setup.has_scores))
         return Report(
             visits=visits,
             playouts_this_run=visits - run.visits_before,
@@ -337,10 +347,11 @@ class Search:
             value_stm=value,
             score_stm=score,
             moves=best_first(moves, move_choice(self._options, server), order),
-            ownership_black=ownership_black,
+            ownership_black=ownership_black if owners.black is None else owners.black,
             tree_nodes=nodes,
             evaluations=server.evaluations - run.evaluations_before if server else 0,
             has_values=server is not None and server.spec.has_value,
+            ownership_stdev=owners.stdev,
         )
 
     def _owners(self, limits: SearchLimits) -> np.ndarray | None:

@@ -20,6 +20,7 @@ from engine.rollout.model import Patterns
 from engine.rollout.policy import Tables
 from engine.search.alphago_2016 import Mechanisms
 from engine.search.gumbel import SequentialHalving
+from engine.search.owners import OwnerRows
 from engine.search.pools import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.search.selection import Tuning
 from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper
@@ -65,6 +66,12 @@ class Setup:
     mechanisms: Mechanisms
 
     @property
+    def can_keep_owners(self) -> bool:
+        """Whether the network says of each node who owns what: it does, and no node is there before it has spoken."""
+        says = self.network is not None and self.network.server.spec.has_ownership
+        return says and self.patterns is None and not self.uses_rollouts
+
+    @property
     def has_network_score(self) -> bool:
         """Whether leads in points come from the network, not from rollouts."""
         return self.network is not None and self.network.server.spec.has_score
@@ -107,12 +114,18 @@ class SharedTree:
     tree: Tree
     tuning: Tuning
     """of which ``expand_after`` follows the network's load, where the options say so"""
+    owners: OwnerRows | None = None
+    """who owns what at each node, where that is asked for"""
     halving: SequentialHalving | None = None
     """how the root's moves are visited, in place of PUCT"""
     error: BaseException | None = None
     """the first failure of a worker in this run"""
     changed: threading.Condition = field(default_factory=threading.Condition)
     """the lock; notified when values have been backed up"""
+
+    def limit_bytes(self, setup: Setup) -> int:
+        """What the memory of a search leaves the tree's own arrays."""
+        return setup.limit_bytes - (self.owners.rows.nbytes if self.owners is not None else 0)
 
     def progress(self, run: Run, network: NetworkAccess | None) -> Progress:
         """Where a run stands, for its stoppers. Threads: the lock is held."""

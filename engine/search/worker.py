@@ -22,7 +22,9 @@ from collections import deque
 import numpy as np
 
 from engine.features.symmetry import symmetry_table
-from engine.go.position import META_N_MOVES, Position, new_position
+from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, new_position
+from engine.inference.cache import Cache
+from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import new_weights
@@ -30,7 +32,7 @@ from engine.rollout.random import seed_state
 from engine.rollout.softmax import new_candidates
 from engine.search.alphago_2016 import adapted, back_up_rollouts_early, open_with_placeholders
 from engine.search.backup import complete, release
-from engine.search.batch import MAX_DEPTH, UNSCORED, new_batch
+from engine.search.batch import FINISHED, MAX_DEPTH, UNSCORED, new_batch
 from engine.search.leaves import (
     prepare,
     prepare_by_patterns,
@@ -43,6 +45,7 @@ from engine.search.leaves import (
     take_results,
     tree_policy_priors,
 )
+from engine.search.owners import finished_owners, keep_owners, take_owners
 from engine.search.pools import EDGE_CLASSES, META_FULL, META_IN_FLIGHT, META_ROOT_VISITS
 from engine.search.selection import select
 from engine.search.state import Run, Setup, SharedTree
@@ -71,6 +74,8 @@ class _Flight:
     def __init__(self, setup: Setup, size: int):
         self.batch = new_batch(size, setup.batch)
         self.count = 0
+        self.owners = np.zeros((0, size * size), np.float32)
+        """float32[K, N*N]: the leaves' owners where they are kept, else empty"""
         self.request = self._new_request(setup, size)
 
     @staticmethod
@@ -208,7 +213,7 @@ class Worker:
             tree, halving = shared.tree, shared.halving
             if halving is not None:
                 wanted = min(wanted, halving.playouts_allowed())
-            has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, self._setup.limit_bytes)
+            has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes(self._setup))
             move_filter = self._run.move_filter if halving is None else halving.move_filter
             count = select(tree, flight.batch, wanted, shared.tuning, move_filter, halving is not None)
             # With room left, a refused row only means that these leaves took more than usual: try again.
@@ -228,7 +233,7 @@ class Worker:
             server = setup.network.server
             request.state = State.FILLING
             shown = (np.uint64(setup.seed), setup.random_symmetry, request.planes, request.globals)
-            request.count = prepare_for_network(*leaves, server.cache, self._scratch, *shown)
+            request.count = prepare_for_network(*leaves, self._cache(server), self._scratch, *shown)
             if request.count > 0:
                 server.submit(request)
                 if self._run.let_go.is_set():
@@ -326,7 +331,9 @@ class Worker:
                     return False
             outputs = (request.policy, request.value, request.score)
             gives = (server.spec.has_policy, setup.has_network_score)
-            take_results(batch, count, self._symmetries, *outputs, *gives, server.cache)
+            take_results(batch, count, self._symmetries, *outputs, *gives, self._cache(server))
+            if self._shared.owners is not None:
+                self._take_owners(flight, server, request)
             request.state = State.FREE
         if setup.network is None and setup.patterns is None:
             shuffle_moves(batch, count, self._random)
@@ -334,11 +341,29 @@ class Worker:
             rank_moves(batch, count, setup.policy_temperature)
         return True
 
+    def _cache(self, server: InferenceServer) -> Cache:
+        """The result cache; searches that keep ownership have their own."""
+        return server.cache if self._shared.owners is None else server.owner_caches().results
+
+    def _take_owners(self, flight: _Flight, server: InferenceServer, request: Request) -> None:
+        """Who owns what at a batch's leaves."""
+        batch, count, root = flight.batch, flight.count, self._run.root
+        if len(flight.owners) < len(batch.kind):
+            flight.owners = np.zeros((len(batch.kind), self._size**2), np.float32)
+        answers = request.ownership.reshape(len(request.ownership), -1)
+        to_move, cache = root.meta[META_TO_MOVE], server.owner_caches().owners
+        take_owners(batch, count, to_move, self._symmetries, answers, cache, flight.owners)
+        if (batch.kind[:count] == FINISHED).any():
+            finished_owners(root, self._position, batch, count, flight.owners)
+
     def _back_up(self, flight: _Flight) -> None:
         """Step 7: what the batch has learnt, into the tree."""
         shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
         with shared.changed:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
+            if shared.owners is not None:
+                shared.owners.grow(len(shared.tree.state))
+                keep_owners(flight.batch, flight.count, flight.owners, shared.owners.rows)
             shared.changed.notify_all()
 
     def _release(self, flight: _Flight) -> None:
