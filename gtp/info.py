@@ -4,8 +4,8 @@ Everything is said for the side to move, as both programs do by default. Moves s
 be played, and the variation is the last thing said of a move unless more is asked for, since clients read it to the
 end of the segment.
 
-Of KataGo's numbers those that nothing here estimates are left out: the standard deviations of score and ownership,
-and the score that selfplay would reach. The lead in points is the mean over the search of what the network's score
+Of KataGo's numbers those that nothing here estimates are left out: the standard deviation of the score, and the
+score that selfplay would reach. The lead in points is the mean over the search of what the network's score
 head says, or of rollouts where there is no value network; without either it is left out.
 
 Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Leela Zero's ``lz-analyze``, and what
@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from engine.search.report import MoveReport, Report
 
 LIKELIEST = 10
@@ -37,6 +39,14 @@ class ReportOptions:
     pv_edge_visits: bool = False
     root: bool = False
     ownership: bool = False
+    ownership_stdev: bool = False
+    moves_ownership: bool = False
+    moves_ownership_stdev: bool = False
+
+    @property
+    def any_ownership(self) -> bool:
+        """Whether reports say anything of who owns what."""
+        return self.ownership or self.ownership_stdev or self.moves_ownership or self.moves_ownership_stdev
 
 
 def kata_line(report: "Report", size: int, is_black: bool, options: ReportOptions) -> str:
@@ -45,7 +55,8 @@ def kata_line(report: "Report", size: int, is_black: bool, options: ReportOption
     Args:
         is_black: Black is to move.
     """
-    words = [_kata_move(move, order, size, options) for order, move in enumerate(_listed(report, options))]
+    sign = 1.0 if is_black else -1.0
+    words = [_kata_move(move, order, size, sign, options) for order, move in enumerate(_listed(report, options))]
     if not words:
         return ""
     if options.root:
@@ -53,20 +64,29 @@ def kata_line(report: "Report", size: int, is_black: bool, options: ReportOption
             f"rootInfo visits {report.visits} utility {report.value_stm:.6g} winrate {_rate(report.value_stm):.6g}"
             f"{_lead(report.score_stm)} weight {report.visits} {NO_ERRORS}"
         )
-    if options.ownership and report.ownership_black is not None:
-        owned = report.ownership_black if is_black else -report.ownership_black
-        words.append("ownership " + " ".join(f"{value:.6g}" for value in owned.tolist()))
+    words += _points("ownership", report.ownership_black, sign, options.ownership)
+    words += _points("ownershipStdev", report.ownership_stdev, 1.0, options.ownership_stdev)
     return " ".join(words)
 
 
-def _kata_move(move: "MoveReport", order: int, size: int, options: ReportOptions) -> str:
-    """One move in KataGo's layout."""
-    return (
+def _points(key: str, values: "np.ndarray | None", sign: float, is_wanted: bool) -> list[str]:
+    """A number for each point behind a key; nothing where they are not known or not wanted."""
+    if values is None or not is_wanted:
+        return []
+    return [key, *(f"{sign * value:.6g}" for value in values.tolist())]
+
+
+def _kata_move(move: "MoveReport", order: int, size: int, sign: float, options: ReportOptions) -> str:
+    """One move in KataGo's layout; ``sign`` is 1 where Black is to move, else -1."""
+    owners = _points("movesOwnership", move.ownership_black, sign, options.moves_ownership)
+    owners += _points("movesOwnershipStdev", move.ownership_stdev, 1.0, options.moves_ownership_stdev)
+    text = (
         f"info move {vertices([move.point], size)} visits {move.visits} edgeVisits {move.visits}"
         f" utility {move.value_stm:.6g} winrate {_rate(move.value_stm):.6g}{_lead(move.score_stm)}"
         f" prior {move.prior:.6g} lcb {_rate(move.lcb_stm):.6g} utilityLcb {move.lcb_stm:.6g} weight {move.visits}"
         f" order {order} {_variation(move, size, options)}"
     )
+    return " ".join([text, *owners])
 
 
 def lz_line(report: "Report", size: int, is_black: bool, options: ReportOptions) -> str:

@@ -58,7 +58,7 @@ class Task:
     every_prior: bool = False
     """reports hold all moves, those too that have no visit"""
     ownership: bool = False
-    """reports say who owns what, where the network's own word at the root does not"""
+    """reports say who owns what, for each move too"""
     interval_s: float = math.inf
     """between reports during the search"""
     first_s: float = math.inf
@@ -206,12 +206,11 @@ class Analyses:
             with self._changed:
                 job.search = search
             search.set_position(task.position)
-            rolls_out = task.ownership and (server is None or not server.spec.has_ownership)
             fewest = size * size + 1 if task.every_prior else 0
-            watcher = Watcher(partial(_tell, job, glancing), task.interval_s, task.first_s, fewest, rolls_out)
+            watcher = Watcher(partial(_tell, job, glancing), task.interval_s, task.first_s, fewest, task.ownership)
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
             try:
-                report = search.run(limits, task.moves, watcher, rolls_out)
+                report = search.run(limits, task.moves, watcher)
             except NetworkFailed as error:
                 say_once(str(error))
                 report = search.report(fewest_moves=fewest)

@@ -3,10 +3,10 @@
 The arguments are KataGo's: an optional colour (by default the side to move), an optional interval in centiseconds,
 then pairs in any order: ``interval N``, ``minmoves N``, ``maxmoves N``, ``pvVisits true``, ``pvEdgeVisits true``,
 ``avoid COLOR VERTICES DEPTH`` and ``allow COLOR VERTICES DEPTH``, vertices joined by commas, the depth in moves from
-the position on the board. KataGo's commands take ``rootInfo true`` and ``ownership true`` besides. Ownership is what
-the network's head says of the position on the board, all eight symmetries averaged, or 200 rollouts where there is no
-such head; it is asked once, so it does not change as the search goes on. ``ownershipStdev``, ``movesOwnership`` and
-``movesOwnershipStdev`` are understood and left unanswered, since a client shows all the rest without them.
+the position on the board. KataGo's commands take ``rootInfo true`` and ``ownership true`` besides, with
+``ownershipStdev``, ``movesOwnership`` and ``movesOwnershipStdev``. Ownership is the mean over the search tree of what
+the network says, or, where it says nothing of owners, of 200 rollouts before the search: then it does not change as the
+search goes on, and nothing is said of moves and deviations.
 
 Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``.
 """
@@ -33,10 +33,16 @@ FIRST_S = 0.03
 """When an analysis says its first word, so that a client need not wait for the interval"""
 MAX_MOVES = 1000
 """More than any board has"""
-UNANSWERED = ("ownershipStdev", "movesOwnership", "movesOwnershipStdev")
 LZ_SWITCHES = {"pvVisits": "pv_visits", "pvEdgeVisits": "pv_edge_visits"}
-KATA_SWITCHES = {"rootInfo": "root", "ownership": "ownership", **LZ_SWITCHES, **dict.fromkeys(UNANSWERED, "")}
-"""Key that takes true or false -> what of :class:`gtp.info.ReportOptions` it sets; "" = nothing"""
+KATA_SWITCHES = {
+    "rootInfo": "root",
+    "ownership": "ownership",
+    "ownershipStdev": "ownership_stdev",
+    "movesOwnership": "moves_ownership",
+    "movesOwnershipStdev": "moves_ownership_stdev",
+    **LZ_SWITCHES,
+}
+"""Key that takes true or false -> what of :class:`gtp.info.ReportOptions` it sets"""
 COUNTS = {"minmoves": "min_moves", "maxmoves": "max_moves"}
 """Key that takes a number of moves -> likewise"""
 
@@ -141,13 +147,12 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> 
             raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
     if "allow" in words and len(filters) > 1:
         raise CommandError("syntax error: allow stands alone, without avoid or another allow")
-    asked.pop("", None)
     options, size = ReportOptions(**asked), host.keeper.game.size
 
     def tell(report: "Report") -> None:
         reply.line(layout.line(report, size, color == BLACK, options))
 
-    watcher = Watcher(tell, interval_s, min(FIRST_S, interval_s), options.min_moves, options.ownership)
+    watcher = Watcher(tell, interval_s, min(FIRST_S, interval_s), options.min_moves, options.any_ownership)
     return color, watcher, reduce(and_, filters, EVERY_MOVE)
 
 

@@ -39,9 +39,8 @@ class Answer:
         viewer = COLORS.get(wanted.perspective, to_move)
         self._is_flipped = viewer != to_move
         self._black = 1.0 if viewer == BLACK else -1.0
-        owners = self._glance.ownership_black
-        self._owners = owners if owners is not None else self._report.ownership_black
-        self._stdev = rounded(score_stdev(self._owners) or 0.0)
+        owners = self._report.ownership_black
+        self._stdev = rounded(score_stdev(self._glance.ownership_black if owners is None else owners) or 0.0)
 
     def object(self) -> dict[str, Any]:
         """The answer's own keys."""
@@ -54,9 +53,9 @@ class Answer:
         if wanted.policy:
             found["policy"] = self._policy()
         if wanted.ownership:
-            found["ownership"] = self._ownership()
+            found["ownership"] = self._owners(self._report.ownership_black)
         if wanted.ownership_stdev:
-            found["ownershipStdev"] = self._ownership_stdev()
+            found["ownershipStdev"] = self._spread(self._report.ownership_stdev)
         return found
 
     def _move(self, move: MoveReport, order: int, selection: int) -> dict[str, Any]:
@@ -91,9 +90,9 @@ class Answer:
         if wanted.no_result:
             found["noResultValue"] = 0.0
         if wanted.moves_ownership:
-            found["ownership"] = self._ownership()
+            found["ownership"] = self._owners(move.ownership_black)
         if wanted.moves_ownership_stdev:
-            found["ownershipStdev"] = self._ownership_stdev()
+            found["ownershipStdev"] = self._spread(move.ownership_stdev)
         return found
 
     def _root(self) -> dict[str, Any]:
@@ -143,20 +142,17 @@ class Answer:
             found[int(index_of(move.point, self._size))] = rounded(move.prior)
         return found
 
-    def _ownership(self) -> list[float]:
-        """Who owns what, 1 = the viewer's."""
-        return _six_digits(self._black * self._known_owners())
+    def _owners(self, black: np.ndarray | None) -> list[float]:
+        """Who owns what, 1 = the viewer's; where nothing says it of a move, what is said of the position."""
+        known = self._report.ownership_black if black is None else black
+        return [0.0] * self._size**2 if known is None else _six_digits(self._black * known)
 
-    def _ownership_stdev(self) -> list[float]:
-        """How far that varies within the search: not at all, since it is the word of the root alone."""
-        return [0.0] * self._size**2
-
-    def _known_owners(self) -> np.ndarray:
-        """Black's points, float64[N*N]; 0 where nothing estimates them."""
-        return np.zeros(self._size**2) if self._owners is None else self._owners.astype(np.float64)
+    def _spread(self, stdev: np.ndarray | None) -> list[float]:
+        """How far that varies over the search."""
+        return [0.0] * self._size**2 if stdev is None else _six_digits(stdev)
 
 
 def _six_digits(values: np.ndarray) -> list[float]:
     """Numbers as ownership is written."""
-    found: list[float] = np.round(values, OWNERSHIP_DIGITS).tolist()
+    found: list[float] = np.round(values.astype(np.float64), OWNERSHIP_DIGITS).tolist()
     return found

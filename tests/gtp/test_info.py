@@ -1,5 +1,7 @@
 """What is written of a report, word for word."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from engine.go.geometry import PASS, point_at
@@ -48,6 +50,21 @@ def test_root_and_owners_follow_the_moves():
     )
     assert owners.split()[:2] == ["-1", "-0.975"] and len(owners.split()) == 81
     assert kata_line(report_of(FIRST), 9, False, ReportOptions(ownership=True)).split()[-81] == "1", "White's view"
+
+
+def test_owners_of_moves_stand_behind_their_variations_and_deviations_at_the_end():
+    owners, spread = np.array([0.5, -1.0]), np.array([0.25, 0.0])
+    move = replace(FIRST, ownership_black=owners, ownership_stdev=spread)
+    report = replace(report_of(move), ownership_black=owners, ownership_stdev=spread)
+    every = ReportOptions(
+        ownership=True, ownership_stdev=True, moves_ownership=True, moves_ownership_stdev=True, max_moves=1
+    )
+    assert kata_line(report, 9, False, every).partition(" pv ")[2] == (
+        "D4 pass C3 movesOwnership -0.5 1 movesOwnershipStdev 0.25 0 ownership -0.5 1 ownershipStdev 0.25 0"
+    )
+    assert "wnership" not in kata_line(report, 9, False, ReportOptions())
+    unknown = replace(report_of(FIRST), ownership_black=owners)
+    assert kata_line(unknown, 9, True, every).partition(" pv ")[2] == "D4 pass C3 ownership 0.5 -1"
 
 
 def test_leads_are_left_out_where_nothing_estimates_them():

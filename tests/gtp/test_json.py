@@ -118,6 +118,9 @@ def test_more_is_answered_where_it_is_asked_for(talk):
     more = {"ownership", "ownershipStdev", "pvVisits", "pvEdgeVisits", "noResultValue"}
     assert all(set(move) == set(MOVE_KEYS) | more for move in found["moveInfos"])
     assert len(found["ownership"]) == 25 and len(found["policy"]) == 26
+    first, second, *_ = found["moveInfos"]
+    assert first["ownership"] != second["ownership"] != found["ownership"], "each is a mean of its own"
+    assert max(found["ownershipStdev"]) > 0.0 and first["ownershipStdev"] != found["ownershipStdev"]
     assert found["policy"][12] == -1.0, "C3 is taken"
     assert sum(value for value in found["policy"] if value >= 0) == pytest.approx(1.0)
     assert [len(move["pv"]) for move in found["moveInfos"]] == [len(move["pvVisits"]) for move in found["moveInfos"]]
