@@ -86,7 +86,7 @@ def rows_of(report: dict[str, Any]) -> Iterator[Row]:
         yield f"Value network of {words}: training and test error, (z - v)^2", paper, ours
     for key, words in (("constant", "a constant"), ("shipped", "the shipped network")):
         yield f"Test error of {words}", "", _plain(value.get("beside", {}).get(key))
-    for name, player in report.get("ablation", {}).get("players", {}).items():
+    for name, player in report.get("ablation", {}).items():
         low, high = player["interval"]
         ours = f"{player['elo']:.0f} [{low:.0f}, {high:.0f}]"
         yield f"Elo of {name}: {player['parts']}", str(player["paper_elo"]), ours
@@ -131,7 +131,7 @@ def _charts(way: Way, report: dict[str, Any]) -> Iterator[str]:
     rows = report.get("value", {}).get("rollouts", {}).get("by_move", [])
     series = {name: [(row["from"], row[name]) for row in rows if name in row] for name in FIGURE_2B}
     yield line_chart("Figure 2b: (z - v)^2 by moves played, of values and of 100 rollouts", series, "moves played")
-    players = report.get("ablation", {}).get("players", {})
+    players = report.get("ablation", {})
     ratings = [(name, one["elo"], *one["interval"]) for name, one in players.items()]
     yield interval_chart("Elo and 95% interval", ratings, "Elo")
 

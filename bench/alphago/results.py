@@ -52,9 +52,7 @@ def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
         value |= {"beside": found["beside"], "rollouts": found["policy_rollouts"]}
     if any(value.values()):
         report["value"] = {name: part for name, part in value.items() if part}
-    if ablation := _ablation(way.out / "ablation"):
-        report["ablation"] = ablation
-    return report
+    return report | _ablation(way.out / "ablation")
 
 
 def curves_of(folder: Path) -> Series:
@@ -127,12 +125,12 @@ def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
     return found
 
 
-def _ablation(folder: Path) -> dict[str, Any] | None:
-    """Elo of the players with 95% intervals, the weakest at 0, and the results of the pairs."""
+def _ablation(folder: Path) -> dict[str, Any]:
+    """Elo of the players with 95% intervals, the weakest at 0, and the results of the pairs; empty without games."""
     played = sorted(path.parent for path in folder.glob("*/games.jsonl"))
     wins = results_in(played)
     if not wins:
-        return None
+        return {}
     elo, errors = ratings(wins), rating_errors(wins)
     lowest = min(elo.values())
     players = {
@@ -144,7 +142,7 @@ def _ablation(folder: Path) -> dict[str, Any] | None:
         for player in PLAYERS if player.name in elo
     }  # fmt: skip
     pairs = {path.name: _pair(path.name.split("-"), wins) for path in played}
-    return {"players": players, "pairs": pairs}
+    return {"ablation": players, "ablation_pairs": pairs}
 
 
 def _games_of(name: str, wins: dict[tuple[str, str], float]) -> float:
