@@ -45,7 +45,7 @@ TINY = Preset(
     rolled_out=2,
     seconds=0.02,
     pair_games=2,
-    players=("rvp", "p"),
+    players=("rvp", "v"),
 )
 
 
@@ -103,7 +103,7 @@ def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
     assert report["value"]["beside"].keys() >= {"network", "constant", "whole_games"}
     assert report["value"]["rollouts"].keys() >= {"network", "uniform", "rollout", "sl", "rl", "by_move"}
     players = report["ablation"]
-    assert set(players) == {"rvp", "p"} and min(one["elo"] for one in players.values()) == 0
+    assert set(players) == {"rvp", "v"} and min(one["elo"] for one in players.values()) == 0
     assert all(one["interval"][0] < one["elo"] < one["interval"][1] for one in players.values())
     page = (out / "report.html").read_text()
     assert page.count("<svg") >= 9 and "http" not in page
