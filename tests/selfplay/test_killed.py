@@ -92,4 +92,5 @@ def test_reinforcement_goes_on_where_it_was_killed(network, tmp_path):
         one, two = (load_file(folder / path.relative_to(tmp_path / "whole")) for folder in (out, tmp_path / "whole"))
         assert one.keys() == two.keys()
         for key, tensor in two.items():
-            assert torch.equal(one[key], tensor), (path.name, key)
+            # Processes may round differently: where memory lies decides how sums are vectorised. Steps are of 0.01.
+            assert torch.allclose(one[key], tensor, 1e-4, 1e-4), (path.name, key)
