@@ -40,7 +40,7 @@ def analyzed(engine, command, lines=3, ending="name", grows=False):
     """
     engine.send(command + "\n")
     assert line_of(engine) == "="
-    updates = [line_of(engine)]
+    updates = []
     while len(updates) < lines or (grows and visits_of(updates[-1]) == visits_of(updates[0])):
         updates.append(line_of(engine))
     engine.send(ending + "\n")
