@@ -29,6 +29,7 @@ ANSWER_S = 120.0
 COSTS_S = (0.001, 0.05, 0.4)
 MOST_MOVES = {9: 120, 19: 60}
 """Board size -> moves after which a game ends"""
+QUICK_MOVES = 16
 REPEATS = 5
 
 
@@ -62,7 +63,7 @@ def stolen_s() -> float:
         return 0.0
 
 
-def _play(kind: str, cost_s: float, size: int, seed: int, folder: Path) -> Outcome:
+def _play(kind: str, cost_s: float, size: int, seed: int, most_moves: int, folder: Path) -> Outcome:
     """One game."""
     settings, dialect, tells_left = KINDS[kind]
     clocks = {color: PlayerClock(settings, dialect) for color in "bw"}
@@ -75,7 +76,7 @@ def _play(kind: str, cost_s: float, size: int, seed: int, folder: Path) -> Outco
         client.ask("final_score", START_S)
         time.sleep(SETTLE_S)
         passes = 0
-        for n in range(MOST_MOVES[size]):
+        for n in range(most_moves):
             color = "bw"[n % 2]
             clock = clocks[color]
             try:
@@ -96,13 +97,14 @@ def _play(kind: str, cost_s: float, size: int, seed: int, folder: Path) -> Outco
 
 
 def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Every clock by every cost on both boards, again and again; the short form plays each clock once."""
+    """Every clock by every cost on both boards, again and again; the short form begins one on each clock."""
     for seed in range(1, (1 if campaign.quick else REPEATS) + 1):
         for index, kind in enumerate(KINDS):
             for cost_s in COSTS_S[index % 3 :][:1] if campaign.quick else COSTS_S:
                 for size in (9,) if campaign.quick else MOST_MOVES:
                     name = f"{kind}, {cost_s * 1000:g} ms, {size}x{size}, {seed}"
-                    yield Case(name, partial(_play, kind, cost_s, size, seed))
+                    moves = QUICK_MOVES if campaign.quick else MOST_MOVES[size]
+                    yield Case(name, partial(_play, kind, cost_s, size, seed, moves))
 
 
 PART = Part(
