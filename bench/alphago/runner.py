@@ -96,7 +96,7 @@ def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: b
     Args:
         launcher: what starts the commands that several processes may share.
         is_due: an earlier stage has been run: so are all commands of this one.
-        watch: is told what happens.
+        watch: gets what happens.
     Raises:
         CommandFailed: a command ended with an error.
         Interrupted: Ctrl-C or SIGTERM.

@@ -68,7 +68,7 @@ class _Rates(NamedTuple):
 
 
 Play = Callable[[InferenceServer, int, int, Iterator[int], threading.Event], Iterator[tuple[int, int]]]
-"""Plays games of some numbers on a board size, so many at once, until stopped; yields games finished, and rows"""
+"""Plays games by their numbers on a board size, K at once, until stopped; yields how many games and rows ended"""
 
 
 def _measure(

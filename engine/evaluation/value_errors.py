@@ -15,7 +15,7 @@ from engine.records.games import Games
 Progressed = Callable[[float], None]
 """Called with the number of positions done since the last call"""
 Estimate = Callable[[Games, np.ndarray, np.ndarray, Progressed], np.ndarray]
-"""Values for the side to move, float64[P], of the positions of games (int64[P]) after so many moves (int64[P])"""
+"""Values for the side to move, float64[P], of positions: game (int64[P]) and moves played (int64[P])"""
 ROLLOUTS = 100
 """Of a position by each policy, as published"""
 NETWORK, CONSTANT = "network", "constant"

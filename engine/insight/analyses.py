@@ -136,7 +136,7 @@ class Analyses:
             self._changed.notify(len(jobs))
 
     def end(self, jobs: list[Job]) -> None:
-        """End jobs as they stand: those that have not begun are told of here, the others say what they found."""
+        """End jobs as they stand: those that have not begun report here, the others report what they found."""
         with self._changed:
             waiting = [job for job in jobs if not (job.is_taken or job.ended.is_set())]
             for job in jobs:

@@ -237,7 +237,7 @@ class BulkPlay:
     ) -> None:
         """:meth:`run` until the games hold a number of positions: how many they are follows from their lengths.
 
-        The first games are as few as could hold so many; the mean of their lengths says how many are wanted.
+        The first games are the fewest that could hold N positions; the mean of their lengths says how many are wanted.
         """
         games = -(-positions // self._options.conduct().limit)
         while True:

@@ -101,7 +101,7 @@ class Labelling:
         self._is_cutting = False
         self._exhausted: set[Kind] = set()
         self._unfinished: dict[int, list[tuple[int, list[int]]]] = {}
-        """self-played games by size that nobody plays: number and moves"""
+        """self-played games by size that are not in play: number and moves"""
         self._live: set[tuple[int, int]] = set()
         """size and number of the self-played games that are not over"""
         self._stopped = threading.Event()
