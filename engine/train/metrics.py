@@ -13,7 +13,7 @@ import torch
 
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
-from engine.nets.compute.precision import prefers_bfloat16
+from engine.nets.compute.precision import autocast
 from engine.nets.network import Model, NetArrays, softmax
 from engine.records.games import Games, select
 from engine.records.labels import Labels
@@ -39,7 +39,7 @@ def in_training(model: Model, device: torch.device) -> Evaluate:
     """A module in training as :data:`Evaluate`, in evaluation mode if it is; on CUDA in bfloat16, as it trains."""
 
     def evaluate(planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
-        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=prefers_bfloat16(device)):
+        with torch.inference_mode(), autocast(device):
             shown = torch.from_numpy(planes).to(device, memory_format=torch.channels_last)
             heads = model(shown, torch.from_numpy(globals_).to(device))
         policy, value, score, ownership = (None if head is None else head.float().cpu().numpy() for head in heads)

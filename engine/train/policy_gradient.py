@@ -21,6 +21,7 @@ from torch import Tensor
 
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK
+from engine.nets.compute.precision import autocast, training_format
 from engine.nets.network import Model, Network
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder, moves_under_symmetries
@@ -144,7 +145,7 @@ class PolicyGradient:
         for part in _chunks(len(advantages)):
             planes, globals_, legal, played = self._inputs(self._builder, experience, moves, part)
             temperatures = torch.from_numpy(experience.temperatures[moves.rows[part]]).float()[:, None].to(device)
-            inputs = planes.to(device), globals_.to(device)
+            inputs = planes.to(device, memory_format=training_format(device)), globals_.to(device)
             mask = legal.to(device)
             logs = _log_probabilities(self._model, *inputs, mask, temperatures)
             chosen = logs.gather(1, played.to(device)[:, None])[:, 0]
@@ -178,7 +179,9 @@ class PolicyGradient:
 
 def _log_probabilities(model: Model, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
     """Logs of the probabilities that moves are drawn with, [B, A]; minus infinity where none may be played."""
-    logits = model(planes, globals_).policy_logits.float()
+    with autocast(planes.device):
+        logits = model(planes, globals_).policy_logits
+    logits = logits.float()
     logits = logits.masked_fill(~mask[:, : logits.shape[1]], -torch.inf)
     return torch.log_softmax(logits / temperatures, dim=1)
 

@@ -15,6 +15,7 @@ from torch import nn
 from engine.config.declaration import no_branch
 from engine.features.encoder import ENCODERS
 from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute.precision import training_format
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, Network, NetworkSpec
 from engine.train.policy_gradient import Experience, PolicyGradient, Sums
@@ -56,6 +57,8 @@ class PolicyLearner:
             ranks: the processes that learn together; None = this one alone.
         """
         self.model, self.spec, self.device, self.step = model.to(device), spec, device, 0
+        # torch's stubs know the memory format of tensors alone.
+        self.model.to(memory_format=training_format(device))  # type: ignore[call-overload]
         self._how, self._ranks = how, ranks or Ranks()
         self._optimizer = _new_optimizer(self.model, how.optimizer, how.rate)
         known = None if baseline is None else (baseline, ENCODERS[baseline.spec.encoder])

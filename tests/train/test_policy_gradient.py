@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import engine.nets.compute.precision
 from bench.reliability.rules_twin import Twin
 from engine.features.encoder import ENCODERS, encode
 from engine.features.symmetry import symmetry_table
@@ -23,6 +24,12 @@ from tests.nets.models import toy
 from tests.selfplay.twin import fills_eye
 
 SIZE = 7
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch):
+    """In float32, as the definition that gradients are compared with."""
+    monkeypatch.setattr(engine.nets.compute.precision, "prefers_bfloat16", lambda _: False)
 
 
 def made(architecture, seed=1):

@@ -31,6 +31,20 @@ def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.
     return torch.bfloat16
 
 
+def autocast(device: torch.device) -> torch.autocast:
+    """The context in which a network in float32 learns and is measured: bfloat16 where the device prefers it."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=prefers_bfloat16(device))
+
+
+def training_format(device: torch.device) -> torch.memory_format:
+    """How weights and planes lie in memory while a network learns.
+
+    cuDNN and oneDNN's bfloat16 learn faster from channels last (a 6x96 network on two cores 1,035 positions/s against
+    858), oneDNN's float32 on processors without bfloat16 from plain arrays (252 against 197).
+    """
+    return torch.channels_last if prefers_bfloat16(device) else torch.contiguous_format
+
+
 def in_units(output: NetOutput) -> dict[str, Tensor]:
     """The heads that are there, as numbers that people compare.
 
