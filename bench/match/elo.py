@@ -39,7 +39,8 @@ def wilson_interval(wins: float, games: int) -> tuple[float, float]:
     rate, z = wins / games, Z_95
     centre = (rate + z * z / (2 * games)) / (1 + z * z / games)
     half = z / (1 + z * z / games) * math.sqrt(rate * (1 - rate) / games + z * z / (4 * games * games))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # The rate lies inside; of games that were all won or all lost, rounding may say otherwise.
+    return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))
 
 
 def elo_difference(rate: float) -> float:

@@ -37,6 +37,13 @@ def test_no_games_tell_nothing():
     assert wilson_interval(0, 0) == (0.0, 1.0)
 
 
+def test_wilson_interval_holds_the_rate_of_games_that_all_ended_alike():
+    for games in range(1, 200):
+        for rate in (0.0, 1.0):
+            low, high = wilson_interval(rate * games, games)
+            assert 0.0 <= low <= rate <= high <= 1.0
+
+
 @given(st.integers(1, 500), st.floats(0, 1))
 def test_wilson_interval_ends_where_the_rate_is_z_deviations_off(games, share):
     wins = share * games
