@@ -29,8 +29,8 @@ GNUGO = "gnugo"
 SHIPPED_SIZES = range(7, 20)
 """Boards of the shipped network"""
 WHOLE = ("--whole-games",)
-GREEDY_FREE_MOVES = "8"
-"""Drawn moves that games between greedy policies begin with, so that they differ"""
+OPENING_MOVES = 8
+"""Moves of the SL policy that games between greedy policies begin with, so that they differ"""
 
 
 @dataclass(frozen=True)
@@ -215,11 +215,15 @@ class Way:
             "train", "reinforce", self.sl, *self._bulk, *preset.rl, "--seed", self.seed, "--out", folder, makes=self.rl,
             is_shared=True,
         )  # fmt: skip
-        greedy = ("--free-moves", GREEDY_FREE_MOVES, "--least-share", "1")
         yield self._against(self.rl, self.sl, folder / "sampling", preset.decisive)
-        yield self._against(self.rl, self.sl, folder / "greedy", preset.decisive // 10, *greedy)
+        openings, greedy = folder / "openings", preset.decisive // 10
+        yield self._command(
+            "data", "play", self.sl, *self._bulk, "--games", max(1, greedy // 2), "--limit", OPENING_MOVES, "--seed",
+            self.seed + 1, "--out", openings, makes=openings,
+        )  # fmt: skip
+        yield self._against(self.rl, self.sl, folder / "greedy", greedy, "--openings", openings, "--least-share", "1")
 
-    def _against(self, first: Path, second: Path | str, out: Path, games: int, *words: str) -> Command:
+    def _against(self, first: Path, second: Path | str, out: Path, games: int, *words: object) -> Command:
         """Games of two policies without search."""
         return self._command(
             "data", "play", first, "--opponent", second, *self._bulk, "--games", max(2, games), *words,

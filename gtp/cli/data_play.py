@@ -12,11 +12,12 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
+from engine.selfplay.openings import OpenedPlan
 from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
 from gtp.cli.options import options_of
-from gtp.cli.terminal import one_line_errors
+from gtp.cli.terminal import PATHS, one_line_errors
 from weights import find_network
 
 AT_ONCE = {"cpu": 64, "gpu": 512}
@@ -28,15 +29,19 @@ AT_ONCE = {"cpu": 64, "gpu": 512}
 @click.option("--opponent", help="another network; colours alternate from game to game")
 @OUT_OPTION
 @click.option("--games", default=10_000, type=click.IntRange(1), help="games in all")
+@click.option("--openings", type=PATHS, multiple=True, help="shards of games to go on from; by default the empty board")
+@click.option("--opening-moves", default=0, type=click.IntRange(0), help="moves to take of each opening; 0 = all")
 @variety_options
 @options_of(PlayOptions)
 @effort_options(AT_ONCE, "games")
 def play_command(
-    network: str, opponent: str | None, out: Path, games: int, variety: Variety, effort: Effort, **rest: float | str
-) -> None:
+    network: str, opponent: str | None, out: Path, games: int, openings: tuple[Path, ...], opening_moves: int,
+    variety: Variety, effort: Effort, **rest: float | str,
+) -> None:  # fmt: skip
     """Let the policy of NETWORK play games against itself, or against another, a move an evaluation.
 
-    Moves are drawn from the policy. A run that was stopped, in any way, goes on when the same command is given again.
+    Moves are drawn from the policy. Between two networks every opening is played twice, colours changed. A run that
+    was stopped, in any way, goes on when the same command is given again.
 
     \b
         keima data play default --size 9 --games 20000 --out games-9
@@ -46,7 +51,9 @@ def play_command(
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
         names = (network, *([opponent] if opponent else []))
-        play = play_in_bulk(stack, Plan(options, len(names)), names, out, games, effort, console)
+        count = len(names)
+        plan = OpenedPlan(options, count, openings, opening_moves) if openings else Plan(options, count)
+        play = play_in_bulk(stack, plan, names, out, games, effort, console)
         _say_what_is_there(console, play, games)
 
 
