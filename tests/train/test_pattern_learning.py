@@ -1,82 +1,29 @@
-"""Pattern policies from games to figures: counting, learning, judging, and the two commands that do all of it."""
+"""Pattern policies from games to figures: counting, learning, judging."""
 
-import json
-import lzma
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from bench.reliability.rules_twin import after, chain_and_liberties
 from engine.go.board import new_board, play
-from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points, point_of
-from engine.records.games import Games, join, read_games, write_games
+from engine.go.geometry import BLACK, index_of, point_of
+from engine.records.games import read_games
 from engine.rollout.model import load_patterns
 from engine.rollout.patterns import all_states
-from engine.rollout.run import is_sensible
 from engine.rollout.softmax import consider, new_candidates
 from engine.rollout.vocabulary import unfold
 from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, STAGE_MOVES, STAGES, evaluate_patterns, learn
-from gtp.cli import main
-from gtp.cli.patterns import _read
+from tests.train.pattern_games import PASSED, SIZE, games_of_all_kinds, joined, staircase
 from weights import find_patterns
-
-SIZE, PASSED = 19, 361
-
-
-def joined(games):
-    """Games of policy indices as a shard is read."""
-    return Games(
-        size=np.full(len(games), SIZE, np.int64),
-        komi=np.full(len(games), 6.5, np.float32),
-        offsets=np.cumsum([0, *map(len, games)]).astype(np.int64),
-        moves=np.concatenate([np.array(game, np.uint16) for game in games]),
-        result=np.ones(len(games), np.int8),
-        territory=np.ones(len(games), bool),
-    )
-
-
-def write_shard(path, games):
-    """Pack games as the shards of games are; returns the path."""
-    moves = np.concatenate([np.array(game, np.int64) for game in games])
-    delta = np.diff([moves // SIZE, moves % SIZE], axis=1, prepend=0) % [[20], [19]]
-    count = len(games)
-    with lzma.open(path, "wb", preset=0) as file:
-        np.savez(
-            file, delta=delta.T.astype(np.uint8), length=np.array([len(game) for game in games], np.uint16),
-            result=np.ones(count, np.int8), komi=np.full(count, 6.5, np.float16), source=np.zeros(count, np.uint8),
-        )  # fmt: skip
-    return path
-
-
-def random_game(seed, region, length):
-    """Sensible moves, most of them near the last one, in a top left corner of the board."""
-    rng, board, game, last = np.random.default_rng(seed), new_board(SIZE), [], PASS
-    points = on_board_points(SIZE).reshape(SIZE, SIZE)[:region, :region].ravel().astype(int)
-    for ply in range(length):
-        order, color = rng.permutation(points), BLACK + ply % 2
-        if last and rng.random() < 0.7:
-            away = np.abs(order // (SIZE + 1) - last // (SIZE + 1)) + np.abs(order % (SIZE + 1) - last % (SIZE + 1))
-            order = order[np.argsort(away, kind="stable")]
-        last = next((int(p) for p in order if board.color[p] == EMPTY and is_sensible(board, int(p), color)), PASS)
-        play(board, last, color)
-        game.append(int(index_of(last, SIZE)))
-    return game
-
-
-def staircase(length):
-    """A game that follows from itself: Black fills one row, White always plays below, Black ahead of that."""
-    return [(2 + ply % 2 + 4 * (ply // 38)) * SIZE + ply % 38 // 2 for ply in range(length)]
 
 
 @pytest.fixture(scope="module")
 def games():
     """Fights in a corner, fights all over the board, and one that goes on after a pass."""
-    some = [random_game(seed, 11, 110) for seed in range(3)] + [random_game(seed, 19, 130) for seed in range(3, 8)]
-    return [*some, [*some[0][:40], PASSED, *some[0][41:60]]]
+    return games_of_all_kinds()
 
 
 @pytest.fixture(scope="module")
@@ -297,138 +244,3 @@ def test_the_shipped_policies_foresee_moves_of_strong_players(shared_path):
         top1[kind] = evaluate_patterns(shard, unfold(model.words), model.theta).as_dict()["top1"]
     assert top1["rollout"] > 0.30
     assert top1["tree"] > top1["rollout"] + 0.03
-
-
-def keima(*words):
-    """Run a command in this process; any exception it does not turn into a line is a failure."""
-    response = CliRunner().invoke(main, [str(word) for word in words])
-    assert response.exception is None or isinstance(response.exception, SystemExit), response.exception
-    return response
-
-
-@pytest.mark.parametrize("kind", ["rollout", "tree"])
-def test_train_and_evaluate_from_games_to_figures(tmp_path, games, kind):
-    (folder := tmp_path / "games").mkdir()
-    for i in range(4):
-        write_shard(folder / f"{i}.npz.xz", [*games[i : i + 5], staircase(60)])
-    held_out, out = write_shard(tmp_path / "held.npz.xz", [staircase(60), games[-1]]), tmp_path / "policy.npz"
-    read = read_games(held_out)
-    assert read.moves.tolist() == [*staircase(60), *games[-1]] and read.offsets.tolist() == [0, 60, 120]
-
-    response = keima("train", kind, "--games", folder, "--validation", held_out, "--out", out, "--shards", 3)
-    assert response.exit_code == 0, response.output
-    assert response.stdout.startswith("positions")
-    model = load_patterns(out)
-    assert model.kind == kind
-    assert model.record["games"] == ["0.npz.xz", "1.npz.xz", "2.npz.xz"]
-
-    response = keima("evaluate", kind, held_out, "--patterns", out, "--json")
-    assert response.exit_code == 0, response.output
-    figures = json.loads(response.stdout)
-    assert list(figures)[:3] == ["positions", "top1", "log_likelihood"]
-    # Weights are stored with half precision, so that a tie may break otherwise.
-    assert figures["positions"] == model.record["validation"]["positions"] == 100
-    assert figures["top1"] == pytest.approx(model.record["validation"]["top1"], abs=0.03)
-    assert 0.2 < figures["top1"] < 1 and figures["log_likelihood"] > -5
-
-    response = keima("evaluate", kind, held_out, "--positions", 30, "--json")
-    assert response.exit_code == 0, response.output
-    assert 20 <= json.loads(response.stdout)["positions"] <= 60
-
-
-@pytest.fixture
-def bad_files(tmp_path, games):
-    """Files that are no shard, no policy, or not all of it."""
-    whole = write_shard(tmp_path / "whole.npz.xz", games[:1])
-    inside = lzma.decompress(whole.read_bytes())
-    (tmp_path / "text.npz.xz").write_text("(;GM[1])")
-    (tmp_path / "cut.npz.xz").write_bytes(whole.read_bytes()[:-60])
-    (tmp_path / "cut-inside.npz.xz").write_bytes(lzma.compress(inside[: len(inside) // 2]))
-    with lzma.open(tmp_path / "labels.npz.xz", "wb") as file:
-        np.savez(file, value=np.zeros(1))
-    policy = find_patterns("rollout").read_bytes()
-    (tmp_path / "cut.npz").write_bytes(policy[: len(policy) // 2])
-    np.savez(tmp_path / "other.npz", header=np.frombuffer(b'{"format": "other"}', np.uint8))
-    (tmp_path / "rollout.npz").write_bytes(policy)
-    return tmp_path
-
-
-SHARD_FAULTS = [
-    ("missing.npz.xz", 2, "does not exist"),
-    ("text.npz.xz", 1, "not a readable .npz.xz shard"),
-    ("cut.npz.xz", 1, "not a readable .npz.xz shard"),
-    ("cut-inside.npz.xz", 1, "not a readable .npz.xz shard"),
-    ("labels.npz.xz", 1, "not a shard of games, it lacks"),
-]
-
-
-def check_one_line(response, status, name, message):
-    """One line that names the file and the fault."""
-    errors = [line for line in response.stderr.splitlines() if line.startswith("Error: ")]
-    assert response.exit_code == status and response.stdout == "", response.output
-    assert len(errors) == 1 and name in errors[0] and message in errors[0]
-
-
-@pytest.mark.parametrize(("name", "status", "message"), SHARD_FAULTS)
-def test_games_that_cannot_be_read_are_one_clear_line(bad_files, name, status, message):
-    bad, whole, out = bad_files / name, bad_files / "whole.npz.xz", bad_files / "out.npz"
-    check_one_line(keima("evaluate", "rollout", bad), status, name, message)
-    for learnt_from, held_out in ((bad, whole), (whole, bad)):
-        response = keima("train", "tree", "--games", learnt_from, "--validation", held_out, "--out", out)
-        check_one_line(response, status, name, message)
-    assert not out.exists()
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "message"),
-    [
-        ("rollout", "missing.npz", "unknown pattern policy"),
-        ("rollout", "cut.npz", "not a readable pattern policy"),
-        ("rollout", "other.npz", "format 'other', expected 'keima-patterns-1'"),
-        ("rollout", "whole.npz.xz", "not a readable pattern policy"),
-        ("tree", "rollout.npz", "a rollout policy, expected a tree policy"),
-    ],
-)
-def test_a_policy_that_cannot_be_read_is_one_clear_line(bad_files, kind, name, message):
-    response = keima("evaluate", kind, bad_files / "whole.npz.xz", "--patterns", bad_files / name)
-    check_one_line(response, 1, name, message)
-
-
-def test_training_without_games_is_one_clear_line(bad_files):
-    """The shard to measure on is never learnt from, even if it is all there is."""
-    whole, out = bad_files / "whole.npz.xz", bad_files / "out.npz"
-    response = keima("train", "rollout", "--games", whole, "--validation", whole, "--out", out)
-    check_one_line(response, 1, "no shard of games", "was found")
-
-
-def test_games_on_other_boards_or_from_set_up_stones_are_left_out(tmp_path):
-    plain = joined([random_game(1, 9, 20), random_game(2, 9, 20)])
-    white_first = joined([random_game(3, 9, 20)])._replace(first=np.array([2], np.uint8))
-    small = joined([[3, 4, 5]])._replace(size=np.array([9]))
-    write_games(tmp_path / "mixed.npz.xz", join([white_first, plain, small]))
-    games = _read(tmp_path / "mixed.npz.xz", 19)
-    assert games.moves.tolist() == plain.moves.tolist()
-    write_games(tmp_path / "small.npz.xz", small)
-    with pytest.raises(ValueError, match="no game of 19x19 that begins on the empty board"):
-        _read(tmp_path / "small.npz.xz", 19)
-
-
-@pytest.mark.parametrize("kind", ["rollout", "tree"])
-def test_a_smaller_board_is_learnt_by_its_own_games(tmp_path, kind):
-    """A game of 9x9 by heart; games of other boards in the same shard are left out."""
-    size = 9
-    game = [(1 + ply % 2 + 3 * (ply // 18)) * size + ply % 18 // 2 for ply in range(36)]
-    small = joined([game] * 30)._replace(size=np.full(30, size))
-    write_games(tmp_path / "games.npz.xz", join([small, joined([staircase(60)] * 5)]))
-    command = ("train", kind, "--games", tmp_path / "games.npz.xz", "--validation", tmp_path / "games.npz.xz")
-    assert keima(*command, "--out", tmp_path / "none.npz", "--size", 13).exit_code == 1
-    write_games(tmp_path / "held.npz.xz", small)
-    command = (*command[:-1], tmp_path / "held.npz.xz", "--out", tmp_path / "policy.npz")
-    response = keima(*command, "--size", size)
-    assert response.exit_code == 0, response.output
-    assert load_patterns(tmp_path / "policy.npz").record["positions"] == 30 * len(game)
-    response = keima(
-        "evaluate", kind, tmp_path / "games.npz.xz", "--patterns", tmp_path / "policy.npz", "--size", size, "--json"
-    )
-    assert json.loads(response.stdout)["positions"] == 30 * len(game)
-    assert json.loads(response.stdout)["top1"] > 0.85

@@ -1,0 +1,177 @@
+"""A slow plain-Python twin of the tree: selection, expansion and backup of a made-up game."""
+
+import math
+import random
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.go.geometry import PASS, index_of, on_board_points, point_of
+from engine.search.batch import FINISHED
+from engine.search.selection import Tuning
+from engine.search.unchosen import prior_of, to_prior_code
+from tests.search.tree_tools import give_moves
+
+SIZE = 3
+POINTS = (PASS, *on_board_points(SIZE).tolist())
+LIMIT = 64 << 20
+EVERY = np.ones((1, 64), np.uint8)
+BOTH = (True, True)
+
+
+def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_visits: int, **others) -> Tuning:
+    """A tuning with everything newer off."""
+    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "virtual_loss": 1.0, "expand_after": 0, "is_plain": False}
+    return Tuning(
+        c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_visits=virtual_visits,
+        **{**numbers, **others},
+    )  # fmt: skip
+
+
+class Facts(NamedTuple):
+    """What is known of a position of a made-up game."""
+
+    steps: dict[int, int]
+    """by policy index, those of its moves' priors"""
+    moves: list[tuple[int, float]]
+    """points and priors, the likeliest first"""
+    value: float
+    rollout: float
+    score: float
+    over: bool
+
+
+def position_facts(path: tuple[int, ...]) -> Facts:
+    """The made-up game as a function of the moves so far."""
+    rng = random.Random(repr(path))
+    points = rng.sample(POINTS, rng.randint(1, len(POINTS)) if path else len(POINTS))
+    weights = [rng.random() ** 3 + 0.01 for _ in points]
+    total = sum(weights)
+    steps = {index_of(p, SIZE): int(to_prior_code(-math.log(w / total))) for w, p in zip(weights, points, strict=True)}
+    order = sorted((few, index) for index, few in steps.items())
+    moves = [(int(point_of(index, SIZE)), prior_of(few)) for few, index in order]
+    value, rollout = np.float32(rng.uniform(-1, 1)), rng.choice((-1.0, 1.0))
+    return Facts(steps, moves, float(value), rollout, float(np.float32(rng.uniform(-5, 5))), len(path) >= 5)
+
+
+def fill(batch, i: int, before: tuple[int, ...] = ()) -> None:
+    """Evaluate leaf i of a batch, in a game with these moves before the root, by :func:`position_facts`."""
+    path = before + tuple(int(move) for move in batch.move[i, : batch.depth[i]])
+    facts = position_facts(path)
+    batch.value[i], batch.rollout[i], batch.lead[i] = facts.value, facts.rollout, facts.score
+    if facts.over:
+        batch.kind[i] = FINISHED
+        batch.value[i] = batch.rollout[i] = 1.0 if facts.value > 0 else -1.0
+        return
+    give_moves(batch, i, facts.steps)
+
+
+class TwinNode:
+    """A node of the twin: everything spelt out, nothing shared with the kernels."""
+
+    def __init__(self, path: tuple[int, ...]):
+        self.path = path
+        self.state = "unexpanded"
+        self.moves: list[tuple[int, float]] = []
+        self.own = self.own_lead = 0.0
+        self.n_v: dict[int, int] = {}
+        self.w_v: dict[int, float] = {}
+        self.n_r: dict[int, int] = {}
+        self.w_r: dict[int, float] = {}
+        self.lead: dict[int, float] = {}
+        """sums of leads in points, by move"""
+        self.in_flight: dict[int, int] = {}
+        self.children: dict[int, TwinNode] = {}
+
+
+class Twin:
+    """Monte Carlo tree search as the papers write it, with dictionaries and recursion."""
+
+    def __init__(self, tuning: Tuning, adds_value: bool, adds_rollout: bool):
+        self.tuning, self.adds_value, self.adds_rollout = tuning, adds_value, adds_rollout
+        self.root = TwinNode(())
+
+    def q(self, node: TwinNode, move: int) -> float:
+        lam = self.tuning.rollout_weight
+        n_v, n_r = node.n_v.get(move, 0), node.n_r.get(move, 0)
+        q_v = node.w_v.get(move, 0.0) / n_v if n_v else 0.0
+        q_r = node.w_r.get(move, 0.0) / n_r if n_r else 0.0
+        return q_r if not n_v else q_v if not n_r else (1 - lam) * q_v + lam * q_r
+
+    def visits(self, node: TwinNode, move: int) -> int:
+        return max(node.n_v.get(move, 0), node.n_r.get(move, 0))
+
+    def lead_value(self, node: TwinNode, move: int) -> float:
+        """What the mean lead behind a move, beyond the root's, adds to its value."""
+        root, ply = self.root, len(node.path)
+        mean = (root.own_lead + sum(root.lead.values())) / (1 + sum(self.visits(root, m) for m, _ in root.moves))
+        lead = node.lead.get(move, 0.0) / self.visits(node, move) - (mean if ply % 2 == 0 else -mean)
+        return self.tuning.score_weight * lead / (abs(lead) + math.sqrt(len(POINTS)))
+
+    def best_move(self, node: TwinNode, above: tuple["TwinNode", int] | None = None) -> int:
+        virtual, is_root = self.tuning.virtual_visits, node is self.root
+        tried = [m for m, _ in node.moves if self.visits(node, m) + node.in_flight.get(m, 0) > 0]
+        visits = {m: self.visits(node, m) for m, _ in node.moves}
+        total = sum(visits[m] + virtual * node.in_flight.get(m, 0) for m, _ in node.moves)
+        mean = node.own + sum(visits[m] * self.q(node, m) for m in tried if visits[m])
+        mean /= 1 + sum(visits.values())
+        if self.tuning.score_weight and above is not None:
+            mean -= self.lead_value(*above)
+        c_puct = self.tuning.c_puct + self.tuning.c_puct_growth * math.log(1 + total / 500)
+        mass = sum(p for m, p in node.moves if m in tried)
+        unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
+
+        def score(entry: tuple[int, float]) -> float:
+            move, prior = entry
+            pretended = virtual * node.in_flight.get(move, 0)
+            weight = visits[move] + pretended
+            q = self.q(node, move) if visits[move] else unvisited
+            if self.tuning.score_weight and visits[move]:
+                q += self.lead_value(node, move)
+            if pretended:
+                q -= self.tuning.virtual_loss * pretended / weight
+            return q + c_puct * prior * math.sqrt(max(total, 1)) / (1 + weight)
+
+        return max(node.moves, key=score)[0]
+
+    def select(self, wanted: int) -> list[list[tuple[TwinNode, int]]]:
+        """Paths of (node, move) to the leaves."""
+        leaves = []
+        for _ in range(wanted):
+            node, path = self.root, []
+            while node.state == "expanded":
+                move = self.best_move(node, path[-1] if path else None)
+                path.append((node, move))
+                node.in_flight[move] = node.in_flight.get(move, 0) + 1
+                node = node.children.setdefault(move, TwinNode((*node.path, move)))
+            if node.state == "pending":
+                for above, move in path:
+                    above.in_flight[move] -= 1
+                break
+            if node.state == "unexpanded":
+                node.state = "pending"
+            leaves.append((path, node))
+        return leaves
+
+    def complete(self, leaves) -> None:
+        lam = self.tuning.rollout_weight
+        for path, leaf in leaves:
+            _, moves, value, rollout, lead, over = position_facts(leaf.path)
+            if over:
+                value = rollout = 1.0 if value > 0 else -1.0
+            if leaf.state == "pending":
+                leaf.moves = moves
+                leaf.state = "terminal" if over else "expanded"
+                both = self.adds_value and self.adds_rollout
+                leaf.own_lead = lead
+                leaf.own = (1 - lam) * value + lam * rollout if both else value if self.adds_value else rollout
+            for ply, (node, move) in enumerate(reversed(path)):
+                sign = -1.0 if ply % 2 == 0 else 1.0
+                node.in_flight[move] -= 1
+                node.lead[move] = node.lead.get(move, 0.0) + sign * lead
+                if self.adds_value:
+                    node.n_v[move] = node.n_v.get(move, 0) + 1
+                    node.w_v[move] = node.w_v.get(move, 0.0) + sign * value
+                if self.adds_rollout:
+                    node.n_r[move] = node.n_r.get(move, 0) + 1
+                    node.w_r[move] = node.w_r.get(move, 0.0) + sign * rollout
