@@ -173,7 +173,7 @@ class Way:
             sources = (folder / "played",)
             yield self._command(
                 "data", "play", "default", *self._bulk, "--games", preset.games, "--seed", self.seed,
-                "--out", sources[0], makes=sources[0],
+                "--out", sources[0], makes=sources[0], is_shared=True,
             )  # fmt: skip
         share = min(0.1, max(0.01, 400 / preset.games))
         yield self._command(
@@ -219,7 +219,7 @@ class Way:
         openings, greedy = folder / "openings", preset.decisive // 10
         yield self._command(
             "data", "play", self.sl, *self._bulk, "--games", max(1, greedy // 2), "--limit", OPENING_MOVES, "--seed",
-            self.seed + 1, "--out", openings, makes=openings,
+            self.seed + 1, "--out", openings, makes=openings, is_shared=True,
         )  # fmt: skip
         yield self._against(self.rl, self.sl, folder / "greedy", greedy, "--openings", openings, "--least-share", "1")
 
@@ -227,18 +227,19 @@ class Way:
         """Games of two policies without search."""
         return self._command(
             "data", "play", first, "--opponent", second, *self._bulk, "--games", max(2, games), *words,
-            "--seed", self.seed + 1, "--out", out, makes=out,
+            "--seed", self.seed + 1, "--out", out, makes=out, is_shared=True,
         )  # fmt: skip
 
     def value_data(self) -> Iterator[Command]:
         """Positions for the value network."""
         preset, folder = self.preset, self.out / "values"
+        # Those held out are few, and one file.
         kinds = (("train", preset.positions, ()), ("test", preset.held_out, ()), ("whole", preset.positions, WHOLE))
         for number, (name, positions, words) in enumerate(kinds, 2):
             yield self._command(
                 "data", "values", self.sl, self.rl, *self._bulk, "--positions", positions, *words,
                 "--games-per-shard", 100_000, "--seed", self.seed + number, "--out", folder / name,
-                makes=folder / name,
+                makes=folder / name, is_shared=name != "test",
             )  # fmt: skip
 
     def value_networks(self) -> Iterator[Command]:

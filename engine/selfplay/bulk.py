@@ -6,9 +6,11 @@
 
 A game is a function of the run's seed and the game's number, so a run that was stopped in any way goes on where it was
 and loses the games that were in play. Several groups of games (:mod:`engine.selfplay.many_games`) play at once, each on
-a thread of its own. Start at :meth:`BulkPlay.run`.
+a thread of its own. Of N processes that torchrun started the k-th plays every N-th game and has files of its own in the
+same folder, ``games-kofN.json`` and so on; all games together are those of one process. Start at :meth:`BulkPlay.run`.
 """
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,9 +32,12 @@ from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.table import NEVER, Conduct
 from engine.selfplay.threads import SharedNumbers, work_in_threads
 from engine.selfplay.variety import Variety, unit_of
+from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
 FORMAT = "keima games"
+COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
+"""The manifests of all processes"""
 LIMIT_BOARDS = 2
 """Moves a point after which a game is broken off, unless the options say: rules without superko allow endless ones"""
 PASSES = ("last", "free")
@@ -143,13 +148,15 @@ class BulkPlay:
     """One folder of games in the making; close it at the end."""
 
     def __init__(
-        self, servers: Sequence[InferenceServer], plan: Plan, networks: list[dict[str, str]], out: Path
-    ) -> None:
+        self, servers: Sequence[InferenceServer], plan: Plan, networks: list[dict[str, str]], out: Path,
+        ranks: Ranks | None = None,
+    ) -> None:  # fmt: skip
         """Open the folder, or begin one.
 
         Args:
             servers: of the networks that play: one against itself, or two.
             networks: what the games shall say of them: name and sha256.
+            ranks: the processes that share the games; None = this one plays all.
         Raises:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
@@ -158,18 +165,24 @@ class BulkPlay:
             if plan.options.resign > 0.0 and not server.spec.has_value:
                 raise ValueError(f"network {server.spec.name} has no value to resign by")
         self._servers, self._plan, self._options, self._out = servers, plan, plan.options, out
+        self._ranks = ranks or Ranks()
         asked = plan.record() | {"networks": networks}
         begun = {"shards": [], "endings": {}, "played_out": 0, "wrongly_resigned": 0}
-        if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
-            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of games")
-        self._manifest = open_manifest(out / MANIFEST, asked, begun)
-        self._journal = GameJournal(out / JOURNAL, plan.options.size)
+        _check_folder(out, self._ranks.count)
+        self._manifest_path = out / self._own(MANIFEST)
+        self._manifest = open_manifest(self._manifest_path, asked, begun)
+        self._journal = GameJournal(out / self._own(JOURNAL), plan.options.size)
         self._lock = threading.Lock()
         """guards the journal, the manifest and what follows"""
         self._done, self._lengths = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """numbers of the games in shards, and their moves"""
         self._resume()
         self._stopped = threading.Event()
+
+    def _own(self, name: str) -> str:
+        """A file's name as this process has it."""
+        part = f"-{self._ranks.rank}of{self._ranks.count}." if self._ranks.count > 1 else "."
+        return name.replace(".", part, 1)
 
     @property
     def games(self) -> int:
@@ -213,7 +226,7 @@ class BulkPlay:
             self._journal.append(select(held[0], left), held[1][left])
 
     def run(self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0) -> None:
-        """Play until the folder holds the games 0 to ``games`` - 1; then all are in shards.
+        """Play until the folder holds this process's part of the games 0 to ``games`` - 1; then all are in shards.
 
         Args:
             at_once: games of a group.
@@ -238,7 +251,9 @@ class BulkPlay:
         """:meth:`run` until the games hold a number of positions: how many they are follows from their lengths.
 
         The first games are the fewest that could hold N positions; the mean of their lengths says how many are wanted.
+        Each process looks after its part of the positions.
         """
+        positions = self.part_of(positions)
         games = -(-positions // self._options.conduct().limit)
         while True:
             self.run(games, at_once, groups, report, every_s)
@@ -247,9 +262,13 @@ class BulkPlay:
                 break
             games += -(-(positions - found) * games // found)
 
+    def part_of(self, count: int) -> int:
+        """How many of a number of games or positions are this process's."""
+        return len(range(self._ranks.rank, count, self._ranks.count))
+
     def missing(self, games: int) -> np.ndarray:
-        """int64: the numbers below ``games`` that the folder does not hold."""
-        numbers, is_missing = self._there()[0], np.ones(games, bool)
+        """int64: the numbers below ``games`` that this process is to play and the folder does not hold."""
+        numbers, is_missing = self._there()[0], np.arange(games) % self._ranks.count == self._ranks.rank
         is_missing[numbers[numbers < games]] = False
         return np.flatnonzero(is_missing)
 
@@ -289,11 +308,11 @@ class BulkPlay:
         if held is None:
             return
         games, resigner = held
-        name = f"games-{len(self._manifest['shards']):05}.npz.xz"
+        name = self._own(f"games-{len(self._manifest['shards']):05}.npz.xz")
         write_games(self._out / name, games)
         self._manifest["shards"].append({"file": name, "games": len(games.size)})
         self._count(games, resigner)
-        write_manifest(self._out / MANIFEST, self._manifest)
+        write_manifest(self._manifest_path, self._manifest)
         self._put_down(games)
         self._journal.clear()
 
@@ -306,6 +325,18 @@ class BulkPlay:
         has_lost = np.where(resigner == BLACK, -1, 1) == games.result
         self._manifest["played_out"] += int(went_on.sum())
         self._manifest["wrongly_resigned"] += int((went_on & ~has_lost).sum())
+
+
+def _check_folder(out: Path, processes: int) -> None:
+    """Refuse a folder of something else, or of games that were shared out otherwise."""
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    found = [COUNT_OF.fullmatch(path.name) for path in out.iterdir()]
+    begun_by = {int(match["count"] or 1) for match in found if match}
+    if not begun_by:
+        raise ValueError(f"{out}: already there, expected a new or empty folder, or one of games")
+    if begun_by != {processes}:
+        raise ValueError(f"{out}: begun by {max(begun_by)} processes that share the games, not by {processes}")
 
 
 def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> None:

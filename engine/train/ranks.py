@@ -80,8 +80,8 @@ def own_cores() -> int:
     return max(1, core_count() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def join_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
-    """Join the processes that torchrun started, if it did; returns who we are and our own device.
+def find_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
+    """Who we are among the processes that torchrun started, if it did, and our own device; nothing is agreed on yet.
 
     Raises:
         ValueError: fewer GPUs on this machine than processes.
@@ -94,5 +94,16 @@ def join_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
             raise ValueError(f"this machine has {torch.cuda.device_count()} GPUs, too few for a process each")
         device = torch.device("cuda", ranks.local)
         torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    return ranks, device
+
+
+def join_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
+    """:func:`find_ranks`, and join these processes, so that they can agree.
+
+    Raises:
+        ValueError: fewer GPUs on this machine than processes.
+    """
+    ranks, device = find_ranks(device)
+    if ranks.count > 1:
+        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     return ranks, device

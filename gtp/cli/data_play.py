@@ -15,6 +15,7 @@ from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
 from engine.selfplay.openings import OpenedPlan
 from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety
+from engine.train.ranks import find_ranks, own_cores
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, one_line_errors
@@ -41,7 +42,8 @@ def play_command(
     """Let the policy of NETWORK play games against itself, or against another, a move an evaluation.
 
     Moves are drawn from the policy. Between two networks every opening is played twice, colours changed. A run that
-    was stopped, in any way, goes on when the same command is given again.
+    was stopped, in any way, goes on when the same command is given again. Processes that torchrun starts share out the
+    games: torchrun --nproc-per-node GPUS --no-python -- keima ...
 
     \b
         keima data play default --size 9 --games 20000 --out games-9
@@ -63,26 +65,29 @@ def play_in_bulk(
 ) -> BulkPlay:  # fmt: skip
     """Load networks and play a number of games of a plan, or of their positions, with a bar.
 
-    ``stack`` closes what was opened.
+    ``stack`` closes what was opened. Of processes that torchrun started each plays its part, and the first one talks.
     """
+    ranks, device = find_ranks(effort.device)
+    console.quiet |= not ranks.is_first
     servers, identities = [], []
     for name in names:
         path = find_network(name)
-        loaded = load_network(path, effort.device, sample_inputs)
-        servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=effort.threads)))
+        loaded = load_network(path, device, sample_inputs)
+        threads = effort.threads or own_cores()
+        servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
         identities.append(identity(path, loaded.spec.name))
-    play = BulkPlay(servers, plan, identities, out)
+    play = BulkPlay(servers, plan, identities, out, ranks)
     stack.callback(play.close)
     run, count = (play.run_positions, play.positions) if counts_positions else (play.run, lambda: play.games)
     run = partial(run, wanted, effort.at_once, groups_for(servers[0]))
-    run_with_bar(console, wanted, count, play.stop, run)
+    run_with_bar(console, play.part_of(wanted), count, play.stop, run)
     return play
 
 
 def _say_what_is_there(console: Console, play: BulkPlay, games: int) -> None:
     """How the run ended, and how its games did."""
     told = [f"{play.games:,} games"]
-    if play.games < games:
+    if len(play.missing(games)):
         told.append(GOES_ON)
     else:
         facts = play.facts

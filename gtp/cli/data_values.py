@@ -55,7 +55,7 @@ def values_command(
         plan = ValuePlan(options, latest)
         play = play_in_bulk(stack, plan, (sl, rl), out, positions, effort, console)
         console.print(f"{play.games:,} positions", highlight=False)
-        if play.games < positions:
+        if len(play.missing(positions)):
             _say_what_is_missing(console, play, plan, positions)
 
 
@@ -67,7 +67,8 @@ def _say_what_is_missing(console: Console, play: BulkPlay, plan: ValuePlan, posi
     missing = plan.random_plies(play.missing(positions))
     counts, edges = np.histogram(missing, PARTS, (1, plan.latest + 1))
     console.print(
-        f"in {len(missing):,} of {positions:,} all {ATTEMPTS} games were over before move U:", highlight=False
+        f"in {len(missing):,} of {play.part_of(positions):,} all {ATTEMPTS} games were over before move U:",
+        highlight=False,
     )
     for count, low, high in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
         if count:

@@ -10,10 +10,11 @@ from click.testing import CliRunner
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, write_games
+from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, shard_files, write_games
 from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, Plan, PlayOptions
 from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.variety import Komi, Variety
+from engine.train.ranks import Ranks
 from gtp.cli import main
 
 VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
@@ -40,10 +41,10 @@ def play(server, out, games, options=OPTIONS, groups=2, stop_after=None):
     return bulk
 
 
-def all_games(out):
+def all_games(out, manifest=MANIFEST):
     """Every game in shards, by number: moves, result, ending, komi."""
     found = {}
-    for shard in json.loads((out / MANIFEST).read_text())["shards"]:
+    for shard in json.loads((out / manifest).read_text())["shards"]:
         games = read_games(out / shard["file"])
         assert len(games.size) == shard["games"]
         for k, number in enumerate(games.number.tolist()):
@@ -192,6 +193,47 @@ def test_the_command_plays_and_goes_on(tiny_network, tmp_path):
         assert done.exit_code == 0 and done.stdout == "", done.output
         assert f"{games} games" in done.stderr
     assert sorted(all_games(tmp_path / "out")) == list(range(9))
+
+
+def test_processes_share_out_the_games_and_go_on(server, tmp_path):
+    """Each with files of its own, and all games those of one process."""
+    for games in (20, 41):
+        for rank in range(3):
+            bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path / "shared", Ranks(rank, 3, rank))
+            bulk.run(games, at_once=4, groups=2, report=lambda: None)
+            assert bulk.games == bulk.part_of(games) and not len(bulk.missing(games))
+            bulk.close()
+    play(server, tmp_path / "alone", 41)
+    expected, found = all_games(tmp_path / "alone"), {}
+    for rank in range(3):
+        own = all_games(tmp_path / "shared", f"games-{rank}of3.json")
+        assert all(number % 3 == rank for number in own)
+        found |= own
+    assert found == expected
+    assert sum(len(read_games(path).size) for path in shard_files([tmp_path / "shared"], None)) == 41
+    for ranks in (Ranks(), Ranks(0, 2, 0)):
+        with pytest.raises(ValueError, match="begun by 3 processes"):
+            BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path / "shared", ranks)
+
+
+def test_a_number_of_positions_is_shared_out_too(server, tmp_path):
+    for rank in range(2):
+        bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path, Ranks(rank, 2, rank))
+        bulk.run_positions(301, at_once=4, groups=2, report=lambda: None)
+        assert bulk.part_of(301) <= bulk.positions() < bulk.part_of(301) + 100
+        bulk.close()
+
+
+def test_the_command_started_as_one_of_two(tiny_network, tmp_path, monkeypatch):
+    words = ["data", "play", str(tiny_network), "--out", str(tmp_path / "out"), "--size", "7", "--at-once", "4"]
+    for rank in ("0", "1"):
+        for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}.items():
+            monkeypatch.setenv(name, value)
+        done = CliRunner().invoke(main, [*words, "--games", "7", "--limit", "30"])
+        assert done.exit_code == 0 and done.stdout == "", done.output
+        assert ("4 games" in done.stderr) == (rank == "0")
+    found = [all_games(tmp_path / "out", f"games-{rank}of2.json") for rank in (0, 1)]
+    assert sorted([*found[0], *found[1]]) == list(range(7))
 
 
 @pytest.mark.parametrize(
