@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from engine.config.declaration import core_count
 from engine.system.files import written_whole
 
 RECORD, LOCK, LOG = "alphago.json", "alphago.lock", "log.txt"
+PLAYERS = "players.json"
+"""Beside what a command makes: checksums of the files that it plays with"""
 POLL_S = 0.2
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 DIE_WITH_PARENT = 1
@@ -98,7 +101,7 @@ def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: b
         is_due: an earlier stage has been run: so are all commands of this one.
         watch: gets what happens.
     Raises:
-        CommandFailed: a command ended with an error.
+        CommandFailed: a command ended with an error, or would go on with games of other networks.
         Interrupted: Ctrl-C or SIGTERM.
         OSError: a command could not be started, or the record not be written.
     """
@@ -127,6 +130,7 @@ def _run_all(
                 watch.begins(command)
                 # Only now: the folders of some commands must be new, and hold those of later ones.
                 command.makes.parent.mkdir(parents=True, exist_ok=True)
+                _check_players(command)
                 log = None if core is None else command.makes.parent / LOG
                 process = _start(command.arguments(launcher), core, log, _printed(command))
                 working[process] = command, core, time.monotonic()
@@ -154,6 +158,18 @@ def _run_all(
             signal.signal(number, handler)
     if asked:
         raise Interrupted
+
+
+def _check_players(command: Command) -> None:
+    """Refuse to go on with games that were played with other files."""
+    if not command.players:
+        return
+    path, now = command.makes.parent / PLAYERS, [sha256(one.read_bytes()).hexdigest() for one in command.players]
+    if not path.exists():
+        with written_whole(path) as partial:
+            partial.write_text(json.dumps(now) + "\n", encoding="utf-8")
+    elif json.loads(path.read_text(encoding="utf-8")) != now:
+        raise CommandFailed(f"{path.parent}: its games were played by other networks; delete the folder")
 
 
 def _end(process: "subprocess.Popen[bytes]", at_once: bool) -> None:

@@ -44,6 +44,8 @@ class Command:
     """processes of torchrun may share it"""
     prints: bool = False
     """what it makes is what it prints"""
+    players: tuple[Path, ...] = ()
+    """files that its games are played with, where it does not itself see that they are the same each time"""
 
     @property
     def text(self) -> str:
@@ -152,8 +154,8 @@ class Way:
         files = {"policy": str(self.sl), "value": str(self.value), "policy+value": f"{self.sl}+{self.value}"}
         return files.get(player.weights, player.weights)
 
-    def _command(self, *words: object, makes: Path, **rest: bool) -> Command:
-        return Command(tuple(map(str, words)), makes, **rest)
+    def _command(self, *words: object, makes: Path, players: tuple[Path, ...] = (), **rest: bool) -> Command:
+        return Command(tuple(map(str, words)), makes, players=players, **rest)
 
     @property
     def _board(self) -> tuple[str, ...]:
@@ -197,7 +199,7 @@ class Way:
             yield self._command(
                 "match", "--first", shlex.join(map(str, policy)), "--second",
                 f"{GNUGO} --mode gtp --level 10 --chinese-rules", *self._board, "--games", preset.pair_games,
-                "--sgf", folder, "--json", folder / "summary.json", makes=folder / "summary.json",
+                "--sgf", folder, "--json", folder / "summary.json", makes=folder / "summary.json", players=(self.sl,),
             )  # fmt: skip
 
     def pattern_policies(self) -> Iterator[Command]:
@@ -290,6 +292,7 @@ class Way:
             "match", "--first", engines[0], "--second", engines[1], "--first-name", first.name,
             "--second-name", second.name, *self._board, "--games", preset.pair_games, "--sgf", folder,
             "--json", folder / "summary.json", makes=folder / "summary.json",
+            players=(self.sl, self.value, *self.patterns),
         )  # fmt: skip
 
 
