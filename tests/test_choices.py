@@ -12,8 +12,8 @@ from engine.records.shards import BuildOptions
 from engine.search.root import best_first
 from engine.search.tuning import new_tuning, resolved, root_symmetries
 from engine.selfplay.labelling import LabelOptions
+from engine.train.learner import learning_rate, new_optimizer
 from engine.train.losses import combined_loss
-from engine.train.trainer import learning_rate, new_optimizer
 from tests.train.made import made_games
 
 CLASSES = (SetupOptions, SessionOptions, SearchOptions, PlayOptions, TrainOptions, Filters, BuildOptions, LabelOptions)

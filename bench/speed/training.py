@@ -66,11 +66,11 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
     data = Mixture(encoder, Material([games]), options)
     measure = Measure(lambda _: {}, Goal("top1", 1))
     trainer = Trainer(model, new_spec(model, name), data, measure, options, folder / name, device, {})
-    held = trainer._tensors(data.batch_at(0))
+    held = trainer.tensors(data.batch_at(0))
 
     def work(count: int) -> int:
         for _ in range(count):
-            parts = trainer._one_step(held)
+            parts = trainer.one_step(held)
         float(next(iter(parts.values())))  # waits for the device
         return count
 

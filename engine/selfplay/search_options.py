@@ -70,6 +70,11 @@ class SearchPlayOptions(Checked):
     early_share: float = option(
         0.04, "the policy alone draws the first moves: mean number as a share of the points (KG D)", low=0.0, high=1.0
     )
+    sensible: float = option(
+        0.0, "moves, as a share of the points, before which nobody passes, fills an own eye or commits suicide while "
+        "there is another move; random networks pass early otherwise, and teach it (Minigo, pull request 928)",
+        low=0.0, high=2.0,
+    )  # fmt: skip
     komi: float = option(7.0, "mean komi", low=-150.0, high=150.0)
     komi_sd: float = option(1.0, "its standard deviation, in points (KG D)", low=0.0, high=100.0)
     wide_komi_share: float = option(0.06, "share of the games whose komi is spread widely (KG D)", low=0.0, high=1.0)
@@ -117,6 +122,7 @@ class SearchPlayOptions(Checked):
             "half_life": self.half_life or float(self.size),
             "resign_below": 2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
             "keeps_tree": self.keep_tree,
+            "sensible_moves": round(self.sensible * self.size**2),
         })  # fmt: skip
 
     def set_up(self, numbers: np.ndarray) -> Setups:

@@ -23,6 +23,7 @@ from engine.go.scoring import area_owner, final_score_black
 from engine.inference.cache import as_stored
 from engine.records.games import RESIGNED
 from engine.rollout.random import next_unit
+from engine.rollout.run import is_sensible
 from engine.search import leaves as opened
 from engine.search.backup import complete
 from engine.search.forest import leaf_of, tree_of
@@ -34,7 +35,7 @@ from engine.search.selection import select
 from engine.search.tree import advance_root, clear, follow
 from engine.search.values import node_value
 from engine.selfplay.boards import position_of
-from engine.selfplay.search_table import EARLY, FAST, FULL
+from engine.selfplay.search_table import EARLY, FAST, FULL, HANDED_OVER
 from engine.selfplay.table import draw, fill_state, how_it_ended
 from engine.system.jit import kernel
 
@@ -96,7 +97,7 @@ def advance_games(table, conduct, tuning, seats, filled, work, cache, scratch, p
         cache: :class:`engine.inference.cache.Cache`.
         scratch: the encoder's working memory.
         planes, globals_: slots of the request, float32[R, C, N, N] and float32[R, G].
-        endings: uint8[S], by seat, overwritten for these games: how each has ended, or 0.
+        endings: uint8[S], by seat, overwritten for these games: how each has ended, 0 = it waits, or HANDED_OVER.
     Returns:
         int: rows filled now.
     """
@@ -123,6 +124,8 @@ def _advance(table, conduct, tuning, seat, work, cache, scratch, planes, globals
             ending = _end_search(table, conduct, tuning, tree, seat, position, work)
             if ending != 0:
                 return ending
+            if conduct.hands_over:
+                return HANDED_OVER
             continue
         forced = _forced(table, conduct, tree, seat) if is_open else NONE
         if forced != NONE:
@@ -146,26 +149,58 @@ def _advance(table, conduct, tuning, seat, work, cache, scratch, planes, globals
 
 @kernel
 def _prepare_root(table, conduct, tree, seat, work):
-    """Note the network's priors at the root, and explore in a full search."""
+    """Note the network's priors at the root, leave sensible moves alone, and explore in a full search."""
     table.is_prepared[seat] = 1
-    size = position_size(table)
-    priors = table.priors[seat]
-    read_priors(tree, size, priors)
-    if table.kind[seat] != FULL:
-        return
-    if conduct.candidates > 0:
+    position, priors, is_full = position_of(table.boards, seat), table.priors[seat], table.kind[seat] == FULL
+    read_priors(tree, position.board.meta[META_SIZE], priors)
+    is_bound = position.meta[META_N_MOVES] < conduct.sensible_moves
+    if is_bound:
+        _leave_sensible(position, priors)
+    if is_full and conduct.candidates > 0:
         drawn = draw_candidates(
             tree, priors, conduct.candidates, table.states[seat], table.base[seat], table.left[seat]
         )
         table.goal[seat, 0], table.goal[seat, 1] = 0, drawn
         return
-    if conduct.noise <= 0.0 and conduct.policy_temperature == 1.0:
+    explores = is_full and (conduct.noise > 0.0 or conduct.policy_temperature != 1.0)
+    if not explores and not is_bound:
         return
     copy_items(work.policy, priors, len(priors))
-    temper(work.policy, conduct.policy_temperature)
-    if conduct.noise > 0.0:
+    if explores:
+        temper(work.policy, conduct.policy_temperature)
+    if explores and conduct.noise > 0.0:
         mix_dirichlet(work.policy, conduct.noise, conduct.concentration, table.states[seat], work.noise)
     write_priors(tree, work.policy, table.leaves.prior_codes[seat, 0])
+
+
+@kernel
+def _leave_sensible(position, priors):
+    """Take the priors of suicide, of own eyes and of a pass away, normalised; a pass stays where nothing else would.
+
+    Args:
+        priors: float64[A], in place.
+    """
+    board, total = position.board, 0.0
+    points = len(priors) - 1
+    for index in range(points):
+        point = point_of(index, board.meta[META_SIZE])
+        if priors[index] > 0.0 and not is_sensible(board, point, position.meta[META_TO_MOVE]):
+            priors[index] = 0.0
+        total += priors[index]
+    priors[points] = 0.0 if total > 0.0 else 1.0
+    for index in range(points):
+        priors[index] /= max(total, 1e-300)
+
+
+@kernel
+def _without_barred(target, priors):
+    """Take from a target what a kept tree holds of moves that have no prior now; returns the sum of what is left."""
+    total = 0.0
+    for index in range(len(target)):
+        if priors[index] <= 0.0:
+            target[index] = 0.0
+        total += target[index]
+    return total
 
 
 @kernel
@@ -232,8 +267,8 @@ def _find_move(table, conduct, tuning, tree, seat, position, work, value):
     size, is_full = position.board.meta[META_SIZE], table.kind[seat] == FULL
     halves = is_full and conduct.candidates > 0
     factor = conduct.forced if is_full and not halves else 0.0
-    total = visit_target(tree, size, tuning, factor, work.policy)
-    if total <= 0.0:
+    visit_target(tree, size, tuning, factor, work.policy)
+    if _without_barred(work.policy, table.priors[seat]) <= 0.0:
         return NONE
     if halves:
         improved_policy(tree, size, table.priors[seat], conduct.sigma_scale, work.policy)

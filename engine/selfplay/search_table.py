@@ -16,6 +16,8 @@ from engine.selfplay.table import EMPTY_SEAT
 
 FULL, FAST, EARLY = range(3)
 """Searches: that give a row; that only find a move; of the root alone, whose move the policy draws"""
+HANDED_OVER = 255
+"""In place of how a game ended: it goes on, by the network of the other colour"""
 WINDOW = 8
 """Most moves in a row whose values resignation looks at"""
 
@@ -43,6 +45,10 @@ class Conduct(NamedTuple):
     sigma_scale: float
     seed: int
     """of the symmetries that positions are shown under"""
+    sensible_moves: int = 0
+    """moves at the start of a game that must be sensible ones, with a pass only where there is none"""
+    hands_over: bool = False
+    """a game stops after each of its moves, for another network to go on"""
 
 
 class SearchTable(NamedTuple):

@@ -7,7 +7,6 @@ best by the run's goal), ``curves.csv`` and ``curves.png``.
 Start at :meth:`Trainer.run`. What differs between networks comes from outside: the module, its data, its metrics.
 """
 
-import copy
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -17,19 +16,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
 
 from engine.config import TrainOptions
-from engine.config.declaration import key_of, no_branch, resolve
-from engine.nets.compute.precision import autocast, training_format
+from engine.config.declaration import key_of, resolve
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, NetworkSpec
-from engine.train.batches import TrainingBatch
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
-from engine.train.losses import combined_loss
+from engine.train.learner import Learner
 from engine.train.signals import StopOnSignal
-from engine.train.state import MOMENTS, State, read_state, write_state
+from engine.train.state import State, read_state, write_state
 
 AGREE_EVERY = 20
 """Steps between looks at whether any process was asked to stop or has lost its loss, and between news for the
@@ -94,35 +90,7 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
     return changed
 
 
-def learning_rate(step: int, options: TrainOptions) -> float:
-    """Linear warm-up, then by the schedule; linear and cosine end at zero."""
-    rate = options.rate * min(1.0, (step + 1) / max(1, options.warmup))
-    left = max(0.0, (options.steps - step) / options.steps)
-    if options.schedule == "linear":
-        return rate * min(1.0, left / options.decay_share) if options.decay_share > 0.0 else rate
-    if options.schedule == "cosine":
-        return rate * 0.5 * (1.0 - math.cos(math.pi * left))
-    if options.schedule == "halving":
-        return rate * 0.5 ** (step // options.halve_every)
-    if options.schedule == "constant":
-        return rate
-    raise no_branch("schedule", options.schedule)
-
-
-def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
-    """AdamW or SGD with momentum; vectors (biases, norms) are not decayed."""
-    decayed = [value for value in model.parameters() if value.ndim > 1]
-    plain = [value for value in model.parameters() if value.ndim <= 1]
-    decay = resolve(options, options.optimizer).weight_decay
-    groups = [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}]
-    if options.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
-    if options.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
-    raise no_branch("optimizer", options.optimizer)
-
-
-class Trainer:
+class Trainer(Learner):
     """Trains one network in one run folder."""
 
     def __init__(
@@ -139,15 +107,9 @@ class Trainer:
             ValueError: the folder's state cannot be read, belongs to another network, optimizer or loss, or is not the
                 same in all processes.
         """
-        self.memory_format = training_format(device)
-        self.model = model.to(device)
-        # torch's stubs know the memory format of tensors alone.
-        self.model.to(memory_format=self.memory_format)  # type: ignore[call-overload]
-        self.spec, self.data, self.options, (self.validate, self.goal) = spec, data, options, measure
-        self.folder, self.device, self.record, self.ranks = folder, device, record, data.ranks
-        self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        self.optimizer = new_optimizer(self.model, options)
-        self.step = 0
+        super().__init__(model, spec, options, device, data.ranks)
+        self.data, (self.validate, self.goal) = data, measure
+        self.folder, self.record = folder, record
         self.metrics: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0
         self._changed: list[str] = []
@@ -159,7 +121,6 @@ class Trainer:
             raise ValueError(f"{folder}: no run can go on here ({error})") from error
         if self.ranks.most(self.step != self.ranks.of_first(self.step, device), device):
             raise ValueError(f"{folder}: not the same in all processes; every machine must see one folder")
-        self._call = self.ranks.wrap(self.model)
         self.curves = Curves(folder / "curves.csv", self.step) if self.ranks.is_first else None
 
     @property
@@ -186,7 +147,7 @@ class Trainer:
 
     def _run(self, observer: Observer) -> dict[str, float]:
         """:meth:`run`, errors as they come."""
-        stream = self.data.stream(self.step, self._tensors)
+        stream = self.data.stream(self.step, self.tensors)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
         with StopOnSignal() as stop, ExitStack() as stack:
             stack.callback(stream.close)
@@ -199,7 +160,7 @@ class Trainer:
                 asked = time.perf_counter()
                 tensors = next(stream)
                 waited += time.perf_counter() - asked
-                parts = self._one_step(tensors)
+                parts = self.one_step(tensors)
                 self.step += 1
                 if self.curves:
                     self.curves.add(parts)
@@ -224,42 +185,6 @@ class Trainer:
             with suppress(ImportError):
                 self.curves.plot(self.folder / "curves.png")
         return self.metrics
-
-    def _one_step(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """One gradient step on what :meth:`_tensors` made; returns the parts of the loss."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.step, self.options)
-        tensors = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
-        planes, globals_ = tensors["planes"].contiguous(memory_format=self.memory_format), tensors["globals"]
-        self._call.train()
-        with autocast(self.device):
-            outputs = self._call(planes, globals_)
-        loss, parts = combined_loss(outputs, tensors, self.options)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        if self.options.clip > 0.0:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
-        self.optimizer.step()
-        # The average starts as a plain mean of the first steps, so that it is useful from the beginning.
-        keep = min(self.options.ema, (1 + self.step) / (10 + self.step))
-        with torch.no_grad():
-            for name, value in self.model.state_dict().items():
-                if value.is_floating_point():
-                    self.average[name].lerp_(value, 1 - keep)
-                else:
-                    self.average[name].copy_(value)
-        return parts
-
-    def _tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:
-        """A batch as tensors by name; for a GPU page-locked, so that it copies while the processor goes on."""
-        tensors = {name: torch.from_numpy(array) for name, array in batch._asdict().items()}
-        return {name: one.pin_memory() for name, one in tensors.items()} if self.device.type == "cuda" else tensors
-
-    def averaged(self) -> Model:
-        """A copy of the network with the averaged weights."""
-        model = copy.deepcopy(self.model)
-        model.load_state_dict(self.average)
-        return model.eval()
 
     def _validate(self, observer: Observer) -> None:
         """Measure the averaged network; the first process does, the others go on to where they wait for it."""
@@ -300,13 +225,9 @@ class Trainer:
 
     def _write(self) -> None:
         """:meth:`save` in the process that writes."""
-        named = dict(self.model.named_parameters())
-        moments = {
-            name: dict(self.optimizer.state[value]) for name, value in named.items() if value in self.optimizer.state
-        }
         state = State(
             self.step, self.metrics, self.best, self.worse, self._decided_options(), self.model.state_dict(),
-            self.average, moments,
+            self.average, self.moments(),
         )  # fmt: skip
         write_state(self._state_path, state, self.model, self.options.optimizer)
         self._write_network("network.safetensors")
@@ -322,18 +243,11 @@ class Trainer:
 
     def _load(self) -> None:
         """Go on from the folder's state."""
-        optimizer = self.options.optimizer
         try:
             state = read_state(self._state_path, self.model, self.device)
-            self._changed = changed_options({"optimizer": optimizer} | state.options, self._decided_options())
-            if not state.average:
-                raise ValueError("damaged: it lacks the averaged weights")
-            if any(found.keys() != MOMENTS[optimizer] for found in state.moments.values()):
-                raise ValueError(f"damaged: it lacks what {optimizer} keeps of some parameters")
+            begun = {"optimizer": self.options.optimizer} | state.options
+            self._changed = changed_options(begun, self._decided_options())
+            self.go_on_from(state)
         except ValueError as error:
             raise ValueError(f"{self._state_path}: no run can go on here ({error})") from error
-        self.model.load_state_dict(state.model)
-        self.average, self.step, self.metrics = state.average, state.step, state.metrics
-        self.best, self.worse = state.best, state.worse
-        for name, value in self.model.named_parameters():
-            self.optimizer.state[value].update(state.moments.get(name, {}))
+        self.metrics, self.best, self.worse = state.metrics, state.best, state.worse

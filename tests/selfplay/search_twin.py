@@ -18,6 +18,7 @@ from engine.go.splitmix import GOLDEN
 from engine.inference.cache import LOGIT_STEPS
 from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.rollout.random import next_unit, seed_state
+from engine.rollout.run import is_sensible
 from engine.search.leaves import list_moves
 from engine.search.priors import rank
 from engine.search.root_targets import draw_gamma
@@ -127,18 +128,33 @@ class SlowSearchGame:
             return Node(float(np.sign(lead)), None)
         return self.evaluate(position)
 
-    def explore(self):
-        """Temperature and noise at the root."""
+    def allowed(self, ply):
+        """The priors of the moves that the root may play: early in the game the sensible ones alone, normalised."""
+        priors, passing = dict(self.root.priors), self.size**2
+        if ply >= self.conduct.sensible_moves:
+            return priors
+        board, color = self.position.board, self.position.meta[META_TO_MOVE]
+        kept = {m: p for m, p in priors.items() if m != passing and is_sensible(board, point_of(m, self.size), color)}
+        total = sum(kept[move] for move in sorted(kept))
+        return {move: prior / total for move, prior in kept.items()} if kept else {passing: 1.0}
+
+    def explore(self, allowed, is_full, ply):
+        """Temperature and noise at the root, and moves that are barred."""
         o, root = self.o, self.root
-        if o.noise <= 0 and o.policy_temperature == 1:
+        explores = is_full and (o.noise > 0 or o.policy_temperature != 1)
+        if not explores and ply >= self.conduct.sensible_moves:
             return
-        order = sorted(root.priors)
-        priors = np.array([root.priors[move] for move in order]) ** (1 / o.policy_temperature)
-        priors /= priors.sum()
-        if o.noise > 0:
+        order = sorted(allowed)
+        priors = np.array([allowed[move] for move in order])
+        if explores:
+            priors **= 1 / o.policy_temperature
+            priors /= priors.sum()
+        if explores and o.noise > 0:
             noise = np.array([draw_gamma(self.state, o.concentration / len(order)) for _ in order])
             priors = (1 - o.noise) * priors + o.noise * noise / noise.sum()
         root.mass = np.float32(0)
+        # Barred moves are no moves any more, but for those that a kept tree has visited.
+        root.priors = {move: prior_of(GONE) for move in root.visits if move not in allowed}
         for move, prior in zip(order, priors, strict=True):
             root.priors[move] = prior_of(to_prior_code(-math.log(prior)))
         for move in root.visits:
@@ -184,16 +200,15 @@ class SlowSearchGame:
             is_early = ply < self.early
             if self.root is None:
                 self.root = self.evaluate(self.position)
-            priors = dict(self.root.priors)
-            if is_full and not is_early:
-                self.explore()
+            priors = self.allowed(ply)
+            self.explore(priors, is_full and not is_early, ply)
             wanted = 1 if is_early else o.visits if is_full else o.fast_visits
             while 1 + sum(self.root.visits.values()) < wanted:
                 self.playout(is_full and not is_early)
             move = None
             if not is_early:
                 if any(self.root.visits.values()):
-                    move = self.pick(ply, is_full)
+                    move = self.pick(ply, is_full, priors)
                 if self.is_hopeless(color):
                     self.resigner = self.resigner or color
                     if self.quits:
@@ -209,11 +224,14 @@ class SlowSearchGame:
             child = self.root.children.get(move) if o.keep_tree else None
             self.root = child
 
-    def pick(self, ply, is_full):
-        """The move of a search, whose row is noted if it was full."""
+    def pick(self, ply, is_full, allowed):
+        """The move of a search, whose row is noted if it was full; None if it has visited no move that is allowed."""
         weights = dict(self.root.visits)
         if is_full and self.o.forced:
             weights = self.pruned()
+        weights = {move: visits for move, visits in weights.items() if move in allowed}
+        if not any(weights.values()):
+            return None
         if is_full:
             self.rows.append((ply, {move: n for move, n in weights.items() if n}))
         fading = 0.5 ** (ply / self.conduct.half_life)

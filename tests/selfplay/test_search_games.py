@@ -56,7 +56,11 @@ def played(group, numbers):
     return join_rows(list(group.play(iter(numbers))))
 
 
-@pytest.mark.parametrize("options", [PLAIN, replace(PLAIN, keep_tree=True), WHOLE], ids=["plain", "kept", "whole"])
+BOUND = replace(WHOLE, sensible=0.7)
+TWINS = {"plain": PLAIN, "kept": replace(PLAIN, keep_tree=True), "whole": WHOLE, "bound": BOUND}
+
+
+@pytest.mark.parametrize("options", TWINS.values(), ids=TWINS)
 def test_a_game_is_as_its_slow_twin_plays_it(group, options):
     rows = played(group(options), range(12))
     network, found = HashNetwork("keima-1"), by_number(rows)
@@ -210,3 +214,17 @@ def test_a_network_of_one_komi_is_asked_for_no_other(group):
     with pytest.raises(ValueError, match="network hash knows no komi but 7"):
         group(PLAIN, network=HashNetwork("leela-18"))
     group(replace(PLAIN, komi=7.5, komi_sd=0.0, wide_komi_share=0.0), network=HashNetwork("leela-18"))
+
+
+def test_nobody_passes_while_moves_are_bound_to_be_sensible(group):
+    """Early passes of networks without any skill end games that have hardly begun."""
+    options = replace(WHOLE, size=4, resign=0.0, sensible=1.0)
+    free, bound = (played(group(replace(options, sensible=share)), range(16)).games for share in (0.0, 1.0))
+    first_pass = [
+        min([*np.flatnonzero(games.moves[games.offsets[k] : games.offsets[k + 1]] == 16), 99])
+        for games in (free, bound)
+        for k in range(16)
+    ]
+    assert min(first_pass[:16]) < 4
+    # Only where every other move fills an own eye.
+    assert min(first_pass[16:]) >= 10

@@ -109,8 +109,8 @@ torch.set_num_threads(1)
 ranks, device = join_ranks(torch.device("cpu"))
 trainer = new_trainer(Path(sys.argv[1]), int(sys.argv[3]), ranks, batch=int(sys.argv[2]))
 if sys.argv[4:] == [str(ranks.rank)]:
-    whole = trainer._tensors
-    trainer._tensors = lambda batch: {name: math.nan * one for name, one in whole(batch).items()}
+    whole = trainer.tensors
+    trainer.tensors = lambda batch: {name: math.nan * one for name, one in whole(batch).items()}
 try:
     trainer.run()
 except ValueError as error:

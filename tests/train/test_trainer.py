@@ -18,8 +18,9 @@ from engine.nets.files.checkpoint import load_model, write_tensors
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
 from engine.train.dataset import Material, Mixture
+from engine.train.learner import learning_rate
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
-from engine.train.trainer import Goal, Measure, Observer, Trainer, learning_rate
+from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli.train import _validation, train
 from tests.train.made import made_games, made_labels
 
@@ -74,9 +75,9 @@ def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimi
 def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path, optimizer):
     new_trainer(tmp_path / "whole", 30, optimizer=optimizer).run()
     first = new_trainer(tmp_path / "parts", 30, optimizer=optimizer)
-    stream = first.data.stream(0, first._tensors)
+    stream = first.data.stream(0, first.tensors)
     for _ in range(15):
-        first._one_step(next(stream))
+        first.one_step(next(stream))
         first.step += 1
     stream.close()
     first.save()

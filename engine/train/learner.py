@@ -1,0 +1,125 @@
+"""A network that learns: one gradient step after another, the averaged weights that play, and what going on needs."""
+
+import copy
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.config import TrainOptions
+from engine.config.declaration import no_branch, resolve
+from engine.nets.compute.precision import autocast, training_format
+from engine.nets.network import Model, NetworkSpec
+from engine.train.batches import TrainingBatch
+from engine.train.losses import combined_loss
+from engine.train.ranks import Ranks
+from engine.train.state import MOMENTS, State
+
+
+def learning_rate(step: int, options: TrainOptions) -> float:
+    """Linear warm-up, then by the schedule; linear and cosine end at zero."""
+    rate = options.rate * min(1.0, (step + 1) / max(1, options.warmup))
+    left = max(0.0, (options.steps - step) / options.steps)
+    if options.schedule == "linear":
+        return rate * min(1.0, left / options.decay_share) if options.decay_share > 0.0 else rate
+    if options.schedule == "cosine":
+        return rate * 0.5 * (1.0 - math.cos(math.pi * left))
+    if options.schedule == "halving":
+        return rate * 0.5 ** (step // options.halve_every)
+    if options.schedule == "constant":
+        return rate
+    raise no_branch("schedule", options.schedule)
+
+
+def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
+    """AdamW or SGD with momentum; vectors (biases, norms) are not decayed."""
+    decayed = [value for value in model.parameters() if value.ndim > 1]
+    plain = [value for value in model.parameters() if value.ndim <= 1]
+    decay = resolve(options, options.optimizer).weight_decay
+    groups = [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}]
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
+    if options.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
+    raise no_branch("optimizer", options.optimizer)
+
+
+class Learner:
+    """A network, its averaged weights and its optimizer. Threads: one caller."""
+
+    def __init__(
+        self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, ranks: Ranks | None = None
+    ):
+        """Take the network to go on from.
+
+        Args:
+            model: of a registered architecture; changed.
+            ranks: the processes that train together; None = this one alone.
+        """
+        self.memory_format = training_format(device)
+        self.model = model.to(device)
+        # torch's stubs know the memory format of tensors alone.
+        self.model.to(memory_format=self.memory_format)  # type: ignore[call-overload]
+        self.spec, self.options, self.device, self.ranks = spec, options, device, ranks or Ranks()
+        self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        self.optimizer = new_optimizer(self.model, options)
+        self.step = 0
+        self._call = self.ranks.wrap(self.model)
+
+    def one_step(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """One gradient step on what :meth:`tensors` made; returns the parts of the loss."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.step, self.options)
+        tensors = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+        planes, globals_ = tensors["planes"].contiguous(memory_format=self.memory_format), tensors["globals"]
+        self._call.train()
+        with autocast(self.device):
+            outputs = self._call(planes, globals_)
+        loss, parts = combined_loss(outputs, tensors, self.options)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.options.clip > 0.0:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
+        self.optimizer.step()
+        # The average starts as a plain mean of the first steps, so that it is useful from the beginning.
+        keep = min(self.options.ema, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            for name, value in self.model.state_dict().items():
+                if value.is_floating_point():
+                    self.average[name].lerp_(value, 1 - keep)
+                else:
+                    self.average[name].copy_(value)
+        return parts
+
+    def tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:
+        """A batch as tensors by name; for a GPU page-locked, so that it copies while the processor goes on."""
+        tensors = {name: torch.from_numpy(array) for name, array in batch._asdict().items()}
+        return {name: one.pin_memory() for name, one in tensors.items()} if self.device.type == "cuda" else tensors
+
+    def averaged(self) -> Model:
+        """A copy of the network with the averaged weights."""
+        model = copy.deepcopy(self.model)
+        model.load_state_dict(self.average)
+        return model.eval()
+
+    def moments(self) -> dict[str, dict[str, Any]]:
+        """What the optimizer keeps of each parameter, for :class:`engine.train.state.State`."""
+        held = self.optimizer.state
+        return {name: dict(held[value]) for name, value in self.model.named_parameters() if value in held}
+
+    def go_on_from(self, state: State) -> None:
+        """Take weights, average, optimizer and step of a state.
+
+        Raises:
+            ValueError: it lacks some of them; one line.
+        """
+        optimizer = self.options.optimizer
+        if not state.average:
+            raise ValueError("damaged: it lacks the averaged weights")
+        if any(found.keys() != MOMENTS[optimizer] for found in state.moments.values()):
+            raise ValueError(f"damaged: it lacks what {optimizer} keeps of some parameters")
+        self.model.load_state_dict(state.model)
+        self.average, self.step = state.average, state.step
+        for name, value in self.model.named_parameters():
+            self.optimizer.state[value].update(state.moments.get(name, {}))
