@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from bench.alphago.charts import interval_chart, line_chart
 from bench.alphago.results import curves_of, report_of
 from bench.alphago.stages import Way, all_stages
+from bench.charts import interval_chart, line_chart
 from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 

@@ -10,8 +10,9 @@ the games that were in play. Shards may be deleted, the oldest first, once :meth
 the list; their games stay noted as played.
 """
 
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,11 @@ class SearchPlay:
         """Rows in the shards on the list and in the journal."""
         return sum(shard["rows"] for shard in self._manifest["shards"]) + sum(len(one.game) for one in self._held)
 
+    @property
+    def all_rows(self) -> int:
+        """Rows of all games finished so far, those of forgotten shards included."""
+        return self.rows + int(self._manifest.get("forgotten", 0))
+
     def _held_numbers(self) -> list[int]:
         return [number for one in self._held for number in one.games.number.tolist()]
 
@@ -117,8 +123,15 @@ class SearchPlay:
             ValueError: the network cannot play so; one line.
             RuntimeError, OSError: the network or the disk failed.
         """
+        self._play(server, origin, iter(self.missing(games)), at_once, report, every_s)
+
+    def _play(
+        self, server: InferenceServer, origin: Origin, wanted: Iterator[int], at_once: int, report: Callable[[], None],
+        every_s: float,
+    ) -> None:  # fmt: skip
+        """:meth:`play` of some games."""
         check_network(server, self._options)
-        numbers = SharedNumbers(iter(self.missing(games)))
+        numbers = SharedNumbers(wanted)
 
         def work() -> None:
             group = SearchGroup(server, self._options, at_once, origin, self._stopped)
@@ -127,6 +140,30 @@ class SearchPlay:
                     self._enter(rows)
 
         work_in_threads(work, groups_for(server), self._stopped, report, every_s)
+
+    def play_rows(
+        self, server: InferenceServer, origin: Origin, rows: int, at_once: int, report: Callable[[], None],
+        every_s: float = 1.0,
+    ) -> None:  # fmt: skip
+        """Play until there are so many rows in all, forgotten ones included, or :meth:`stop` is called.
+
+        Games are begun as long as those in play will hardly do, by the rows that games have had so far; all of them are
+        played to their ends. They are those with the lowest numbers that were not played yet. Arguments and errors as
+        of :meth:`play`.
+        """
+        there = self._done.union(self._held_numbers())
+        unplayed, before = (number for number in itertools.count() if number not in there), self.games
+
+        def wanted() -> Iterator[int]:
+            for begun, number in enumerate(unplayed):
+                with self._lock:
+                    games, found = self.games, self.all_rows
+                expected = (begun - (games - before)) * found / games if games else 0.0
+                if found + expected >= rows:
+                    return
+                yield number
+
+        self._play(server, origin, wanted(), at_once, report, every_s)
 
     def _enter(self, rows: SearchRows) -> None:
         """Keep games that ended; write a shard when there are enough for one. The lock is held."""
@@ -166,5 +203,6 @@ class SearchPlay:
         with self._lock:
             gone = self._manifest["shards"][:count]
             self._manifest["shards"] = self._manifest["shards"][count:]
+            self._manifest["forgotten"] = self._manifest.get("forgotten", 0) + sum(shard["rows"] for shard in gone)
             write_manifest(self._out / MANIFEST, self._manifest)
         return [self._out / shard["file"] for shard in gone]

@@ -132,17 +132,29 @@ class Mixture:
         Args:
             finish: makes of each batch what is yielded, in the thread that prepared it.
         """
-        pool = ThreadPoolExecutor(self.options.workers, thread_name_prefix="batches")
-        ready: deque[Future[T]] = deque()
-        step = first_step
-        try:
-            while True:
-                while len(ready) < AHEAD * self.options.workers:
-                    ready.append(pool.submit(lambda step: finish(self.batch_at(step)), step))
-                    step += 1
-                yield ready.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        return prepared_ahead(self.batch_at, first_step, finish, self.options.workers)
+
+
+def prepared_ahead(
+    batch_at: Callable[[int], TrainingBatch], first_step: int, finish: Callable[[TrainingBatch], T], workers: int
+) -> Generator[T]:
+    """Endless batches from ``first_step`` on, in order, prepared by threads that end with the generator.
+
+    Args:
+        batch_at: the batch of a step; called in any thread.
+        finish: makes of each batch what is yielded, in the thread that prepared it.
+    """
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="batches")
+    ready: deque[Future[T]] = deque()
+    step = first_step
+    try:
+        while True:
+            while len(ready) < AHEAD * workers:
+                ready.append(pool.submit(lambda step: finish(batch_at(step)), step))
+                step += 1
+            yield ready.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 class _BySize:

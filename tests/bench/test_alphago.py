@@ -15,13 +15,13 @@ import pytest
 from click.testing import CliRunner
 
 from bench.alphago import presets, runner, stages
-from bench.alphago.charts import interval_chart, line_chart
 from bench.alphago.page import MARKS
 from bench.alphago.page import command as page_command
 from bench.alphago.presets import PRESETS, Preset, chosen
 from bench.alphago.results import counted, outcomes_of
 from bench.alphago.runner import CommandFailed, Record, Watch, run_stage
 from bench.alphago.stages import Command, Stage, Way, all_stages
+from bench.charts import interval_chart, line_chart
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.records.games import Games, write_games

@@ -1,0 +1,166 @@
+"""``keima zero``: AlphaGo Zero from random play, by one command; the loop itself is :mod:`engine.selfplay.zero`."""
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from filelock import FileLock, Timeout
+from rich.console import Console
+
+from bench.terminal import say
+from bench.zero.presets import recipe_for
+from bench.zero.status import Shown
+from engine.config import TrainOptions
+from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.nets.on_device import choose_device
+from engine.selfplay.compiling import compile_self_play, is_compiled
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.zero import MANIFEST, NETWORK, Ways, Zero
+from engine.selfplay.zero_options import ZeroOptions
+from engine.train.ranks import own_cores
+from gtp.cli.options import GroupedCommand, options_from, options_of
+from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from weights import find
+
+LOCK, PAGE = "zero.lock", "index.html"
+LEARNING = (
+    "optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "policy_weight", "value_weight", "score_weight",
+    "ownership_weight", "workers",
+)  # fmt: skip
+PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")
+SHAPE = ("blocks", "channels")
+MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
+
+
+@click.command("zero", cls=GroupedCommand, context_settings={"show_default": True})
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
+@click.option("--size", type=click.IntRange(MIN_SIZE, MAX_SIZE), help="of the board  [default: the folder's, else 9]")
+@click.option("--start", help="network (name or file) to begin with instead of random weights")
+@click.option("--minutes", default=0.0, type=click.FloatRange(0), help=MINUTES_HELP)
+@click.option("--blocks", type=click.IntRange(1), help="of a new network  [default: by --size]")
+@click.option("--channels", type=click.IntRange(1), help="of a new network  [default: by --size]")
+@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--threads", default=0, type=click.IntRange(0), help="processors that self-play takes; 0 = all")
+@click.option("--dry-run", is_flag=True, help="print the options that the run would have, and end")
+@options_of(ZeroOptions)
+@options_of(SearchPlayOptions, *PLAYING)
+@options_of(TrainOptions, *LEARNING)
+@click.pass_context
+def command(
+    ctx: click.Context, out: Path, size: int | None, start: str | None, minutes: float, device: str, threads: int,
+    dry_run: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Learn Go from nothing but self-play: AlphaGo Zero, from random weights to a network that plays.
+
+    The network plays itself by search, learns from its searches, and plays again. --size alone chooses a recipe, whose
+    options differ from the defaults below; --dry-run prints them. The folder's index.html shows how the run does, its
+    network.safetensors plays. A run that was stopped, in any way, goes on when the command is given again, with --out
+    alone if you like: what is not given stays as it was.
+
+    \b
+        keima zero --size 9 --out runs/zero-9
+        keima gtp --weights runs/zero-9/network.safetensors
+    """
+    console = Console(stderr=True)
+    with one_line_errors(RuntimeError):
+        before = _manifest(out)
+        size = size or (before["options"]["size"] if before else 9)
+        chosen = {name for name in given if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+        ways = ways_of(size, given, chosen, before)
+        if dry_run:
+            click.echo(json.dumps({"size": size, "shape": ways.shape, **ways.settings()}, indent=1))
+            return
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(out / LOCK, timeout=0):
+                _run(out, ways, start, minutes, (device, threads), console)
+        except Timeout:
+            raise ValueError(f"{out}: another keima zero is at work here") from None
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+def _manifest(out: Path) -> dict[str, Any]:
+    """What a folder says of its run; nothing if there is none.
+
+    Raises:
+        ValueError: it is no such file; one line.
+    """
+    path = out / MANIFEST
+    if not path.exists():
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {"options": dict(found["options"]), "settings": dict(found["settings"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not the record of keima zero ({error})") from error
+
+
+def ways_of(size: int, given: dict[str, Any], chosen: set[str], before: dict[str, Any]) -> Ways:
+    """The options of a run: those chosen now, else those it went on with before, else the recipe's, else the defaults.
+
+    Args:
+        given: values of the command line by name, defaults among them.
+        chosen: names of those that were really given.
+        before: "options" and "settings" of the folder's run; empty for a new one.
+    Raises:
+        ValueError: they contradict each other; one line.
+    """
+    recipe = recipe_for(size)
+    known = {name: value for group in before.get("settings", {}).values() for name, value in group.items()}
+    shape = dict(before["options"]["shape"]) if before else recipe.shape
+    shape |= {name: given[name] for name in SHAPE if name in chosen}
+    values = given | (known or recipe.options) | {name: given[name] for name in chosen} | {"size": size}
+    return Ways(
+        options_from(ZeroOptions, values),
+        options_from(SearchPlayOptions, values),
+        options_from(TrainOptions, {name: value for name, value in values.items() if name in LEARNING} | CONSTANT),
+        shape,
+    )
+
+
+CONSTANT = {"schedule": "constant"}
+"""The rate of a turn is the loop's matter"""
+
+
+def _run(out: Path, ways: Ways, start: str | None, minutes: float, machine: tuple[str, int], console: Console) -> None:
+    """Run the loop with a status line."""
+    device = choose_device(machine[0])
+    with Shown(console) as shown:
+        encoder = "keima-1"
+        if not is_compiled(encoder):
+            shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
+            compile_self_play(encoder)
+        zero = Zero(out, ways, device, machine[1] or own_cores(), find(start) if start else None, shown, None, minutes)
+        turn, spent = zero.turn, zero.seconds / 60
+        shown.say(f"{out}: turn {turn.number}, network {turn.network}, {spent:.0f} minutes so far")
+        with stopping(zero):
+            zero.run()
+    say(console, f"stopped at turn {zero.turn.number} after {zero.seconds / 60:.1f} minutes; the same command goes on")
+    say(console, f"the newest network: {out / NETWORK}")
+
+
+@contextmanager
+def stopping(zero: Zero) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the run soon, everything kept; a second one at once."""
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        zero.stop()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,55 @@
+"""Recipes by board size: what ``keima zero --size N`` does where nothing else is said."""
+
+from typing import Any, NamedTuple
+
+
+class Recipe(NamedTuple):
+    """Options that differ from the declared defaults, by their names."""
+
+    shape: dict[str, int]
+    options: dict[str, Any]
+
+
+RECIPES = {
+    5: Recipe(
+        {"blocks": 4, "channels": 32},
+        {
+            "komi": 24.0, "visits": 32, "fast_visits": 8, "full_share": 0.33, "first_rows": 4_000, "rows": 3_000,
+            "window": 8_000, "batch": 128, "at_once": 64, "rate": 2e-3, "warmup": 100, "ema": 0.99,
+        },
+    ),
+    7: Recipe(
+        {"blocks": 4, "channels": 48},
+        {
+            "komi": 9.0, "visits": 48, "fast_visits": 10, "full_share": 0.33, "first_rows": 8_000, "rows": 6_000,
+            "window": 16_000, "batch": 128, "at_once": 48, "rate": 1e-3, "warmup": 200, "ema": 0.995,
+        },
+    ),
+    9: Recipe(
+        {"blocks": 6, "channels": 64},
+        {
+            "komi": 7.0, "visits": 64, "fast_visits": 12, "full_share": 0.25, "first_rows": 10_000, "rows": 10_000,
+            "window": 25_000, "batch": 128, "at_once": 32, "rate": 1e-3, "warmup": 300, "ema": 0.998,
+        },
+    ),
+    13: Recipe(
+        {"blocks": 6, "channels": 96},
+        {
+            "komi": 7.0, "visits": 128, "fast_visits": 24, "first_rows": 20_000, "rows": 20_000, "window": 50_000,
+            "batch": 128, "at_once": 32, "warmup": 300, "ema": 0.999,
+        },
+    ),
+    19: Recipe(
+        {"blocks": 10, "channels": 128},
+        {
+            "komi": 7.0, "visits": 600, "fast_visits": 100, "first_rows": 100_000, "rows": 50_000, "window": 250_000,
+            "window_power": 0.75, "batch": 256, "at_once": 64, "warmup": 1000, "ema": 0.999,
+        },
+    ),
+}  # fmt: skip
+"""By the largest board they are for"""
+
+
+def recipe_for(size: int) -> Recipe:
+    """The recipe of a board size: that of the next larger board, or of the largest."""
+    return next((recipe for largest, recipe in RECIPES.items() if size <= largest), RECIPES[max(RECIPES)])

@@ -1,0 +1,45 @@
+"""Compiling what the loop of AlphaGo Zero calls, before it begins: kernels of games by search, and of batches.
+
+Players need none of these, so :mod:`engine.play.ahead` leaves them out.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from engine.features.encoder import ENCODERS
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import UniformNetwork
+from engine.records.search_rows import join_rows
+from engine.selfplay.empty_board import look_at_empty_board
+from engine.selfplay.search_games import SearchGroup
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.system import jit
+from engine.train.window import WindowBatches
+
+SIZE = 3
+
+
+def _stamp(encoder: str) -> Path | None:
+    """The file that says that all is compiled; None = nothing can be kept on disk."""
+    return None if jit.FOLDER is None else jit.FOLDER / "done" / f"self-play-{encoder}"
+
+
+def is_compiled(encoder: str) -> bool:
+    """Whether an earlier start has compiled all of it."""
+    stamp = _stamp(encoder)
+    return stamp is not None and stamp.exists()
+
+
+def compile_self_play(encoder: str) -> None:
+    """Play and learn once on a tiny board with a network that costs nothing."""
+    options = SearchPlayOptions(size=SIZE, visits=4, fast_visits=2, komi=2.0, sensible=0.5)
+    with InferenceServer(UniformNetwork(encoder), cache_mib=1, threads=1) as server:
+        rows = join_rows(list(SearchGroup(server, options, 2).play(iter(range(4)))))
+        look_at_empty_board(server, SIZE, options.rules, options.komi)
+    rows = rows._replace(weight=np.ones_like(rows.weight))
+    WindowBatches(ENCODERS[encoder], rows, 2, 1).batch_at(0)
+    stamp = _stamp(encoder)
+    if stamp is not None:
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()

@@ -1,0 +1,397 @@
+"""``keima zero``: a network learns from nothing but its own search, in one folder that any start goes on with.
+
+    OUT/zero.json               the run: what it began with, its options, and the turn at hand
+    OUT/rows/                   self-play (:mod:`engine.selfplay.search_play`)
+    OUT/state.safetensors       weights and optimizer (:mod:`engine.train.turns`)
+    OUT/networks/00001200.safetensors, ...   networks by the steps they were trained for
+    OUT/network.safetensors     the newest of them, ready to play
+    OUT/curves.csv              what was measured, by step
+
+A turn is: the network plays until there are so many new rows; a window over the newest rows is fixed, and the steps
+that they are worth are trained; the new network is measured, and plays next. What a turn does is written down before it
+is done, the window's shards among it, so a run that was stopped in any way repeats some seconds of training and loses
+the games in play, no more. Self-play and training meet in the folder alone. Start at :meth:`Zero.run`.
+"""
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.config import TrainOptions
+from engine.features.encoder import ENCODERS
+from engine.features.samples import sample_inputs
+from engine.inference.server import InferenceServer
+from engine.nets.network import Network
+from engine.nets.on_device import load_network
+from engine.records.search_rows import SearchRows, join_rows, read_search_rows
+from engine.selfplay.empty_board import EmptyBoard, look_at_empty_board
+from engine.selfplay.run_folder import open_manifest, write_manifest
+from engine.selfplay.search_games import Origin, resignation_bound
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import SearchPlay
+from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
+from engine.selfplay.zero_options import ZeroOptions
+from engine.system.files import written_whole
+from engine.train.curves import Curves
+from engine.train.turns import TurnLearner, first_network
+from engine.train.window import WindowBatches, newest
+
+MANIFEST, ROWS, NETWORK, NETWORKS, CURVES = "zero.json", "rows", "network.safetensors", "networks", "curves.csv"
+FORMAT = "keima zero"
+PLAY, TRAIN, CHECK = "play", "train", "check"
+"""What a turn is at"""
+CACHE_MIB = 64
+COOL = 0.1
+"""Share of the learning rate in the cooldown"""
+KOMI_STEP = 0.5
+"""How far towards what the network finds fair the komi goes in a turn"""
+
+
+@dataclass
+class Turn:
+    """One turn, as the manifest has it."""
+
+    number: int = 0
+    phase: str = PLAY
+    network: int = 0
+    """the step of the network that plays"""
+    wanted: int = 0
+    """rows in all when self-play ends"""
+    komi: float = 0.0
+    resign: float = 0.0
+    first_step: int = 0
+    last_step: int = 0
+    rate: float = 0.0
+    shards: list[str] = field(default_factory=list)
+    """of the window, oldest first"""
+
+
+class Watch:
+    """Told what a run does and waits for; this one ignores it."""
+
+    def at(self, phase: str, done: float, total: float, words: str) -> None:
+        """Some of a phase is done, of what there is to do; called about every second."""
+
+    def say(self, line: str) -> None:
+        """Something worth a line."""
+
+    def measured(self, zero: "Zero") -> None:
+        """A network was trained and measured; the page may be drawn anew."""
+
+
+Check = Callable[["Zero", Path], None]
+"""Plays a new network against others; it says itself what it waits for, and ends early where the run is to stop"""
+
+
+@dataclass(frozen=True)
+class Ways:
+    """All options of a run."""
+
+    loop: ZeroOptions
+    play: SearchPlayOptions
+    train: TrainOptions
+    shape: dict[str, int]
+    """of a new network"""
+
+    def settings(self) -> dict[str, Any]:
+        """For the manifest: what a later start goes on with unless it is given anew."""
+        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": asdict(self.train)}
+
+
+class Zero:
+    """One run in one folder; the folder must be this process's alone."""
+
+    def __init__(
+        self, out: Path, ways: Ways, device: Any, threads: int = 0, start: Path | None = None,
+        watch: Watch | None = None, check: Check | None = None, minutes: float = 0.0,
+    ) -> None:  # fmt: skip
+        """Begin a run, or go on.
+
+        Args:
+            device: a torch device.
+            threads: evaluators on the CPU; 0 = one a core.
+            start: the network to begin with; None = random weights.
+            check: plays each new network against others.
+            minutes: after which the run ends, to go on when it is started again; 0 = never.
+        Raises:
+            ValueError: the folder holds something else, or a network cannot play so; one line.
+        """
+        self.out, self.ways, self.watch, self._device, self._threads = out, ways, watch or Watch(), device, threads
+        self._check, self._minutes, self._begun_s = check, minutes, time.monotonic()
+        self._is_asked = False
+        self._playing: SearchPlay | None = None
+        self._shards: dict[str, SearchRows] = {}
+        if out.is_dir() and not (out / MANIFEST).exists() and any(one.suffix != ".lock" for one in out.iterdir()):
+            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of keima zero")
+        model, spec = first_network(ways.shape, ways.play.size, start, ways.play.seed)
+        fixed = {"size": ways.play.size, "rules": ways.play.rules, "seed": ways.play.seed, "shape": asdict(model.shape)}
+        begun = {
+            "start": None if start is None else {"name": start.stem, "sha256": _sha256(start)},
+            "settings": ways.settings(), "seconds": 0.0, "turn": asdict(self._first_turn()),
+        }  # fmt: skip
+        self._manifest = open_manifest(out / MANIFEST, {"format": FORMAT, "options": fixed}, begun)
+        self._manifest["settings"] = ways.settings()
+        self._seconds = float(self._manifest["seconds"])
+        self.turn = Turn(**self._manifest["turn"])
+        (out / NETWORKS).mkdir(exist_ok=True)
+        self.learner = TurnLearner(model, spec, ways.train, device, out)
+        if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
+            raise ValueError(f"{out}: step {self.learner.step} of its state is not one of turn {self.turn.number}")
+        self.curves = Curves(out / CURVES, self.learner.step)
+        if not self.network_path(0).exists():
+            self.learner.write_network(self.network_path(0), self._record())
+            self._ship(self.network_path(0))
+
+    def _first_turn(self) -> Turn:
+        """What a run begins with."""
+        komi = 0.0 if self.ways.loop.fair_komi else self.ways.play.komi
+        return Turn(wanted=self.ways.loop.first_rows, komi=komi, rate=self.ways.train.rate)
+
+    @property
+    def seconds(self) -> float:
+        """What the run has taken so far, all its starts together."""
+        return self._seconds + time.monotonic() - self._begun_s
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run is to end: it was asked to, or its time is over."""
+        return self._is_asked or self._is_late()
+
+    def _is_late(self) -> bool:
+        return 0.0 < 60.0 * self._minutes <= time.monotonic() - self._begun_s
+
+    def stop(self) -> None:
+        """End soon, everything kept. Threads: any; signal handlers too."""
+        self._is_asked = True
+        if self._playing:
+            self._playing.stop()
+
+    def network_path(self, step: int) -> Path:
+        """The network after some steps."""
+        return self.out / NETWORKS / f"{step:08}.safetensors"
+
+    def run(self, turns: int = 0) -> None:
+        """Go round until stopped.
+
+        Args:
+            turns: most turns that are begun; 0 = any.
+        Raises:
+            ValueError, RuntimeError, OSError: the network, the rows or the disk failed; the same command goes on.
+        """
+        last = self.turn.number + turns
+        try:
+            while not self.is_stopped and (not turns or self.turn.number < last):
+                {PLAY: self._play, TRAIN: self._train, CHECK: self._check_network}[self.turn.phase]()
+        finally:
+            self._write()
+
+    def _write(self, **changes: Any) -> None:
+        """Note changes of the turn, whole or not at all."""
+        self.turn = replace(self.turn, **changes)
+        self._manifest |= {"turn": asdict(self.turn), "seconds": self.seconds}
+        write_manifest(self.out / MANIFEST, self._manifest)
+
+    def _record(self) -> dict[str, Any]:
+        """What network files say of their training."""
+        return {"run": "keima zero", "size": self.ways.play.size, "start": self._manifest["start"]}
+
+    def _ship(self, path: Path) -> None:
+        """Make a network the one that the folder shows."""
+        with written_whole(self.out / NETWORK) as part:
+            shutil.copyfile(path, part)
+
+    def load(self, path: Path) -> Network:
+        """A network of the run, ready to play."""
+        return load_network(path, self._device, sample_inputs)
+
+    def serve(self, path: Path) -> InferenceServer:
+        """A server of a network of the run; close it at the end."""
+        return InferenceServer(self.load(path), cache_mib=CACHE_MIB, threads=self._threads)
+
+    def play_options(self) -> SearchPlayOptions:
+        """How the games of this turn are played."""
+        turn, play = self.turn, self.ways.play
+        is_random = turn.network == 0 and self._manifest["start"] is None
+        sensible = self.ways.loop.first_sensible if is_random else play.sensible
+        return replace(play, komi=turn.komi, resign=turn.resign or play.resign, sensible=sensible)
+
+    def _play(self) -> None:
+        """Self-play, until there are enough rows; then the window is fixed."""
+        turn, path = self.turn, self.network_path(self.turn.network)
+        self.watch.at("self-play", 0, 1, f"loading network {turn.network}")
+        rows = self._playing = SearchPlay(self.out / ROWS, self.play_options())
+        try:
+            with self.serve(path) as server:
+                begun_s, games, had = time.monotonic(), rows.games, rows.all_rows
+
+                def report() -> None:
+                    spent = max(1e-9, time.monotonic() - begun_s)
+                    self._manifest["playing"] = {"games_per_s": (rows.games - games) / spent}
+                    words = (
+                        f"network {turn.network}; {rows.games:,} games, {(rows.games - games) / spent:.1f} games/s, "
+                        f"{(rows.all_rows - had) / spent:.0f} rows/s; then training"
+                    )
+                    self.watch.at("self-play", rows.all_rows - self._rows_before(), self._rows_wanted(), words)
+                    if self.is_stopped:
+                        rows.stop()
+
+                origin = Origin(int(_sha256(path)[:16], 16), turn.network)
+                while rows.all_rows < turn.wanted and not self.is_stopped:
+                    rows.play_rows(server, origin, turn.wanted, self.ways.loop.at_once, report)
+                report()
+            if rows.all_rows >= turn.wanted:
+                rows.cut()
+                self._fix_window(rows)
+        finally:
+            rows.close()
+            self._playing = None
+
+    def _rows_wanted(self) -> int:
+        """New rows of this turn."""
+        return self.ways.loop.first_rows if self.turn.number == 0 else self.ways.loop.rows
+
+    def _rows_before(self) -> int:
+        """Rows when this turn began."""
+        return self.turn.wanted - self._rows_wanted()
+
+    def _fix_window(self, rows: SearchPlay) -> None:
+        """Say which rows are trained on next, and for how many steps."""
+        loop, shards = self.ways.loop, rows.shards
+        count = newest([shard["rows"] for shard in shards], loop.window_of(rows.all_rows))
+        # The first rows count as many samples as all others, whatever they were worth to the run's first steps.
+        steps = int(loop.samples * rows.all_rows / loop.batch)
+        self._write(
+            phase=TRAIN, first_step=self.learner.step, last_step=max(steps, self.learner.step + 1), rate=self._rate(),
+            shards=[shard["file"] for shard in shards[len(shards) - count :]],
+        )  # fmt: skip
+
+    def _rate(self) -> float:
+        """The learning rate of a turn that begins now."""
+        rate, spent = self.ways.train.rate, time.monotonic() - self._begun_s
+        is_cool = self._minutes > 0.0 and spent >= 60.0 * self._minutes * (1.0 - self.ways.loop.cooldown)
+        return rate * COOL if is_cool else rate
+
+    def _window(self) -> SearchRows:
+        """The rows of the window; shards that stay in it are read once.
+
+        Raises:
+            ValueError, OSError: a shard is damaged or gone.
+        """
+        for name in self.turn.shards:
+            if name not in self._shards:
+                self._shards[name] = read_search_rows(self.out / ROWS / name)
+        self._shards = {name: self._shards[name] for name in self.turn.shards}
+        return join_rows(list(self._shards.values()))
+
+    def _train(self) -> None:
+        """The steps of this turn, the network they come to, and what it is like."""
+        turn, loop, learner = self.turn, self.ways.loop, self.learner
+        self.watch.at("training", 0, 1, "reading the window")
+        window = self._window()
+        data = WindowBatches(ENCODERS[learner.spec.encoder], window, loop.batch, self.ways.play.seed)
+
+        def report(step: int, losses: dict[str, float]) -> None:
+            words = ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
+            words += f"; on {len(window.game):,} rows; then self-play"
+            self.watch.at("training", step - turn.first_step, turn.last_step - turn.first_step, words)
+
+        losses = learner.learn(data, turn.last_step, turn.rate, lambda: self.is_stopped, report)
+        if learner.step < turn.last_step:
+            return
+        path = self.network_path(learner.step)
+        learner.write_network(path, self._record())
+        self._measure(path, losses, window)
+        self._write(phase=CHECK)
+
+    def _measure(self, path: Path, losses: dict[str, float], window: SearchRows) -> None:
+        """Enter what a turn has come to."""
+        play = self.ways.play
+        with self.serve(path) as server:
+            board = look_at_empty_board(server, play.size, play.rules, play.komi)
+        self.board = board
+        rows = SearchPlay(self.out / ROWS, self.play_options())
+        rows.close()
+        newest_rows = self._shards[self.turn.shards[-1]]
+        measured = {f"train/{name}": value for name, value in losses.items()} | facts_of_board(board)
+        measured |= facts_of_rows(newest_rows) | {
+            "zero/rows": rows.all_rows, "zero/games": rows.games, "zero/window": len(window.game),
+            "zero/samples_per_row": self.ways.loop.batch * self.learner.step / max(1, rows.all_rows),
+            "zero/komi": self.turn.komi, "zero/resign": self.turn.resign, "zero/minutes": self.seconds / 60.0,
+            "zero/turn": self.turn.number, "zero/rate": self.turn.rate,
+        }  # fmt: skip
+        measured |= {f"zero/{name}": value for name, value in self._manifest.get("playing", {}).items()}
+        self.curves.enter(self.learner.step, measured)
+        self.watch.say(
+            f"network {self.learner.step}, {self.seconds / 60:.1f} min: {rows.all_rows:,} rows, {rows.games:,} games; "
+            + ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
+            + f"; empty board: {first_moves(board, play.size)}, value {board.value:+.2f} at komi {play.komi:g}, "
+            f"score {board.score:+.1f}"
+        )
+
+    def _check_network(self) -> None:
+        """Play the new network against others, decide who plays next, and begin the next turn."""
+        path = self.network_path(self.learner.step)
+        if self._check:
+            self._check(self, path)
+        if self.is_stopped:
+            return
+        self._ship(path)
+        self._begin_turn()
+        self.watch.measured(self)
+
+    def _begin_turn(self) -> None:
+        """The next turn."""
+        play, rows = self.ways.play, SearchPlay(self.out / ROWS, self.play_options())
+        rows.close()
+        with self.serve(self.network_path(self.learner.step)) as server:
+            board = look_at_empty_board(server, play.size, play.rules, self.turn.komi)
+        resign = 0.0
+        if self.ways.loop.resigns:
+            resign = max(0.0, 0.5 + 0.5 * resignation_bound(self._window()))
+        self._write(
+            number=self.turn.number + 1, phase=PLAY, network=self.learner.step,
+            wanted=rows.all_rows + self.ways.loop.rows, komi=self._next_komi(board), resign=resign,
+            first_step=self.learner.step, last_step=self.learner.step,
+        )  # fmt: skip
+        self._forget()
+
+    def _next_komi(self, board: EmptyBoard) -> float:
+        """The mean komi of the next turn, on the way to what the network finds fair."""
+        if not self.ways.loop.fair_komi or np.isnan(board.score):
+            return self.ways.play.komi
+        area, komi = self.ways.play.size**2, self.turn.komi
+        return float(np.clip(np.rint(2.0 * (komi + KOMI_STEP * (board.score - komi))) / 2.0, -area, area))
+
+    def _forget(self) -> None:
+        """Delete the oldest shards that no window has any more, where all take too much of the disk."""
+        rows = SearchPlay(self.out / ROWS, self.play_options())
+        try:
+            names = [shard["file"] for shard in rows.shards]
+            sizes = [(self.out / ROWS / name).stat().st_size for name in names]
+            unused, excess = names.index(self.turn.shards[0]), sum(sizes) - self.ways.loop.disk_gib * 2**30
+            count = 0
+            while count < unused and excess > 0:
+                excess -= sizes[count]
+                count += 1
+            for path in rows.forget(count) if count else []:
+                path.unlink(missing_ok=True)
+        finally:
+            rows.close()
+
+
+def first_moves(board: EmptyBoard, size: int, count: int = 3) -> str:
+    """The likeliest first moves with their probabilities, in words."""
+    from engine.go.geometry import point_of, to_vertex
+
+    best = np.argsort(-board.policy)[:count]
+    return ", ".join(f"{to_vertex(int(point_of(int(k), size)), size)} {board.policy[k]:.0%}" for k in best)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,124 @@
+"""Training in turns: a few hundred steps on one window, then a network for self-play, then the next window.
+
+FOLDER/state.safetensors   weights, averaged weights, optimizer and step: what going on needs
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.config import TrainOptions
+from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.network import Model, NetworkSpec
+from engine.train.dataset import prepared_ahead
+from engine.train.learner import Learner
+from engine.train.state import State, read_state, write_state
+from engine.train.window import WindowBatches
+
+STATE = "state.safetensors"
+SAVE_S = 20.0
+"""Seconds of training that are repeated at most after a crash"""
+LOOK_EVERY = 10
+"""Steps between looks at the losses, which a GPU has to be waited for"""
+
+
+def first_network(shape: dict[str, int], size: int, start: Path | None, seed: int) -> tuple[Model, NetworkSpec]:
+    """The network that a run begins with: one of random weights, or that of a file.
+
+    Args:
+        shape: of a new network: blocks, channels and the like.
+        size: of the board that is played.
+        start: a file with all four heads.
+    Raises:
+        ValueError: the file cannot be used, or does not play such boards; one line.
+    """
+    if start is None:
+        torch.manual_seed(seed)
+        from engine.features.encoder import ENCODERS
+
+        encoder = ENCODERS["keima-1"]
+        model = new_model("keima-resnet", {"planes": encoder.planes, "globals": encoder.globals} | shape)
+        return model, new_spec(model, "zero", sizes=(size, size))
+    model, spec, _ = load_model(start)
+    if not (spec.has_policy and spec.has_value):
+        raise ValueError(f"{start}: expected a network with policy and value")
+    if not spec.min_size <= size <= spec.max_size:
+        raise ValueError(f"{start}: plays boards of {spec.min_size} to {spec.max_size}, not {size}")
+    return model, spec
+
+
+class TurnLearner(Learner):
+    """A network that learns window after window. Threads: one caller."""
+
+    def __init__(
+        self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, folder: Path
+    ) -> None:
+        """Go on from the folder's state, if there is one.
+
+        Raises:
+            ValueError: the state cannot be read, or is one of another network or optimizer; one line.
+        """
+        super().__init__(model, spec, options, device)
+        self._path = folder / STATE
+        if self._path.exists():
+            try:
+                self.go_on_from(read_state(self._path, self.model, device))
+            except ValueError as error:
+                raise ValueError(f"{self._path}: no run can go on here ({error})") from error
+
+    def learn(
+        self, data: WindowBatches, last_step: int, rate: float, is_stopped: Callable[[], bool],
+        report: Callable[[int, dict[str, float]], None],
+    ) -> dict[str, float]:  # fmt: skip
+        """Take the steps up to a last one, or until stopped; the state is saved either way.
+
+        Args:
+            rate: learning rate, after the warm-up.
+            report: told of the step and the latest losses by name.
+        Returns:
+            the mean losses of these steps by name.
+        Raises:
+            ValueError: the weights are no numbers any more; the file keeps the last state.
+            OSError: the disk is full or fails.
+        """
+        self.options = replace(self.options, rate=rate)
+        sums: dict[str, torch.Tensor] = {}
+        first, saved_s = self.step, time.monotonic()
+        with closing(prepared_ahead(data.batch_at, self.step, self.tensors, self.options.workers)) as stream:
+            while self.step < last_step and not is_stopped():
+                parts = self.one_step(next(stream))
+                self.step += 1
+                sums = {name: sums[name] + part if sums else part for name, part in parts.items()}
+                if self.step % LOOK_EVERY == 0:
+                    report(self.step, {name: float(part) for name, part in parts.items()})
+                    if time.monotonic() - saved_s > SAVE_S:
+                        self.save()
+                        saved_s = time.monotonic()
+        self.save()
+        return {name: float(total) / (self.step - first) for name, total in sums.items()}
+
+    def save(self) -> None:
+        """Write the state, whole or not at all.
+
+        Raises:
+            ValueError: the weights are no numbers; the file stays as it is.
+            OSError: it cannot be written.
+        """
+        if not all(value.isfinite().all() for value in self.average.values()):
+            raise ValueError(f"the weights are no numbers any more at step {self.step}; {self._path} keeps the last")
+        state = State(self.step, {}, float("-inf"), 0, {}, self.model.state_dict(), self.average, self.moments())
+        write_state(self._path, state, self.model, self.options.optimizer)
+
+    def write_network(self, path: Path, record: dict[str, Any]) -> None:
+        """Write the averaged network, ready to play.
+
+        Args:
+            record: what its file says of its training; the step is added.
+        """
+        save_network(path, self.averaged(), self.spec, record | {"step": self.step})
