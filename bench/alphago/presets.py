@@ -60,7 +60,12 @@ EVENING = Preset(
     games=30_000,
     train=(*OWN_SGD, "--rate", "0.01", "--batch", "64"),
     sl=("--steps", "60000", "--validate-every", "3000"),
-    rl=("--updates", "2000", "--pool-every", "100", "--check-every", "100", "--check-games", "200"),
+    # A rate of 1e-3 undoes the policy: after 60 updates the greedy player wins 25% of its games against the start, at
+    # 3e-4 51%. The reward for entropy keeps it from falling by a half in these 60 updates.
+    rl=(
+        *("--updates", "1500", "--rate", "7e-5", "--entropy", "0.01", "--pool-every", "100"),
+        *("--check-every", "100", "--check-games", "400"),
+    ),
     decisive=4_000,
     positions=500_000,
     held_out=20_000,

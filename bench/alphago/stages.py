@@ -13,6 +13,7 @@
 Each command can be typed as it is shown; all go on where they were stopped. Start at :func:`all_stages`.
 """
 
+import os
 import shlex
 import shutil
 import sys
@@ -24,8 +25,8 @@ from pathlib import Path
 from bench.alphago.presets import Preset
 
 PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
-GNUGO = "gnugo"
-"""Played against where it is installed"""
+GNUGO, GAMES_FOLDER = "gnugo", "/usr/games"
+"""Played against where it is installed; Debian puts it into a folder that the path of some users lacks"""
 SHIPPED_SIZES = range(7, 20)
 """Boards of the shipped network"""
 WHOLE = ("--whole-games",)
@@ -193,13 +194,14 @@ class Way:
         )  # fmt: skip
         if preset.size in SHIPPED_SIZES:
             yield self._against(self.sl, "default", self.sl.parent / "against-shipped", preset.decisive // 10)
-        if shutil.which(GNUGO):
+        if gnugo := shutil.which(GNUGO, path=os.pathsep.join((os.environ.get("PATH", os.defpath), GAMES_FOLDER))):
             folder = self.sl.parent / "against-gnugo"
             policy = (*PROGRAM, "gtp", "--config", "none", "--weights", self.sl, "--size", preset.size, "--policy-only")
+            opponent = (gnugo, "--mode", "gtp", "--level", "10", "--chinese-rules")
             yield self._command(
-                "match", "--first", shlex.join(map(str, policy)), "--second",
-                f"{GNUGO} --mode gtp --level 10 --chinese-rules", *self._board, "--games", preset.pair_games,
-                "--sgf", folder, "--json", folder / "summary.json", makes=folder / "summary.json", players=(self.sl,),
+                "match", "--first", shlex.join(map(str, policy)), "--second", shlex.join(opponent), *self._board,
+                "--games", preset.pair_games, "--sgf", folder, "--json", folder / "summary.json",
+                makes=folder / "summary.json", players=(self.sl,),
             )  # fmt: skip
 
     def pattern_policies(self) -> Iterator[Command]:
