@@ -4,7 +4,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from bench.terminal import say
+from bench.zero.ladder import Ladder, LadderOptions
 from bench.zero.presets import recipe_for
 from bench.zero.status import Shown
 from engine.config import TrainOptions
@@ -28,7 +29,7 @@ from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import find
 
-LOCK, PAGE = "zero.lock", "index.html"
+LOCK = "zero.lock"
 LEARNING = (
     "optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "policy_weight", "value_weight", "score_weight",
     "ownership_weight", "workers",
@@ -51,6 +52,7 @@ MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
 @options_of(ZeroOptions)
 @options_of(SearchPlayOptions, *PLAYING)
 @options_of(TrainOptions, *LEARNING)
+@options_of(LadderOptions)
 @click.pass_context
 def command(
     ctx: click.Context, out: Path, size: int | None, start: str | None, minutes: float, device: str, threads: int,
@@ -72,14 +74,14 @@ def command(
         before = _manifest(out)
         size = size or (before["options"]["size"] if before else 9)
         chosen = {name for name in given if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
-        ways = ways_of(size, given, chosen, before)
+        ways, ladder = ways_of(size, given, chosen, before)
         if dry_run:
-            click.echo(json.dumps({"size": size, "shape": ways.shape, **ways.settings()}, indent=1))
+            click.echo(json.dumps({"size": size, "shape": ways.shape, **ways.settings}, indent=1))
             return
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(out / LOCK, timeout=0):
-                _run(out, ways, start, minutes, (device, threads), console)
+                _run(out, ways, ladder, start, minutes, (device, threads), console)
         except Timeout:
             raise ValueError(f"{out}: another keima zero is at work here") from None
         except KeyboardInterrupt:
@@ -102,7 +104,7 @@ def _manifest(out: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: not the record of keima zero ({error})") from error
 
 
-def ways_of(size: int, given: dict[str, Any], chosen: set[str], before: dict[str, Any]) -> Ways:
+def ways_of(size: int, given: dict[str, Any], chosen: set[str], before: dict[str, Any]) -> tuple[Ways, LadderOptions]:
     """The options of a run: those chosen now, else those it went on with before, else the recipe's, else the defaults.
 
     Args:
@@ -117,19 +119,23 @@ def ways_of(size: int, given: dict[str, Any], chosen: set[str], before: dict[str
     shape = dict(before["options"]["shape"]) if before else recipe.shape
     shape |= {name: given[name] for name in SHAPE if name in chosen}
     values = given | (known or recipe.options) | {name: given[name] for name in chosen} | {"size": size}
-    return Ways(
-        options_from(ZeroOptions, values),
-        options_from(SearchPlayOptions, values),
-        options_from(TrainOptions, {name: value for name, value in values.items() if name in LEARNING} | CONSTANT),
-        shape,
-    )
+    train = {name: value for name, value in values.items() if name in LEARNING} | CONSTANT
+    ladder = options_from(LadderOptions, values)
+    ways = Ways(
+        options_from(ZeroOptions, values), options_from(SearchPlayOptions, values), options_from(TrainOptions, train),
+        shape, {"ladder": asdict(ladder)},
+    )  # fmt: skip
+    return ways, ladder
 
 
 CONSTANT = {"schedule": "constant"}
 """The rate of a turn is the loop's matter"""
 
 
-def _run(out: Path, ways: Ways, start: str | None, minutes: float, machine: tuple[str, int], console: Console) -> None:
+def _run(
+    out: Path, ways: Ways, ladder: LadderOptions, start: str | None, minutes: float, machine: tuple[str, int],
+    console: Console,
+) -> None:  # fmt: skip
     """Run the loop with a status line."""
     device = choose_device(machine[0])
     with Shown(console) as shown:
@@ -137,11 +143,15 @@ def _run(out: Path, ways: Ways, start: str | None, minutes: float, machine: tupl
         if not is_compiled(encoder):
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
             compile_self_play(encoder)
-        zero = Zero(out, ways, device, machine[1] or own_cores(), find(start) if start else None, shown, None, minutes)
+        check = Ladder(out, ladder)
+        shown.ladder = check
+        zero = Zero(out, ways, device, machine[1] or own_cores(), find(start) if start else None, shown, check, minutes)
         turn, spent = zero.turn, zero.seconds / 60
         shown.say(f"{out}: turn {turn.number}, network {turn.network}, {spent:.0f} minutes so far")
         with stopping(zero):
             zero.run()
+        shown.ends()
+        shown.ends()
     say(console, f"stopped at turn {zero.turn.number} after {zero.seconds / 60:.1f} minutes; the same command goes on")
     say(console, f"the newest network: {out / NETWORK}")
 

@@ -1,4 +1,7 @@
-"""A run of ``keima zero`` on the terminal: one line that says what it does and waits for, and lines that stay."""
+"""A run of ``keima zero`` on the terminal: one line that says what it does and waits for, and lines that stay.
+
+The same words stand on the run's page, which is drawn from here.
+"""
 
 import time
 from types import TracebackType
@@ -7,8 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench.terminal import say
+from bench.zero.ladder import Ladder
+from bench.zero.page import write_page
 from engine.selfplay.zero import Watch, Zero
 
+PAGE_S = 20.0
+"""Between two drawings of the page while nothing new was measured"""
 LINES_S = 30.0
 """Between two lines of the status where standard error is no terminal"""
 
@@ -22,9 +29,13 @@ class Shown(Watch):
             TimeElapsedColumn(), TextColumn("{task.fields[words]}"),
         )  # fmt: skip
         self.console = console
+        self.ladder: Ladder | None = None
+        """whose matches the page shows"""
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task = self._progress.add_task("", phase="", count="", words="")
-        self._phase, self._said_s = "", 0.0
+        self._phase, self._status = "", ""
+        self._said_s = self._drawn_s = 0.0
+        self._zero: Zero | None = None
 
     def __enter__(self) -> "Shown":
         self._progress.start()
@@ -38,18 +49,37 @@ class Shown(Watch):
     def at(self, phase: str, done: float, total: float, words: str) -> None:
         """See :class:`engine.selfplay.zero.Watch`."""
         count = f"{done:,.0f}/{total:,.0f}" if total > 1 else ""
+        is_due = phase != self._phase or time.monotonic() - self._said_s > LINES_S
         if phase != self._phase:
             self._progress.reset(self._task)
+        self._phase, self._status = phase, " ".join(filter(None, (f"{phase}:", count, words)))
         self._progress.update(self._task, completed=done, total=total, phase=phase, count=count, words=words)
-        is_due = phase != self._phase or time.monotonic() - self._said_s > LINES_S
-        self._phase = phase
         if is_due and not self.console.is_terminal:
             self._said_s = time.monotonic()
-            say(self.console, " ".join(filter(None, (f"{phase}:", count, words))))
+            say(self.console, self._status)
+        if time.monotonic() - self._drawn_s > PAGE_S:
+            self._draw()
 
     def say(self, line: str) -> None:
         """See :class:`engine.selfplay.zero.Watch`."""
         say(self.console, line)
 
+    def begins(self, zero: Zero) -> None:
+        """See :class:`engine.selfplay.zero.Watch`."""
+        self._zero = zero
+        self._draw()
+
     def measured(self, zero: Zero) -> None:
         """See :class:`engine.selfplay.zero.Watch`."""
+        self._draw()
+
+    def ends(self) -> None:
+        """Say on the page that nothing is being done any more."""
+        self._status = "stopped; the same command goes on"
+        self._draw()
+
+    def _draw(self) -> None:
+        """Write the page anew."""
+        if self._zero is not None:
+            self._drawn_s = time.monotonic()
+            write_page(self._zero, self.ladder.matches if self.ladder else [], self._status)

@@ -15,6 +15,7 @@ the games in play, no more. Self-play and training meet in the folder alone. Sta
 
 import hashlib
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -33,6 +34,7 @@ from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, look_at_empty_board
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.search_games import Origin, resignation_bound
+from engine.selfplay.search_match import MatchPlayer, match_options, play_match
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
@@ -75,6 +77,9 @@ class Turn:
 class Watch:
     """Told what a run does and waits for; this one ignores it."""
 
+    def begins(self, zero: "Zero") -> None:
+        """A run is about to go round."""
+
     def at(self, phase: str, done: float, total: float, words: str) -> None:
         """Some of a phase is done, of what there is to do; called about every second."""
 
@@ -98,10 +103,13 @@ class Ways:
     train: TrainOptions
     shape: dict[str, int]
     """of a new network"""
+    rest: dict[str, Any] = field(default_factory=dict)
+    """options that are not the loop's own, by group: those of its checks"""
 
+    @property
     def settings(self) -> dict[str, Any]:
         """For the manifest: what a later start goes on with unless it is given anew."""
-        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": asdict(self.train)}
+        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": asdict(self.train)} | self.rest
 
 
 class Zero:
@@ -127,16 +135,20 @@ class Zero:
         self._is_asked = False
         self._playing: SearchPlay | None = None
         self._shards: dict[str, SearchRows] = {}
+        self.board: EmptyBoard | None = None
+        """as the newest network sees it; None = not looked at since the start"""
+        self._pace: dict[str, float] = {}
+        """of the turn at hand: how long its parts took"""
         if out.is_dir() and not (out / MANIFEST).exists() and any(one.suffix != ".lock" for one in out.iterdir()):
             raise ValueError(f"{out}: already there, expected a new or empty folder, or one of keima zero")
         model, spec = first_network(ways.shape, ways.play.size, start, ways.play.seed)
         fixed = {"size": ways.play.size, "rules": ways.play.rules, "seed": ways.play.seed, "shape": asdict(model.shape)}
         begun = {
             "start": None if start is None else {"name": start.stem, "sha256": _sha256(start)},
-            "settings": ways.settings(), "seconds": 0.0, "turn": asdict(self._first_turn()),
+            "settings": ways.settings, "seconds": 0.0, "turn": asdict(self._first_turn()),
         }  # fmt: skip
         self._manifest = open_manifest(out / MANIFEST, {"format": FORMAT, "options": fixed}, begun)
-        self._manifest["settings"] = ways.settings()
+        self._manifest["settings"] = ways.settings
         self._seconds = float(self._manifest["seconds"])
         self.turn = Turn(**self._manifest["turn"])
         (out / NETWORKS).mkdir(exist_ok=True)
@@ -185,6 +197,7 @@ class Zero:
             ValueError, RuntimeError, OSError: the network, the rows or the disk failed; the same command goes on.
         """
         last = self.turn.number + turns
+        self.watch.begins(self)
         try:
             while not self.is_stopped and (not turns or self.turn.number < last):
                 {PLAY: self._play, TRAIN: self._train, CHECK: self._check_network}[self.turn.phase]()
@@ -232,7 +245,7 @@ class Zero:
 
                 def report() -> None:
                     spent = max(1e-9, time.monotonic() - begun_s)
-                    self._manifest["playing"] = {"games_per_s": (rows.games - games) / spent}
+                    self._pace |= {"games_per_s": (rows.games - games) / spent, "play_s": spent}
                     words = (
                         f"network {turn.network}; {rows.games:,} games, {(rows.games - games) / spent:.1f} games/s, "
                         f"{(rows.all_rows - had) / spent:.0f} rows/s; then training"
@@ -301,7 +314,9 @@ class Zero:
             words += f"; on {len(window.game):,} rows; then self-play"
             self.watch.at("training", step - turn.first_step, turn.last_step - turn.first_step, words)
 
+        begun_s = time.monotonic()
         losses = learner.learn(data, turn.last_step, turn.rate, lambda: self.is_stopped, report)
+        self._pace["train_s"] = time.monotonic() - begun_s
         if learner.step < turn.last_step:
             return
         path = self.network_path(learner.step)
@@ -325,7 +340,7 @@ class Zero:
             "zero/komi": self.turn.komi, "zero/resign": self.turn.resign, "zero/minutes": self.seconds / 60.0,
             "zero/turn": self.turn.number, "zero/rate": self.turn.rate,
         }  # fmt: skip
-        measured |= {f"zero/{name}": value for name, value in self._manifest.get("playing", {}).items()}
+        measured |= {f"zero/{name}": value for name, value in self._pace.items()}
         self.curves.enter(self.learner.step, measured)
         self.watch.say(
             f"network {self.learner.step}, {self.seconds / 60:.1f} min: {rows.all_rows:,} rows, {rows.games:,} games; "
@@ -339,23 +354,47 @@ class Zero:
         path = self.network_path(self.learner.step)
         if self._check:
             self._check(self, path)
+        step = self._next_player()
         if self.is_stopped:
             return
-        self._ship(path)
-        self._begin_turn()
+        self._ship(self.network_path(step))
+        self._begin_turn(step)
         self.watch.measured(self)
 
-    def _begin_turn(self) -> None:
-        """The next turn."""
+    def _next_player(self) -> int:
+        """The step of the network that plays next: the new one, if it passes the gate."""
+        loop, old, new = self.ways.loop, self.turn.network, self.learner.step
+        if loop.gate <= 0.0:
+            return new
+        self.watch.at("gate", 0, 1, f"{loop.gate_games} games of network {new} against {old}; then self-play")
+        visits, stopped = self.ways.play.visits, threading.Event()
+
+        def report() -> None:
+            if self.is_stopped:
+                stopped.set()
+
+        with self.serve(self.network_path(new)) as one, self.serve(self.network_path(old)) as other:
+            players, how = (MatchPlayer(one, visits), MatchPlayer(other, visits)), match_options(self.ways.play, new)
+            outcome = play_match(players, how, loop.gate_games, loop.at_once, stopped, report)
+        if outcome is None:
+            return old
+        share = outcome.points / outcome.games
+        self.curves.enter(new, {"gate/points": share})
+        plays = new if share >= loop.gate else old
+        self.watch.say(f"network {new} wins {share:.0%} against network {old}: network {plays} plays next")
+        return plays
+
+    def _begin_turn(self, step: int) -> None:
+        """The next turn, in which the network of a step plays."""
         play, rows = self.ways.play, SearchPlay(self.out / ROWS, self.play_options())
         rows.close()
-        with self.serve(self.network_path(self.learner.step)) as server:
+        with self.serve(self.network_path(step)) as server:
             board = look_at_empty_board(server, play.size, play.rules, self.turn.komi)
         resign = 0.0
         if self.ways.loop.resigns:
             resign = max(0.0, 0.5 + 0.5 * resignation_bound(self._window()))
         self._write(
-            number=self.turn.number + 1, phase=PLAY, network=self.learner.step,
+            number=self.turn.number + 1, phase=PLAY, network=step,
             wanted=rows.all_rows + self.ways.loop.rows, komi=self._next_komi(board), resign=resign,
             first_step=self.learner.step, last_step=self.learner.step,
         )  # fmt: skip

@@ -1,0 +1,212 @@
+"""The ladder of ``keima zero``: fixed opponents that a network plays while the run goes on, and the Elo they give.
+
+    OUT/ladder.jsonl     a line a match: who played whom, how often the first one won, drew and lost, seconds
+    OUT/gnugo/00001200/  the match of a network against GNU Go (``keima match``)
+
+Opponents are random legal moves, earlier networks of the run, and GNU Go where it is installed. Networks play by small
+searches, all games of a match side by side. The ladder takes a share of the run's time, so not every network plays.
+"""
+
+import json
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.match.elo import Z_95, rating_errors, ratings
+from engine.config.declaration import Checked, option
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import UniformNetwork
+from engine.selfplay.search_match import MatchPlayer, Outcome, match_options, play_match
+from engine.selfplay.zero import Zero
+
+LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
+RANDOM, GNUGO = "random", "gnugo"
+BEATEN = 0.98
+"""Share of points at which random moves say nothing any more"""
+POLL_S = 0.5
+PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
+
+
+@dataclass(frozen=True)
+class LadderOptions(Checked):
+    """What networks are measured by while they learn."""
+
+    heading = "The ladder"
+    ladder_share: float = option(0.1, "of the time that goes to the ladder; 0 = none", low=0.0, high=0.9)
+    ladder_games: int = option(40, "against each opponent", low=2)
+    ladder_visits: int = option(16, "of each network's searches; 1 = the policy alone", low=1, high=30000)
+    gnugo_share: float = option(0.05, "of the time that goes to games against GNU Go", low=0.0, high=0.9)
+    gnugo_games: int = option(10, "against GNU Go", low=2)
+    gnugo_level: int = option(10, "at which it plays", low=0, high=10)
+    gnugo_visits: int = option(100, "of the network there", low=1)
+
+
+@dataclass(frozen=True)
+class Match:
+    """One match that was played."""
+
+    first: str
+    second: str
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A player's Elo, random moves being 0, and the ends of its 95% interval."""
+
+    name: str
+    elo: float
+    low: float
+    high: float
+
+
+def name_of(step: int) -> str:
+    """A network as the ladder calls it."""
+    return f"network {step}"
+
+
+def read_ladder(path: Path) -> list[Match]:
+    """The matches of a file; none if there is no file. What a kill left of a line is left out."""
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+        try:
+            one = json.loads(line)
+            outcome = Outcome(*(int(one[name]) for name in Outcome._fields))
+            found.append(Match(str(one["first"]), str(one["second"]), outcome, float(one["seconds"])))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def rated(matches: list[Match]) -> list[Rated]:
+    """The Elo of all players, in the order in which they came; none before the first match."""
+    wins: dict[tuple[str, str], float] = {}
+    for match in matches:
+        for pair, points in (
+            ((match.first, match.second), match.outcome.points),
+            ((match.second, match.first), match.outcome.games - match.outcome.points),
+        ):
+            wins[pair] = wins.get(pair, 0.0) + points
+    elo, errors = ratings(wins), rating_errors(wins)
+    zero = elo.get(RANDOM, min(elo.values(), default=0.0))
+    names = dict.fromkeys(name for match in matches for name in (match.second, match.first))
+    found = []
+    for name in names:
+        own, half = elo[name] - zero, Z_95 * errors[name]
+        found.append(Rated(name, own, own - half, own + half))
+    return found
+
+
+class Ladder:
+    """Plays a run's networks; called by the loop after each of them (:data:`engine.selfplay.zero.Check`)."""
+
+    def __init__(self, out: Path, options: LadderOptions) -> None:
+        self._path, self._options = out / LADDER, options
+        self.matches = read_ladder(self._path)
+        self._stopped = threading.Event()
+
+    def __call__(self, zero: Zero, path: Path) -> None:
+        """Play a new network against those opponents that it has not met, while there is time for them."""
+        first = name_of(zero.learner.step)
+        played = {match.second for match in self.matches if match.first == first}
+        if played or self._spent() <= self._options.ladder_share * zero.seconds:
+            for name, opponent in self._opponents(zero):
+                if name not in played and not self._is_stopped(zero):
+                    self._play(zero, first, path, name, opponent)
+        if GNUGO not in played and shutil.which(GNUGO) and not self._is_stopped(zero):
+            folder = zero.out / GNUGO_FOLDER / path.stem
+            if folder.exists() or self._spent(GNUGO) <= self._options.gnugo_share * zero.seconds:
+                self._play_gnugo(zero, first, path, folder)
+
+    def _look(self, zero: Zero) -> None:
+        """End the match that is being played where the run is to end."""
+        if zero.is_stopped:
+            self._stopped.set()
+
+    def _is_stopped(self, zero: Zero) -> bool:
+        self._look(zero)
+        return self._stopped.is_set()
+
+    def _spent(self, opponent: str = "") -> float:
+        """Seconds that matches took: those against one opponent, or all but those against GNU Go."""
+        chosen = [match for match in self.matches if (match.second == opponent if opponent else match.second != GNUGO)]
+        return sum(match.seconds for match in chosen)
+
+    def _opponents(self, zero: Zero) -> Iterator[tuple[str, Path | None]]:
+        """Whom a network plays: random moves until they say nothing, the last one rated, and one half as old."""
+        against_random = [match.outcome for match in self.matches if match.second == RANDOM]
+        if not against_random or against_random[-1].points < BEATEN * against_random[-1].games:
+            yield RANDOM, None
+        now = zero.learner.step
+        known = {int(match.first.split()[-1]) for match in self.matches}
+        earlier = sorted(step for step in known if step < now and zero.network_path(step).exists())
+        wanted = {earlier[-1], min(earlier, key=lambda step: abs(2 * step - now))} if earlier else set()
+        for step in sorted(wanted, reverse=True):
+            yield name_of(step), zero.network_path(step)
+
+    def _play(self, zero: Zero, first: str, path: Path, name: str, opponent: Path | None) -> None:
+        """One match by small searches; entered when it is over."""
+        options, begun_s = self._options, time.monotonic()
+        zero.watch.at("ladder", 0, 1, f"{options.ladder_games} games of {first} against {name}; then self-play")
+        how = match_options(zero.ways.play, zero.learner.step)
+        network = zero.load(opponent) if opponent else UniformNetwork(zero.learner.spec.encoder)
+        with zero.serve(path) as one, InferenceServer(network, cache_mib=16, threads=1) as other:
+            visits = options.ladder_visits
+            players = MatchPlayer(one, visits), MatchPlayer(other, visits if opponent else 1)
+            outcome = play_match(
+                players, how, options.ladder_games, zero.ways.loop.at_once, self._stopped, lambda: self._look(zero)
+            )
+        if outcome:
+            self._enter(Match(first, name, outcome, time.monotonic() - begun_s))
+
+    def _enter(self, match: Match) -> None:
+        """Keep a match."""
+        self.matches.append(match)
+        line = {"first": match.first, "second": match.second, **match.outcome._asdict(), "seconds": match.seconds}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _play_gnugo(self, zero: Zero, first: str, path: Path, folder: Path) -> None:
+        """A match against GNU Go, by ``keima match``; what was played is kept where it is stopped."""
+        options, play, begun_s = self._options, zero.ways.play, time.monotonic()
+        # Games differ by the first moves of the network.
+        words: tuple[object, ...] = (
+            "gtp", "--config", "none", "--weights", path, "--size", play.size, "--visits", options.gnugo_visits,
+            "--temperature", 0.5, "--temperature-moves", play.size,
+        )  # fmt: skip
+        engine = shlex.join(map(str, (*PROGRAM, *words)))
+        rival = f"{GNUGO} --mode gtp --level {options.gnugo_level} --chinese-rules"
+        folder.mkdir(parents=True, exist_ok=True)
+        summary = folder / "summary.json"
+        command = (
+            *PROGRAM, "match", "--first", engine, "--second", rival, "--first-name", first, "--second-name", GNUGO,
+            "--size", play.size, "--komi", f"{play.komi:g}", "--games", options.gnugo_games, "--sgf", folder,
+            "--json", summary,
+        )  # fmt: skip
+        with (folder / "log.txt").open("ab") as log:
+            process = subprocess.Popen(
+                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+            while process.poll() is None:
+                games = (folder / "games.jsonl").read_bytes().count(b"\n") if (folder / "games.jsonl").exists() else 0
+                zero.watch.at("ladder", games, options.gnugo_games, f"{first} against GNU Go; then self-play")
+                if self._is_stopped(zero):
+                    process.send_signal(signal.SIGINT)
+                    process.wait()
+                time.sleep(POLL_S)
+        if self._stopped.is_set():
+            return
+        if process.returncode:
+            zero.watch.say(f"the match against GNU Go ended with status {process.returncode}, see {folder / 'log.txt'}")
+            return
+        found = json.loads(summary.read_text(encoding="utf-8"))["all"]
+        outcome = Outcome(found["won"], found["drawn"], found["lost"])
+        self._enter(Match(first, GNUGO, outcome, time.monotonic() - begun_s))

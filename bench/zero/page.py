@@ -1,0 +1,152 @@
+"""The page of a run, ``index.html`` in its folder: figures, curves and the empty board, in one file that needs nothing
+else and reloads itself."""
+
+import time
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from bench.alphago.results import Series, curves_of
+from bench.charts import interval_chart, line_chart
+from bench.zero.ladder import GNUGO, RANDOM, Match, Rated, rated
+from engine.selfplay.zero import NETWORK, Zero, first_moves
+from engine.system.files import written_whole
+
+PAGE = "index.html"
+RELOAD_S = 30
+RATED_SHOWN = 12
+CELL = 26
+STYLE = (
+    "body{font:15px/1.45 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
+    "td,th{border-bottom:1px solid #ccc;padding:.25em .8em .25em 0;text-align:left}pre{background:#f4f4f4;padding:.6em;"
+    "overflow-x:auto;font-size:12px}"
+)
+CHARTS = (
+    ("Rows in all, and in the window", {"rows": "zero/rows", "window": "zero/window"}),
+    ("Samples of a row", {"samples": "zero/samples_per_row"}),
+    ("Games a second of self-play", {"games/s": "zero/games_per_s"}),
+    ("Loss of the policy, entropy of its targets (nats)", {"policy": "train/policy", "targets": "rows/entropy"}),
+    ("Losses of value, ownership, score", {
+        "value": "train/value", "ownership": "train/ownership", "score": "train/score",
+    }),
+    ("Empty board: policy", {"centre": "empty/centre", "pass": "empty/pass"}),
+    ("Empty board: entropy of the policy (nats)", {"entropy": "empty/entropy"}),
+    ("Empty board: value for Black", {"value": "empty/value"}),
+    ("Empty board: score for Black, komi of self-play (points)", {"score": "empty/score", "komi": "zero/komi"}),
+    ("Moves of a game", {"moves": "games/moves"}),
+    ("Games that Black won, and that reached the move limit", {"Black": "games/black_wins", "limit": "games/limit"}),
+    ("False resignations at value -0.8", {"share": "games/false_resignations"}),
+    ("Seconds of a turn", {"self-play": "zero/play_s", "training": "zero/train_s"}),
+)  # fmt: skip
+"""Titles, and what is drawn: names of curves by those of the legend"""
+
+
+def write_page(zero: Zero, matches: list[Match], status: str) -> None:
+    """Write the page, whole or not at all.
+
+    Args:
+        status: what the run does and waits for.
+    Raises:
+        OSError: it cannot be written.
+    """
+    with written_whole(zero.out / PAGE) as part:
+        part.write_text("\n".join(_page(zero, matches, status)) + "\n", encoding="utf-8")
+
+
+def _page(zero: Zero, matches: list[Match], status: str) -> Iterator[str]:
+    """The lines of the page."""
+    curves, size = curves_of(zero.out), zero.ways.play.size
+    players = rated(matches)
+    yield f'<!doctype html><meta charset=utf-8><meta http-equiv=refresh content="{RELOAD_S}">'
+    yield f"<title>keima zero {size}x{size}</title><style>{STYLE}</style>"
+    yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"
+    yield f"<p>{escape(status)} <small>({time.strftime('%Y-%m-%d %H:%M:%S')})</small></p><table>"
+    for name, text in _figures(zero, curves, players):
+        yield f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>"
+    yield "</table>"
+    if zero.board is not None:
+        yield f"<h2>First moves</h2>{board_picture(zero.board.policy, size)}"
+    yield "<h2>Curves</h2>"
+    yield elo_chart(players, curves)
+    shown = players[-RATED_SHOWN:]
+    intervals = [(one.name.removeprefix("network "), *_of(one)) for one in shown]
+    yield interval_chart("Elo and 95% interval, random moves being 0", intervals, "Elo")
+    for title, names in CHARTS:
+        yield line_chart(title, {name: by_minutes(curves, key) for name, key in names.items()}, "minutes")
+    yield "<h2>Matches</h2><table><tr><th>first</th><th>second</th><th>won</th><th>drawn</th><th>lost</th></tr>"
+    for match in matches[::-1][: 4 * RATED_SHOWN]:
+        cells = (match.first, match.second, *match.outcome)
+        yield f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in cells)}</tr>"
+    yield f"</table><h2>Options</h2><pre>{escape(_options(zero))}</pre>"
+    yield f"<p>To play the newest network: <code>keima gtp --weights {escape(str(zero.out / NETWORK))}</code></p>"
+
+
+def _figures(zero: Zero, curves: Series, players: list[Rated]) -> Iterator[tuple[str, str]]:
+    """The latest figures: what, and how much."""
+
+    def latest(name: str) -> float:
+        return curves[name][-1][1] if name in curves else 0.0
+
+    yield "turn, network", f"{zero.turn.number}, {zero.turn.network}"
+    yield "time", f"{zero.seconds / 60:.1f} minutes"
+    yield "rows, games", f"{latest('zero/rows'):,.0f} of {latest('zero/games'):,.0f} games"
+    yield "window, samples of a row", f"{latest('zero/window'):,.0f} rows, {latest('zero/samples_per_row'):.2f}"
+    yield "games a second", f"{latest('zero/games_per_s'):.1f}"
+    if zero.board is not None:
+        komi = zero.ways.play.komi
+        yield "first moves", first_moves(zero.board, zero.ways.play.size)
+        yield "empty board", f"value {zero.board.value:+.2f} at komi {komi:g}, score {zero.board.score:+.1f}"
+    for one in players[-1:]:
+        yield "Elo of the newest rated", f"{one.name}: {one.elo:.0f} ({one.low:.0f} to {one.high:.0f}), random moves 0"
+
+
+def by_minutes(curves: Series, name: str) -> list[tuple[float, float]]:
+    """A curve over the minutes of the run in place of steps."""
+    minutes = dict(curves.get("zero/minutes", []))
+    return [(minutes[step], value) for step, value in curves.get(name, []) if step in minutes]
+
+
+def elo_chart(players: list[Rated], curves: Series) -> str:
+    """Elo of the rated networks by minutes, with the ends of the intervals; GNU Go as a level."""
+    minutes = dict(curves.get("zero/minutes", []))
+    series: dict[str, list[tuple[float, float]]] = {"Elo": [], "low": [], "high": []}
+    for one in players:
+        if one.name not in (RANDOM, GNUGO) and (at := minutes.get(float(one.name.split()[-1]))) is not None:
+            for name, value in zip(series, _of(one), strict=True):
+                series[name].append((at, value))
+    level = [one.elo for one in players if one.name == GNUGO]
+    if level and series["Elo"]:
+        series["GNU Go"] = [(series["Elo"][k][0], level[0]) for k in (0, -1)]
+    return line_chart("Elo by small searches, random moves being 0", series, "minutes")
+
+
+def _of(one: Rated) -> tuple[float, float, float]:
+    return one.elo, one.low, one.high
+
+
+def board_picture(policy: np.ndarray, size: int) -> str:
+    """A board with the probabilities of the first moves in percent.
+
+    Args:
+        policy: float64[N*N + 1] in policy order.
+    """
+    side, most = CELL * (size + 1), max(float(policy[:-1].max()), 1e-9)
+    parts = [f'<rect width="{side}" height="{side}" fill="#e8c878"/>']
+    for k in range(1, size + 1):
+        parts.append(f'<path d="M{CELL} {k * CELL}H{size * CELL}M{k * CELL} {CELL}V{size * CELL}" stroke="#7a6030"/>')
+    for index, share in enumerate(policy[:-1].tolist()):
+        if share >= 0.005:
+            x, y = CELL * (index % size + 1), CELL * (index // size + 1)
+            place = f'cx="{x}" cy="{y}" r="{CELL * 0.48:.1f}"'
+            parts.append(f'<circle {place} fill="#1b6ca8" opacity="{share / most:.2f}"/>')
+            parts.append(f'<text x="{x}" y="{y + 4}" text-anchor="middle" fill="#fff">{100 * share:.0f}</text>')
+    return f'<svg viewBox="0 0 {side} {side}" width="{side}" font-size="11" role="img">{"".join(parts)}</svg>'
+
+
+def _options(zero: Zero) -> str:
+    """All options of the run, a line each."""
+    lines = []
+    for group, options in zero.ways.settings.items():
+        lines += [f"{group}.{name} = {value}" for name, value in options.items()]
+    return "\n".join(lines)
