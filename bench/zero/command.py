@@ -22,8 +22,9 @@ from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.nets.on_device import choose_device
 from engine.selfplay.compiling import compile_self_play, is_compiled
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.zero import MANIFEST, NETWORK, Ways, Zero
+from engine.selfplay.zero import MANIFEST, NETWORK, Zero
 from engine.selfplay.zero_options import ZeroOptions
+from engine.selfplay.zero_turn import Ways
 from engine.train.ranks import own_cores
 from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
@@ -144,8 +145,8 @@ def _run(
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
             compile_self_play(encoder)
         check = Ladder(out, ladder)
-        shown.ladder = check
         zero = Zero(out, ways, device, machine[1] or own_cores(), find(start) if start else None, shown, check, minutes)
+        shown.begins(zero, check)
         turn, spent = zero.turn, zero.seconds / 60
         shown.say(f"{out}: turn {turn.number}, network {turn.network}, {spent:.0f} minutes so far")
         with stopping(zero):

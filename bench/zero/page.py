@@ -10,7 +10,8 @@ import numpy as np
 from bench.alphago.results import Series, curves_of
 from bench.charts import interval_chart, line_chart
 from bench.zero.ladder import GNUGO, RANDOM, Match, Rated, rated
-from engine.selfplay.zero import NETWORK, Zero, first_moves
+from engine.selfplay.empty_board import first_moves
+from engine.selfplay.zero import NETWORK, Zero
 from engine.system.files import written_whole
 
 PAGE = "index.html"

@@ -12,7 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from bench.terminal import say
 from bench.zero.ladder import Ladder
 from bench.zero.page import write_page
-from engine.selfplay.zero import Watch, Zero
+from engine.selfplay.zero import Zero
+from engine.selfplay.zero_turn import Watch
 
 PAGE_S = 20.0
 """Between two drawings of the page while nothing new was measured"""
@@ -29,13 +30,12 @@ class Shown(Watch):
             TimeElapsedColumn(), TextColumn("{task.fields[words]}"),
         )  # fmt: skip
         self.console = console
-        self.ladder: Ladder | None = None
-        """whose matches the page shows"""
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task = self._progress.add_task("", phase="", count="", words="")
         self._phase, self._status = "", ""
         self._said_s = self._drawn_s = 0.0
         self._zero: Zero | None = None
+        self._ladder: Ladder | None = None
 
     def __enter__(self) -> "Shown":
         self._progress.start()
@@ -47,7 +47,7 @@ class Shown(Watch):
         self._progress.stop()
 
     def at(self, phase: str, done: float, total: float, words: str) -> None:
-        """See :class:`engine.selfplay.zero.Watch`."""
+        """See :class:`engine.selfplay.zero_turn.Watch`."""
         count = f"{done:,.0f}/{total:,.0f}" if total > 1 else ""
         is_due = phase != self._phase or time.monotonic() - self._said_s > LINES_S
         if phase != self._phase:
@@ -61,16 +61,16 @@ class Shown(Watch):
             self._draw()
 
     def say(self, line: str) -> None:
-        """See :class:`engine.selfplay.zero.Watch`."""
+        """See :class:`engine.selfplay.zero_turn.Watch`."""
         say(self.console, line)
 
-    def begins(self, zero: Zero) -> None:
-        """See :class:`engine.selfplay.zero.Watch`."""
-        self._zero = zero
+    def begins(self, zero: Zero, ladder: Ladder) -> None:
+        """Draw the page of a run from now on."""
+        self._zero, self._ladder = zero, ladder
         self._draw()
 
-    def measured(self, zero: Zero) -> None:
-        """See :class:`engine.selfplay.zero.Watch`."""
+    def measured(self) -> None:
+        """See :class:`engine.selfplay.zero_turn.Watch`."""
         self._draw()
 
     def ends(self) -> None:
@@ -80,6 +80,6 @@ class Shown(Watch):
 
     def _draw(self) -> None:
         """Write the page anew."""
-        if self._zero is not None:
+        if self._zero and self._ladder:
             self._drawn_s = time.monotonic()
-            write_page(self._zero, self.ladder.matches if self.ladder else [], self._status)
+            write_page(self._zero, self._ladder.matches, self._status)

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.features.encoder import ENCODERS, encode
 from engine.features.symmetry import SYMMETRIES, symmetry_table
-from engine.go.geometry import BLACK
+from engine.go.geometry import BLACK, point_of, to_vertex
 from engine.go.position import apply_rules, begin, new_position
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
@@ -43,3 +43,9 @@ def look_at_empty_board(server: InferenceServer, size: int, rules: str, komi: fl
     policy = softmax(np.take_along_axis(found.policy, symmetry_table(size).astype(np.int64), axis=1)).mean(axis=0)
     score = np.nan if found.score is None else float(found.score.mean()) + komi
     return EmptyBoard(policy, float(found.value.mean()), score)
+
+
+def first_moves(board: EmptyBoard, size: int, count: int = 3) -> str:
+    """The likeliest first moves with their probabilities, in words."""
+    best = np.argsort(-board.policy)[:count]
+    return ", ".join(f"{to_vertex(int(point_of(int(k), size)), size)} {board.policy[k]:.0%}" for k in best)

@@ -18,27 +18,26 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.records.search_rows import SearchRows, join_rows, read_search_rows
-from engine.selfplay.empty_board import EmptyBoard, look_at_empty_board
+from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.search_games import Origin, resignation_bound
 from engine.selfplay.search_match import MatchPlayer, match_options, play_match
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
-from engine.selfplay.zero_options import ZeroOptions
+from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
 from engine.system.files import written_whole
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network
@@ -46,8 +45,6 @@ from engine.train.window import WindowBatches, newest
 
 MANIFEST, ROWS, NETWORK, NETWORKS, CURVES = "zero.json", "rows", "network.safetensors", "networks", "curves.csv"
 FORMAT = "keima zero"
-PLAY, TRAIN, CHECK = "play", "train", "check"
-"""What a turn is at"""
 CACHE_MIB = 64
 COOL = 0.1
 """Share of the learning rate in the cooldown"""
@@ -55,61 +52,8 @@ KOMI_STEP = 0.5
 """How far towards what the network finds fair the komi goes in a turn"""
 
 
-@dataclass
-class Turn:
-    """One turn, as the manifest has it."""
-
-    number: int = 0
-    phase: str = PLAY
-    network: int = 0
-    """the step of the network that plays"""
-    wanted: int = 0
-    """rows in all when self-play ends"""
-    komi: float = 0.0
-    resign: float = 0.0
-    first_step: int = 0
-    last_step: int = 0
-    rate: float = 0.0
-    shards: list[str] = field(default_factory=list)
-    """of the window, oldest first"""
-
-
-class Watch:
-    """Told what a run does and waits for; this one ignores it."""
-
-    def begins(self, zero: "Zero") -> None:
-        """A run is about to go round."""
-
-    def at(self, phase: str, done: float, total: float, words: str) -> None:
-        """Some of a phase is done, of what there is to do; called about every second."""
-
-    def say(self, line: str) -> None:
-        """Something worth a line."""
-
-    def measured(self, zero: "Zero") -> None:
-        """A network was trained and measured; the page may be drawn anew."""
-
-
 Check = Callable[["Zero", Path], None]
 """Plays a new network against others; it says itself what it waits for, and ends early where the run is to stop"""
-
-
-@dataclass(frozen=True)
-class Ways:
-    """All options of a run."""
-
-    loop: ZeroOptions
-    play: SearchPlayOptions
-    train: TrainOptions
-    shape: dict[str, int]
-    """of a new network"""
-    rest: dict[str, Any] = field(default_factory=dict)
-    """options that are not the loop's own, by group: those of its checks"""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """For the manifest: what a later start goes on with unless it is given anew."""
-        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": asdict(self.train)} | self.rest
 
 
 class Zero:
@@ -197,7 +141,6 @@ class Zero:
             ValueError, RuntimeError, OSError: the network, the rows or the disk failed; the same command goes on.
         """
         last = self.turn.number + turns
-        self.watch.begins(self)
         try:
             while not self.is_stopped and (not turns or self.turn.number < last):
                 {PLAY: self._play, TRAIN: self._train, CHECK: self._check_network}[self.turn.phase]()
@@ -241,6 +184,7 @@ class Zero:
         rows = self._playing = SearchPlay(self.out / ROWS, self.play_options())
         try:
             with self.serve(path) as server:
+                self._look(server)
                 begun_s, games, had = time.monotonic(), rows.games, rows.all_rows
 
                 def report() -> None:
@@ -328,8 +272,7 @@ class Zero:
         """Enter what a turn has come to."""
         play = self.ways.play
         with self.serve(path) as server:
-            board = look_at_empty_board(server, play.size, play.rules, play.komi)
-        self.board = board
+            board = self._look(server)
         rows = SearchPlay(self.out / ROWS, self.play_options())
         rows.close()
         newest_rows = self._shards[self.turn.shards[-1]]
@@ -349,6 +292,12 @@ class Zero:
             f"score {board.score:+.1f}"
         )
 
+    def _look(self, server: InferenceServer) -> EmptyBoard:
+        """What a network says of the empty board."""
+        play = self.ways.play
+        self.board = look_at_empty_board(server, play.size, play.rules, play.komi)
+        return self.board
+
     def _check_network(self) -> None:
         """Play the new network against others, decide who plays next, and begin the next turn."""
         path = self.network_path(self.learner.step)
@@ -359,7 +308,7 @@ class Zero:
             return
         self._ship(self.network_path(step))
         self._begin_turn(step)
-        self.watch.measured(self)
+        self.watch.measured()
 
     def _next_player(self) -> int:
         """The step of the network that plays next: the new one, if it passes the gate."""
@@ -422,14 +371,6 @@ class Zero:
                 path.unlink(missing_ok=True)
         finally:
             rows.close()
-
-
-def first_moves(board: EmptyBoard, size: int, count: int = 3) -> str:
-    """The likeliest first moves with their probabilities, in words."""
-    from engine.go.geometry import point_of, to_vertex
-
-    best = np.argsort(-board.policy)[:count]
-    return ", ".join(f"{to_vertex(int(point_of(int(k), size)), size)} {board.policy[k]:.0%}" for k in best)
 
 
 def _sha256(path: Path) -> str:
