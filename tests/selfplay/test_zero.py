@@ -1,0 +1,196 @@
+"""The loop of AlphaGo Zero on 3x3: turns, what is kept, and a run that goes on wherever it was stopped."""
+
+import json
+import shutil
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from engine.config import TrainOptions
+from engine.nets.files.checkpoint import load_model
+from engine.records.search_rows import read_search_rows
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.zero import MANIFEST, NETWORK, ROWS, Zero
+from engine.selfplay.zero_options import ZeroOptions
+from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Watch, Ways
+from engine.train.turns import STATE
+from engine.train.window import newest
+
+CPU = torch.device("cpu")
+WAYS = Ways(
+    ZeroOptions(first_rows=120, rows=60, samples=4.0, batch=16, window=100, at_once=4),
+    SearchPlayOptions(size=3, visits=8, fast_visits=4, full_share=0.5, komi=2.0),
+    TrainOptions(schedule="constant", warmup=10, ema=0.9),
+    {"blocks": 1, "channels": 8, "head_channels": 4, "value_hidden": 8},
+)
+
+
+class Stopping(Watch):
+    """Stops a run as soon as a phase has come so far."""
+
+    def __init__(self, phase="", done=0.0):
+        self.phase, self.done, self.phases, self.zero = phase, done, [], None
+
+    def at(self, phase, done, total, words):
+        self.phases.append(phase)
+        if phase == self.phase and done >= self.done:
+            self.zero.stop()
+
+
+def run(out, ways=WAYS, turns=0, stop=("", 0.0), **rest):
+    watch = Stopping(*stop)
+    watch.zero = zero = Zero(out, ways, CPU, threads=1, watch=watch, **rest)
+    zero.run(turns)
+    return zero
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of three turns."""
+    torch.set_num_threads(1)
+    zero = run(tmp_path_factory.mktemp("zero") / "run", turns=3)
+    return zero
+
+
+def all_games(out):
+    """Numbers of the games in all shards, in the order of the shards."""
+    shards = json.loads((out / ROWS / "rows.json").read_text())["shards"]
+    return [number for shard in shards for number in read_search_rows(out / ROWS / shard["file"]).games.number.tolist()]
+
+
+def test_each_turn_plays_trains_and_leaves_a_network(finished):
+    zero = finished
+    assert (zero.turn.number, zero.turn.phase) == (3, PLAY)
+    rows = json.loads((zero.out / ROWS / "rows.json").read_text())["shards"]
+    total = sum(shard["rows"] for shard in rows)
+    assert 240 <= total < 500
+    # As many samples as were asked for of each row, but for a step.
+    assert zero.learner.step == int(4.0 * total / 16)
+    networks = sorted(path.stem for path in (zero.out / "networks").iterdir())
+    assert len(networks) == 4 and int(networks[-1]) == zero.learner.step == zero.turn.network
+    _, spec, training = load_model(zero.out / NETWORK)
+    assert (spec.min_size, spec.max_size, training["step"]) == (3, 3, zero.learner.step)
+    # The rows say who played them.
+    assert [shard["last_step"] for shard in rows] == [0, *map(int, networks[1:3])]
+    names = (zero.out / "curves.csv").read_text()
+    for name in ("train/policy", "zero/rows", "zero/window", "empty/score", "games/moves", "rows/entropy"):
+        assert names.count(name) == 3, name
+
+
+def test_no_game_is_played_twice(finished):
+    numbers = all_games(finished.out)
+    assert len(numbers) == len(set(numbers)) > 20
+
+
+def test_the_window_is_the_newest_rows(finished):
+    shards = json.loads((finished.out / ROWS / "rows.json").read_text())["shards"]
+    counts = [shard["rows"] for shard in shards]
+    wanted = WAYS.loop.window_of(sum(counts))
+    held = newest(counts, wanted)
+    assert finished.turn.shards == [shard["file"] for shard in shards[-held:]]
+    assert sum(counts[-held:]) >= wanted
+
+
+def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
+    """The same weights come out, to the bit, though new rows lie in the folder meanwhile."""
+    torch.set_num_threads(1)
+    zero = run(tmp_path / "a", stop=("training", 0.0))
+    assert zero.turn.phase == TRAIN and zero.learner.step == 0
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    run(tmp_path / "a", stop=("self-play", 0.0))
+    zero = run(tmp_path / "b", stop=("training", 10.0))
+    assert 0 < zero.learner.step < zero.turn.last_step
+    zero = run(tmp_path / "b", stop=("self-play", 0.0))
+    assert zero.turn.number == 1
+    whole, broken = (load_file(tmp_path / name / STATE) for name in "ab")
+    assert whole.keys() == broken.keys()
+    assert all(torch.equal(whole[name], broken[name]) for name in whole)
+
+
+@pytest.mark.parametrize("phase", ["self-play", "training"])
+def test_a_run_goes_on_where_it_was_stopped(tmp_path, phase):
+    zero = run(tmp_path, stop=(phase, 20.0))
+    assert zero.turn.number == 0
+    had = all_games(tmp_path) if (tmp_path / ROWS / "rows.json").exists() else []
+    zero = run(tmp_path, turns=1)
+    assert zero.turn.number == 1
+    numbers = all_games(tmp_path)
+    assert len(numbers) == len(set(numbers)) and numbers[: len(had)] == had
+
+
+def test_a_kill_between_training_and_the_next_turn_trains_nothing_twice(tmp_path):
+    """The state has the last step, the manifest still says that the turn is in training."""
+    zero = run(tmp_path, stop=("training", 0.0))
+    before = (tmp_path / MANIFEST).read_text()
+    run(tmp_path, stop=("self-play", 0.0))
+    state = load_file(tmp_path / STATE)
+    (tmp_path / MANIFEST).write_text(before)
+    zero = run(tmp_path, stop=("self-play", 0.0))
+    again = load_file(tmp_path / STATE)
+    assert zero.turn.number == 1
+    assert all(torch.equal(state[name], again[name]) for name in state)
+
+
+def test_options_may_change_but_not_the_board_or_the_network(finished, tmp_path):
+    shutil.copytree(finished.out, tmp_path / "run")
+    zero = run(tmp_path / "run", replace(WAYS, play=replace(WAYS.play, visits=16)), stop=("self-play", 0.0))
+    assert zero.turn.number == 3
+    for other, words in (
+        (replace(WAYS, play=replace(WAYS.play, size=4)), "begun with size 3, not 4"),
+        (replace(WAYS, play=replace(WAYS.play, seed=2)), "begun with seed 1, not 2"),
+        (replace(WAYS, shape=WAYS.shape | {"channels": 12}), "begun with shape"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Zero(tmp_path / "run", other, CPU)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("dear")
+    with pytest.raises(ValueError, match="expected a new or empty folder"):
+        Zero(tmp_path / "other", WAYS, CPU)
+
+
+def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
+    ways = replace(WAYS, loop=replace(WAYS.loop, gate=1.0, gate_games=4, first_rows=60))
+    zero = run(tmp_path, ways, turns=1)
+    assert "gate" in zero.watch.phases
+    assert zero.turn.network == 0 < zero.learner.step
+    assert load_model(tmp_path / NETWORK)[2]["step"] == 0
+
+
+def test_a_check_is_repeated_until_it_was_not_stopped(tmp_path):
+    seen = []
+
+    def check(zero, path):
+        seen.append(path.name)
+        if len(seen) == 1:
+            zero.stop()
+
+    zero = run(tmp_path, check=check)
+    assert zero.turn.phase == CHECK and len(seen) == 1
+    zero = run(tmp_path, turns=1, check=check)
+    assert seen == [seen[0]] * 2 and zero.turn.number == 1
+
+
+def test_old_rows_go_where_the_disk_is_short(tmp_path):
+    ways = replace(WAYS, loop=replace(WAYS.loop, disk_gib=0.0, window=20, window_slope=0.1))
+    zero = run(tmp_path, ways, turns=3)
+    manifest = json.loads((tmp_path / ROWS / "rows.json").read_text())
+    files = {path.name for path in (tmp_path / ROWS).glob("*.xz")}
+    assert files == {shard["file"] for shard in manifest["shards"]} == set(zero.turn.shards)
+    assert manifest["forgotten"] > 0
+    # Rows that are gone were trained on: they count.
+    assert zero.learner.step > 4.0 * sum(shard["rows"] for shard in manifest["shards"]) / 16
+
+
+def test_the_komi_of_self_play_follows_the_score(finished, tmp_path):
+    assert finished.turn.komi != 0.0 and (2 * finished.turn.komi).is_integer()
+    ways = replace(WAYS, loop=replace(WAYS.loop, fair_komi=False, first_rows=40))
+    assert run(tmp_path, ways, turns=1).turn.komi == 2.0
+
+
+def test_the_settings_are_kept(finished):
+    kept = json.loads((finished.out / MANIFEST).read_text())["settings"]
+    assert kept["loop"] == asdict(WAYS.loop)
+    assert np.isfinite(finished.board.policy).all() and finished.board.policy.sum() == pytest.approx(1.0)
