@@ -28,8 +28,9 @@ from engine.selfplay.bulk import PlayOptions, setups_of
 from engine.selfplay.many_games import Group
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.threads import SharedNumbers, groups_for
+from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Komi, Variety
+from engine.system.crew.threads import SharedNumbers
 from gtp.cli.data_play import AT_ONCE
 from weights import DEFAULT_ALIAS
 

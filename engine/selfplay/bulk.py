@@ -30,8 +30,8 @@ from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.many_games import Finished, Group, Setups
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.table import NEVER, Conduct
-from engine.selfplay.threads import SharedNumbers, work_in_threads
 from engine.selfplay.variety import Variety, unit_of
+from engine.system.crew.threads import SharedNumbers, work_in_threads
 from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"

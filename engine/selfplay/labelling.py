@@ -26,8 +26,8 @@ from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_s
 from engine.selfplay.labelled_games import LabelledGames, has_ended
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.run_folder import open_manifest, write_manifest
-from engine.selfplay.threads import work_in_threads
 from engine.selfplay.variety import Shares, Variety
+from engine.system.crew.threads import work_in_threads
 from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"

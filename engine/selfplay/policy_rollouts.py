@@ -16,7 +16,7 @@ from engine.records.replay import game_rules, recorded
 from engine.selfplay.bulk import LIMIT_BOARDS
 from engine.selfplay.many_games import Group, Openings, Setups
 from engine.selfplay.table import NEVER, Conduct
-from engine.selfplay.threads import work_in_threads
+from engine.system.crew.threads import work_in_threads
 
 SEED = 20160130
 LOOK_EVERY_S = 1.0

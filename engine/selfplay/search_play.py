@@ -24,7 +24,8 @@ from engine.selfplay.game_journal import BlockFile
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.search_games import Origin, SearchGroup, check_network
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.threads import SharedNumbers, groups_for, work_in_threads
+from engine.selfplay.threads import groups_for
+from engine.system.crew.threads import SharedNumbers, work_in_threads
 
 MANIFEST, JOURNAL = "rows.json", "journal.bin"
 FORMAT = "keima self-play rows"

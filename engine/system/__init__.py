@@ -1,1 +1,1 @@
-"""What the engine asks of the machine it runs on: compiled kernels, and files that outlive a crash."""
+"""What the engine asks of the machines it runs on: compiled kernels, files that outlive a crash, work done by many."""

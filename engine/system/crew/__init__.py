@@ -1,0 +1,1 @@
+"""Numbered work done by many: threads of this process, or Ray's actors on this machine and others."""

@@ -1,0 +1,87 @@
+"""Crews: everything is done once, failures arrive, a crew stops, and Ray's actors that are killed are replaced."""
+
+import itertools
+import threading
+from collections import Counter
+
+import pytest
+
+from engine.system.crew.here import Here
+from tests.system.crew.jobs import Pids, Squares, kill
+
+ray = pytest.importorskip("ray")
+from engine.system.crew.on_ray import LOCAL, OnRay  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def actors():
+    made = OnRay(LOCAL, actors=2, chunk=5)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["here", "ray"])
+def crew(request):
+    return Here() if request.param == "here" else request.getfixturevalue("actors")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "text").write_text("square")
+    return {"text": tmp_path / "text"}
+
+
+def test_every_piece_of_work_is_done_once(crew, files):
+    found, reports = [], []
+    crew.work(Squares(), files, iter(range(41)), found.append, threading.Event(), lambda: reports.append(1), 0.01)
+    numbers = [number for done, _ in found for number in done]
+    assert sorted(numbers) == list(range(41)) and reports
+    for done, content in found:
+        assert content.decode() == f"square {' '.join(str(one * one) for one in done)}"
+
+
+def test_another_job_has_its_own_files(crew, files):
+    found = []
+    crew.work(Squares(), files, iter([2]), found.append, threading.Event(), lambda: None, 0.01)
+    files["text"].write_text("other")
+    crew.work(Squares(), files, iter([3]), found.append, threading.Event(), lambda: None, 0.01)
+    assert found == [((2,), b"square 4"), ((3,), b"other 9")]
+
+
+def test_what_a_job_fails_with_arrives(crew, files):
+    with pytest.raises(ValueError, match="seven is refused"):
+        crew.work(Squares(fails_at=7), files, iter(range(20)), lambda done: None, threading.Event(), lambda: None, 0.01)
+
+
+def test_a_crew_stops_though_there_is_more_to_do(crew, files):
+    stopped, found = threading.Event(), []
+
+    def take(done):
+        found.append(done)
+        stopped.set()
+
+    crew.work(Squares(), files, itertools.count(), take, stopped, lambda: None, 0.01)
+    assert found
+
+
+def test_actors_that_are_killed_are_replaced_and_nothing_is_lost(actors, files):
+    """Killed in the midst of their chunks; a chunk whose result was not there yet is done anew."""
+    found: list[tuple] = []
+    kills = 3
+
+    def take(done):
+        nonlocal kills
+        found.append(done)
+        if len(found) % 20 == 10 and kills:
+            kills -= 1
+            kill(int(done[1]))
+
+    actors.work(Pids(seconds=0.002), files, iter(range(200)), take, threading.Event(), lambda: None, 0.01)
+    counts = Counter(number for numbers, _ in found for number in numbers)
+    assert sorted(counts) == list(range(200)) and kills == 0
+    assert len({content for _, content in found}) > 2
+
+
+def test_no_cluster_is_one_line():
+    with pytest.raises(ValueError, match=r"no Ray at 127.0.0.1:1 \(.*refused\)"):
+        OnRay("127.0.0.1:1")
