@@ -24,17 +24,13 @@ from engine.selfplay.compiling import compile_self_play, is_compiled
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.zero import MANIFEST, NETWORK, Zero
 from engine.selfplay.zero_options import ZeroOptions
-from engine.selfplay.zero_turn import Ways
+from engine.selfplay.zero_turn import LEARNING, Ways
 from engine.train.ranks import own_cores
 from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import find
 
 LOCK = "zero.lock"
-LEARNING = (
-    "optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "policy_weight", "value_weight", "score_weight",
-    "ownership_weight", "workers",
-)  # fmt: skip
 PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")
 SHAPE = ("blocks", "channels")
 MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
@@ -45,6 +41,7 @@ MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
 @click.option("--size", type=click.IntRange(MIN_SIZE, MAX_SIZE), help="of the board  [default: the folder's, else 9]")
 @click.option("--start", help="network (name or file) to begin with instead of random weights")
 @click.option("--minutes", default=0.0, type=click.FloatRange(0), help=MINUTES_HELP)
+@click.option("--turns", default=0, type=click.IntRange(0), help="networks after which the run ends; 0 = never")
 @click.option("--blocks", type=click.IntRange(1), help="of a new network  [default: by --size]")
 @click.option("--channels", type=click.IntRange(1), help="of a new network  [default: by --size]")
 @click.option("--device", default="auto", help="auto, cpu or cuda")
@@ -56,8 +53,8 @@ MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
 @options_of(LadderOptions)
 @click.pass_context
 def command(
-    ctx: click.Context, out: Path, size: int | None, start: str | None, minutes: float, device: str, threads: int,
-    dry_run: bool, **given: Any,
+    ctx: click.Context, out: Path, size: int | None, start: str | None, minutes: float, turns: int, device: str,
+    threads: int, dry_run: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Learn Go from nothing but self-play: AlphaGo Zero, from random weights to a network that plays.
 
@@ -82,7 +79,7 @@ def command(
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(out / LOCK, timeout=0):
-                _run(out, ways, ladder, start, minutes, (device, threads), console)
+                _run(out, ways, ladder, start, (minutes, turns), (device, threads), console)
         except Timeout:
             raise ValueError(f"{out}: another keima zero is at work here") from None
         except KeyboardInterrupt:
@@ -134,8 +131,8 @@ CONSTANT = {"schedule": "constant"}
 
 
 def _run(
-    out: Path, ways: Ways, ladder: LadderOptions, start: str | None, minutes: float, machine: tuple[str, int],
-    console: Console,
+    out: Path, ways: Ways, ladder: LadderOptions, start: str | None, ends: tuple[float, int],
+    machine: tuple[str, int], console: Console,
 ) -> None:  # fmt: skip
     """Run the loop with a status line."""
     device = choose_device(machine[0])
@@ -145,12 +142,12 @@ def _run(
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
             compile_self_play(encoder)
         check = Ladder(out, ladder)
-        zero = Zero(out, ways, device, machine[1] or own_cores(), find(start) if start else None, shown, check, minutes)
+        zero = Zero(out, ways, device, machine[1] or own_cores(), find(start) if start else None, shown, check, ends[0])
         shown.begins(zero, check)
         turn, spent = zero.turn, zero.seconds / 60
         shown.say(f"{out}: turn {turn.number}, network {turn.network}, {spent:.0f} minutes so far")
         with stopping(zero):
-            zero.run()
+            zero.run(ends[1])
         shown.ends()
         shown.ends()
     say(console, f"stopped at turn {zero.turn.number} after {zero.seconds / 60:.1f} minutes; the same command goes on")

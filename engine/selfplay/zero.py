@@ -46,6 +46,7 @@ from engine.train.window import WindowBatches, newest
 MANIFEST, ROWS, NETWORK, NETWORKS, CURVES = "zero.json", "rows", "network.safetensors", "networks", "curves.csv"
 FORMAT = "keima zero"
 CACHE_MIB = 64
+NETWORKS_HELD = 3
 COOL = 0.1
 """Share of the learning rate in the cooldown"""
 KOMI_STEP = 0.5
@@ -79,6 +80,7 @@ class Zero:
         self._is_asked = False
         self._playing: SearchPlay | None = None
         self._shards: dict[str, SearchRows] = {}
+        self._networks: dict[Path, Network] = {}
         self.board: EmptyBoard | None = None
         """as the newest network sees it; None = not looked at since the start"""
         self._pace: dict[str, float] = {}
@@ -163,8 +165,11 @@ class Zero:
             shutil.copyfile(path, part)
 
     def load(self, path: Path) -> Network:
-        """A network of the run, ready to play."""
-        return load_network(path, self._device, sample_inputs)
+        """A network of the run, ready to play; the latest ones are kept, since tracing takes its time."""
+        if path not in self._networks:
+            self._networks = dict(list(self._networks.items())[1 - NETWORKS_HELD :])
+            self._networks[path] = load_network(path, self._device, sample_inputs)
+        return self._networks[path]
 
     def serve(self, path: Path) -> InferenceServer:
         """A server of a network of the run; close it at the end."""

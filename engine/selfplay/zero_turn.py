@@ -7,6 +7,11 @@ from engine.config import TrainOptions
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.zero_options import ZeroOptions
 
+LEARNING = (
+    "optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "policy_weight", "value_weight", "score_weight",
+    "ownership_weight", "workers",
+)  # fmt: skip
+"""Options of training that say something here"""
 PLAY, TRAIN, CHECK = "play", "train", "check"
 """What a turn is at"""
 
@@ -58,4 +63,5 @@ class Ways:
     @property
     def settings(self) -> dict[str, Any]:
         """For the manifest: what a later start goes on with unless it is given anew."""
-        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": asdict(self.train)} | self.rest
+        learning = {name: getattr(self.train, name) for name in LEARNING}
+        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": learning} | self.rest

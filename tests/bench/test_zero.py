@@ -1,0 +1,179 @@
+"""``keima zero`` as a command: a run, its ladder and its page; killed outright, the same command goes on."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from bench.alphago.results import curves_of
+from bench.charts import line_chart
+from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, rated, read_ladder
+from bench.zero.page import board_picture, by_minutes, elo_chart
+from bench.zero.presets import RECIPES, recipe_for
+from engine.records.search_rows import read_search_rows
+from engine.selfplay.search_match import Outcome
+from gtp.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = (
+    "--size", "3", "--blocks", "1", "--channels", "8", "--first-rows", "80", "--rows", "40", "--batch", "16",
+    "--visits", "8", "--fast-visits", "4", "--at-once", "4", "--threads", "1", "--ladder-games", "4",
+    "--ladder-visits", "2", "--device", "cpu",
+)  # fmt: skip
+
+
+def played(folder):
+    """Numbers of the games in all shards of a run."""
+    shards = json.loads((folder / "rows" / "rows.json").read_text())["shards"]
+    return [n for shard in shards for n in read_search_rows(folder / "rows" / shard["file"]).games.number.tolist()]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A run that was killed in training, and then went on for two turns; what it had, and what it said."""
+    out = tmp_path_factory.mktemp("zero") / "run"
+    command = [sys.executable, "-P", "-m", "gtp.cli", "zero", "--out", str(out), *TINY]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        while not is_in_training(out):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    reported = played(out)
+    found = CliRunner().invoke(main, ["zero", "--out", str(out), "--turns", "2"])
+    assert found.exit_code == 0 and found.stdout == "", found.output
+    return out, reported, found.stderr
+
+
+def is_in_training(out):
+    """Whether a run is in the second half of its second turn."""
+    path = out / "zero.json"
+    turn = json.loads(path.read_text())["turn"] if path.exists() else {"number": 0}
+    return turn["number"] >= 1 and turn["phase"] == "train"
+
+
+def test_kills_lose_no_game_of_a_shard_and_double_none(killed):
+    out, reported, _ = killed
+    numbers = played(out)
+    assert len(numbers) == len(set(numbers))
+    assert numbers[: len(reported)] == reported
+    assert len(numbers) > len(reported) > 0
+    steps = [step for step, _ in curves_of(out)["zero/rows"]]
+    assert steps == sorted(set(steps))
+
+
+def test_a_run_that_goes_on_needs_its_folder_alone(killed):
+    out, _, told = killed
+    settings = json.loads((out / "zero.json").read_text())["settings"]
+    assert (settings["loop"]["first_rows"], settings["loop"]["batch"], settings["play"]["visits"]) == (80, 16, 8)
+    assert "the same command goes on" in told and str(out / "network.safetensors") in told
+
+
+def test_the_page_shows_the_run(killed):
+    out, *_ = killed
+    page = (out / "index.html").read_text()
+    assert "http://" not in page and "https://" not in page and "stopped" in page
+    pictures = page.count("<svg")
+    assert pictures >= 12
+    for start in range(pictures):
+        text = page.split("<svg")[start + 1].split("</svg>")[0]
+        ElementTree.fromstring(f"<svg{text}</svg>")
+    for words in ("Elo", "Samples of a row", "First moves", "loop.first_rows = 80"):
+        assert words in page
+
+
+def test_the_ladder_plays_random_moves_and_earlier_networks(killed):
+    out, *_ = killed
+    matches = read_ladder(out / "ladder.jsonl")
+    assert matches[0].second == RANDOM and all(match.outcome.games == 4 for match in matches)
+    pairs = [(match.first, match.second) for match in matches]
+    assert len(pairs) == len(set(pairs))
+    # A kill may tear the last line.
+    with (out / "ladder.jsonl").open("a") as file:
+        file.write('{"first": "network 9", "sec')
+    assert read_ladder(out / "ladder.jsonl") == matches
+
+
+def test_a_second_process_is_told_that_the_folder_is_in_use(killed):
+    from filelock import FileLock
+
+    with FileLock(killed[0] / "zero.lock"):
+        found = CliRunner().invoke(main, ["zero", "--out", str(killed[0])])
+    assert found.exit_code == 1 and "another keima zero is at work here" in found.stderr
+
+
+def test_size_alone_chooses_a_recipe():
+    for size, largest in ((3, 5), (5, 5), (6, 7), (9, 9), (10, 13), (25, 19)):
+        assert recipe_for(size) is RECIPES[largest]
+    for size in (5, 7, 9, 13, 19):
+        found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--size", str(size), "--dry-run"])
+        assert found.exit_code == 0, found.output
+        shown = json.loads(found.stdout)
+        assert shown["shape"] == RECIPES[size].shape
+        options = {name: value for group in ("loop", "play", "train") for name, value in shown[group].items()}
+        assert {name: options[name] for name in RECIPES[size].options} == RECIPES[size].options
+    assert not Path("nowhere").exists()
+
+
+def test_what_is_given_stands_above_the_recipe():
+    words = ["zero", "--out", "nowhere", "--size", "5", "--rate", "0.01", "--visits", "99", "--dry-run"]
+    shown = json.loads(CliRunner().invoke(main, words).stdout)
+    assert (shown["train"]["rate"], shown["play"]["visits"], shown["play"]["fast_visits"]) == (0.01, 99, 8)
+
+
+MATCHES = [
+    Match(name_of(100), RANDOM, Outcome(30, 0, 10), 1.0),
+    Match(name_of(200), RANDOM, Outcome(39, 0, 1), 1.0),
+    Match(name_of(200), name_of(100), Outcome(30, 2, 8), 1.0),
+    Match(name_of(200), GNUGO, Outcome(1, 0, 9), 1.0),
+]
+
+
+def test_elo_counts_from_random_moves():
+    players = {one.name: one for one in rated(MATCHES)}
+    assert players[RANDOM].elo == 0
+    assert 100 < players[name_of(100)].elo < players[name_of(200)].elo < players[GNUGO].elo
+    assert all(one.low < one.elo < one.high for one in players.values())
+    assert rated([]) == []
+
+
+def test_curves_are_drawn_over_minutes():
+    curves = {"zero/minutes": [(100.0, 1.5), (200.0, 3.0)], "empty/value": [(100.0, 0.1), (200.0, 0.2), (300.0, 0.3)]}
+    assert by_minutes(curves, "empty/value") == [(1.5, 0.1), (3.0, 0.2)]
+    assert "GNU Go" in elo_chart(rated(MATCHES), curves)
+    assert elo_chart([], {}) == line_chart("", {}, "") == ""
+
+
+def test_the_board_shows_moves_that_are_probable():
+    import numpy as np
+
+    policy = np.zeros(26)
+    policy[[12, 3]] = 0.9, 0.1
+    picture = board_picture(policy, 5)
+    ElementTree.fromstring(picture)
+    assert picture.count("<circle") == 2 and ">90<" in picture
+
+
+class FakeZero:
+    """A run of some time whose networks are there."""
+
+    def __init__(self, step, seconds):
+        self.seconds, self.learner = seconds, type("Learner", (), {"step": step})
+
+    def network_path(self, step):
+        return Path(__file__)
+
+
+def test_the_opponents_are_random_moves_the_last_rated_and_one_half_as_old(tmp_path):
+    ladder = Ladder(tmp_path, LadderOptions())
+    assert [name for name, _ in ladder._opponents(FakeZero(100, 10.0))] == [RANDOM]
+    ladder.matches = [Match(name_of(step), RANDOM, Outcome(30, 0, 10), 1.0) for step in (100, 200, 300)]
+    assert [name for name, _ in ladder._opponents(FakeZero(400, 10.0))] == [RANDOM, name_of(300), name_of(200)]
+    ladder.matches.append(Match(name_of(350), RANDOM, Outcome(40, 0, 0), 1.0))
+    assert [name for name, _ in ladder._opponents(FakeZero(400, 10.0))] == [name_of(350), name_of(200)]
