@@ -23,7 +23,8 @@ from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
 from engine.selfplay.search_table import HANDED_OVER, Conduct, new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
-from engine.selfplay.threads import SharedNumbers, groups_for, work_in_threads
+from engine.selfplay.threads import groups_for
+from engine.system.crew.threads import SharedNumbers, work_in_threads
 
 PLAYERS = 2
 
