@@ -24,8 +24,8 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.runner import new_runner
-from engine.selfplay.bulk import PlayOptions, setups_of
 from engine.selfplay.many_games import Group
+from engine.selfplay.plan import PlayOptions, setups_of
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.threads import groups_for

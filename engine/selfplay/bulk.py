@@ -12,136 +12,35 @@ same folder, ``games-kofN.json`` and so on; all games together are those of one 
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.config.declaration import Checked, option
-from engine.features.encoder import ENCODERS
-from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
+from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
-from engine.nets.network import NetworkSpec
-from engine.records.games import ENDINGS, MAX_MOVES, RESIGNED, Games, read_games, select, write_games
-from engine.selfplay.game_journal import GameJournal
-from engine.selfplay.many_games import Finished, Group, Setups
+from engine.records.games import ENDINGS, RESIGNED, Games, read_games, select, write_games
+from engine.selfplay.bulk_job import BulkJob, BulkWorker, OpenBulk
+from engine.selfplay.game_journal import GameJournal, unpacked_games
+from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.run_folder import open_manifest, write_manifest
-from engine.selfplay.table import NEVER, Conduct
-from engine.selfplay.variety import Variety, unit_of
-from engine.system.crew.threads import SharedNumbers, work_in_threads
+from engine.selfplay.table import NEVER
+from engine.system.crew.here import Here
+from engine.system.crew.job import Crew, Done, Files, Job
 from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
-FORMAT = "keima games"
 COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
 """The manifests of all processes"""
-LIMIT_BOARDS = 2
-"""Moves a point after which a game is broken off, unless the options say: rules without superko allow endless ones"""
-PASSES = ("last", "free")
-DEAD_STONES = ("alive", "removed")
-RESIGNATION = 1
-"""Stream of random numbers: which games are played out"""
 
 
-def move_limit(size: int) -> int:
-    """The limit of games where the options set none."""
-    return min(LIMIT_BOARDS * size**2, MAX_MOVES)
+class Away(NamedTuple):
+    """Who plays games elsewhere, and what is sent to them."""
 
-
-@dataclass(frozen=True)
-class PlayOptions(Checked):
-    """How games in bulk are played; a run goes on only with the options that it began with."""
-
-    variety: Variety
-    size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
-    passes: str = option(
-        PASSES[0], "last: a pass only where nothing is left to play but own eyes; free: as the network wishes",
-        choices=PASSES,
-    )  # fmt: skip
-    free_moves: int = option(0, "moves at the start of a game that may be any, however improbable", low=0)
-    least_share: float = option(
-        0.0, "after those, moves less probable than this share of the likeliest are not played", low=0.0, high=1.0
-    )
-    resign: float = option(0.0, "win rate below which a move is hopeless; 0 = games are played out", low=0.0, high=0.5)
-    resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1)
-    played_out: float = option(
-        0.1, "share of the games that go on after one side would have resigned, to count wrong ones", low=0.0, high=1.0
-    )
-    dead_stones: str = option(
-        DEAD_STONES[0], "when games are counted, alive: as they stand; removed: without those that rollouts find dead",
-        choices=DEAD_STONES,
-    )  # fmt: skip
-    limit: int = option(0, "moves after which a game is broken off, counted and marked; 0 = twice the points", low=0)
-    games_per_shard: int = option(10000, "in all shards but the last", low=1)
-    seed: int = option(1, "of all that is drawn", low=0)
-
-    def conduct(self) -> Conduct:
-        """The same as the kernels read it."""
-        return Conduct(
-            limit=min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size),
-            is_pass_last=self.passes == "last",
-            free_moves=self.free_moves,
-            least_share=self.least_share,
-            resign_below=2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
-            resign_count=self.resign_count,
-            are_dead_removed=self.dead_stones == "removed",
-        )
-
-    def record(self) -> dict[str, Any]:
-        """For the manifest."""
-        rest = {name: value for name, value in vars(self).items() if name != "variety"}
-        if self.dead_stones == DEAD_STONES[0]:
-            del rest["dead_stones"]  # Folders go on that were begun before there was a choice.
-        return rest | self.variety.record()
-
-
-def players_of(numbers: np.ndarray, n_networks: int) -> np.ndarray:
-    """int64[K, 2, 2]: who plays; of two networks the first has Black in even games.
-
-    Args:
-        numbers: int64[K].
-    """
-    players = np.zeros((len(numbers), 2, 2), np.int64)
-    if n_networks == 2:
-        players[:] = np.stack([numbers % 2, 1 - numbers % 2], axis=1)[:, None]
-    return players
-
-
-def setups_of(options: PlayOptions, numbers: np.ndarray, n_networks: int) -> Setups:
-    """How the games of some numbers (int64[K]) begin."""
-    rules, temperatures = options.variety.draw(options.seed, numbers, options.size)
-    return Setups(
-        rules=rules,
-        temperatures=temperatures,
-        players=players_of(numbers, n_networks),
-        switches=np.full(len(numbers), NEVER, np.int64),
-        quits=(unit_of(options.seed, numbers, RESIGNATION) >= options.played_out).astype(np.int64),
-    )
-
-
-class Plan:
-    """What a run plays and keeps: games between one network or two, all of them."""
-
-    attempts = 1
-    """games that may be played for each one wanted"""
-
-    def __init__(self, options: PlayOptions, n_networks: int) -> None:
-        self.options, self._n_networks = options, n_networks
-
-    def record(self) -> dict[str, Any]:
-        """For the manifest: what a run must go on with."""
-        return {"format": FORMAT, "options": self.options.record()}
-
-    def set_up(self, numbers: np.ndarray) -> Setups:
-        """How the games of some numbers (int64[K]) begin. Game n is attempt ``n % attempts`` of what is wanted."""
-        return setups_of(self.options, numbers, self._n_networks)
-
-    def kept(self, finished: Finished) -> tuple[Games, np.ndarray]:
-        """What is kept of games that ended, numbered by what was wanted, and their resigners."""
-        return finished.games, finished.resigner
+    crew: Crew
+    job: BulkJob
+    files: Files
 
 
 class BulkPlay:
@@ -176,6 +75,8 @@ class BulkPlay:
         """guards the journal, the manifest and what follows"""
         self._done, self._lengths = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """numbers of the games in shards, and their moves"""
+        self._is_there = np.zeros(0, bool)
+        """by number, as far as it was asked for: the games that were finished"""
         self._resume()
         self._stopped = threading.Event()
 
@@ -224,30 +125,46 @@ class BulkPlay:
             left = np.flatnonzero(~np.isin(held[0].number, self._done))
             self._journal.clear()
             self._journal.append(select(held[0], left), held[1][left])
+        numbers = self._there()[0]
+        self._has(numbers)
+        self._is_there[numbers] = True
 
-    def run(self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0) -> None:
+    def _has(self, numbers: np.ndarray) -> np.ndarray:
+        """bool[K]: whether these games were finished."""
+        if len(numbers) and (largest := int(numbers.max())) >= len(self._is_there):
+            self._is_there = np.concatenate([self._is_there, np.zeros(largest + 1, bool)])
+        return self._is_there[numbers]
+
+    def run(
+        self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
+        away: Away | None = None,
+    ) -> None:  # fmt: skip
         """Play until the folder holds this process's part of the games 0 to ``games`` - 1; then all are in shards.
 
         Args:
             at_once: games of a group.
             groups: groups that play at once.
             report: called now and then in the caller's thread.
+            away: who plays instead of this process.
         Raises:
             RuntimeError, OSError: a network or the disk failed.
         """
+        here: tuple[Crew, Job, Files] = Here(), OpenBulk(BulkWorker(self._servers, self._plan, at_once, groups)), {}
+        crew, job, files = away or here
         for attempt in range(self._plan.attempts):
             missing = self.missing(games)
             if not len(missing) or self._stopped.is_set():
                 break
-            numbers = SharedNumbers(map(int, missing * self._plan.attempts + attempt))
-            work_in_threads(partial(self._work, numbers, at_once), groups, self._stopped, report, every_s)
+            numbers = map(int, missing * self._plan.attempts + attempt)
+            crew.work(job, files, numbers, self._enter, self._stopped, report, every_s)
         if not self._stopped.is_set() or not len(self.missing(games)):
             self._cut()
         report()
 
     def run_positions(
-        self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0
-    ) -> None:
+        self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
+        away: Away | None = None,
+    ) -> None:  # fmt: skip
         """:meth:`run` until the games hold a number of positions: how many they are follows from their lengths.
 
         The first games are the fewest that could hold N positions; the mean of their lengths says how many are wanted.
@@ -256,7 +173,7 @@ class BulkPlay:
         positions = self.part_of(positions)
         games = -(-positions // self._options.conduct().limit)
         while True:
-            self.run(games, at_once, groups, report, every_s)
+            self.run(games, at_once, groups, report, every_s, away)
             found = self.positions(games)
             if found >= positions or self._stopped.is_set():
                 break
@@ -285,20 +202,16 @@ class BulkPlay:
         self._done = np.concatenate([self._done, games.number])
         self._lengths = np.concatenate([self._lengths, np.diff(games.offsets)])
 
-    def _work(self, numbers: Iterator[int], at_once: int) -> None:
-        """One thread: a group of games until there are no more numbers."""
-        options, plan = self._options, self._plan
-        group = Group(self._servers, options.size, at_once, options.conduct(), options.seed, plan.set_up, self._stopped)
-        for finished in group.play(numbers):
-            self._enter(finished)
-
-    def _enter(self, finished: Finished) -> None:
+    def _enter(self, done: Done) -> None:
         """Keep games that ended; write a shard when there are enough for one."""
-        games, resigner = self._plan.kept(finished)
-        if not len(games.size):
-            return
+        games, resigner = unpacked_games(done[1], len(done[0]), self._options.size)
         with self._lock:
-            self._journal.append(games, resigner)
+            # Ray repeats what an actor did that died.
+            new = np.flatnonzero(~self._has(games.number))
+            if not len(new):
+                return
+            self._is_there[games.number] = True
+            self._journal.append(select(games, new), resigner[new])
             if self._journal.count >= self._options.games_per_shard:
                 self._cut()
 
@@ -337,17 +250,3 @@ def _check_folder(out: Path, processes: int) -> None:
         raise ValueError(f"{out}: already there, expected a new or empty folder, or one of games")
     if begun_by != {processes}:
         raise ValueError(f"{out}: begun by {max(begun_by)} processes that share the games, not by {processes}")
-
-
-def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> None:
-    """Refuse games that a network cannot play.
-
-    Raises:
-        ValueError: one line.
-    """
-    if not spec.has_policy:
-        raise ValueError(f"network {spec.name} has no policy to play by")
-    spec.check_sizes(np.array(sizes, np.int64))
-    known = ENCODERS[spec.encoder].komi
-    if known is not None and any((komi.low, komi.high) != (known, known) for komi, _ in variety.komi):
-        raise ValueError(f"network {spec.name} knows no komi but {known:g}: ask for that one alone")

@@ -70,25 +70,45 @@ class BlockFile:
         self._file.close()
 
 
+def packed_games(games: Games, resigner: np.ndarray) -> bytes:
+    """The body of a block.
+
+    Args:
+        resigner: uint8[G].
+    """
+    rows = np.zeros(len(games.size), ROW)
+    rows["length"], rows["resigner"] = np.diff(games.offsets), resigner
+    for name in ROW.names or ():
+        if name in Games._fields:
+            rows[name] = getattr(games, name)
+    return rows.tobytes() + games.moves.astype("<u2").tobytes()
+
+
+def unpacked_games(body: bytes, count: int, size: int) -> tuple[Games, np.ndarray]:
+    """The games of a block, and their resigners (uint8[G]).
+
+    Args:
+        count: G, games of the block.
+        size: of their boards.
+    """
+    rows = np.frombuffer(body, ROW, count)
+    named = {name: rows[name].copy() for name in ROW.names or () if name not in ("length", "resigner")}
+    games = Games(
+        size=np.full(count, size, np.int64),
+        offsets=offsets_of(rows["length"]),
+        moves=np.frombuffer(body, "<u2", offset=count * ROW.itemsize).astype(np.uint16),
+        **named,
+    )
+    return games, rows["resigner"].copy()
+
+
 class GameJournal:
     """The games of one board size that are in no shard yet. Threads: one at a time."""
 
     def __init__(self, path: Path, size: int) -> None:
         """Open the file, or begin one; what is damaged at its end goes."""
-        self._size, self._file = size, BlockFile(path)
-        self._parts = [self._games(body, count) for count, body in self._file.blocks]
-
-    def _games(self, body: bytes, count: int) -> tuple[Games, np.ndarray]:
-        """The games of a block, and their resigners."""
-        rows = np.frombuffer(body, ROW, count)
-        named = {name: rows[name].copy() for name in ROW.names or () if name not in ("length", "resigner")}
-        games = Games(
-            size=np.full(count, self._size, np.int64),
-            offsets=offsets_of(rows["length"]),
-            moves=np.frombuffer(body, "<u2", offset=count * ROW.itemsize).astype(np.uint16),
-            **named,
-        )
-        return games, rows["resigner"].copy()
+        self._file = BlockFile(path)
+        self._parts = [unpacked_games(body, count, size) for count, body in self._file.blocks]
 
     @property
     def count(self) -> int:
@@ -110,12 +130,7 @@ class GameJournal:
         Raises:
             OSError: the disk is full.
         """
-        rows = np.zeros(len(games.size), ROW)
-        rows["length"], rows["resigner"] = np.diff(games.offsets), resigner
-        for name in ROW.names or ():
-            if name in Games._fields:
-                rows[name] = getattr(games, name)
-        self._file.append(len(rows), rows.tobytes() + games.moves.astype("<u2").tobytes())
+        self._file.append(len(games.size), packed_games(games, resigner))
         self._parts.append((games, resigner.astype(np.uint8)))
 
     def clear(self) -> None:

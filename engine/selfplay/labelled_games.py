@@ -15,8 +15,8 @@ from engine.go.position import META_N_MOVES
 from engine.inference.server import InferenceServer
 from engine.records.games import Games, offsets_of
 from engine.records.replay import recorded
-from engine.selfplay.bulk import PlayOptions, move_limit, setups_of
 from engine.selfplay.many_games import Group, Openings, Setups
+from engine.selfplay.plan import PlayOptions, move_limit, setups_of
 from engine.selfplay.table import Conduct, probabilities, skip_moves
 from engine.selfplay.variety import Variety
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from engine.config.declaration import Checked, option
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
-from engine.selfplay.bulk import check_player
 from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
 from engine.selfplay.labelled_games import LabelledGames, has_ended
+from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.variety import Shares, Variety

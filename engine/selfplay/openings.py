@@ -11,8 +11,8 @@ from engine.go.geometry import BLACK
 from engine.records.games import Games, join, read_games
 from engine.records.replay import Replayer, recorded
 from engine.records.shards import shard_files_below
-from engine.selfplay.bulk import Plan, PlayOptions
 from engine.selfplay.many_games import Openings, Setups
+from engine.selfplay.plan import Plan, PlayOptions
 
 
 class OpenedPlan(Plan):

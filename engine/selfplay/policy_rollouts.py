@@ -13,8 +13,8 @@ from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded
-from engine.selfplay.bulk import LIMIT_BOARDS
 from engine.selfplay.many_games import Group, Openings, Setups
+from engine.selfplay.plan import LIMIT_BOARDS
 from engine.selfplay.table import NEVER, Conduct
 from engine.system.crew.threads import work_in_threads
 

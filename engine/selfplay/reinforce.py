@@ -34,8 +34,8 @@ from engine.nets.files.read import read_network
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.records.games import join, select
-from engine.selfplay.bulk import PASSES, PlayOptions, check_player, setups_of
 from engine.selfplay.many_games import Finished, Group
+from engine.selfplay.plan import PASSES, PlayOptions, check_player, setups_of
 from engine.selfplay.run_folder import open_manifest
 from engine.selfplay.variety import Variety, unit_of
 from engine.train.curves import Curves

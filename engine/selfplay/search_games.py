@@ -20,7 +20,7 @@ from engine.inference.slots import State
 from engine.records.games import Games, offsets_of, policy_indices
 from engine.records.search_rows import SearchRows
 from engine.selfplay.boards import new_boards
-from engine.selfplay.bulk import check_player
+from engine.selfplay.plan import check_player
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
 from engine.selfplay.search_table import new_search_table, new_tuning, new_work

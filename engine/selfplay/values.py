@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from engine.records.games import Games, offsets_of, select
-from engine.selfplay.bulk import Plan, PlayOptions
 from engine.selfplay.many_games import Finished, Setups
+from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.variety import unit_of
 
 FORMAT = "keima values"

@@ -11,18 +11,34 @@ from rich.console import Console
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
-from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
+from engine.selfplay.bulk import Away, BulkPlay
+from engine.selfplay.bulk_job import BulkJob
 from engine.selfplay.openings import OpenedPlan
+from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety
 from engine.train.ranks import find_ranks, own_cores
-from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
+from gtp.cli.bulk import (
+    GOES_ON,
+    OUT_OPTION,
+    CrewOptions,
+    Effort,
+    effort_options,
+    identity,
+    ray_options,
+    run_with_bar,
+    variety_options,
+)  # fmt: skip
 from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, one_line_errors
 from weights import find_network
 
 AT_ONCE = {"cpu": 64, "gpu": 512}
 """Games of a group: on the CPU more are hardly faster, and the last of a run would be long in coming"""
+
+
+CHUNK_TABLES = 4
+"""Games that an actor gets at once, by those of a group: the last of a chunk leave seats empty"""
 
 
 @click.command("play", context_settings={"show_default": True})
@@ -35,9 +51,10 @@ AT_ONCE = {"cpu": 64, "gpu": 512}
 @variety_options
 @options_of(PlayOptions)
 @effort_options(AT_ONCE, "games")
+@ray_options
 def play_command(
     network: str, opponent: str | None, out: Path, games: int, openings: tuple[Path, ...], opening_moves: int,
-    variety: Variety, effort: Effort, **rest: float | str,
+    variety: Variety, effort: Effort, crew: CrewOptions, **rest: float | str,
 ) -> None:  # fmt: skip
     """Let the policy of NETWORK play games against itself, or against another, a move an evaluation.
 
@@ -55,13 +72,13 @@ def play_command(
         names = (network, *([opponent] if opponent else []))
         count = len(names)
         plan = OpenedPlan(options, count, openings, opening_moves) if openings else Plan(options, count)
-        play = play_in_bulk(stack, plan, names, out, games, effort, console)
+        play = play_in_bulk(stack, plan, names, out, games, effort, crew, console)
         _say_what_is_there(console, play, games)
 
 
 def play_in_bulk(
-    stack: ExitStack, plan: Plan, names: Sequence[str], out: Path, wanted: int, effort: Effort, console: Console,
-    counts_positions: bool = False,
+    stack: ExitStack, plan: Plan, names: Sequence[str], out: Path, wanted: int, effort: Effort, crew: CrewOptions,
+    console: Console, counts_positions: bool = False,
 ) -> BulkPlay:  # fmt: skip
     """Load networks and play a number of games of a plan, or of their positions, with a bar.
 
@@ -70,16 +87,26 @@ def play_in_bulk(
     ranks, device = find_ranks(effort.device)
     console.quiet |= not ranks.is_first
     servers, identities = [], []
-    for name in names:
+    files: dict[str, Path] = {}
+    networks: list[tuple[str, ...]] = []
+    for number, name in enumerate(names):
         path = find_network(name)
-        loaded = load_network(path, device, sample_inputs)
+        paths = path if isinstance(path, tuple) else (path,)
+        networks.append(tuple(f"{number}{k}-{one.name}" for k, one in enumerate(paths)))
+        files |= dict(zip(networks[-1], paths, strict=True))
+        # Where others play, the networks here only say what they can.
+        loaded = load_network(path, "cpu" if crew.ray else device, sample_inputs)
         threads = effort.threads or own_cores()
         servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
         identities.append(identity(path, loaded.spec.name))
     play = BulkPlay(servers, plan, identities, out, ranks)
     stack.callback(play.close)
+    away = None
+    if crew.ray:
+        job = BulkJob(plan, tuple(networks), effort.at_once)
+        away = Away(crew.open(stack, CHUNK_TABLES * effort.at_once), job, files)
     run, count = (play.run_positions, play.positions) if counts_positions else (play.run, lambda: play.games)
-    run = partial(run, wanted, effort.at_once, groups_for(servers[0]))
+    run = partial(run, wanted, effort.at_once, groups_for(servers[0]), away=away)
     run_with_bar(console, play.part_of(wanted), count, play.stop, run)
     return play
 

@@ -7,10 +7,11 @@ import click
 import numpy as np
 from rich.console import Console
 
-from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
+from engine.selfplay.bulk import BulkPlay
+from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, ValuePlan
 from engine.selfplay.variety import Variety
-from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, variety_options
+from gtp.cli.bulk import GOES_ON, OUT_OPTION, CrewOptions, Effort, effort_options, ray_options, variety_options
 from gtp.cli.data_play import AT_ONCE, play_in_bulk
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors
@@ -29,9 +30,10 @@ PARTS = 10
 @variety_options
 @options_of(PlayOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
 @effort_options(AT_ONCE, "games")
+@ray_options
 def values_command(
     sl: str, rl: str, out: Path, positions: int, whole_games: bool, latest: int, variety: Variety, effort: Effort,
-    **rest: float | str,
+    crew: CrewOptions, **rest: float | str,
 ) -> None:  # fmt: skip
     """Make positions for a value network, as AlphaGo's were made: one a game.
 
@@ -47,16 +49,17 @@ def values_command(
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
         if whole_games:
-            play = play_in_bulk(stack, Plan(options, 1), (rl,), out, positions, effort, console, counts_positions=True)
+            plan = Plan(options, 1)
+            play = play_in_bulk(stack, plan, (rl,), out, positions, effort, crew, console, counts_positions=True)
             console.print(f"{play.positions():,} positions of {play.games:,} games", highlight=False)
             if play.is_stopped:
                 console.print(GOES_ON, highlight=False)
             return
-        plan = ValuePlan(options, latest)
-        play = play_in_bulk(stack, plan, (sl, rl), out, positions, effort, console)
+        values = ValuePlan(options, latest)
+        play = play_in_bulk(stack, values, (sl, rl), out, positions, effort, crew, console)
         console.print(f"{play.games:,} positions", highlight=False)
         if len(play.missing(positions)):
-            _say_what_is_missing(console, play, plan, positions)
+            _say_what_is_missing(console, play, values, positions)
 
 
 def _say_what_is_missing(console: Console, play: BulkPlay, plan: ValuePlan, positions: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -112,9 +113,10 @@ def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
 
     assert CliRunner().invoke(main, command).exit_code == 0
     assert len(RUN) == ran
-    (out / "sl" / "network.safetensors").unlink()
+    shutil.rmtree(out / "sl")
     assert CliRunner().invoke(main, [*command, "--only", "sl"]).exit_code == 0
-    assert len(RUN) == ran + 1 and RUN[-1][0][:2] == ["train", "policy"]
+    # Where GNU Go is installed, it plays the new network too.
+    assert [words[0] for words, *_ in RUN[ran:]] in (["train"], ["train", "match"])
 
 
 @pytest.mark.slow

@@ -19,7 +19,8 @@ from engine.nets.fakes import UniformNetwork
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.read import read_network
 from engine.records.games import read_games
-from engine.selfplay.bulk import BulkPlay, Plan, PlayOptions
+from engine.selfplay.bulk import BulkPlay
+from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.reinforce import POOL, Reinforce, ReinforceOptions, member_of
 from engine.selfplay.values import ValuePlan
 from engine.selfplay.variety import Komi, Variety

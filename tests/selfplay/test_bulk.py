@@ -11,8 +11,9 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, shard_files, write_games
-from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, Plan, PlayOptions
+from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay
 from engine.selfplay.game_journal import GameJournal
+from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.variety import Komi, Variety
 from engine.train.ranks import Ranks
 from gtp.cli import main

@@ -10,9 +10,9 @@ from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, RESIGNED, Games
 from engine.records.replay import recorded
 from engine.selfplay.boards import new_boards
-from engine.selfplay.bulk import PlayOptions, setups_of
 from engine.selfplay.dead_stones import count_living, new_memory
 from engine.selfplay.many_games import Group
+from engine.selfplay.plan import PlayOptions, setups_of
 from engine.selfplay.table import NEVER, begin_games, count_games, new_table, open_games
 from engine.selfplay.variety import Komi, Variety
 

@@ -6,9 +6,9 @@ import pytest
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.selfplay.bulk import PlayOptions, move_limit, setups_of
 from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames, has_ended
 from engine.selfplay.many_games import Group
+from engine.selfplay.plan import PlayOptions, move_limit, setups_of
 from engine.selfplay.variety import Komi, Variety
 
 SIZE, SEED = 5, 3

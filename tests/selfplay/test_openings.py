@@ -8,8 +8,9 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import Games, offsets_of, read_games, write_games
-from engine.selfplay.bulk import BulkPlay, PlayOptions
+from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.openings import OpenedPlan
+from engine.selfplay.plan import PlayOptions
 from engine.selfplay.variety import Komi, Variety
 from gtp.cli import main
 

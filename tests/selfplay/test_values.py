@@ -13,7 +13,8 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import Games, join, read_games, write_games
-from engine.selfplay.bulk import MANIFEST, BulkPlay, Plan, PlayOptions
+from engine.selfplay.bulk import MANIFEST, BulkPlay
+from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest
 from engine.selfplay.variety import Komi, Variety
 from engine.train.batches import BatchBuilder

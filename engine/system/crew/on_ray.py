@@ -1,4 +1,4 @@
-"""The crew of a Ray cluster: one actor for so many processors, or for a GPU, each with a worker.
+"""The crew of a Ray cluster: an actor for each of its GPUs, or for each processor where it has none.
 
 Job and files go to Ray's object store once and to the actors by reference. An actor gets numbers in chunks, few at a
 time, and the next ones when what it has done was taken: however fast the actors are, no more than a few chunks of each
@@ -70,20 +70,16 @@ class _Actor:
 class OnRay:
     """Actors of a Ray cluster. See :class:`engine.system.crew.job.Crew`; close it at the end."""
 
-    def __init__(
-        self, address: str, actors: int = 0, cores: int = 1, gpus: float = 0.0, chunk: int = 64, threads: int = 2
-    ) -> None:
+    def __init__(self, address: str, actors: int = 0, chunk: int = 64, threads: int = 2) -> None:
         """Join a cluster and start actors.
 
         Args:
             address: of the cluster, as ``ray start`` tells it, or :data:`LOCAL`.
             actors: 0 = as many as the cluster has room for.
-            cores: processors of an actor.
-            gpus: GPUs of an actor.
             chunk: pieces of work that an actor gets at once.
             threads: chunks that an actor does side by side: while one of them ends, the others keep it busy.
         Raises:
-            ValueError: no cluster there, or no room for an actor; one line.
+            ValueError: no cluster there, or one without processors; one line.
         """
         where = {} if address == LOCAL else {"address": address}
         try:
@@ -92,15 +88,16 @@ class OnRay:
         except (OSError, ValueError, RuntimeError, ImportError) as error:
             raise ValueError(f"no Ray at {address} ({' '.join(str(error).split())[:200]})") from error
         have = ray.cluster_resources()
-        room = int(min(have.get("CPU", 0.0) / cores, have.get("GPU", 0.0) / gpus if gpus else float("inf")))
-        if not (actors or room):
+        processors, gpus = int(have.get("CPU", 0)), int(have.get("GPU", 0))
+        if not processors:
             self.close()
-            raise ValueError(f"Ray at {address} has no room for an actor of {cores} processors and {gpus:g} GPUs")
+            raise ValueError(f"the Ray cluster at {address} offers no processors")
+        cores = max(1, processors // gpus) if gpus else 1
         remote: Any = ray.remote
-        kind = remote(num_cpus=cores, num_gpus=gpus, max_restarts=-1, max_task_retries=-1, max_concurrency=threads)(
-            _Actor
-        )
-        self._actors: list[Any] = [kind.remote(cores) for _ in range(actors or room)]
+        kind = remote(
+            num_cpus=cores, num_gpus=min(1, gpus), max_restarts=-1, max_task_retries=-1, max_concurrency=threads
+        )(_Actor)  # fmt: skip
+        self._actors: list[Any] = [kind.remote(cores) for _ in range(actors or gpus or processors)]
         self._chunk, self._ahead, self._jobs = chunk, threads + WAITING, 0
 
     @property

@@ -1,0 +1,74 @@
+"""Games in bulk as numbered work for a crew: what travels to where they are played, and what comes back."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from engine.features.samples import sample_inputs
+from engine.inference.server import InferenceServer
+from engine.nets.on_device import load_network
+from engine.selfplay.game_journal import packed_games
+from engine.selfplay.many_games import Group
+from engine.selfplay.plan import Plan
+from engine.selfplay.threads import groups_for
+from engine.system.crew.job import Done, Files
+
+
+class BulkWorker:
+    """Plays games of a plan with the networks of some servers. See :class:`engine.system.crew.job.Worker`."""
+
+    def __init__(self, servers: Sequence[InferenceServer], plan: Plan, at_once: int, groups: int = 0) -> None:
+        """Take the servers, which the caller closes.
+
+        Args:
+            servers: of the networks that play: one against itself, or two.
+            at_once: games of a group.
+            groups: groups that play at once; 0 = as many as keep a server busy.
+        """
+        self.threads = groups or groups_for(servers[0])
+        self._servers, self._plan, self._at_once = servers, plan, at_once
+
+    def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
+        """See :meth:`engine.system.crew.job.Worker.do`: the games that the plan keeps, packed.
+
+        Raises:
+            RuntimeError: a network failed.
+        """
+        plan, options = self._plan, self._plan.options
+        conduct, seed = options.conduct(), options.seed
+        group = Group(self._servers, options.size, self._at_once, conduct, seed, plan.set_up, stopped)
+        for finished in group.play(numbers):
+            games, resigner = plan.kept(finished)
+            if len(games.size):
+                yield games.number.tolist(), packed_games(games, resigner)
+
+
+@dataclass(frozen=True)
+class OpenBulk:
+    """Games in bulk in this process, with a worker that is ready. See :class:`engine.system.crew.job.Job`."""
+
+    worker: BulkWorker
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
+        """The worker."""
+        return self.worker
+
+
+@dataclass(frozen=True)
+class BulkJob:
+    """Games in bulk, wherever they are played. See :class:`engine.system.crew.job.Job`."""
+
+    plan: Plan
+    networks: tuple[tuple[str, ...], ...]
+    """of each network that plays its file, or both of its files, as the crew's files are named"""
+    at_once: int
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
+        """A worker with networks of its own, on the GPU of this process if it has one."""
+        servers = []
+        for names in self.networks:
+            paths = [files[name] for name in names]
+            network = load_network(paths[0] if len(paths) == 1 else (paths[0], paths[1]), "auto", sample_inputs)
+            servers.append(stack.enter_context(InferenceServer(network, cache_mib=1, threads=cores)))
+        return BulkWorker(servers, self.plan, self.at_once)

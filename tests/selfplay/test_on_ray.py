@@ -1,0 +1,38 @@
+"""Games in bulk by Ray's actors are those of one process, and a folder goes on with either."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from engine.records.games import read_games
+from gtp.cli import main
+
+pytest.importorskip("ray")
+
+
+def games_of(out):
+    """Moves and results of all games in shards, by number."""
+    found = {}
+    for shard in json.loads((out / "games.json").read_text())["shards"]:
+        games = read_games(out / shard["file"])
+        for k, number in enumerate(games.number.tolist()):
+            assert number not in found
+            found[number] = games.moves[games.offsets[k] : games.offsets[k + 1]].tolist(), int(games.result[k])
+    return found
+
+
+def test_actors_play_the_games_of_one_process(tiny_network, tmp_path):
+    words = ["data", "play", str(tiny_network), "--size", "7", "--at-once", "4", "--limit", "30"]
+    for out, games, more in (
+        ("alone", 40, ()), ("both", 10, ()), ("both", 40, ("--ray", "local", "--actors", "1")),
+    ):  # fmt: skip
+        done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / out), "--games", str(games), *more])
+        assert done.exit_code == 0 and done.stdout == "", done.output
+    assert games_of(tmp_path / "both") == games_of(tmp_path / "alone")
+
+
+def test_no_cluster_is_one_line(tiny_network, tmp_path):
+    words = ["data", "play", str(tiny_network), "--size", "7", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(main, [*words, "--ray", "127.0.0.1:1"])
+    assert done.exit_code != 0 and "no Ray at 127.0.0.1:1" in done.stderr
