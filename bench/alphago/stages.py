@@ -13,9 +13,7 @@
 Each command can be typed as it is shown; all go on where they were stopped. Start at :func:`all_stages`.
 """
 
-import os
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,10 +21,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.alphago.presets import Preset
+from bench.match.gnugo import find_gnugo
 
 PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
-GNUGO, GAMES_FOLDER = "gnugo", "/usr/games"
-"""Played against where it is installed; Debian puts it into a folder that the path of some users lacks"""
 SHIPPED_SIZES = range(7, 20)
 """Boards of the shipped network"""
 WHOLE = ("--whole-games",)
@@ -194,7 +191,7 @@ class Way:
         )  # fmt: skip
         if preset.size in SHIPPED_SIZES:
             yield self._against(self.sl, "default", self.sl.parent / "against-shipped", preset.decisive // 10)
-        if gnugo := shutil.which(GNUGO, path=os.pathsep.join((os.environ.get("PATH", os.defpath), GAMES_FOLDER))):
+        if gnugo := find_gnugo():
             folder = self.sl.parent / "against-gnugo"
             policy = (*PROGRAM, "gtp", "--config", "none", "--weights", self.sl, "--size", preset.size, "--policy-only")
             opponent = (gnugo, "--mode", "gtp", "--level", "10", "--chinese-rules")

@@ -5,8 +5,6 @@ every move: on the legal moves of both colours, and on the stones that each has 
 process at once: no question waits for the answer to another.
 """
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.match.gnugo import find_gnugo
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.strength.endings import from_files, from_shard
 from engine.go.game import Game
@@ -33,7 +32,7 @@ PASSES = 0.02
 RULES = Rules("as GNU Go")
 COLOR_NAMES = {BLACK: "black", WHITE: "white"}
 LIMIT_S = 1800.0
-GNU_GO = shutil.which("gnugo", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/games"))) or ""
+GNU_GO = find_gnugo()
 SHOWN = 5
 """Differences that a case reports at most"""
 

@@ -9,7 +9,6 @@ searches, all games of a match side by side. The ladder takes a share of the run
 
 import json
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.match.elo import Z_95, rating_errors, ratings
+from bench.match.gnugo import find_gnugo
 from engine.config.declaration import Checked, option
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
@@ -30,6 +30,8 @@ LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
 RANDOM, GNUGO = "random", "gnugo"
 BEATEN = 0.98
 """Share of points at which random moves say nothing any more"""
+GNUGO_S = 60.0
+"""What the first match against GNU Go is taken to last"""
 POLL_S = 0.5
 PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
 
@@ -121,10 +123,12 @@ class Ladder:
             for name, opponent in self._opponents(zero):
                 if name not in played and not self._is_stopped(zero):
                     self._play(zero, first, path, name, opponent)
-        if GNUGO not in played and shutil.which(GNUGO) and not self._is_stopped(zero):
+        if GNUGO not in played and (program := find_gnugo()) and not self._is_stopped(zero):
             folder = zero.out / GNUGO_FOLDER / path.stem
-            if folder.exists() or self._spent(GNUGO) <= self._options.gnugo_share * zero.seconds:
-                self._play_gnugo(zero, first, path, folder)
+            # A match takes as long as the one before, and begins once the share has room for it.
+            expected = next((match.seconds for match in self.matches[::-1] if match.second == GNUGO), GNUGO_S)
+            if folder.exists() or self._spent(GNUGO) + expected <= self._options.gnugo_share * zero.seconds:
+                self._play_gnugo(zero, first, path, folder, program)
 
     def _look(self, zero: Zero) -> None:
         """End the match that is being played where the run is to end."""
@@ -174,7 +178,7 @@ class Ladder:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def _play_gnugo(self, zero: Zero, first: str, path: Path, folder: Path) -> None:
+    def _play_gnugo(self, zero: Zero, first: str, path: Path, folder: Path, program: str) -> None:
         """A match against GNU Go, by ``keima match``; what was played is kept where it is stopped."""
         options, play, begun_s = self._options, zero.ways.play, time.monotonic()
         # Games differ by the first moves of the network.
@@ -183,7 +187,7 @@ class Ladder:
             "--temperature", 0.5, "--temperature-moves", play.size,
         )  # fmt: skip
         engine = shlex.join(map(str, (*PROGRAM, *words)))
-        rival = f"{GNUGO} --mode gtp --level {options.gnugo_level} --chinese-rules"
+        rival = shlex.join((program, "--mode", "gtp", "--level", str(options.gnugo_level), "--chinese-rules"))
         folder.mkdir(parents=True, exist_ok=True)
         summary = folder / "summary.json"
         command = (
