@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from sgfmill import sgf, sgf_grammar
 
@@ -117,14 +118,19 @@ def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
     Where a game is broken its error comes in its place and reading goes on with the next. One whose closing bracket is
     missing ends where another begins.
     """
-    data, encoding = _without_wide_encoding(data)
-    pieces = _split(data)
-    # A file without any game is one broken game.
-    for piece in chain([next(pieces, data)], pieces):
+    for piece, encoding in game_pieces(data):
         try:
             yield _read_game(piece, encoding)
         except ValueError as error:
             yield error
+
+
+def game_pieces(data: bytes) -> Iterator[tuple[bytes, str]]:
+    """The bytes of every game of a file, and their encoding; what is no game at all is one piece."""
+    data, encoding = _without_wide_encoding(data)
+    pieces = _split(data)
+    # A file without any game is one broken game.
+    yield from ((piece, encoding) for piece in chain([next(pieces, data)], pieces))
 
 
 def _split(data: bytes) -> Iterator[bytes]:
@@ -162,6 +168,15 @@ def _without_wide_encoding(data: bytes) -> tuple[bytes, str]:
 
 def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGame:
     """The first game of some bytes, which are not in a wide encoding unless they are not what they say."""
+    return _Reader(list(sgf_grammar.main_sequence_iter(parsed_tree(data))), encoding, n_moves).game
+
+
+def parsed_tree(data: bytes) -> Any:
+    """sgfmill's ``Coarse_game_tree`` of the first game of some bytes, within the limits above.
+
+    Raises:
+        ValueError: no game, broken, or too large; one line.
+    """
     _check_size(data)
     start = _START.search(data)
     if start is None:
@@ -169,10 +184,9 @@ def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGam
     data = data[start.start() :]
     _check_bounds(data)
     try:
-        nodes = list(sgf_grammar.main_sequence_iter(sgf_grammar.parse_sgf_game(data)))
+        return sgf_grammar.parse_sgf_game(data)
     except ValueError as error:
         raise ValueError(f"SGF: {error}") from error
-    return _Reader(nodes, encoding, n_moves).game
 
 
 def _declared_encoding(data: bytes) -> str:

@@ -19,6 +19,7 @@ except ImportError as error:
 SUBCOMMANDS = {
     "gtp": ("gtp.cli.play:gtp", "Play: speak GTP on standard input and output."),
     "analysis": ("gtp.cli.analysis:analysis", "Analyse positions: speak KataGo's JSON protocol."),
+    "review": ("gtp.cli.review:review", "Review games: an annotated SGF and a page to read for each."),
     "doctor": ("gtp.cli.doctor:doctor", "Check that everything works here, and say what to fix."),
     "match": ("bench.match.command:command", "Let two GTP engines play a match."),
     "benchmark": ("bench.speed.benchmark:command", "Find the fastest settings for this machine."),

@@ -1,0 +1,161 @@
+"""A review inside the game's own SGF: graphs, marks, comments and lines, as the usual programs show them.
+
+All of the file stays. What is added to a node is named in its property ``KEIMA``, and what is added to a comment stands
+between two invisible signs, so that the next review replaces what this one wrote and nothing else. Nodes that a person
+has marked as good or bad moves keep that mark.
+"""
+
+from engine import __version__
+from engine.go.geometry import BLACK, PASS, to_sgf
+from engine.go.sgf_tree import Node, SgfTree, raw, text_of
+from engine.insight.review.judgement import KINDS, Move
+from engine.insight.review.katrain import VERSION, kt_values
+from engine.insight.review.review import LETTERS, WORTH_A_LINE, Review, amount, lead_text, standing
+from engine.insight.review.turns import Turn
+
+MARK = "KEIMA"
+"""On each node: the properties that are ours; on nodes of our lines ``LINE``"""
+LINE = b"LINE"
+FENCE = "\u2063\u2063"
+"""Around our part of a comment"""
+REPLACED = ("SBKV", "SBKS", "KT", "KTV")
+"""Numbers of an analysis, whoever wrote them"""
+MARKS = ("BM", "DO", "IT", "TE")
+MARKS_OF_KIND = ({"TE": b"1"}, {"TE": b"1"}, {"IT": b""}, {"DO": b""}, {"BM": b"1"}, {"BM": b"2", "HO": b"1"})
+"""As in ``KINDS``. Source: SGF FF[4], move annotation"""
+SHORTEST_LINE = 2
+"""Vertices that Sabaki takes for a line"""
+
+
+def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True) -> None:
+    """Write a review into its game's tree, in place of an earlier one.
+
+    Args:
+        lines: variations for a move that was blamed.
+        katrain: write what KaTrain reloads; it is most of the file.
+    """
+    remove_review(tree)
+    nodes = tree.main_line()
+    places = tree.move_nodes(len(review.moves))
+    for move, at in zip(review.moves, places, strict=True):
+        _write_move(nodes[at], review, move, katrain)
+    if first := places[0] if places else len(nodes):
+        _write_turn(nodes[first - 1], review.turns[0], review.size, katrain)
+    if katrain:
+        _put(nodes[0], "KTV", [VERSION])
+    if "AP" not in nodes[0]:
+        nodes[0]["AP"] = [raw(f"Keima:{__version__}")]
+    _comment(nodes[0], _overview(review))
+    for n, (move, at) in enumerate(zip(review.moves, places, strict=True)):
+        # A node with two moves, which the standard forbids, has no place between them.
+        if move.kind is not None and move.kind >= WORTH_A_LINE and at and (n == 0 or places[n - 1] != at):
+            for line in review.better(move, lines):
+                tree.add_variation(at - 1, _line(review, move, line))
+
+
+def remove_review(tree: SgfTree) -> None:
+    """Take an earlier review out of a tree; lines that a person has added to or commented stay."""
+    for node in tree.every_node():
+        for own in node.get(MARK, []):
+            if (written := own.decode("utf-8", "replace")) in (*MARKS, "HO"):
+                node.pop(written, None)
+        for name in REPLACED:
+            node.pop(name, None)
+        if "C" in node:
+            before, *rest = text_of(node, "C").split(FENCE)
+            # Every second piece is ours.
+            kept = "".join([before, *rest[1::2]]).rstrip("\n")
+            if rest:
+                node["C"] = [raw(kept)]
+            if not kept:
+                del node["C"]
+    tree.remove_variations(lambda node: LINE in node.get(MARK, []) and "C" not in node)
+    for node in tree.every_node():
+        node.pop(MARK, None)
+
+
+def _put(node: Node, name: str, values: list[bytes]) -> None:
+    """Set a property of ours."""
+    if values:
+        node[name] = values
+        node.setdefault(MARK, []).append(name.encode())
+
+
+def _comment(node: Node, text: str) -> None:
+    """Append a comment of ours to a node's comment."""
+    before = text_of(node, "C")
+    node["C"] = [raw(f"{before}{chr(10) * 2 if before else ''}{FENCE}{text}{FENCE}")]
+    node.setdefault(MARK, []).append(b"C")
+
+
+def _write_turn(node: Node, turn: Turn, size: int, katrain: bool) -> None:
+    """What was found of the position that a node leads to."""
+    _put(node, "SBKV", [f"{100 * turn.winrate_black:.2f}".encode()])
+    if turn.lead_black is not None:
+        _put(node, "SBKS", [f"{turn.lead_black:.2f}".encode()])
+    if katrain:
+        _put(node, "KT", kt_values(turn, size))
+
+
+def _write_move(node: Node, review: Review, move: Move, katrain: bool) -> None:
+    """What a move was worth."""
+    after = review.turns[move.number]
+    _write_turn(node, after, review.size, katrain)
+    if move.kind is not None and not any(name in node for name in MARKS):
+        for name, value in MARKS_OF_KIND[move.kind].items():
+            if name not in node:
+                _put(node, name, [value])
+    _comment(node, "\n".join([*judgement_lines(review, move), f"Now {standing(after)}."]))
+
+
+def judgement_lines(review: Review, move: Move) -> list[str]:
+    """What is said of a move, and what was better as a line that Sabaki plays: ``B D4 Q16 C3``."""
+    if move.kind is None or move.loss is None:
+        return []
+    vertex, letter = review.vertex(move.point), LETTERS[move.color]
+    if move.is_first_choice:
+        return [f"{KINDS[move.kind].capitalize()}: {vertex} is the first choice."]
+    said = [f"{KINDS[move.kind].capitalize()}: {vertex} lost {amount(move.loss, review.unit)}."]
+    if not move.counted:
+        said = [f"{KINDS[move.kind].capitalize()}: {vertex} is as good as the first choice, as far as can be told."]
+    for line in review.better(move):
+        best = review.turns[move.number - 1].moves[0]
+        lead = "" if best.lead_black is None else f", {lead_text(best.lead_black)}"
+        word = "Better" if move.counted else "First choice"
+        said.append(f"{word}: {review.vertex(line[0])} (Black {100 * best.winrate_black:.1f}%{lead}).")
+        shown = line[: line.index(PASS)] if PASS in line else line
+        if len(shown) >= SHORTEST_LINE:
+            said.append(" ".join([letter, *map(review.vertex, shown)]))
+    return said
+
+
+def _overview(review: Review) -> str:
+    """What is said of the whole game."""
+    said, unit = [f"Reviewed by Keima {__version__}: {review.means}."], review.unit
+    for color, score in review.summary.whole.items():
+        if score.accuracy is not None and score.mean_loss is not None and score.first_choices is not None:
+            accuracy, first = f"accuracy {score.accuracy:.0f}", f"first choices {100 * score.first_choices:.0f}%"
+            said.append(f"{review.player(color)}: {accuracy}, mean loss {amount(score.mean_loss, unit)}, {first}.")
+    costly = [f"#{move.number} ({amount(move.counted, unit)})" for move in review.summary.costly]
+    if costly:
+        said.append(f"Most costly: {', '.join(costly)}.")
+    return "\n".join(said)
+
+
+def _line(review: Review, move: Move, line: list[int]) -> list[Node]:
+    """The nodes of a variation."""
+    nodes: list[Node] = []
+    color = move.color
+    for point in line:
+        nodes.append({"B" if color == BLACK else "W": [to_sgf(point, review.size).encode()], MARK: [LINE]})
+        color = 3 - color
+    candidate = review.turns[move.number - 1].candidate(line[0])
+    if candidate is not None:
+        _put(nodes[0], "SBKV", [f"{100 * candidate.winrate_black:.2f}".encode()])
+        lead = ""
+        if candidate.lead_black is not None:
+            _put(nodes[0], "SBKS", [f"{candidate.lead_black:.2f}".encode()])
+            lead = f", {lead_text(candidate.lead_black)}"
+        rate = f"Black {100 * candidate.winrate_black:.1f}%{lead}"
+        _comment(nodes[0], f"Instead of #{move.number}: {rate}, {candidate.visits} visits.")
+    return nodes

@@ -1,0 +1,182 @@
+"""What each move of a game cost: losses without the engine's own drift, and no more blame than the visits allow.
+
+A move's loss is what the first choice was given in the search before it, less what the position after it is given: the
+difference of the two positions' own values, less that between the first position's value and its first choice's (the
+way of OGS's reviews). The first choice itself loses nothing, whatever the search after it says, and nothing is lost
+that would be gained.
+
+Both numbers carry the noise of their searches. How much, the game itself shows: where the first choice was played, the
+difference of its two values is noise alone. In units of the final score's deviation, divided by the square root of the
+visits, it is alike all over a game, so its median there is the noise of every other move. A loss of less than
+``SURE`` times the noise counts as none.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from engine.go.geometry import BLACK, index_of
+from engine.insight.review.turns import Candidate, Turn
+
+KINDS = ("excellent", "great", "good", "inaccuracy", "mistake", "blunder")
+UNBLAMED = KINDS.index("good")
+"""The worst that a loss within the noise is called"""
+POINTS, PERCENT = "points", "percent"
+"""Units of losses; percent of the win rate where nothing estimates leads"""
+THRESHOLDS = {POINTS: (0.2, 0.6, 1.2, 4.0, 10.0), PERCENT: (0.5, 1.0, 2.0, 5.0, 15.0)}
+"""Where the next kind begins. Points: those of OGS"""
+SURE = 2.0
+"""A loss is blamed from this many times its noise on"""
+USUAL_NOISE, USUAL_WEIGHT = 0.15, 6
+"""The noise that is assumed before a game shows its own, and the number of moves that this counts as"""
+NORMAL_MEDIAN = 0.6745
+"""The median of a normal variable's size, in deviations"""
+STDEV_OF_SIZE = 1.6
+"""The final score's deviation where nothing says it: KataGo's networks say 10 to 14 points on 7x7, 30 on 19x19"""
+LEAST_STDEV = {POINTS: 2.0, PERCENT: 10.0}
+"""Where the end is certain the searches still differ a little"""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A move of a game, as it was judged."""
+
+    number: int
+    """from 1"""
+    color: int
+    point: int
+    loss: float | None
+    """in the unit of the review, the drift taken off; None = the positions around it do not compare"""
+    noise: float
+    """what ``loss`` must exceed to count"""
+    winrate_loss: float | None
+    """in percent, likewise"""
+    is_first_choice: bool
+    rank: int | None
+    """among the moves that the search looked at, by preference, from 1; None = it did not look at it"""
+    policy_rank: int | None
+    """among all moves, by the network's probability, from 1"""
+    prior: float | None
+    difficulty: float
+    """what the network's own moves would lose here in the mean, at most 1"""
+    kind: int | None
+    """index into ``KINDS``"""
+
+    @property
+    def counted(self) -> float:
+        """The loss as it counts: none where it is within the noise."""
+        return self.loss if self.loss is not None and self.loss > self.noise else 0.0
+
+
+def unit_of(turns: Sequence[Turn]) -> str:
+    """The unit of a game's losses."""
+    return POINTS if all(turn.lead_black is not None for turn in turns) else PERCENT
+
+
+def judged(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int,
+           thresholds: Sequence[float] | None = None) -> list[Move]:  # fmt: skip
+    """Judge all moves of a game.
+
+    Args:
+        turns: one for each position, the last after the last move.
+        played: colour and point of each move.
+        thresholds: five losses that rise, at which the kinds after the first begin; None = those of the unit.
+    """
+    if len(turns) != len(played) + 1:
+        raise ValueError(f"{len(turns)} positions for {len(played)} moves")
+    unit = unit_of(turns)
+    scale = noise_scale(turns, played, size)
+    return [
+        _judged(n + 1, color, point, (turns[n], turns[n + 1]), size, unit, scale, thresholds or THRESHOLDS[unit])
+        for n, (color, point) in enumerate(played)
+    ]
+
+
+def noise_scale(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int) -> float:
+    """The noise of values, in deviations of the result at one visit; arguments as of :func:`judged`."""
+    unit, seen = unit_of(turns), []
+    for before, after, (color, point) in zip(turns, turns[1:], played, strict=False):
+        if _compares(before, after, color) and before.moves[0].point == point:
+            drift = _value(before.moves[0], unit) - _value(after, unit)
+            seen.append(abs(drift) / _noise(before, after, size, unit))
+    if not seen:
+        return USUAL_NOISE
+    own = median(seen) / NORMAL_MEDIAN
+    return (USUAL_WEIGHT * USUAL_NOISE + len(seen) * own) / (USUAL_WEIGHT + len(seen))
+
+
+def _judged(number: int, color: int, point: int, around: tuple[Turn, Turn], size: int, unit: str, scale: float,
+            thresholds: Sequence[float]) -> Move:  # fmt: skip
+    """One move, from the positions around it."""
+    before, after = around
+    order = [candidate.point for candidate in before.moves]
+    rank = order.index(point) + 1 if point in order else None
+    policy_rank, prior = _by_policy(before, point, size)
+    loss = winrate_loss = kind = None
+    noise = 0.0
+    if _compares(before, after, color):
+        sign = 1.0 if color == BLACK else -1.0
+        best, is_first = before.moves[0], rank == 1
+        noise = SURE * scale * _noise(before, after, size, unit)
+        loss = 0.0 if is_first else max(0.0, sign * (_value(best, unit) - _value(after, unit)))
+        winrate_loss = 0.0 if is_first else max(0.0, 100 * sign * (best.winrate_black - after.winrate_black))
+        kind = kind_of(loss, noise, thresholds)
+    return Move(
+        number, color, point, _rounded(loss), round(noise, 3), _rounded(winrate_loss), rank == 1, rank, policy_rank,
+        prior, difficulty(before, color, unit), kind,
+    )  # fmt: skip
+
+
+def kind_of(loss: float, noise: float, thresholds: Sequence[float]) -> int:
+    """The kind of a move, an index into ``KINDS``."""
+    kind = sum(loss >= threshold for threshold in thresholds)
+    return kind if loss > noise else min(kind, UNBLAMED)
+
+
+def difficulty(turn: Turn, color: int, unit: str) -> float:
+    """How much the network's own candidates would lose in the mean, from 0 to 1 (KataGo's clients weigh moves so)."""
+    if not turn.moves:
+        return 0.0
+    sign = 1.0 if color == BLACK else -1.0
+    best = sign * _value(turn.moves[0], unit)
+    weights = [max(0.0, move.prior) for move in turn.moves]
+    losses = [max(0.0, best - sign * _value(move, unit)) for move in turn.moves]
+    whole = sum(weights)
+    mean = sum(weight * loss for weight, loss in zip(weights, losses, strict=True)) / whole if whole else 0.0
+    return round(min(1.0, mean), 3)
+
+
+def _compares(before: Turn, after: Turn, color: int) -> bool:
+    """Whether what a move cost can be read off the positions around it: its colour to move, then the other's."""
+    return bool(before.moves) and before.to_move == color and after.to_move != color
+
+
+def _value(of: Turn | Candidate, unit: str) -> float:
+    """Black's lead, or Black's win rate in percent."""
+    if unit == PERCENT:
+        return 100 * of.winrate_black
+    return of.lead_black or 0.0
+
+
+def _noise(before: Turn, after: Turn, size: int, unit: str) -> float:
+    """The noise of the difference between a first choice and the position after, at a scale of 1."""
+    if unit == PERCENT:
+        deviation = 100 * math.sqrt(before.winrate_black * (1 - before.winrate_black))
+    else:
+        deviation = STDEV_OF_SIZE * size if before.stdev is None else before.stdev
+    visits = 1 / max(1, before.moves[0].visits) + 1 / max(1, after.visits)
+    return max(deviation, LEAST_STDEV[unit]) * math.sqrt(visits)
+
+
+def _by_policy(turn: Turn, point: int, size: int) -> tuple[int | None, float | None]:
+    """A move's rank and probability before any search."""
+    if turn.policy is None:
+        found = turn.candidate(point)
+        return None, found.prior if found else None
+    own = float(turn.policy[int(index_of(point, size))])
+    return int((turn.policy > own).sum()) + 1, round(max(0.0, own), 4)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)

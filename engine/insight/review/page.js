@@ -1,0 +1,250 @@
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const D = JSON.parse($("data").textContent);
+  const S = D.size, LAST = D.moves.length, BLACK = 1;
+  const NAMES = { 1: "Black", 2: "White" }, COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ", LETTERS = "ABCDEF";
+  const LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+";
+  let now = 0, shownLine = -1, showOwners = false, showBest = true, thresholds = D.thresholds.slice();
+
+  const vertex = (i) => (i < 0 ? "pass" : COLUMNS[i % S] + (S - Math.floor(i / S)));
+  const at = (i) => [24 * ((i % S) + 1.5), 24 * (Math.floor(i / S) + 1)];
+  const unit = (loss) => (D.unit === "points" ? `${loss.toFixed(1)} points` : `${loss.toFixed(0)}% of the win rate`);
+  const lead = (s) => (s === null ? "" : Math.abs(s) < 0.05 ? "even" : (s > 0 ? "B+" : "W+") + Math.abs(s).toFixed(1));
+  const kindOf = (m) => {
+    if (m.l === null) return -1;
+    const kind = thresholds.filter((t) => m.l >= t).length;
+    return m.l > m.n ? kind : Math.min(kind, 2);
+  };
+
+  /** The board before move n + 1, and the number of the move that each stone is. */
+  function position(n) {
+    const colors = Array.from(D.start, Number), numbers = new Array(S * S).fill(0);
+    for (let k = 0; k < n; k++) {
+      const m = D.moves[k];
+      if (m.i >= 0) { colors[m.i] = m.c; numbers[m.i] = k + 1; }
+      for (const gone of m.x) { colors[gone] = 0; numbers[gone] = 0; }
+    }
+    return { colors, numbers };
+  }
+
+  const circle = (i, r, style) => { const [x, y] = at(i); return `<circle cx="${x}" cy="${y}" r="${r}" ${style}/>`; };
+  const word = (i, text, fill, size = 11) => {
+    const [x, y] = at(i);
+    return `<text x="${x}" y="${y + 4}" font-size="${size}" text-anchor="middle" fill="${fill}">${text}</text>`;
+  };
+  const stone = (i, c) =>
+    circle(i, 11.2, `fill="var(--stone-${c === BLACK ? "b" : "w"})" stroke="var(--edge)" stroke-width=".7"`);
+  const inkOn = (c) => (c === BLACK ? "var(--stone-w)" : "var(--stone-b)");
+
+  function drawBoard() {
+    const turn = D.turns[now], { colors } = position(now), last = now ? D.moves[now - 1] : null, next = D.moves[now];
+    let owners = "", stones = "", marks = "";
+    if (showOwners && turn.o) {
+      for (let i = 0; i < S * S; i++) {
+        const o = (LEVELS.indexOf(turn.o[i]) / 62) * 2 - 1;
+        if (Math.abs(o) < 0.1) continue;
+        const [x, y] = at(i), wide = 20 * Math.sqrt(Math.abs(o));
+        owners += `<rect x="${x - wide / 2}" y="${y - wide / 2}" width="${wide}" height="${wide}" opacity=".55"
+          fill="var(--stone-${o > 0 ? "b" : "w"})"/>`;
+      }
+    }
+    colors.forEach((c, i) => { if (c) stones += stone(i, c); });
+    if (shownLine >= 0 && turn.m[shownLine]) {
+      const seen = new Set();
+      turn.m[shownLine][0].forEach((i, n) => {
+        if (i < 0 || seen.has(i)) return;
+        seen.add(i);
+        const c = n % 2 ? 3 - turn.c : turn.c;
+        stones += stone(i, c) + word(i, n + 1, inkOn(c));
+      });
+    } else {
+      if (last && last.i >= 0 && colors[last.i]) {
+        marks += circle(last.i, 5, `fill="none" stroke="${inkOn(last.c)}" stroke-width="2"`);
+      }
+      if (showBest) {
+        turn.m.forEach((m, n) => {
+          const i = m[0][0];
+          if (i < 0) return;
+          marks += circle(i, 10, `fill="var(${n ? "--card" : "--accent"})" stroke="var(--accent)" opacity=".9"`);
+          marks += word(i, LETTERS[n], n ? "var(--ink)" : "var(--paper)");
+        });
+      }
+      if (next && next.i >= 0 && !colors[next.i]) {
+        marks += circle(next.i, 11.4, `fill="none" stroke="var(--stone-${next.c === BLACK ? "b" : "w"})" stroke-width="2"`);
+      }
+    }
+    $("owners").innerHTML = owners; $("stones").innerHTML = stones; $("marks").innerHTML = marks;
+  }
+
+  function said() {
+    const turn = D.turns[now], parts = [];
+    if (now === 0) parts.push("The start of the game.");
+    else {
+      const m = D.moves[now - 1], before = D.turns[now - 1], kind = kindOf(m), best = before.m[0];
+      parts.push(`Move ${now}: ${NAMES[m.c]} ${vertex(m.i)}.`);
+      if (kind >= 0 && m.f) parts.push("The first choice.");
+      else if (kind >= 0) {
+        const lost = m.l > m.n ? `lost ${unit(m.l)}` : "as good as the first choice, as far as can be told";
+        parts.push(`${D.kinds[kind][0].toUpperCase()}${D.kinds[kind].slice(1)}, ${lost}.`);
+        if (best) parts.push(`First choice: ${vertex(best[0][0])}.`);
+      }
+      if (m.x.length) parts.push(`${m.x.length} captured.`);
+    }
+    parts.push(`Black ${turn.w.toFixed(1)}%${turn.s === null ? "" : ", " + lead(turn.s)}. ${NAMES[turn.c]} to move.`);
+    return parts.join(" ");
+  }
+
+  function drawLines() {
+    const turn = D.turns[now], list = $("lines");
+    list.textContent = "";
+    turn.m.forEach((m, n) => {
+      const [line, visits, rate, s, prior] = m, item = document.createElement("li"), button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(n === shownLine));
+      button.innerHTML = `<b>${LETTERS[n]}</b><b>${vertex(line[0])}</b><span>Black ${rate.toFixed(1)}%` +
+        `${s === null ? "" : " " + lead(s)}, ${visits} visits</span>` +
+        `<span class="moves">${line.map(vertex).join(" ")}</span>`;
+      button.title = `Policy ${prior}%`;
+      button.addEventListener("click", () => showLine(n === shownLine ? -1 : n));
+      item.append(button);
+      list.append(item);
+    });
+  }
+
+  function drawCursors() {
+    for (const graph of document.querySelectorAll("svg[data-inner]")) {
+      const [left, , width] = graph.dataset.inner.split(" ").map(Number), cursor = graph.querySelector(".cursor");
+      cursor.setAttribute("transform", `translate(${left + (width * now) / Math.max(1, LAST)} 0)`);
+      cursor.setAttribute("visibility", "visible");
+    }
+    document.querySelector("#moves tr.now")?.classList.remove("now");
+    document.querySelector(`#moves tr[data-move="${now}"]`)?.classList.add("now");
+  }
+
+  function draw() {
+    const text = said();
+    drawBoard(); drawLines(); drawCursors();
+    $("status").textContent = text;
+    $("board").setAttribute("aria-label", `Board of ${S} by ${S}. ${text}`);
+    $("slider").value = now;
+    $("slider").setAttribute("aria-valuetext", `move ${now} of ${LAST}`);
+  }
+
+  function go(n, line = -1) {
+    now = Math.max(0, Math.min(LAST, n));
+    shownLine = line;
+    draw();
+  }
+  function showLine(n) {
+    shownLine = n < D.turns[now].m.length ? n : -1;
+    drawBoard();
+    document.querySelectorAll("#lines button").forEach((b, k) => b.setAttribute("aria-pressed", String(k === shownLine)));
+    if (shownLine >= 0) $("status").textContent = `${said()} Line: ${D.turns[now].m[shownLine][0].map(vertex).join(" ")}.`;
+  }
+  const isBlamed = (n) => n >= 1 && n <= LAST && kindOf(D.moves[n - 1]) >= 3;
+  function blamed(step) {
+    let n = now + step;
+    while (n >= 1 && n <= LAST && !isBlamed(n)) n += step;
+    if (isBlamed(n)) go(n);
+  }
+  function toggle(name) {
+    if (name === "owners") showOwners = !showOwners; else showBest = !showBest;
+    $("t-owners").setAttribute("aria-pressed", String(showOwners));
+    $("t-best").setAttribute("aria-pressed", String(showBest));
+    drawBoard();
+  }
+
+  function classify() {
+    const counts = { 1: [0, 0, 0, 0, 0, 0], 2: [0, 0, 0, 0, 0, 0] };
+    D.moves.forEach((m, k) => {
+      const kind = kindOf(m);
+      if (kind < 0) return;
+      counts[m.c][kind]++;
+      document.querySelector(`#g-loss rect[data-move="${k + 1}"]`)?.setAttribute("fill", `var(--k${kind})`);
+      const cell = document.querySelector(`#moves tr[data-move="${k + 1}"] .kind`);
+      if (cell) { cell.textContent = D.kinds[kind]; cell.className = `left kind k${kind}`; }
+    });
+    for (const cell of document.querySelectorAll("#kinds td[data-kind]")) {
+      cell.textContent = counts[cell.dataset.color][cell.dataset.kind];
+    }
+  }
+
+  function followHash() {
+    const found = /^#([mb])(\d+)$/.exec(location.hash);
+    if (!found) return;
+    const n = Number(found[2]);
+    if (found[1] === "m") go(n); else go(n - 1, 0);
+    $("play").scrollIntoView();
+  }
+
+  const actions = {
+    first: () => go(0), back: () => go(now - 1), next: () => go(now + 1), last: () => go(LAST),
+    worse: () => blamed(1), earlier: () => blamed(-1), owners: () => toggle("owners"), best: () => toggle("best"),
+  };
+  for (const button of document.querySelectorAll("button[data-do]")) {
+    button.addEventListener("click", actions[button.dataset.do]);
+  }
+  $("slider").addEventListener("input", (event) => go(Number(event.target.value)));
+  const KEYS = { ArrowLeft: actions.back, ArrowRight: actions.next, o: actions.owners, b: actions.best, n: actions.worse,
+    p: actions.earlier, Escape: () => showLine(-1) };
+  const BOARD_KEYS = { Home: actions.first, End: actions.last, PageUp: () => go(now - 10), PageDown: () => go(now + 10) };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input")) return;
+    const act = KEYS[event.key] || ($("play").contains(event.target) ? BOARD_KEYS[event.key] : undefined);
+    if (act) act();
+    else if (/^[1-6]$/.test(event.key)) showLine(Number(event.key) - 1);
+    else return;
+    event.preventDefault();
+  });
+
+  const board = $("board");
+  let begun = null;
+  board.addEventListener("pointerdown", (event) => { begun = [event.clientX, event.clientY]; });
+  board.addEventListener("pointercancel", () => { begun = null; });
+  board.addEventListener("pointerup", (event) => {
+    if (!begun) return;
+    const dx = event.clientX - begun[0], dy = event.clientY - begun[1];
+    begun = null;
+    if (Math.abs(dx) > 30 && Math.abs(dx) > Math.abs(dy)) return go(now + (dx < 0 ? 1 : -1));
+    if (Math.hypot(dx, dy) > 10) return;
+    const box = board.getBoundingClientRect(), wide = 24 * (S + 1);
+    const x = ((event.clientX - box.left) / box.width) * wide, y = ((event.clientY - box.top) / box.height) * wide;
+    const column = Math.round(x / 24 - 1.5), row = Math.round(y / 24 - 1);
+    if (column < 0 || row < 0 || column >= S || row >= S) return;
+    const i = row * S + column, line = D.turns[now].m.findIndex((m) => m[0][0] === i);
+    const number = position(now).numbers[i];
+    if (shownLine >= 0) showLine(-1);
+    else if (line >= 0) showLine(line);
+    else if (number) go(number);
+    else go(now + (x > wide / 2 ? 1 : -1));
+  });
+  for (const graph of document.querySelectorAll("svg[data-inner]")) {
+    const [left, , width] = graph.dataset.inner.split(" ").map(Number), whole = graph.viewBox.baseVal.width;
+    const jump = (event) => {
+      const box = graph.getBoundingClientRect(), x = ((event.clientX - box.left) / box.width) * whole;
+      go(Math.round(((x - left) / width) * LAST));
+    };
+    graph.addEventListener("pointerdown", jump);
+    graph.addEventListener("pointermove", (event) => { if (event.buttons) jump(event); });
+  }
+  for (const input of document.querySelectorAll("#thresholds input")) {
+    input.addEventListener("change", () => {
+      const values = Array.from(document.querySelectorAll("#thresholds input"), (one) => Number(one.value));
+      const rises = values.every((v, n) => v > 0 && (n === 0 || v >= values[n - 1]));
+      $("t-wrong").hidden = rises;
+      if (!rises) return;
+      thresholds = values;
+      classify(); draw();
+    });
+  }
+  $("theme").addEventListener("click", () => {
+    const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+  });
+  addEventListener("hashchange", followHash);
+  for (const part of document.querySelectorAll("[data-script]")) part.hidden = false;
+  classify();
+  go(0);
+  followHash();
+})();

@@ -1,0 +1,105 @@
+"""A finished review: a game, what was found of each position, what each move cost, and words for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.go.geometry import BLACK, WHITE, to_vertex
+from engine.insight.review.game import GameToReview
+from engine.insight.review.judgement import KINDS, PERCENT, POINTS, THRESHOLDS, Move, judged, unit_of
+from engine.insight.review.summary import Summary, summary_of
+from engine.insight.review.turns import Turn
+
+COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
+LETTERS = {BLACK: "B", WHITE: "W"}
+WORTH_A_LINE = KINDS.index("inaccuracy")
+"""From this kind on a review shows what was better"""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a review was made with."""
+
+    network: str
+    """its name; empty = none, rollouts alone"""
+    visits: int
+    """a position; 0 = as many as fit"""
+    seconds: float
+    """a position; 0 = as many as it takes"""
+
+    def __str__(self) -> str:
+        limits = [f"{self.visits} visits"] if self.visits else []
+        limits += [f"{self.seconds:g} seconds"] if self.seconds else []
+        return f"{self.network or 'rollouts, no network'}, {' or '.join(limits)} a position"
+
+
+@dataclass(frozen=True)
+class Review:
+    """All that is told of a game."""
+
+    name: str
+    """of the file, without its ending"""
+    game: GameToReview
+    turns: list[Turn]
+    moves: list[Move]
+    summary: Summary
+    unit: str
+    thresholds: tuple[float, ...]
+    means: Means
+
+    @property
+    def size(self) -> int:
+        return self.game.size
+
+    def player(self, color: int) -> str:
+        """Name and rank of a player; the colour where the file says none."""
+        details = self.game.record.details
+        name = details.get("PB" if color == BLACK else "PW", "")
+        rank = details.get("BR" if color == BLACK else "WR", "")
+        return f"{name} {rank}".strip() or COLOR_NAMES[color]
+
+    @property
+    def title(self) -> str:
+        """Who played."""
+        return f"{self.player(BLACK)} against {self.player(WHITE)}"
+
+    def vertex(self, point: int) -> str:
+        """GTP text of a point."""
+        return to_vertex(point, self.size)
+
+    def better(self, move: Move, count: int = 1) -> Sequence[list[int]]:
+        """Lines that begin with moves better than one that was played, best first; none where it was the first."""
+        return [candidate.line for candidate in self.turns[move.number - 1].moves[: move.rank or None]
+                if candidate.point != move.point][:count]  # fmt: skip
+
+
+def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
+              thresholds: Sequence[float] | None = None) -> Review:  # fmt: skip
+    """Judge a game whose positions are all analysed.
+
+    Args:
+        thresholds: of losses in points; None = the usual ones.
+    """
+    unit = unit_of(turns)
+    used = tuple(thresholds) if thresholds and unit == POINTS else THRESHOLDS[unit]
+    moves = judged(turns, game.played, game.size, used)
+    return Review(name, game, turns, moves, summary_of(moves, game.size, unit), unit, used, means)
+
+
+def amount(value: float, unit: str) -> str:
+    """A loss in words: ``5.2 points``, or ``12% of the win rate``."""
+    if unit == PERCENT:
+        return f"{value:.0f}% of the win rate"
+    return f"{value:.1f} point{'' if f'{value:.1f}' == '1.0' else 's'}"
+
+
+def standing(turn: Turn) -> str:
+    """How a game stands: ``Black 63.1%, B+4.5``."""
+    rate = f"Black {100 * turn.winrate_black:.1f}%"
+    return rate if turn.lead_black is None else f"{rate}, {lead_text(turn.lead_black)}"
+
+
+def lead_text(lead_black: float) -> str:
+    """A lead as results are written: ``B+4.5``."""
+    if abs(lead_black) < 0.05:
+        return "even"
+    return f"{'B' if lead_black > 0 else 'W'}+{abs(lead_black):.1f}"

@@ -1,0 +1,130 @@
+"""What a review knows of one position of a game: a search's numbers, all from Black's view, and their line of JSON."""
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.go.geometry import BLACK
+from engine.insight.analyses import Analysis
+from engine.insight.glance import score_stdev
+
+MOST_CANDIDATES = 12
+"""Moves that are kept of a position, the most visited ones; the one that was played is kept in any case"""
+MOST_MOVES_OF_A_LINE = 12
+
+
+class Candidate(NamedTuple):
+    """A move that the search looked at."""
+
+    point: int
+    visits: int
+    winrate_black: float
+    """0 to 1"""
+    lead_black: float | None
+    """in points, komi counted; None = nothing estimates it"""
+    prior: float
+    line: list[int]
+    """points, this move first"""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A position that was analysed."""
+
+    number: int
+    """moves played before it"""
+    to_move: int
+    visits: int
+    winrate_black: float
+    lead_black: float | None
+    stdev: float | None
+    """how far the final score may lie from the lead, in points"""
+    moves: list[Candidate]
+    """best first"""
+    ownership_black: np.ndarray | None
+    """float16[N*N] in policy order, 1 = Black's"""
+    policy: np.ndarray | None
+    """float16[N*N+1] in policy order: the network's probabilities, -1 = illegal"""
+
+    def candidate(self, point: int) -> Candidate | None:
+        """What the search says of a move; None = it did not look at it."""
+        return next((move for move in self.moves if move.point == point), None)
+
+
+def turn_of(number: int, to_move: int, found: Analysis, played: int | None) -> Turn:
+    """A position's numbers, as far as a review needs them.
+
+    Args:
+        number: moves played before it.
+        played: the point that was played there; None = nothing was.
+    """
+    report, glance = found
+    sign = 1.0 if to_move == BLACK else -1.0
+    owners = glance.ownership_black if report.ownership_black is None else report.ownership_black
+    visited = [move for move in report.moves if move.visits > 0]
+    kept = [move for n, move in enumerate(visited) if n < MOST_CANDIDATES or move.point == played]
+    return Turn(
+        number,
+        to_move,
+        report.visits,
+        _rate(sign, report.value_stm),
+        _lead(sign, report.score_stm),
+        None if (stdev := score_stdev(owners)) is None else round(stdev, 2),
+        [
+            Candidate(
+                move.point, move.visits, _rate(sign, move.value_stm), _lead(sign, move.score_stm), round(move.prior, 4),
+                move.pv[:MOST_MOVES_OF_A_LINE],
+            )
+            for move in kept
+        ],
+        None if owners is None else np.round(owners.reshape(-1), 2).astype(np.float16),
+        None if glance.policy is None else np.nan_to_num(glance.policy, nan=-1.0).astype(np.float16),
+    )  # fmt: skip
+
+
+def _rate(sign: float, value_stm: float) -> float:
+    """Black's win rate, 0 to 1."""
+    return round(0.5 + 0.5 * sign * max(-1.0, min(1.0, value_stm)), 4)
+
+
+def _lead(sign: float, score_stm: float | None) -> float | None:
+    """Black's lead."""
+    return None if score_stm is None else round(sign * score_stm, 2)
+
+
+def to_line(turn: Turn) -> str:
+    """A line of JSON, from which :func:`from_line` makes the same turn."""
+    values: dict[str, Any] = dict(vars(turn))
+    for name in ("ownership_black", "policy"):
+        values[name] = _packed(values[name])
+    return json.dumps(values, separators=(",", ":"))
+
+
+def from_line(text: str) -> Turn:
+    """A turn from its line.
+
+    Raises:
+        ValueError: it is not one, or not whole.
+    """
+    try:
+        values = json.loads(text)
+        for name in ("ownership_black", "policy"):
+            values[name] = _unpacked(values[name])
+        values["moves"] = [Candidate(*move) for move in values["moves"]]
+        return Turn(**values)
+    except (ValueError, TypeError, KeyError, zlib.error) as error:
+        raise ValueError("not a line of an analysed position") from error
+
+
+def _packed(values: np.ndarray | None) -> str | None:
+    """Numbers as text."""
+    return None if values is None else base64.b64encode(zlib.compress(values.astype("<f2").tobytes())).decode()
+
+
+def _unpacked(text: str | None) -> np.ndarray | None:
+    """Numbers from text."""
+    return None if text is None else np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f2").astype(np.float16)

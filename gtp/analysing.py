@@ -1,0 +1,56 @@
+"""What analyses many positions side by side, loaded, compiled and tried: for JSON and for reviews."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gtp import startup
+
+if TYPE_CHECKING:
+    from engine.config import SearchOptions
+    from engine.inference.server import InferenceServer
+    from engine.insight.analyses import Analyses
+
+WARM_UP_SIZE, WARM_UP_VISITS = 9, 8
+
+
+class Analysing(NamedTuple):
+    """Ready to analyse."""
+
+    analyses: "Analyses"
+    server: "InferenceServer | None"
+    """None = there is no network"""
+    at_once: int
+    """positions side by side"""
+
+
+def load_analysing(options: "SearchOptions", network: Path | tuple[Path, Path] | None, device: str,
+                   at_once: int = 0) -> Analysing:  # fmt: skip
+    """Import what analyses, load the network, and use everything once; shows what takes long.
+
+    Args:
+        network: None = rollouts alone.
+        at_once: positions searched side by side; 0 = as many as the device wants.
+    Raises:
+        ValueError: a setting cannot be used; one clear line.
+    """
+    startup.calm_openmp()
+    from engine.nets.files.header import expected_input
+    from engine.play import ahead
+
+    expected = expected_input(network)
+    encoder = expected.encoder if expected else ""
+    left = ahead.missing(encoder) if encoder else []
+    if left:
+        ahead.start_helpers(encoder)
+    with startup.compile_progress(encoder if left else ""):
+        from engine.insight.analyses import Analyses, new_analysis_server, positions_at_once
+        from engine.play.assembly import load_parts
+
+        if left:
+            ahead.compile_pieces(encoder, ahead.FIRST)
+        parts = load_parts(options, network, device)
+        server = new_analysis_server(parts)
+        count = at_once or positions_at_once(parts)
+        analyses = Analyses(parts, server, count)
+        analyses.warm_up(server.spec.max_size if server else WARM_UP_SIZE, WARM_UP_VISITS)
+    return Analysing(analyses, server, count)

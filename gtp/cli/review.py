@@ -1,0 +1,204 @@
+"""``keima review``: games analysed move by move, and what people and their programs read of it."""
+
+import math
+import signal
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from engine.config import SearchOptions, SetupOptions
+from engine.go.rules import Rules, rules_from
+from engine.insight.review.files import INDEX, Wanted, write_index, write_review
+from engine.insight.review.judgement import KINDS, THRESHOLDS
+from engine.insight.review.page import Entry, entry_of
+from engine.insight.review.pictures import check_pictures
+from engine.insight.review.review import Means, review_of
+from engine.insight.review.running import Running, Work, subject_of
+from engine.insight.review.sources import Source, sources
+from engine.insight.review.store import Store
+from gtp import startup
+from gtp.analysing import load_analysing
+from gtp.cli.bulk import GOES_ON, identity
+from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
+from gtp.cli.play import show_bar
+from gtp.cli.terminal import INTERRUPTED, PATHS, bar, one_line_errors, parsed
+
+KEPT = ".analysis"
+"""Folder of what has been analysed, in the folder of reviews"""
+VISITS = 100
+
+
+def thresholds_of(text: str) -> tuple[float, ...]:
+    """Where the kinds of moves begin, as five numbers with commas between.
+
+    Raises:
+        ValueError: not five, or they do not rise.
+    """
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        values = ()
+    count = len(KINDS) - 1
+    rises = all(0 < low <= high < math.inf for low, high in pairwise(values))
+    if len(values) != count or not rises:
+        raise ValueError(f"expected {count} losses in points that rise, as 0.2,0.6,1.2,4,10, not {text!r}")
+    return values
+
+
+@click.command("review", cls=GroupedCommand, context_settings={"show_default": True})
+@click.argument("games", nargs=-1, required=True, type=PATHS)
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder for the reviews")
+@click.option(
+    "--visits",
+    type=click.IntRange(2),
+    show_default=False,
+    help=f"of each position; {VISITS}, or no limit where --seconds is given",
+)
+@click.option("--seconds", default=0.0, type=click.FloatRange(0, 86400), help="for each position; 0 = no limit")
+@click.option(
+    "--thresholds",
+    callback=parsed(thresholds_of),
+    metavar="A,B,C,D,E",
+    show_default=False,
+    help=f"points lost where {', '.join(KINDS[1:])} begin; {','.join(f'{t:g}' for t in THRESHOLDS['points'])}",
+)
+@click.option("--lines", default=1, type=click.IntRange(0, 5), help="variations in the SGF for a move that was blamed")
+@click.option("--katrain/--no-katrain", default=True, help="write into the SGF what KaTrain reloads; most of its size")
+@click.option("--json", "as_json", is_flag=True, help="all numbers besides, as NAME.json")
+@click.option("--svg", is_flag=True, help="graphs and diagrams besides, as NAME-PART.svg")
+@click.option("--png", is_flag=True, help="the same as NAME-PART.png; needs matplotlib")
+@settings_option(SearchOptions, SetupOptions)
+@options_of(SetupOptions, "weights", "device", "rules", "komi")
+@options_of(SearchOptions)
+@click.pass_context
+def review(
+    ctx: click.Context, /, games: tuple[Path, ...], out: Path, visits: int | None, seconds: float,
+    thresholds: tuple[float, ...] | None, lines: int, katrain: bool, as_json: bool, svg: bool, png: bool,
+    config: Path | None, **values: Any,
+) -> None:  # fmt: skip
+    """Review games: analyse every position, and say what each move cost and what was better.
+
+    GAMES are SGF files, archives, or folders of such. For each game the folder gets a page to read in any browser and
+    the game's SGF with graphs, marks, comments and lines; several games get an index. A review that was stopped, in any
+    way, goes on when the same command is given again.
+
+    \b
+        keima review my-game.sgf --out reviews
+        keima review games/ --out reviews --visits 400 --json
+    """
+    console = Console(stderr=True, highlight=False)
+    with one_line_errors(RuntimeError):
+        if png:
+            check_pictures()
+        means_visits = VISITS if visits is None and not seconds else visits or 0
+        wanted = Wanted(as_json, svg, png, lines, katrain)
+        network = network_of(ctx, config, str(values["weights"]))
+        options = options_from(SearchOptions, values)
+        setup = options_from(SetupOptions, {name: values[name] for name in ("weights", "device", "rules", "komi")})
+        files = () if network is None else network if isinstance(network, tuple) else (network,)
+        means = Means("+".join(file.name.split(".")[0] for file in files), means_visits, seconds)
+        refused: list[str] = []
+
+        def refuse(name: str, problem: str) -> None:
+            refused.append(name)
+            console.print(f"{name}: {problem}", markup=False, soft_wrap=True)
+
+        with console.status("reading games"):
+            found = list(sources(games, out, refuse))
+        if not found:
+            raise click.ClickException("there is no game to review")
+        fingerprint = identity(files, "")["sha256"] if files else ""
+        run = Run(out, found, means, wanted, thresholds, options, fingerprint, rules_from(setup.rules), setup.komi)
+        out.mkdir(parents=True, exist_ok=True)
+        startup.bar = show_bar
+        loaded = load_analysing(options, network, setup.device)
+        try:
+            is_finished = run.analyse(Running(loaded.analyses, options, means, loaded.at_once, run.count), console)
+        finally:
+            loaded.analyses.close()
+    for path in run.tell():
+        click.echo(path)
+    if not is_finished:
+        console.print(GOES_ON)
+        ctx.exit(INTERRUPTED)
+    if refused:
+        ctx.exit(1)
+
+
+class Run:
+    """All games of one command."""
+
+    def __init__(self, out: Path, found: list[Source], means: Means, wanted: Wanted,
+                 thresholds: tuple[float, ...] | None, options: SearchOptions, fingerprint: str, rules: Rules,
+                 komi: float) -> None:  # fmt: skip
+        """Ready to :meth:`analyse`.
+
+        Args:
+            thresholds: where kinds begin; None = where they usually do.
+            fingerprint: of the network's files.
+            rules, komi: of games that do not say.
+        """
+        self._out, self._found, self._means, self._wanted = out, found, means, wanted
+        self._thresholds, self._options, self._fingerprint = thresholds, options, fingerprint
+        self._rules, self._komi = rules, komi
+        self._sources: dict[str, Source] = {source.name: source for source in found}
+        self._entries: list[Entry] = []
+        self._done = 0
+
+    def count(self, work: Work) -> None:
+        """One more position is analysed."""
+        self._done += 1
+
+    def analyse(self, running: Running, console: Console) -> bool:
+        """Analyse with a bar, and write each game as it is finished; returns whether all were."""
+        total = sum(len(source.record.moves) + 1 for source in self._found)
+        columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
+        handlers = {
+            number: signal.signal(number, lambda *_: running.stop()) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            with bar(console, *columns, disable=not console.is_terminal) as progress:
+                task = progress.add_task("reviewing", total=total)
+                running.on_wait = lambda: progress.update(task, completed=self._done)
+
+                def finish(work: Work) -> None:
+                    self._finish(work)
+                    progress.update(task, completed=self._done)
+                    if not console.is_terminal:
+                        console.print(f"{work.name}: {self._done} of {total} positions", markup=False)
+
+                is_finished = running.run(self._works(), finish)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        if len(self._found) > 1:
+            write_index(self._out, self._entries)
+        return is_finished
+
+    def tell(self) -> Iterator[Path]:
+        """What to open."""
+        if len(self._found) > 1:
+            yield self._out / INDEX
+        else:
+            yield from (self._out / entry.page for entry in self._entries)
+
+    def _works(self) -> Iterator[Work]:
+        """The games, each replayed when its turn comes."""
+        for source in self._found:
+            game = source.game(self._rules, self._komi)
+            subject = subject_of(game, self._means, self._fingerprint, self._options)
+            work = Work(source.name, game, Store(self._out / KEPT, subject))
+            self._done += len(work.game.positions) - len(work.missing)
+            yield work
+
+    def _finish(self, work: Work) -> None:
+        """Write a game's review."""
+        work.store.close()
+        made = review_of(work.name, work.game, work.turns, self._means, self._thresholds)
+        write_review(self._out, made, self._sources[work.name].tree(), self._wanted)
+        self._entries.append(entry_of(made))

@@ -1,0 +1,97 @@
+"""``keima review`` with a network made of hashes: files, what is kept of earlier runs, and errors in one line."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from engine.config import SearchOptions
+from engine.features.encoder import ENCODERS
+from engine.insight.analyses import Analyses, new_analysis_server
+from engine.nets.fakes import HashNetwork
+from engine.play.assembly import Parts
+from gtp.analysing import Analysing
+from gtp.cli.review import review, thresholds_of
+
+GAME = b"(;SZ[5]KM[0]PB[Ann]C[ours];B[bb];W[dd];B[bd];W[db];B[cc])"
+OPTIONS = ("--weights", "none", "--visits", "10")
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    """Runs the command in an empty folder; says what it printed."""
+    parts = Parts(
+        SearchOptions(threads=1, seed=7, memory=64), [HashNetwork("keima-1")], None, ENCODERS["keima-1"], None
+    )
+    searched = []
+
+    def load(options, network, device):
+        server = new_analysis_server(parts)
+        analyses = Analyses(parts, server, 2)
+        submit = analyses.submit
+        analyses.submit = lambda jobs: (searched.append(len(jobs)), submit(jobs))
+        return Analysing(analyses, server, 2)
+
+    monkeypatch.setattr("gtp.cli.review.load_analysing", load)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "game.sgf").write_bytes(GAME)
+
+    def run(*words):
+        searched.clear()
+        answer = CliRunner().invoke(review, [*OPTIONS, *words])
+        return answer.exit_code, answer.output, sum(searched)
+
+    return run
+
+
+def test_a_game_becomes_a_page_and_a_record(command, tmp_path):
+    status, said, searched = command("game.sgf", "--out", "out", "--json")
+    assert (status, searched) == (0, 6) and "out/game.html" in said.replace("\\", "/")
+    out = tmp_path / "out"
+    assert sorted(path.name for path in out.iterdir()) == [".analysis", "game.html", "game.json", "game.sgf"]
+    assert json.loads((out / "game.json").read_text(encoding="utf-8"))["visits"] == 10
+    record = (out / "game.sgf").read_bytes()
+    assert b"SBKV" in record and b"C[ours" in record
+
+
+def test_the_same_command_again_searches_nothing_and_writes_the_same(command, tmp_path):
+    command("game.sgf", "--out", "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").glob("game.*")}
+    assert command("game.sgf", "--out", "out")[2] == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").glob("game.*")} == before
+    assert command("out/game.sgf", "--out", "out")[2] == 0, "a reviewed record holds the same game"
+    assert (tmp_path / "out/game.sgf").read_bytes() == before["game.sgf"]
+
+
+def test_several_games_get_an_index_and_what_is_broken_is_named(command, tmp_path):
+    (tmp_path / "other.sgf").write_bytes(GAME.replace(b"cc", b"ca"))
+    (tmp_path / "broken.sgf").write_bytes(b"(;SZ[5]")
+    status, said, _ = command(".", "--out", "out")
+    assert status == 1 and "broken.sgf: SGF:" in said
+    index = (tmp_path / "out/index.html").read_text(encoding="utf-8")
+    assert 'href="game.html"' in index and 'href="other.html"' in index
+    assert "broken" not in index
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("none.sgf", "--out", "out"), "none.sgf"),
+        (("game.sgf",), "--out"),
+        (("game.sgf", "--out", "game.sgf"), "game.sgf"),
+        (("game.sgf", "--out", "out", "--thresholds", "1,2,3"), "expected 5 losses in points that rise"),
+        (("game.sgf", "--out", "out", "--rules", "mine"), "no rules are called 'mine'"),
+        (("game.sgf", "--out", "out", "--komi", "7.3"), "7.3"),
+        (("game.sgf", "--out", "out", "--weights", "nothing.bin"), "nothing.bin"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(command, words, reason):
+    status, said, _ = command(*words)
+    assert status != 0 and reason in said and "Traceback" not in said
+
+
+def test_thresholds_are_five_losses_that_rise():
+    assert thresholds_of("0.2,0.6,1.2,4,10") == (0.2, 0.6, 1.2, 4.0, 10.0)
+    for text in ("", "1", "5,4,3,2,1", "0,1,2,3,4", "a,b,c,d,e", "1,2,3,4,nan", "1,2,3,4,inf"):
+        with pytest.raises(ValueError, match="expected 5 losses"):
+            thresholds_of(text)

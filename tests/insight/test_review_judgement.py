@@ -1,0 +1,161 @@
+"""What moves cost: drift, noise, kinds, phases, accuracy, on games whose figures are made by hand."""
+
+import math
+
+import pytest
+
+from engine.go.geometry import BLACK, PASS, WHITE
+from engine.insight.review.judgement import (
+    KINDS,
+    PERCENT,
+    POINTS,
+    SURE,
+    USUAL_NOISE,
+    USUAL_WEIGHT,
+    judged,
+    kind_of,
+    noise_scale,
+    unit_of,
+)
+from engine.insight.review.summary import most_costly, phase_of, score_of, summary_of
+from engine.insight.review.turns import from_line, to_line
+from tests.insight.reviews import SIZE, candidate, game, point, turn
+
+NOISE_AT_50 = 10.0 * math.sqrt(1 / 50 + 1 / 100)
+"""Of a first choice with 50 visits and a position of 100, the deviation of the result being 10 points, at scale 1"""
+
+
+def one_move(before, after, vertex="E5"):
+    return judged([before, after], game(vertex), SIZE)[0]
+
+
+def test_a_loss_is_what_the_first_choice_was_given_less_what_came():
+    """The position's own value, which the search drifts away from, plays no part."""
+    for own in (-20.0, 3.0, 20.0):
+        move = one_move(turn(0, own, candidate("C3", 6.0), candidate("E5", 5.0)), turn(1, 1.0, candidate("D4", 1.0)))
+        assert (move.loss, move.rank, move.is_first_choice) == (5.0, 2, False)
+        assert move.winrate_loss == 5.0
+
+
+def test_white_loses_what_black_gains():
+    turns = [
+        turn(0, 0.0, candidate("E5", 0.0)),
+        turn(1, 0.0, candidate("C3", -2.0)),
+        turn(2, 6.0, candidate("D4", 6.0)),
+    ]
+    moves = judged(turns, game("E5", "G7"), SIZE)
+    assert moves[1].color == WHITE
+    assert moves[1].loss == 8.0 and moves[1].rank is None
+
+
+def test_the_first_choice_loses_nothing_and_nothing_is_lost_by_a_gain():
+    drifting = one_move(turn(0, 5.0, candidate("E5", 5.0)), turn(1, -4.0, candidate("C3", -4.0)))
+    assert (drifting.loss, KINDS[drifting.kind]) == (0.0, "excellent")
+    better = one_move(turn(0, 5.0, candidate("C3", 5.0)), turn(1, 9.0, candidate("C3", 9.0)))
+    assert (better.loss, KINDS[better.kind]) == (0.0, "excellent")
+
+
+def test_no_move_is_blamed_within_the_noise_of_few_visits():
+    figures = turn(0, 0.0, candidate("C3", 3.0, visits=5)), turn(1, -2.0, candidate("D4", 0.0), visits=6)
+    move = one_move(*figures)
+    assert move.noise == pytest.approx(SURE * USUAL_NOISE * 10 * math.sqrt(1 / 5 + 1 / 6), abs=1e-3)
+    far = turn(1, -7.0, candidate("D4", 0.0), visits=6)
+    assert (one_move(figures[0], far).counted, KINDS[one_move(figures[0], far).kind]) == (10.0, "blunder")
+    noisy = one_move(turn(0, 0.0, candidate("C3", 1.0, visits=5)), turn(1, -0.5, candidate("D4", 0.0), visits=6))
+    assert noisy.loss == 1.5 < noisy.noise
+    assert (noisy.counted, KINDS[noisy.kind]) == (0.0, "good")
+
+
+def test_the_noise_is_that_of_the_games_own_first_choices():
+    turns = [turn(n, 1.0 * n, candidate("E5", 1.0 * n, visits=50)) for n in range(9)]
+    scale = noise_scale(turns, game(*["E5"] * 8), SIZE)
+    own = 1.0 / NOISE_AT_50 / 0.6745
+    assert scale == pytest.approx((8 * own + USUAL_WEIGHT * USUAL_NOISE) / (8 + USUAL_WEIGHT))
+    quiet = [turn(n, 1.0, candidate("E5", 1.0, visits=50)) for n in range(9)]
+    assert noise_scale(quiet, game(*["E5"] * 8), SIZE) < USUAL_NOISE
+    assert noise_scale(turns, game(*["C3"] * 8), SIZE) == USUAL_NOISE, "other moves show no noise"
+
+
+def test_moves_out_of_turn_are_not_judged():
+    """Black's handicap stones, played as moves: nothing says what the first is worth with White to move."""
+    turns = [
+        turn(0, 0, candidate("C3", 0)),
+        turn(1, 20, candidate("C3", 20), to_move=BLACK),
+        turn(2, 30, to_move=WHITE),
+    ]
+    moves = judged(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE)
+    assert moves[0].loss is None and moves[0].kind is None and moves[0].counted == 0
+    assert moves[1].loss == 0.0
+
+
+def test_without_leads_losses_are_of_the_win_rate():
+    turns = [turn(0, (0.6,), candidate("C3", (0.62,))), turn(1, (0.4,), candidate("D4", (0.4,)))]
+    assert unit_of(turns) == PERCENT and unit_of([turn(0, 1.0)]) == POINTS
+    move = judged(turns, game("E5"), SIZE)[0]
+    assert move.loss == pytest.approx(22.0) and KINDS[move.kind] == "blunder"
+
+
+def test_a_pass_is_a_move_like_others():
+    turns = [turn(0, 5.0, candidate("pass", 5.0)), turn(1, 5.0, candidate("D4", 5.0)), turn(2, 9.0)]
+    moves = judged(turns, [(BLACK, PASS), (WHITE, PASS)], SIZE)
+    assert moves[0].is_first_choice and moves[1].loss == 4.0
+
+
+def test_positions_and_moves_must_fit():
+    with pytest.raises(ValueError, match="1 positions for 1 moves"):
+        judged([turn(0, 0.0)], game("E5"), SIZE)
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [(0.0, "excellent"), (0.2, "great"), (0.6, "good"), (1.2, "inaccuracy"), (4.0, "mistake"), (10.0, "blunder")],
+)
+def test_kinds_begin_at_their_thresholds(loss, kind):
+    assert KINDS[kind_of(loss, -1.0, (0.2, 0.6, 1.2, 4.0, 10.0))] == kind
+
+
+def test_phases_end_where_katrains_do():
+    assert [phase_of(number, 19) for number in (1, 50, 51, 144, 145, 400)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_accuracy_weighs_what_could_be_lost():
+    """One move of two loses 4 points, so it weighs 1; the other loses nothing where all candidates are alike."""
+    turns = [
+        turn(0, 0.0, candidate("C3", 0.0)),
+        turn(1, -4.0, candidate("G7", -4.0)),
+        turn(2, -4.0, candidate("D4", -4.0)),
+        turn(3, -4.0),
+    ]
+    moves = judged(turns, game("E5", "G7", "D4"), SIZE)
+    summary = summary_of(moves, SIZE, POINTS)
+    mean = (4.0 * 1.0 + 0.0 * 0.05) / 1.05
+    black = summary.whole[BLACK]
+    assert black.accuracy == pytest.approx(100 * 0.75**mean, abs=0.05)
+    assert (black.moves, black.mean_loss, black.first_choices, black.near_best) == (2, 2.0, 0.5, 0.5)
+    assert black.kinds == (1, 0, 0, 0, 1, 0)
+    assert summary.whole[WHITE].accuracy == 100.0
+    assert summary.phases[WHITE][1].accuracy is None, "White made no move in the middle game"
+    assert [move.number for move in summary.costly] == [1]
+
+
+def test_the_most_costly_moves_come_worst_first_and_none_that_was_as_good():
+    losses = (5.0, 0.1, 9.0, 7.0, 6.0)
+    turns = []
+    for n, loss in enumerate(losses):
+        sign = 1.0 if n % 2 == 0 else -1.0
+        turns.append(turn(n, 0.0, candidate("C3", sign * loss)))
+    turns.append(turn(5, 0.0))
+    moves = judged(turns, game("E5", "E6", "E7", "E4", "E3"), SIZE)
+    assert [move.number for move in most_costly(moves)] == [3, 4, 5]
+    assert most_costly(moves[1:2]) == []
+    assert score_of([], POINTS).accuracy is None
+
+
+def test_a_turn_comes_back_from_its_line():
+    one = turn(3, -1.5, candidate("C3", -1.0, line=("D4", "pass")))
+    again = from_line(to_line(one))
+    assert again.moves == one.moves and again.lead_black == one.lead_black
+    assert (again.policy == one.policy).all() and (again.ownership_black == one.ownership_black).all()
+    for broken in (to_line(one)[:-5], "[]", "{}", "null", to_line(one).replace('"number"', '"nimber"')):
+        with pytest.raises(ValueError, match="not a line"):
+            from_line(broken)

@@ -1,0 +1,188 @@
+"""The page: nothing from outside, nothing that breaks out of it, and the numbers that the review has."""
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from engine.go.geometry import BLACK, WHITE, on_board_points
+from engine.insight.review import graphs, svg
+from engine.insight.review.data import LEVELS, levels, page_data, report_of
+from engine.insight.review.files import Wanted, drawings, write_index, write_review
+from engine.insight.review.page import entry_of, index_of_games, page_of
+from tests.insight.reviews import PLAYED, reviewed
+
+LEADS = (0, 0, 0, 0, 0, 0, 0, -3, 4, -16, 0)
+VOID = {"meta", "input", "br", "hr", "img", "link"}
+
+
+class Page(HTMLParser):
+    """The elements of a page; those that are not closed properly are found."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open, self.ids, self.links, self.wrong = [], set(), [], []
+        self.texts: dict[str, list[str]] = {}
+        self.tags: list[tuple[str, dict]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append((tag, values))
+        if values.get("id") in self.ids:
+            self.wrong.append(f"two of {values['id']}")
+        self.ids |= {values["id"]} if "id" in values else set()
+        self.links += [values[name] for name in ("href", "src") if name in values]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"</{tag}>")
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+
+@pytest.fixture(scope="module")
+def review():
+    return reviewed(leads=LEADS)[0]
+
+
+@pytest.fixture(scope="module")
+def page(review):
+    return page_of(review)
+
+
+def test_the_page_is_well_formed_and_asks_for_nothing(page):
+    found = Page(page)
+    assert not found.wrong and not found.open
+    assert all(link.startswith("#") for link in found.links)
+    assert "default-src 'none'" in page
+    urls = set(re.findall(r"https?://[^\"'\s)]*", page))
+    assert urls <= {"http://www.w3.org/2000/svg"}, "the name of SVG is no address"
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket", page)
+
+
+def test_names_are_text_and_no_html(page):
+    assert "Ben &amp; Co &lt;b&gt;" in page and "<b>:" not in page
+    hostile = reviewed(PLAYED.replace(b"Ann", b"</script><script>alert(1)</script>"), LEADS)[0]
+    assert page_of(hostile).count("<script") == page.count("<script")
+    entry = entry_of(hostile)._replace(page='a"b#c.html')
+    assert "<script>" not in index_of_games([entry]) and 'href="a%22b%23c.html"' in index_of_games([entry])
+
+
+def test_the_three_most_costly_moves_come_first_with_what_was_better(page):
+    found = Page(page)
+    assert found.texts["h2"][0] == "Most costly moves"
+    assert [text.split(":")[0] for text in found.texts["h3"][:3]] == ["Move 9", "Move 10", "Move 8"]
+    assert "The board before move 9. Black played E6, which lost 20.0 points. Better: G7 F7." in found.texts["title"]
+    assert page.index("Most costly moves") < page.index('id="board"') < page.index("Course of the game")
+
+
+def test_what_only_a_script_can_do_is_hidden_without_one(page):
+    scripted = [values for tag, values in Page(page).tags if "data-script" in values]
+    assert scripted and all("hidden" in values for values in scripted)
+    assert "<noscript>" in page
+
+
+def test_pictures_and_controls_have_names_for_those_who_do_not_see_them(page):
+    for tag, values in Page(page).tags:
+        if tag == "svg" and values.get("id") != "board":
+            assert values["role"] == "img"
+        if tag == "button":
+            assert values.get("aria-label") or values.get("id")
+    assert page.count("<title>") == 1 + page.count("<svg") - 1, (
+        "every drawing but the board, which the script describes"
+    )
+    assert 'aria-live="polite"' in page
+
+
+def test_the_page_fits_a_phone_and_a_sheet_of_paper(page):
+    assert "width=device-width" in page and "@media print" in page and "prefers-color-scheme:dark" in page
+
+
+def test_the_script_can_replay_the_game():
+    """Captures, a pass and a suicide, as the board itself has them after each move."""
+    moves = "ba aa ab .. ee de ca ed .. bb .. ac .. da .. cb aa".replace(".", "").split(" ")
+    played = "".join(f";{'BW'[n % 2]}[{move}]" for n, move in enumerate(moves))
+    data = f"(;SZ[5]KM[0]RU[NZ]{played})".encode()
+    review = reviewed(data)[0]
+    found, colors = page_data(review), [0] * 25
+    assert found["start"] == "0" * 25
+    for move, position, board in zip(found["moves"], review.game.positions[1:], graphs.boards(review)[1:], strict=True):
+        if move["i"] >= 0:
+            colors[move["i"]] = move["c"]
+        for gone in move["x"]:
+            colors[gone] = 0
+        assert colors == [int(color) for color in position.board.color[on_board_points(5)]] == board
+    assert any(move["x"] for move in found["moves"])
+
+
+def test_ownership_is_a_character_a_point():
+    assert levels([-1.0, 0.0, 1.0, -2.0]) == "Af+A" and len(LEVELS) == 63
+
+
+def test_the_report_for_programs_has_every_move_and_position(review):
+    report = json.loads(json.dumps(report_of(review)))
+    assert [move["kind"] for move in report["moves"]][6:] == ["inaccuracy", "mistake", "blunder", "blunder"]
+    assert report["mostCostly"] == [9, 10, 8] and report["players"]["W"]["mostCostly"] == [10, 8]
+    assert report["moves"][8]["better"][0] == ["G7", "F7"]
+    assert len(report["positions"]) == 11 and len(report["positions"][0]["ownership"]) == 81
+    assert report["game"]["black"] == "Ann 2k" and report["game"]["komi"] == 7.0
+
+
+def test_pictures_are_files_of_their_own(review):
+    for name, drawn in drawings(review).items():
+        root = ElementTree.fromstring(svg.standalone(drawn))
+        assert root.tag == "{http://www.w3.org/2000/svg}svg", name
+    assert set(drawings(review)) == {"winrate", "lead", "loss", "move-9", "move-10", "move-8", "end"}
+
+
+def test_a_losing_line_of_the_graph_goes_the_losers_way(review):
+    bars = re.findall(r'<rect data-move="(\d+)"[^>]* y="([\d.]+)"', graphs.loss_graph(review))
+    zero = svg.down(0, -1, 1)
+    assert [(int(number), float(y) < zero - 1) for number, y in bars] == [(7, True), (8, False), (9, True), (10, False)]
+
+
+@pytest.mark.parametrize(("size", "count"), [(5, 0), (7, 4), (9, 5), (13, 9), (19, 9), (10, 4)])
+def test_boards_have_their_star_points(size, count):
+    assert len(svg.star_points(size)) == count
+
+
+def test_files_are_written_whole_and_only_those_that_are_wanted(review, tmp_path):
+    tree = reviewed(leads=LEADS)[1]
+    written = write_review(tmp_path, review, tree, Wanted())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["game.html", "game.sgf"]
+    assert written[0].name == "game.html"
+    write_review(tmp_path, review, tree, Wanted(json=True, svg=True))
+    assert json.loads((tmp_path / "game.json").read_text(encoding="utf-8"))["unit"] == "points"
+    write_index(tmp_path, [entry_of(review)])
+    index = Page((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert index.links == ["game.html"] and not index.wrong
+
+
+def test_png_needs_matplotlib(review, tmp_path):
+    pytest.importorskip("matplotlib")
+    write_review(tmp_path, review, reviewed(leads=LEADS)[1], Wanted(png=True))
+    pictures = sorted(path.name for path in tmp_path.glob("*.png"))
+    assert "game-move-9.png" in pictures and len(pictures) == 7
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.glob("*.png"))
+
+
+def test_a_game_without_losses_says_so():
+    review = reviewed()[0]
+    assert review.summary.costly == []
+    page = page_of(review)
+    assert "No move lost more than the search can tell." in page and not Page(page).wrong
+    assert np.isclose(review.summary.whole[BLACK].accuracy, 100) and review.summary.whole[WHITE].moves == 5

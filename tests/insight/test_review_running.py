@@ -1,0 +1,167 @@
+"""Reviews on their way: which games are found, what is analysed, and that a killed review goes on."""
+
+import threading
+
+import pytest
+
+from engine.config import SearchOptions
+from engine.features.encoder import ENCODERS
+from engine.go.geometry import BLACK, WHITE
+from engine.go.position import META_TO_MOVE
+from engine.go.rules import RULE_SETS
+from engine.go.sgf import read_sgf
+from engine.insight.analyses import Analyses, new_analysis_server
+from engine.insight.review.game import game_to_review
+from engine.insight.review.review import Means, review_of
+from engine.insight.review.running import Running, Work, subject_of
+from engine.insight.review.sources import sources
+from engine.insight.review.store import Store
+from engine.nets.fakes import HashNetwork
+from engine.play.assembly import Parts
+
+OPTIONS = SearchOptions(threads=1, seed=7, memory=64)
+MEANS = Means("hash", 12, 0.0)
+SHORT = b"(;SZ[5]KM[0];B[bb];W[dd];B[bd];W[db];B[cc])"
+OTHER = b"(;SZ[5]KM[0]PB[Ann];B[cc];W[bb])"
+
+
+@pytest.fixture(scope="module")
+def analyses():
+    parts = Parts(OPTIONS, [HashNetwork("keima-1")], None, ENCODERS["keima-1"], None)
+    made = Analyses(parts, new_analysis_server(parts), 2)
+    yield made
+    made.close()
+
+
+def work(folder, data, name="game"):
+    game = game_to_review(read_sgf(data))
+    return Work(name, game, Store(folder, subject_of(game, MEANS, "hash", OPTIONS)))
+
+
+def run(analyses, works):
+    """Analyse games; their names in the order in which they ended, and how many positions were analysed."""
+    ended, turns = [], []
+    running = Running(analyses, OPTIONS, MEANS, 2, lambda one: turns.append(one.name))
+    assert running.run(iter(works), ended.append)
+    return [one.name for one in ended], len(turns)
+
+
+def test_every_position_of_every_game_is_analysed(analyses, tmp_path):
+    works = [work(tmp_path, SHORT, "a"), work(tmp_path, OTHER, "b")]
+    assert run(analyses, works) == (["a", "b"], 9)
+    turns = works[0].turns
+    assert [turn.number for turn in turns] == list(range(6))
+    assert [turn.to_move for turn in turns] == [BLACK, WHITE] * 3
+    assert all(turn.visits == 12 and turn.moves for turn in turns)
+    assert turns[0].policy.shape == (26,) and turns[0].ownership_black.shape == (25,)
+    review = review_of("a", works[0].game, turns, MEANS)
+    assert len(review.moves) == 5 and all(move.loss is not None for move in review.moves)
+
+
+def test_a_review_goes_on_where_it_was_killed(analyses, tmp_path):
+    first = work(tmp_path, SHORT)
+    run(analyses, [first])
+    first.store.close()
+    lines = first.store.path.read_bytes().split(b"\n")
+    # Three turns and a half.
+    first.store.path.write_bytes(b"\n".join([*lines[:4], lines[4][:40]]))
+    again = work(tmp_path, SHORT)
+    assert len(again.missing) == 3
+    assert run(analyses, [again]) == (["game"], 3)
+    again.store.close()
+    assert first.store.path.read_bytes().count(b"\n") == 7
+    assert run(analyses, [work(tmp_path, SHORT)]) == (["game"], 0)
+
+
+@pytest.mark.parametrize("broken", [b"", b"junk", b'{"format": 1}\nnot ours\n', b"\xff\xfe\n\n"])
+def test_a_store_that_is_none_of_ours_is_begun_anew(tmp_path, broken):
+    store = Store(tmp_path, {"game": "x"})
+    store.close()
+    store.path.write_bytes(broken)
+    again = Store(tmp_path, {"game": "x"})
+    assert again.turns == {}
+    again.close()
+    assert b'"game": "x"' in again.path.read_bytes()
+
+
+def test_other_rules_visits_or_networks_are_another_analysis(tmp_path):
+    game = game_to_review(read_sgf(SHORT))
+    japanese = game_to_review(read_sgf(SHORT), RULE_SETS["japanese"])
+    subjects = [
+        subject_of(game, MEANS, "hash", OPTIONS),
+        subject_of(game, MEANS, "other", OPTIONS),
+        subject_of(game, Means("hash", 13, 0.0), "hash", OPTIONS),
+        subject_of(japanese, MEANS, "hash", OPTIONS),
+        subject_of(game_to_review(read_sgf(SHORT.replace(b"KM[0]", b"KM[7]"))), MEANS, "hash", OPTIONS),
+    ]
+    assert len({Store(tmp_path, subject).path for subject in subjects}) == 5
+
+
+def test_a_run_that_is_stopped_ends(analyses, tmp_path):
+    running = Running(analyses, OPTIONS, MEANS, 2, lambda one: running.stop())
+    ended = []
+    assert running.run(iter([work(tmp_path, SHORT), work(tmp_path, OTHER)]), ended.append) is False
+    assert not ended
+
+
+def test_a_network_that_fails_ends_the_run_in_one_line(tmp_path):
+    class Failing:
+        def submit(self, jobs):
+            threading.Thread(target=jobs[0].fail, args=("out of order",)).start()
+
+    running = Running(Failing(), OPTIONS, MEANS, 2, lambda one: None)
+    with pytest.raises(RuntimeError, match=r"^out of order$"):
+        running.run(iter([work(tmp_path, SHORT)]), lambda one: None)
+
+
+def test_the_mover_is_to_move_even_out_of_turn():
+    """Free handicap stones that a server wrote as moves."""
+    game = game_to_review(read_sgf(b"(;SZ[9]HA[2];B[cc];B[gg];W[ee];B[ge])"))
+    movers = [int(position.meta[META_TO_MOVE]) for position in game.positions]
+    assert movers == [BLACK, BLACK, WHITE, BLACK, WHITE]
+    assert game.handicap == 2 and game.first == BLACK
+    placed = game_to_review(read_sgf(b"(;SZ[9]HA[2]AB[cc][gg]KM[0.5]RU[AGA];W[ee])"))
+    assert (placed.handicap, placed.first, placed.komi, placed.rules.name) == (2, WHITE, 0.5, "aga")
+    assert sum(color == BLACK for color in placed.start) == 2
+
+
+def test_games_are_found_in_files_folders_and_files_of_several(tmp_path):
+    (tmp_path / "deep").mkdir()
+    files = {
+        "a.sgf": SHORT,
+        "deep/a.sgf": OTHER,
+        "two.sgf": SHORT + OTHER,
+        "index.sgf": SHORT,
+        "broken.sgf": b"no",
+        "chess.sgf": b"(;GM[2];B[aa])",
+        "large.sgf": b"(;SZ[21];B[aa])",
+        "empty.sgf": b"(;SZ[9])",
+        "a.txt": b"x",
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    out = tmp_path / "reviews"
+    out.mkdir()
+    (out / "a.sgf").write_bytes(SHORT)
+    refused = {}
+    found = list(sources([tmp_path], out, lambda name, problem: refused.update({name: problem})))
+    assert [source.name for source in found] == ["a", "index-game", "two", "two-2", "a-2"]
+    wrong = {name.rsplit("/", 1)[-1]: problem for name, problem in refused.items()}
+    assert set(wrong) == {"broken.sgf", "chess.sgf", "large.sgf", "empty.sgf"}
+    assert wrong["empty.sgf"] == "no moves" and "at most 19" in wrong["large.sgf"]
+    named = list(sources([out / "a.sgf"], out, lambda name, problem: None))
+    assert [source.name for source in named] == ["a"], "a review's own record may be reviewed again"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"(;SZ[9];B[ee];W[ee])", b"(;SZ[9]AB[aa]AW[ba][ab];B[ee])", b"(;SZ[9]" + b";B[];W[]" * 1001 + b")", b"",
+        b"\x00" * 50, b"(;SZ[9];B[zz])", b"(;SZ[9:7];B[aa])",
+    ],
+)  # fmt: skip
+def test_records_that_are_no_game_are_refused_in_one_line(tmp_path, data):
+    path, refused = tmp_path / "x.sgf", []
+    path.write_bytes(data)
+    assert list(sources([path], tmp_path / "out", lambda name, problem: refused.append(problem))) == []
+    assert len(refused) == 1 and "\n" not in refused[0]
