@@ -97,7 +97,7 @@ def _manifest(out: Path) -> dict[str, Any]:
         return {}
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return {"options": dict(found["options"]), "settings": dict(found["settings"])}
+        return {name: dict(found[name]) for name in ("options", "shape", "settings")}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not the record of keima zero ({error})") from error
 
@@ -108,13 +108,13 @@ def ways_of(size: int, given: dict[str, Any], chosen: set[str], before: dict[str
     Args:
         given: values of the command line by name, defaults among them.
         chosen: names of those that were really given.
-        before: "options" and "settings" of the folder's run; empty for a new one.
+        before: "options", "shape" and "settings" of the folder's run; empty for a new one.
     Raises:
         ValueError: they contradict each other; one line.
     """
     recipe = recipe_for(size)
     known = {name: value for group in before.get("settings", {}).values() for name, value in group.items()}
-    shape = dict(before["options"]["shape"]) if before else recipe.shape
+    shape = dict(before["shape"]) if before else recipe.shape
     shape |= {name: given[name] for name in SHAPE if name in chosen}
     values = given | (known or recipe.options) | {name: given[name] for name in chosen} | {"size": size}
     train = {name: value for name, value in values.items() if name in LEARNING} | CONSTANT

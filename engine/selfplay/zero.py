@@ -87,13 +87,19 @@ class Zero:
         """of the turn at hand: how long its parts took"""
         if out.is_dir() and not (out / MANIFEST).exists() and any(one.suffix != ".lock" for one in out.iterdir()):
             raise ValueError(f"{out}: already there, expected a new or empty folder, or one of keima zero")
-        model, spec = first_network(ways.shape, ways.play.size, start, ways.play.seed)
-        fixed = {"size": ways.play.size, "rules": ways.play.rules, "seed": ways.play.seed, "shape": asdict(model.shape)}
+        fixed = {name: getattr(ways.play, name) for name in ("size", "rules", "seed")}
+        asked, first = {"format": FORMAT, "options": fixed}, start
+        if (out / MANIFEST).exists():
+            open_manifest(out / MANIFEST, asked, {})
+            # A run that goes on needs no start: its first network says what kind it is.
+            first = self.network_path(0) if self.network_path(0).exists() else start
+        model, spec = first_network(ways.shape, ways.play.size, first, ways.play.seed)
+        asked["shape"] = asdict(model.shape) | (ways.shape if first != start else {})
         begun = {
             "start": None if start is None else {"name": start.stem, "sha256": _sha256(start)},
-            "settings": ways.settings, "seconds": 0.0, "turn": asdict(self._first_turn()),
+            "settings": ways.settings, "seconds": 0.0, "turn": asdict(self._first_turn(start is None)),
         }  # fmt: skip
-        self._manifest = open_manifest(out / MANIFEST, {"format": FORMAT, "options": fixed}, begun)
+        self._manifest = open_manifest(out / MANIFEST, asked, begun)
         self._manifest["settings"] = ways.settings
         self._seconds = float(self._manifest["seconds"])
         self.turn = Turn(**self._manifest["turn"])
@@ -106,9 +112,9 @@ class Zero:
             self.learner.write_network(self.network_path(0), self._record())
             self._ship(self.network_path(0))
 
-    def _first_turn(self) -> Turn:
+    def _first_turn(self, is_random: bool) -> Turn:
         """What a run begins with."""
-        komi = 0.0 if self.ways.loop.fair_komi else self.ways.play.komi
+        komi = 0.0 if self.ways.loop.fair_komi and is_random else self.ways.play.komi
         return Turn(wanted=self.ways.loop.first_rows, komi=komi, rate=self.ways.train.rate)
 
     @property

@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from engine.config import TrainOptions
-from engine.nets.files.checkpoint import load_model
+from engine.nets.architectures.registry import new_spec
+from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.zero import MANIFEST, NETWORK, ROWS, Zero
@@ -149,6 +150,22 @@ def test_options_may_change_but_not_the_board_or_the_network(finished, tmp_path)
     (tmp_path / "other" / "letter.txt").write_text("dear")
     with pytest.raises(ValueError, match="expected a new or empty folder"):
         Zero(tmp_path / "other", WAYS, CPU)
+
+
+def test_a_run_from_another_network_goes_on_without_it(finished, tmp_path):
+    """It keeps the boards that the network plays, and its self-play begins at the komi that is asked for."""
+    model, _, _ = load_model(finished.out / NETWORK)
+    start = tmp_path / "start.safetensors"
+    save_network(start, model, new_spec(model, "start", sizes=(2, 7)), {})
+    ways = replace(WAYS, loop=replace(WAYS.loop, first_rows=60), shape={"blocks": 6})
+    zero = run(tmp_path / "run", ways, stop=("self-play", 0.0), start=start)
+    assert zero.turn.komi == 2.0 and zero.play_options().sensible == 0.0
+    start.unlink()
+    zero = run(tmp_path / "run", replace(ways, shape=asdict(model.shape)), turns=1)
+    spec = load_model(tmp_path / "run" / NETWORK)[1]
+    assert (spec.min_size, spec.max_size) == (2, 7)
+    with pytest.raises(ValueError, match="plays boards of 2 to 7, not 9"):
+        Zero(tmp_path / "large", replace(ways, play=replace(WAYS.play, size=9)), CPU, start=zero.network_path(0))
 
 
 def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
