@@ -115,7 +115,11 @@ def _board(colors: Sequence[int], size: int, line: Sequence[int], to_move: int, 
         axes.scatter([column], [row], s=0.85 * width, color=face, edgecolors="#444", linewidths=0.6, zorder=3)
         axes.text(column, row, text, color=ink, ha="center", va="center", fontsize=font, zorder=4)
     if played >= 0:
-        axes.scatter([played % size], [played // size], marker="x", s=0.3 * width, color=KIND_COLORS[5], zorder=5)
+        place = [played % size], [played // size]
+        if played in seen:
+            axes.scatter(*place, s=0.85 * width, facecolors="none", edgecolors=KIND_COLORS[5], linewidths=2, zorder=5)
+        else:
+            axes.scatter(*place, marker="x", s=0.3 * width, color=KIND_COLORS[5], zorder=5)
     axes.set_xticks(range(size), list(COLUMNS[:size]))
     axes.set_yticks(range(size), [str(size - n) for n in range(size)])
     axes.set(xlim=(-0.7, size - 0.3), ylim=(size - 0.3, -0.7), aspect="equal")

@@ -94,6 +94,12 @@ def cross(index: int, size: int) -> str:
     return f'<path d="M{x - 5:g} {y - 5:g}l10 10m0 -10l-10 10" stroke="var(--k5)" stroke-width="2.4" fill="none"/>'
 
 
+def ring(index: int, size: int) -> str:
+    """A ring around a stone: a move that was played, where a line has it too."""
+    x, y = centre(index, size)
+    return f'<circle cx="{x:g}" cy="{y:g}" r="11.2" fill="none" stroke="var(--k5)" stroke-width="2.4"/>'
+
+
 def board(
     colors: Sequence[int], size: int, title: str, line: Sequence[int] = (), to_move: int = BLACK,
     played: int | None = None, attributes: str = "",
@@ -105,7 +111,7 @@ def board(
         title: what it shows, for those who do not see it.
         line: policy indices of moves to be shown with numbers from 1, in turns; -1 = a pass.
         to_move: colour of the line's first move.
-        played: policy index of a move to be shown as a cross; None or -1 = none.
+        played: policy index of a move to be shown as a cross, or as a ring where the line has it too; None or -1 = none.
     """
     width, height = side(size)
     drawn = [grid(size), stones(colors, size)]
@@ -116,7 +122,7 @@ def board(
             seen.add(index)
         color = BLACK + WHITE - color
     if played is not None and played >= 0:
-        drawn.append(cross(played, size))
+        drawn.append(ring(played, size) if played in seen else cross(played, size))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" {attributes}>'
         f"<title>{escape(title)}</title>{''.join(drawn)}</svg>"
