@@ -111,7 +111,7 @@ def board(
         title: what it shows, for those who do not see it.
         line: policy indices of moves to be shown with numbers from 1, in turns; -1 = a pass.
         to_move: colour of the line's first move.
-        played: policy index of a move to be shown as a cross, or as a ring where the line has it too; None or -1 = none.
+        played: policy index of a move to be shown as a cross, or as a ring where the line has it; None or -1 = none.
     """
     width, height = side(size)
     drawn = [grid(size), stones(colors, size)]
