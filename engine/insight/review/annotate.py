@@ -7,7 +7,7 @@ has marked as good or bad moves keep that mark.
 
 from engine import __version__
 from engine.go.geometry import BLACK, PASS, to_sgf
-from engine.go.sgf_tree import Node, SgfTree, raw, text_of
+from engine.go.sgf_tree import Node, SgfTree, raw
 from engine.insight.review.judgement import KINDS, Move
 from engine.insight.review.katrain import VERSION, kt_values
 from engine.insight.review.review import LETTERS, WORTH_A_LINE, Review, amount, lead_text, standing
@@ -16,7 +16,7 @@ from engine.insight.review.turns import Turn
 MARK = "KEIMA"
 """On each node: the properties that are ours; on nodes of our lines ``LINE``"""
 LINE = b"LINE"
-FENCE = "\u2063\u2063"
+FENCE = "\u2063\u2063".encode()
 """Around our part of a comment"""
 REPLACED = ("SBKV", "SBKS", "KT", "KTV")
 """Numbers of an analysis, whoever wrote them"""
@@ -61,13 +61,13 @@ def remove_review(tree: SgfTree) -> None:
                 node.pop(written, None)
         for name in REPLACED:
             node.pop(name, None)
-        if "C" in node:
-            before, *rest = text_of(node, "C").split(FENCE)
+        first, *others = node.get("C", [b""])
+        before, *rest = first.split(FENCE)
+        if rest:
             # Every second piece is ours.
-            kept = "".join([before, *rest[1::2]]).rstrip("\n")
-            if rest:
-                node["C"] = [raw(kept)]
-            if not kept:
+            kept = b"".join([before, *rest[1::2]])
+            node["C"] = [kept, *others]
+            if not kept and not others:
                 del node["C"]
     tree.remove_variations(lambda node: LINE in node.get(MARK, []) and "C" not in node)
     for node in tree.every_node():
@@ -83,8 +83,9 @@ def _put(node: Node, name: str, values: list[bytes]) -> None:
 
 def _comment(node: Node, text: str) -> None:
     """Append a comment of ours to a node's comment."""
-    before = text_of(node, "C")
-    node["C"] = [raw(f"{before}{chr(10) * 2 if before else ''}{FENCE}{text}{FENCE}")]
+    first, *others = node.get("C", [b""])
+    # The empty line is ours too: what people wrote comes back to the byte.
+    node["C"] = [first + FENCE + raw(f"{chr(10) * 2 if first else ''}{text}") + FENCE, *others]
     node.setdefault(MARK, []).append(b"C")
 
 
