@@ -31,13 +31,15 @@ from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.nets.files.read import read_network
 from engine.records.games import read_arrays, read_games
 from engine.records.labels import LABEL_ARRAYS
-from engine.selfplay.game_journal import numbers_in
+from engine.records.search_rows import read_search_rows, unpacked
+from engine.selfplay.game_journal import blocks_of, numbers_in
+from engine.selfplay.search_play import numbers_of
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0
 """How often the disk is looked at, and how long child processes of a killed one may live on"""
 POSITIONS, GAMES, STEPS = 160, 4, 60
-GAMES_IN_BULK, UPDATES = 80, 12
+GAMES_IN_BULK, UPDATES, TURNS = 80, 12, 3
 IN_BULK = ("--size", 7, "--at-once", 4, "--games-per-shard", 25, "--device", "cpu", "--threads", 1)
 
 
@@ -208,12 +210,41 @@ def _evaluation(out: Path) -> list[str]:
     return _keima("evaluate", _material() / "net.safetensors", games, "--json", "--device", "cpu")
 
 
+def _zero(out: Path) -> list[str]:
+    return _keima(
+        "zero", "--out", out, "--size", 3, "--turns", TURNS, "--blocks", 1, "--channels", 8, "--first-rows", 200,
+        "--rows", 100, "--batch", 16, "--visits", 8, "--fast-visits", 4, "--at-once", 4, "--ladder-games", 4,
+        "--ladder-visits", 2, "--device", "cpu", "--threads", 1,
+    )  # fmt: skip
+
+
+def _zero_kept(out: Path) -> int:
+    """Games of self-play, in shards or in the journal."""
+    manifest, journal = out / "rows" / "rows.json", out / "rows" / "journal.bin"
+    content = journal.read_bytes() if journal.exists() else b""
+    held = {number for _, body in blocks_of(content) for number in unpacked(body).games.number.tolist()}
+    ranges = json.loads(manifest.read_text())["numbers"] if manifest.exists() else []
+    return len(held.union(numbers_of(ranges).tolist()))
+
+
+def _turns(out: Path, _: str) -> str:
+    """That all turns have ended, that no game is there twice, and that each network has its figures once."""
+    shards = sorted((out / "rows").glob("*.npz.xz"))
+    numbers = [number for path in shards for number in read_search_rows(path).games.number.tolist()]
+    steps = [line.split(",")[0] for line in (out / "curves.csv").read_text().splitlines() if "zero/rows" in line]
+    networks = sorted(str(int(path.stem)) for path in (out / "networks").glob("*.safetensors"))
+    turn = json.loads((out / "zero.json").read_text())["turn"]["number"]
+    is_once = len(set(numbers)) == len(numbers) and sorted(["0", *steps]) == networks
+    return f"{turn} turns, {'each' if is_once else 'not each'} game and network once"
+
+
 WORKS = {
     "training": Work(_training, steps_kept, _weights, _are_close),
     "labelling": Work(_labelling, _labelled, _positions),
     "games in bulk": Work(_play, games_kept, _played),
     "value positions": Work(_values, games_kept, _played),
     "reinforcement": Work(_reinforcement, steps_kept, _weights, _are_same),
+    "zero": Work(_zero, _zero_kept, _turns),
     "build": Work(_build, lambda out: int((out / "manifest.json").exists()), _hashes, is_once=True),
     "match": Work(_match, _lines, _numbers),
     "arena": Work(_arena, _lines, _numbers),

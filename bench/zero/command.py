@@ -41,7 +41,7 @@ MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
 @click.option("--size", type=click.IntRange(MIN_SIZE, MAX_SIZE), help="of the board  [default: the folder's, else 9]")
 @click.option("--start", help="network (name or file) to begin with instead of random weights")
 @click.option("--minutes", default=0.0, type=click.FloatRange(0), help=MINUTES_HELP)
-@click.option("--turns", default=0, type=click.IntRange(0), help="networks after which the run ends; 0 = never")
+@click.option("--turns", default=0, type=click.IntRange(0), help="networks that the whole run makes; 0 = any")
 @click.option("--blocks", type=click.IntRange(1), help="of a new network  [default: by --size]")
 @click.option("--channels", type=click.IntRange(1), help="of a new network  [default: by --size]")
 @click.option("--device", default="auto", help="auto, cpu or cuda")

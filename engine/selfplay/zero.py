@@ -144,13 +144,12 @@ class Zero:
         """Go round until stopped.
 
         Args:
-            turns: most turns that are begun; 0 = any.
+            turns: of the whole run, after which it ends; 0 = any.
         Raises:
             ValueError, RuntimeError, OSError: the network, the rows or the disk failed; the same command goes on.
         """
-        last = self.turn.number + turns
         try:
-            while not self.is_stopped and (not turns or self.turn.number < last):
+            while not self.is_stopped and (not turns or self.turn.number < turns):
                 {PLAY: self._play, TRAIN: self._train, CHECK: self._check_network}[self.turn.phase]()
         finally:
             self._write()
@@ -295,6 +294,8 @@ class Zero:
             "zero/turn": self.turn.number, "zero/rate": self.turn.rate,
         }  # fmt: skip
         measured |= {f"zero/{name}": value for name, value in self._pace.items()}
+        # A start that was killed here has entered them already.
+        self.curves = Curves(self.out / CURVES, self.turn.first_step)
         self.curves.enter(self.learner.step, measured)
         self.watch.say(
             f"network {self.learner.step}, {self.seconds / 60:.1f} min: {rows.all_rows:,} rows, {rows.games:,} games; "

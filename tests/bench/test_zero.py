@@ -36,7 +36,7 @@ def played(folder):
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """A run that was killed in training, and then went on for two turns; what it had, and what it said."""
+    """A run that was killed in training, and then went on to its third network; what it had, and what it said."""
     out = tmp_path_factory.mktemp("zero") / "run"
     command = [sys.executable, "-P", "-m", "gtp.cli", "zero", "--out", str(out), *TINY]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
@@ -46,7 +46,7 @@ def killed(tmp_path_factory):
         process.kill()
     assert process.returncode == -signal.SIGKILL
     reported = played(out)
-    found = CliRunner().invoke(main, ["zero", "--out", str(out), "--turns", "2"])
+    found = CliRunner().invoke(main, ["zero", "--out", str(out), "--turns", "3"])
     assert found.exit_code == 0 and found.stdout == "", found.output
     return out, reported, found.stderr
 
