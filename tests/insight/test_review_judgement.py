@@ -159,3 +159,10 @@ def test_a_turn_comes_back_from_its_line():
     for broken in (to_line(one)[:-5], "[]", "{}", "null", to_line(one).replace('"number"', '"nimber"')):
         with pytest.raises(ValueError, match="not a line"):
             from_line(broken)
+
+
+def test_the_kind_follows_from_the_numbers_that_are_told():
+    """A page's script tells kinds anew from rounded losses."""
+    figures = turn(0, 0.0, candidate("C3", 0.199, visits=10**6)), turn(1, 0.0, candidate("D4", 0.0), visits=10**6)
+    move = one_move(*figures)
+    assert (move.loss, KINDS[move.kind]) == (0.2, "great")

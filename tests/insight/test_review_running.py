@@ -58,6 +58,13 @@ def test_every_position_of_every_game_is_analysed(analyses, tmp_path):
     assert len(review.moves) == 5 and all(move.loss is not None for move in review.moves)
 
 
+def test_a_game_that_goes_on_after_two_passes_is_analysed_to_its_end(analyses, tmp_path):
+    one = work(tmp_path, b"(;SZ[5]KM[0]RU[Japanese];B[bb];W[];B[];W[dd];B[];W[])")
+    assert run(analyses, [one]) == (["game"], 7)
+    review = review_of("game", one.game, one.turns, MEANS)
+    assert all(move.kind is not None for move in review.moves)
+
+
 def test_a_review_goes_on_where_it_was_killed(analyses, tmp_path):
     first = work(tmp_path, SHORT)
     run(analyses, [first])

@@ -4,8 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine import __version__
-from engine.go.geometry import BLACK, WHITE
-from engine.insight.review.graphs import indices
+from engine.go.geometry import BLACK, WHITE, to_sgf
 from engine.insight.review.judgement import KINDS, Move
 from engine.insight.review.review import LETTERS, Review
 from engine.insight.review.summary import PHASES, Score
@@ -86,7 +85,7 @@ def _position(review: Review, turn: Turn) -> dict[str, Any]:
 
 
 def page_data(review: Review) -> dict[str, Any]:
-    """What a page's script reads: short names, points as policy indices, -1 = a pass."""
+    """What a page's script reads: short names, moves as policy indices, -1 = a pass, lines as letters of SGF."""
     size = review.size
     return {
         "size": size,
@@ -106,7 +105,7 @@ def page_data(review: Review) -> dict[str, Any]:
                 "c": turn.to_move, "w": round(100 * turn.winrate_black, 1), "s": turn.lead_black, "v": turn.visits,
                 "o": None if turn.ownership_black is None else levels(turn.ownership_black.astype(float).tolist()),
                 "m": [
-                    [indices(one.line[:PAGE_LINE], size), one.visits, round(100 * one.winrate_black, 1),
+                    [_letters(one.line[:PAGE_LINE], size), one.visits, round(100 * one.winrate_black, 1),
                      one.lead_black, round(100 * one.prior, 1)]
                     for one in turn.moves[:PAGE_CANDIDATES]
                 ],
@@ -114,6 +113,11 @@ def page_data(review: Review) -> dict[str, Any]:
             for turn in review.turns
         ],
     }  # fmt: skip
+
+
+def _letters(line: list[int], size: int) -> str:
+    """A line as a page has it, two letters a move, ``..`` for a pass: lines are most of a page."""
+    return "".join(to_sgf(point, size) or ".." for point in line)
 
 
 def levels(owners: list[float]) -> str:

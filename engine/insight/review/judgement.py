@@ -118,12 +118,14 @@ def _judged(number: int, color: int, point: int, around: tuple[Turn, Turn], size
     if _compares(before, after, color):
         sign = 1.0 if color == BLACK else -1.0
         best, is_first = before.moves[0], rank == 1
-        noise = SURE * scale * _noise(before, after, size, unit)
-        loss = 0.0 if is_first else max(0.0, sign * (_value(best, unit) - _value(after, unit)))
-        winrate_loss = 0.0 if is_first else max(0.0, 100 * sign * (best.winrate_black - after.winrate_black))
+        # Rounded before the kind is told, so that who reads these numbers tells the same.
+        noise = round(SURE * scale * _noise(before, after, size, unit), 3)
+        loss = 0.0 if is_first else round(max(0.0, sign * (_value(best, unit) - _value(after, unit))), 2)
+        gain = 100 * sign * (after.winrate_black - best.winrate_black)
+        winrate_loss = 0.0 if is_first else round(max(0.0, -gain), 2)
         kind = kind_of(loss, noise, thresholds)
     return Move(
-        number, color, point, _rounded(loss), round(noise, 3), _rounded(winrate_loss), rank == 1, rank, policy_rank,
+        number, color, point, loss, noise, winrate_loss, rank == 1, rank, policy_rank,
         prior, difficulty(before, color, unit), kind,
     )  # fmt: skip
 
@@ -176,7 +178,3 @@ def _by_policy(turn: Turn, point: int, size: int) -> tuple[int | None, float | N
         return None, found.prior if found else None
     own = float(turn.policy[int(index_of(point, size))])
     return int((turn.policy > own).sum()) + 1, round(max(0.0, own), 4)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)

@@ -5,6 +5,11 @@
   const S = D.size, LAST = D.moves.length, BLACK = 1;
   const NAMES = { 1: "Black", 2: "White" }, COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ", LETTERS = "ABCDEF";
   const LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+";
+  for (const turn of D.turns) {
+    for (const move of turn.m) {
+      move[0] = move[0].match(/../g).map((p) => (p === ".." ? -1 : (p.charCodeAt(1) - 97) * S + p.charCodeAt(0) - 97));
+    }
+  }
   let now = 0, shownLine = -1, showOwners = false, showBest = true, thresholds = D.thresholds.slice();
 
   const vertex = (i) => (i < 0 ? "pass" : COLUMNS[i % S] + (S - Math.floor(i / S)));
