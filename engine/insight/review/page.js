@@ -49,8 +49,12 @@
       for (let i = 0; i < S * S; i++) {
         const o = (LEVELS.indexOf(turn.o[i]) / 62) * 2 - 1;
         if (Math.abs(o) < 0.1) continue;
-        const [x, y] = at(i), wide = 20 * Math.sqrt(Math.abs(o));
-        owners += `<rect x="${x - wide / 2}" y="${y - wide / 2}" width="${wide}" height="${wide}" opacity=".55"
+        const [x, y] = at(i), isOthers = colors[i] && colors[i] !== (o > 0 ? BLACK : 3 - BLACK);
+        const wide = (isOthers ? 11 : 20) * Math.sqrt(Math.abs(o));
+        if (isOthers) { // A stone that is the other's in the end: the mark lies upon it.
+          marks += `<rect x="${x - wide / 2}" y="${y - wide / 2}" width="${wide}" height="${wide}"
+            fill="var(--stone-${o > 0 ? "b" : "w"})"/>`;
+        } else owners += `<rect x="${x - wide / 2}" y="${y - wide / 2}" width="${wide}" height="${wide}" opacity=".55"
           fill="var(--stone-${o > 0 ? "b" : "w"})"/>`;
       }
     }
