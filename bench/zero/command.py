@@ -3,10 +3,10 @@
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -26,6 +26,7 @@ from engine.selfplay.zero import MANIFEST, NETWORK, Zero
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import LEARNING, Ways
 from engine.train.ranks import own_cores
+from gtp.cli.bulk import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import find
@@ -34,6 +35,14 @@ LOCK = "zero.lock"
 PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")
 SHAPE = ("blocks", "channels")
 MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
+
+
+class Machine(NamedTuple):
+    """What a run may use."""
+
+    device: str
+    threads: int
+    crew: CrewOptions
 
 
 @click.command("zero", cls=GroupedCommand, context_settings={"show_default": True})
@@ -51,10 +60,11 @@ MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
 @options_of(SearchPlayOptions, *PLAYING)
 @options_of(TrainOptions, *LEARNING)
 @options_of(LadderOptions)
+@ray_options
 @click.pass_context
 def command(
     ctx: click.Context, out: Path, size: int | None, start: str | None, minutes: float, turns: int, device: str,
-    threads: int, dry_run: bool, **given: Any,
+    threads: int, dry_run: bool, crew: CrewOptions, **given: Any,
 ) -> None:  # fmt: skip
     """Learn Go from nothing but self-play: AlphaGo Zero, from random weights to a network that plays.
 
@@ -79,7 +89,7 @@ def command(
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(out / LOCK, timeout=0):
-                _run(out, ways, ladder, start, (minutes, turns), (device, threads), console)
+                _run(out, ways, ladder, start, (minutes, turns), Machine(device, threads, crew), console)
         except Timeout:
             raise ValueError(f"{out}: another keima zero is at work here") from None
         except KeyboardInterrupt:
@@ -128,27 +138,30 @@ def ways_of(size: int, given: dict[str, Any], chosen: set[str], before: dict[str
 
 CONSTANT = {"schedule": "constant"}
 """The rate of a turn is the loop's matter"""
+CHUNK_TABLES = 2
+"""Games that an actor of Ray gets at once, by those of a group: the last of a chunk leave seats empty"""
 
 
 def _run(
-    out: Path, ways: Ways, ladder: LadderOptions, start: str | None, ends: tuple[float, int],
-    machine: tuple[str, int], console: Console,
+    out: Path, ways: Ways, ladder: LadderOptions, start: str | None, ends: tuple[float, int], machine: Machine,
+    console: Console,
 ) -> None:  # fmt: skip
     """Run the loop with a status line."""
-    device = choose_device(machine[0])
-    with Shown(console) as shown:
+    device, threads = choose_device(machine.device), machine.threads or own_cores()
+    with ExitStack() as stack, Shown(console) as shown:
+        crew = machine.crew.open(stack, CHUNK_TABLES * ways.loop.at_once) if machine.crew.ray else None
         encoder = "keima-1"
         if not is_compiled(encoder):
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
             compile_self_play(encoder)
         check = Ladder(out, ladder)
-        zero = Zero(out, ways, device, machine[1] or own_cores(), find(start) if start else None, shown, check, ends[0])
+        first = find(start) if start else None
+        zero = Zero(out, ways, device, threads, first, shown, check, ends[0], crew)
         shown.begins(zero, check)
         turn, spent = zero.turn, zero.seconds / 60
         shown.say(f"{out}: turn {turn.number}, network {turn.network}, {spent:.0f} minutes so far")
         with stopping(zero):
             zero.run(ends[1])
-        shown.ends()
         shown.ends()
     say(console, f"stopped at turn {zero.turn.number} after {zero.seconds / 60:.1f} minutes; the same command goes on")
     say(console, f"the newest network: {out / NETWORK}")

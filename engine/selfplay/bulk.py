@@ -14,33 +14,25 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
 from engine.records.games import ENDINGS, RESIGNED, Games, read_games, select, write_games
-from engine.selfplay.bulk_job import BulkJob, BulkWorker, OpenBulk
+from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import GameJournal, unpacked_games
 from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.table import NEVER
 from engine.system.crew.here import Here
-from engine.system.crew.job import Crew, Done, Files, Job
+from engine.system.crew.job import Away, Done, Opened
 from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
 COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
 """The manifests of all processes"""
-
-
-class Away(NamedTuple):
-    """Who plays games elsewhere, and what is sent to them."""
-
-    crew: Crew
-    job: BulkJob
-    files: Files
 
 
 class BulkPlay:
@@ -149,7 +141,7 @@ class BulkPlay:
         Raises:
             RuntimeError, OSError: a network or the disk failed.
         """
-        here: tuple[Crew, Job, Files] = Here(), OpenBulk(BulkWorker(self._servers, self._plan, at_once, groups)), {}
+        here = Away(Here(), Opened(BulkWorker(self._servers, self._plan, at_once, groups)), {})
         crew, job, files = away or here
         for attempt in range(self._plan.attempts):
             missing = self.missing(games)

@@ -45,17 +45,6 @@ class BulkWorker:
 
 
 @dataclass(frozen=True)
-class OpenBulk:
-    """Games in bulk in this process, with a worker that is ready. See :class:`engine.system.crew.job.Job`."""
-
-    worker: BulkWorker
-
-    def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
-        """The worker."""
-        return self.worker
-
-
-@dataclass(frozen=True)
 class BulkJob:
     """Games in bulk, wherever they are played. See :class:`engine.system.crew.job.Job`."""
 

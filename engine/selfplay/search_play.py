@@ -18,14 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from engine.inference.server import InferenceServer
-from engine.records.search_rows import SearchRows, join_rows, packed, unpacked, write_search_rows
+from engine.records.search_rows import join_rows, unpacked, write_search_rows
 from engine.selfplay.game_journal import BlockFile
 from engine.selfplay.run_folder import open_manifest, write_manifest
-from engine.selfplay.search_games import Origin, SearchGroup, check_network
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.threads import groups_for
-from engine.system.crew.threads import SharedNumbers, work_in_threads
+from engine.system.crew.job import Away, Done
 
 MANIFEST, JOURNAL = "rows.json", "journal.bin"
 FORMAT = "keima self-play rows"
@@ -69,11 +66,13 @@ class SearchPlay:
         self._journal = BlockFile(out / JOURNAL)
         self._held = [unpacked(body) for _, body in self._journal.blocks]
         self._done = set(numbers_of(self._manifest["numbers"]).tolist())
-        """games in shards, those that were forgotten included"""
-        if self._done.intersection(self._held_numbers()):
+        """games that were finished, those of forgotten shards included"""
+        held = {number for one in self._held for number in one.games.number.tolist()}
+        if self._done & held:
             # A process that was killed between writing a shard and emptying the journal has its games in both.
-            self._held = []
+            self._held, held = [], set()
             self._journal.clear()
+        self._done |= held
 
     @property
     def shards(self) -> list[dict[str, Any]]:
@@ -83,7 +82,7 @@ class SearchPlay:
     @property
     def games(self) -> int:
         """Games finished so far."""
-        return len(self._done) + len(self._held_numbers())
+        return len(self._done)
 
     @property
     def rows(self) -> int:
@@ -95,9 +94,6 @@ class SearchPlay:
         """Rows of all games finished so far, those of forgotten shards included."""
         return self.rows + int(self._manifest.get("forgotten", 0))
 
-    def _held_numbers(self) -> list[int]:
-        return [number for one in self._held for number in one.games.number.tolist()]
-
     def stop(self) -> None:
         """End play soon; finished games stay. Threads: any."""
         self._stopped.set()
@@ -108,52 +104,33 @@ class SearchPlay:
 
     def missing(self, games: int) -> list[int]:
         """The numbers below ``games`` that were not played to their end yet."""
-        there = self._done.union(self._held_numbers())
-        return [number for number in range(games) if number not in there]
+        return [number for number in range(games) if number not in self._done]
 
-    def play(
-        self, server: InferenceServer, origin: Origin, games: int, at_once: int, report: Callable[[], None],
-        every_s: float = 1.0,
-    ) -> None:  # fmt: skip
+    def play(self, away: Away, games: int, report: Callable[[], None], every_s: float = 1.0) -> None:
         """Play until the games 0 to ``games`` - 1 are there, or :meth:`stop` is called.
 
         Args:
-            at_once: games of a group.
+            away: who plays (:func:`engine.selfplay.search_job.played_here` is this process).
             report: called now and then in the caller's thread.
         Raises:
             ValueError: the network cannot play so; one line.
             RuntimeError, OSError: the network or the disk failed.
         """
-        self._play(server, origin, iter(self.missing(games)), at_once, report, every_s)
+        self._play(away, iter(self.missing(games)), report, every_s)
 
-    def _play(
-        self, server: InferenceServer, origin: Origin, wanted: Iterator[int], at_once: int, report: Callable[[], None],
-        every_s: float,
-    ) -> None:  # fmt: skip
+    def _play(self, away: Away, wanted: Iterator[int], report: Callable[[], None], every_s: float) -> None:
         """:meth:`play` of some games."""
-        check_network(server, self._options)
-        numbers = SharedNumbers(wanted)
+        away.crew.work(away.job, away.files, wanted, self._enter, self._stopped, report, every_s)
 
-        def work() -> None:
-            group = SearchGroup(server, self._options, at_once, origin, self._stopped)
-            for rows in group.play(numbers):
-                with self._lock:
-                    self._enter(rows)
-
-        work_in_threads(work, groups_for(server), self._stopped, report, every_s)
-
-    def play_rows(
-        self, server: InferenceServer, origin: Origin, rows: int, at_once: int, report: Callable[[], None],
-        every_s: float = 1.0,
-    ) -> None:  # fmt: skip
+    def play_rows(self, away: Away, rows: int, report: Callable[[], None], every_s: float = 1.0) -> None:
         """Play until there are so many rows in all, forgotten ones included, or :meth:`stop` is called.
 
         Games are begun as long as those in play will hardly do, by the rows that games have had so far; all of them are
         played to their ends. They are those with the lowest numbers that were not played yet. Arguments and errors as
         of :meth:`play`.
         """
-        there = self._done.union(self._held_numbers())
-        unplayed, before = (number for number in itertools.count() if number not in there), self.games
+        there, before = self._done.copy(), self.games
+        unplayed = (number for number in itertools.count() if number not in there)
 
         def wanted() -> Iterator[int]:
             for begun, number in enumerate(unplayed):
@@ -164,14 +141,20 @@ class SearchPlay:
                     return
                 yield number
 
-        self._play(server, origin, wanted(), at_once, report, every_s)
+        self._play(away, wanted(), report, every_s)
 
-    def _enter(self, rows: SearchRows) -> None:
-        """Keep games that ended; write a shard when there are enough for one. The lock is held."""
-        self._journal.append(len(rows.games.size), packed(rows))
-        self._held.append(rows)
-        if sum(len(one.game) for one in self._held) >= self._rows_per_shard:
-            self._cut()
+    def _enter(self, done: Done) -> None:
+        """Keep games that ended; write a shard when there are enough for one."""
+        numbers, body = done
+        with self._lock:
+            # Ray repeats the whole of a chunk that an actor was at when it died.
+            if not self._done.isdisjoint(numbers):
+                return
+            self._done.update(numbers)
+            self._journal.append(len(numbers), body)
+            self._held.append(unpacked(body))
+            if sum(len(one.game) for one in self._held) >= self._rows_per_shard:
+                self._cut()
 
     def cut(self) -> None:
         """Write the rows of the journal as a shard, however few. Threads: any."""
@@ -185,7 +168,6 @@ class SearchPlay:
         rows, index = join_rows(self._held), self._manifest["next"]
         name = f"rows-{index:05}.npz.xz"
         write_search_rows(self._out / name, rows)
-        self._done.update(self._held_numbers())
         shard = {
             "file": name, "games": len(rows.games.size), "rows": len(rows.game),
             "first_step": int(rows.step.min()), "last_step": int(rows.step.max()),

@@ -33,11 +33,13 @@ from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.search_games import Origin, resignation_bound
+from engine.selfplay.search_job import NETWORK_FILE, SearchJob, played_here
 from engine.selfplay.search_match import MatchPlayer, match_options, play_match
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
+from engine.system.crew.job import Away, Crew
 from engine.system.files import written_whole
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network
@@ -62,7 +64,7 @@ class Zero:
 
     def __init__(
         self, out: Path, ways: Ways, device: Any, threads: int = 0, start: Path | None = None,
-        watch: Watch | None = None, check: Check | None = None, minutes: float = 0.0,
+        watch: Watch | None = None, check: Check | None = None, minutes: float = 0.0, crew: Crew | None = None,
     ) -> None:  # fmt: skip
         """Begin a run, or go on.
 
@@ -72,11 +74,12 @@ class Zero:
             start: the network to begin with; None = random weights.
             check: plays each new network against others.
             minutes: after which the run ends, to go on when it is started again; 0 = never.
+            crew: plays the games of self-play; None = this process.
         Raises:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
         self.out, self.ways, self.watch, self._device, self._threads = out, ways, watch or Watch(), device, threads
-        self._check, self._minutes, self._begun_s = check, minutes, time.monotonic()
+        self._check, self._minutes, self._begun_s, self._crew = check, minutes, time.monotonic(), crew
         self._is_asked = False
         self._playing: SearchPlay | None = None
         self._shards: dict[str, SearchRows] = {}
@@ -208,9 +211,9 @@ class Zero:
                     if self.is_stopped:
                         rows.stop()
 
-                origin = Origin(int(_sha256(path)[:16], 16), turn.network)
+                players = self._players(path, server)
                 while rows.all_rows < turn.wanted and not self.is_stopped:
-                    rows.play_rows(server, origin, turn.wanted, self.ways.loop.at_once, report)
+                    rows.play_rows(players, turn.wanted, report)
                 report()
             if rows.all_rows >= turn.wanted:
                 rows.cut()
@@ -218,6 +221,14 @@ class Zero:
         finally:
             rows.close()
             self._playing = None
+
+    def _players(self, path: Path, server: InferenceServer) -> Away:
+        """Who plays this turn's games: the crew, or this process with a server of the network."""
+        options, at_once = self.play_options(), self.ways.loop.at_once
+        origin = Origin(int(_sha256(path)[:16], 16), self.turn.network)
+        if self._crew is None:
+            return played_here(server, options, origin, at_once)
+        return Away(self._crew, SearchJob(options, origin, at_once), {NETWORK_FILE: path})
 
     def _rows_wanted(self) -> int:
         """New rows of this turn."""

@@ -11,12 +11,13 @@ from rich.console import Console
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
-from engine.selfplay.bulk import Away, BulkPlay
+from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.bulk_job import BulkJob
 from engine.selfplay.openings import OpenedPlan
 from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety
+from engine.system.crew.job import Away
 from engine.train.ranks import find_ranks, own_cores
 from gtp.cli.bulk import (
     GOES_ON,

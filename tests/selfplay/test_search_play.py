@@ -10,6 +10,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.search_rows import join_rows, packed, read_search_rows, unpacked, write_search_rows
 from engine.selfplay.search_games import Origin, SearchGroup
+from engine.selfplay.search_job import played_here
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay, numbers_of, ranges_of
 
@@ -77,11 +78,11 @@ def test_rows_that_contradict_their_games_are_refused(server, tmp_path, changes,
 def test_a_run_that_is_killed_goes_on_with_what_was_finished(server, tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     play = SearchPlay(whole, OPTIONS, 40)
-    play.play(server, Origin(1, 10), 24, 4, lambda: None)
+    play.play(played_here(server, OPTIONS, Origin(1, 10), 4), 24, lambda: None)
     play.cut()
     expected = rows_in(play, whole)
     play = SearchPlay(broken, OPTIONS, 40)
-    play.play(server, Origin(1, 10), 12, 4, lambda: None)
+    play.play(played_here(server, OPTIONS, Origin(1, 10), 4), 12, lambda: None)
     finished = play.games
     # Killed: nothing is closed, and the last block is torn.
     content = (broken / JOURNAL).read_bytes()
@@ -89,7 +90,7 @@ def test_a_run_that_is_killed_goes_on_with_what_was_finished(server, tmp_path):
     play = SearchPlay(broken, OPTIONS, 40)
     assert 12 == finished <= play.games
     assert play.missing(12) == []
-    play.play(server, Origin(1, 10), 24, 4, lambda: None)
+    play.play(played_here(server, OPTIONS, Origin(1, 10), 4), 24, lambda: None)
     play.cut()
     assert rows_in(play, broken) == expected
     assert {number for number, _ in expected} <= set(range(24))
@@ -98,7 +99,7 @@ def test_a_run_that_is_killed_goes_on_with_what_was_finished(server, tmp_path):
 
 def test_a_kill_between_shard_and_journal_doubles_nothing(server, tmp_path):
     play = SearchPlay(tmp_path, OPTIONS)
-    play.play(server, Origin(), 6, 4, lambda: None)
+    play.play(played_here(server, OPTIONS, Origin(), 4), 6, lambda: None)
     content = (tmp_path / JOURNAL).read_bytes()
     manifest = (tmp_path / MANIFEST).read_bytes()
     play.cut()
@@ -117,8 +118,8 @@ def test_a_kill_between_shard_and_journal_doubles_nothing(server, tmp_path):
 
 def test_rows_name_the_network_that_played(server, tmp_path):
     play = SearchPlay(tmp_path, OPTIONS)
-    play.play(server, Origin(1, 10), 6, 4, lambda: None)
-    play.play(server, Origin(2, 20), 12, 4, lambda: None)
+    play.play(played_here(server, OPTIONS, Origin(1, 10), 4), 6, lambda: None)
+    play.play(played_here(server, OPTIONS, Origin(2, 20), 4), 12, lambda: None)
     play.cut()
     rows = read_search_rows(tmp_path / play.shards[0]["file"])
     early = rows.games.number < 6
@@ -129,13 +130,13 @@ def test_rows_name_the_network_that_played(server, tmp_path):
 
 def test_forgotten_shards_are_not_played_again(server, tmp_path):
     play = SearchPlay(tmp_path, OPTIONS, 20)
-    play.play(server, Origin(), 20, 4, lambda: None)
+    play.play(played_here(server, OPTIONS, Origin(), 4), 20, lambda: None)
     count, games = len(play.shards), play.games
     for path in play.forget(1):
         path.unlink()
     again = SearchPlay(tmp_path, OPTIONS, 20)
     assert (len(again.shards), again.games, again.missing(20)) == (count - 1, games, [])
-    again.play(server, Origin(), 30, 4, lambda: None)
+    again.play(played_here(server, OPTIONS, Origin(), 4), 30, lambda: None)
     again.cut()
     names = [shard["file"] for shard in json.loads((tmp_path / MANIFEST).read_text())["shards"]]
     assert len(set(names)) == len(names)

@@ -8,8 +8,9 @@ What the worker yields comes back as bytes. Start at :meth:`Crew.work`.
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Done = tuple[Sequence[int], bytes]
 """Numbers of pieces of work that are done, and what they came to"""
@@ -40,6 +41,17 @@ class Job(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A job of this process alone, whose worker is ready. See :class:`Job`."""
+
+    worker: Worker
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> Worker:
+        """The worker."""
+        return self.worker
+
+
 class Crew(Protocol):
     """Workers, wherever they are."""
 
@@ -57,3 +69,11 @@ class Crew(Protocol):
         Raises:
             Exception: what the job or ``take`` failed with.
         """
+
+
+class Away(NamedTuple):
+    """Who works in place of this process, on what, and what is sent to them."""
+
+    crew: Crew
+    job: Job
+    files: Files
