@@ -13,8 +13,8 @@ from engine.search.selection import select
 from engine.search.tree import new_tree
 from engine.search.unchosen import to_prior_code
 from engine.search.values import node_value
-from tests.search.test_kernels import BOTH, EVERY, POINTS, SIZE, fill, tuning_of
 from tests.search.tree_tools import check_at_rest, give_moves, moves_of, root_of
+from tests.search.tree_twin import BOTH, EVERY, POINTS, SIZE, fill, tuning_of
 
 TUNING = tuning_of(1.4, 0.2, 0.5, 1)
 
