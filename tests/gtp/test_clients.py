@@ -5,6 +5,7 @@ The lines were observed on the wire (GoGui 1.6, gtp2ogs 9, Sabaki 0.60) or follo
 """
 
 import re
+import time
 
 import pytest
 
@@ -186,6 +187,8 @@ def test_those_that_analyse_know_when_the_engine_is_ready_and_by_which_name_to_c
         assert engine.ask("0 name") == "=0 KataGo-Keima"
         assert re.fullmatch(r"=1 \d+\.\d+\.\d+", engine.ask("1 version"))
         engine.ready()
+        while b"GTP ready" not in b"".join(engine.errors):  # Told by another thread than the one that answers.
+            time.sleep(0.01)
         _, _, errors = engine.end()
     # Lizzie reads standard error too, and takes lines that begin so for replies and reports.
     assert errors.splitlines()[-1].endswith(": GTP ready")
