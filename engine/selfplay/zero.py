@@ -33,7 +33,7 @@ from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.search_games import Origin, resignation_bound
-from engine.selfplay.search_job import NETWORK_FILE, SearchJob, played_here
+from engine.selfplay.search_job import CACHE_MIB, NETWORK_FILE, SearchJob, played_here
 from engine.selfplay.search_match import MatchPlayer, match_options, play_match
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
@@ -47,7 +47,6 @@ from engine.train.window import WindowBatches, newest
 
 MANIFEST, ROWS, NETWORK, NETWORKS, CURVES = "zero.json", "rows", "network.safetensors", "networks", "curves.csv"
 FORMAT = "keima zero"
-CACHE_MIB = 64
 NETWORKS_HELD = 3
 COOL = 0.1
 """Share of the learning rate in the cooldown"""

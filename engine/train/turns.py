@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from engine.config import TrainOptions
+from engine.features.encoder import ENCODERS
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
@@ -40,8 +41,6 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
     """
     if start is None:
         torch.manual_seed(seed)
-        from engine.features.encoder import ENCODERS
-
         encoder = ENCODERS["keima-1"]
         model = new_model("keima-resnet", {"planes": encoder.planes, "globals": encoder.globals} | shape)
         return model, new_spec(model, "zero", sizes=(size, size))

@@ -19,7 +19,7 @@ LINE = b"LINE"
 FENCE = "\u2063\u2063".encode()
 """Around our part of a comment"""
 REPLACED = ("SBKV", "SBKS", "KT", "KTV")
-"""Numbers of an analysis, whoever wrote them"""
+"""Numbers of an analysis, by any program"""
 MARKS = ("BM", "DO", "IT", "TE")
 MARKS_OF_KIND = ({"TE": b"1"}, {"TE": b"1"}, {"IT": b""}, {"DO": b""}, {"BM": b"1"}, {"BM": b"2", "HO": b"1"})
 """As in ``KINDS``. Source: SGF FF[4], move annotation"""

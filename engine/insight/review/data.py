@@ -47,7 +47,7 @@ def report_of(review: Review) -> dict[str, Any]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    """How well somebody played."""
+    """Figures of one player."""
     return {
         "moves": score.moves, "accuracy": score.accuracy, "meanLoss": score.mean_loss,
         "firstChoices": score.first_choices, "nearBest": score.near_best,

@@ -118,7 +118,7 @@ def _judged(number: int, color: int, point: int, around: tuple[Turn, Turn], size
     if _compares(before, after, color):
         sign = 1.0 if color == BLACK else -1.0
         best, is_first = before.moves[0], rank == 1
-        # Rounded before the kind is told, so that who reads these numbers tells the same.
+        # Rounded first, so that the kind follows from the loss as it is written.
         noise = round(SURE * scale * _noise(before, after, size, unit), 3)
         loss = 0.0 if is_first else round(max(0.0, sign * (_value(best, unit) - _value(after, unit))), 2)
         gain = 100 * sign * (after.winrate_black - best.winrate_black)

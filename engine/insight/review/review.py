@@ -34,7 +34,7 @@ class Means:
 
 @dataclass(frozen=True)
 class Review:
-    """All that is told of a game."""
+    """The figures and texts of one game's review."""
 
     name: str
     """of the file, without its ending"""

@@ -22,7 +22,7 @@ MOST_COSTLY = 3
 
 @dataclass(frozen=True)
 class Score:
-    """How well somebody played a part of a game."""
+    """Figures of one player in one phase of a game."""
 
     moves: int
     """that were judged"""
