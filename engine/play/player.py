@@ -302,7 +302,7 @@ class Player(GameKeeper):
 
     def _wait_for_network(self, moves: MoveFilter, watcher: Watcher | None, ownership: bool) -> Report:
         """Search on for a moment, until there is one visit."""
-        limits = SearchLimits(1, STAND_IN_WAIT_S, STAND_IN_WAIT_S, self._interrupted)
+        limits = SearchLimits(1, STAND_IN_WAIT_S, STAND_IN_WAIT_S, self._interrupted, first_s=STAND_IN_WAIT_S)
         try:
             return self._search.run(limits, moves, watcher, ownership)
         except NetworkFailed:
