@@ -12,35 +12,35 @@ class Recipe(NamedTuple):
 
 RECIPES = {
     5: Recipe(
-        {"blocks": 4, "channels": 32},
+        {"blocks": 4, "channels": 32, "reply": 1},
         {
             "komi": 24.0, "visits": 32, "fast_visits": 8, "full_share": 0.33, "first_rows": 4_000, "rows": 3_000,
             "window": 8_000, "batch": 128, "at_once": 64, "rate": 2e-3, "warmup": 100, "ema": 0.99,
         },
     ),
     7: Recipe(
-        {"blocks": 4, "channels": 48},
+        {"blocks": 4, "channels": 48, "reply": 1},
         {
             "komi": 9.0, "visits": 48, "fast_visits": 10, "full_share": 0.33, "first_rows": 8_000, "rows": 6_000,
             "window": 16_000, "batch": 128, "at_once": 48, "rate": 1e-3, "warmup": 200, "ema": 0.995,
         },
     ),
     9: Recipe(
-        {"blocks": 6, "channels": 64},
+        {"blocks": 6, "channels": 64, "reply": 1},
         {
             "komi": 7.0, "visits": 64, "fast_visits": 12, "full_share": 0.25, "first_rows": 10_000, "rows": 10_000,
             "window": 25_000, "batch": 128, "at_once": 32, "rate": 1e-3, "warmup": 300, "ema": 0.998,
         },
     ),
     13: Recipe(
-        {"blocks": 6, "channels": 96},
+        {"blocks": 6, "channels": 96, "reply": 1},
         {
             "komi": 7.0, "visits": 128, "fast_visits": 24, "first_rows": 20_000, "rows": 20_000, "window": 50_000,
             "batch": 128, "at_once": 32, "warmup": 300, "ema": 0.999,
         },
     ),
     19: Recipe(
-        {"blocks": 10, "channels": 128},
+        {"blocks": 10, "channels": 128, "reply": 1},
         {
             "komi": 7.0, "visits": 600, "fast_visits": 100, "first_rows": 100_000, "rows": 50_000, "window": 250_000,
             "window_power": 0.75, "batch": 256, "at_once": 64, "warmup": 1000, "ema": 0.999,

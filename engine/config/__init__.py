@@ -233,6 +233,9 @@ class TrainOptions(Checked):
     )
     score_weight: float = option(0.5, "weight of the score's loss", low=0.0, high=1000.0)
     ownership_weight: float = option(1.0, "weight of the ownership's loss", low=0.0, high=1000.0)
+    reply_weight: float = option(
+        0.15, "weight of the loss of the opponent's reply, where a network learns it (KataGo)", low=0.0, high=1000.0
+    )
     value_loss: str = option(
         "cross-entropy", "the value's loss: cross-entropy of won and lost, or mse", choices=("cross-entropy", "mse")
     )

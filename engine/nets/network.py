@@ -51,7 +51,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 class RawHeads(NamedTuple):
     """What :meth:`Model.forward` returns and training works on; None = no such head.
 
-    In the order of :class:`NetOutput` and from the same view, in the dtype of the forward pass.
+    First those of :class:`NetOutput`, in its order, from the same view, in the dtype of the forward pass.
     """
 
     policy_logits: Tensor | None = None
@@ -62,6 +62,8 @@ class RawHeads(NamedTuple):
     """[B], in points"""
     ownership_logit: Tensor | None = None
     """[B, N, N]: its tanh is the ownership"""
+    reply_logits: Tensor | None = None
+    """[B, N*N+1]: the opponent's next move, pass last; only of a model in training mode, since no search asks for it"""
 
 
 class Model(nn.Module):

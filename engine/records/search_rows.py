@@ -185,13 +185,14 @@ def join_rows(parts: list[SearchRows]) -> SearchRows:
     return SearchRows(games=join([part.games for part in parts]), game=game, **joined)
 
 
-def replies(rows: SearchRows, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def replies(rows: SearchRows, which: np.ndarray) -> np.ndarray:
     """What the opponent did next: its policy target if that was a full search's, else the move that it played.
 
     Args:
         which: int64[B], rows.
     Returns:
-        float32[B, A] probabilities, zeros where the game was over, and whether it is known, bool[B].
+        float32[B, A]: in policy order, probabilities; zeros where the game was over.
+    Source: Wu 2019 (arXiv 1902.10565), section 3.4.
     """
     after = np.minimum(which + 1, len(rows.game) - 1)
     follows = (which + 1 < len(rows.game)) & (rows.game[after] == rows.game[which])
@@ -201,7 +202,7 @@ def replies(rows: SearchRows, which: np.ndarray) -> tuple[np.ndarray, np.ndarray
     at = rows.games.offsets[rows.game[which]] + rows.ply[which] + 1
     was_played = ~follows & (at < rows.games.offsets[rows.game[which] + 1])
     found[was_played, rows.games.moves[at[was_played]]] = 1.0
-    return found, follows | was_played
+    return found
 
 
 def targets(rows: SearchRows, which: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from engine.selfplay.zero_options import ZeroOptions
 
 LEARNING = (
     "optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "policy_weight", "value_weight", "score_weight",
-    "ownership_weight", "workers",
+    "ownership_weight", "reply_weight", "workers",
 )  # fmt: skip
 """Options of training that say something here"""
 PLAY, TRAIN, CHECK = "play", "train", "check"

@@ -15,7 +15,7 @@ from engine.records.final_owners import FinalOwners
 from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules, komi_of, recorded, replay
-from engine.records.search_rows import SearchRows, targets
+from engine.records.search_rows import SearchRows, replies, targets
 from engine.rollout.run import is_sensible
 from engine.system.jit import kernel
 
@@ -45,6 +45,8 @@ class TrainingBatch(NamedTuple):
     """float32[B, N, N] in [-1, 1]"""
     score_ownership_weight: np.ndarray
     """float32[B]: what score and ownership count for"""
+    reply: np.ndarray
+    """float32[B, N*N+1]: what the opponent does next, as probabilities; zeros where nothing is known of it"""
 
 
 TARGETS = frozenset(TrainingBatch._fields) - {"planes", "globals"}
@@ -172,8 +174,11 @@ class BatchBuilder:
         planes, globals_, colors = self.encode(games, rows, plies, rules, symmetries)
         sign = np.where(colors == BLACK, 1.0, -1.0).astype(np.float32)
         policy = np.zeros((count, size * size + 1), np.float32)
-        played = games.moves[games.offsets[rows] + plies]
-        policy[np.arange(count), moves_under_symmetries(size)[symmetries, played]] = 1.0
+        at = games.offsets[rows] + plies
+        policy[np.arange(count), moves_under_symmetries(size)[symmetries, games.moves[at]]] = 1.0
+        answered = np.flatnonzero(at + 1 < games.offsets[rows + 1])
+        reply = np.zeros_like(policy)
+        reply[answered, moves_under_symmetries(size)[symmetries[answered], games.moves[at[answered] + 1]]] = 1.0
         result = games.result[rows].astype(np.float32)
         decided = (result != 0) | (games.margin[rows] == 0)
         score, score_ownership_weight = np.zeros(count, np.float32), np.zeros(count, np.float32)
@@ -188,7 +193,9 @@ class BatchBuilder:
             score[known] = (sign * lead)[known]
             _show_ownership(owned, sign, symmetries, ownership)
         value, value_weight = sign * result, np.where(decided, np.float32(result_weight), np.float32(0))
-        return TrainingBatch(planes, globals_, policy, value, value_weight, score, ownership, score_ownership_weight)
+        return TrainingBatch(
+            planes, globals_, policy, value, value_weight, score, ownership, score_ownership_weight, reply
+        )
 
     def from_labels(self, labels: Labels, rows: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """The positions of labels, with the teacher's outputs as targets.
@@ -211,7 +218,8 @@ class BatchBuilder:
         _show_ownership(owned, 0.1 * sign, symmetries, ownership)
         value, lead = (sign * labels.value_black[rows]).astype(np.float32), labels.lead_black[rows]
         score, known = (sign * np.nan_to_num(lead)).astype(np.float32), np.isfinite(lead).astype(np.float32)
-        return TrainingBatch(planes, globals_, policy, value, np.ones(count, np.float32), score, ownership, known)
+        ones, unknown = np.ones(count, np.float32), np.zeros_like(policy)
+        return TrainingBatch(planes, globals_, policy, value, ones, score, ownership, known, unknown)
 
     def from_search_rows(self, rows: SearchRows, which: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """Positions of self-play: the search's policy target, the game's result, score and owners.
@@ -229,11 +237,14 @@ class BatchBuilder:
         rules[:, RULE_KOMI_X2] = np.rint(2 * games.komi[game])
         planes, globals_, colors = self.encode(games, game, rows.ply[which], rules, symmetries)
         sign = np.where(colors == BLACK, 1.0, -1.0).astype(np.float32)
-        policy = np.zeros((count, size * size + 1), np.float32)
-        np.put_along_axis(policy, moves_under_symmetries(size)[symmetries], targets(rows, which), axis=1)
+        policy, reply = np.zeros((2, count, size * size + 1), np.float32)
+        shown = moves_under_symmetries(size)[symmetries]
+        np.put_along_axis(policy, shown, targets(rows, which), axis=1)
+        np.put_along_axis(reply, shown, replies(rows, which), axis=1)
         known, result = np.isfinite(games.margin[game]), games.result[game].astype(np.float32)
         score = sign * result * np.nan_to_num(games.margin[game])
         ownership = np.zeros((count, size, size), np.float32)
         _show_ownership(rows.owner[game], sign, symmetries, ownership)
         ones = np.ones(count, np.float32)
-        return TrainingBatch(planes, globals_, policy, sign * result, ones, score, ownership, known.astype(np.float32))
+        known = known.astype(np.float32)
+        return TrainingBatch(planes, globals_, policy, sign * result, ones, score, ownership, known, reply)

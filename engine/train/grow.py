@@ -11,21 +11,23 @@ from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.architectures.shape import Shape
 from engine.nets.network import Model
 
+GROWING = ("blocks", "channels", "reply")
+
 
 def grown(model: Model, shape: Shape) -> ResNet:
     """A network of another shape that gives the same outputs as ``model``.
 
     Args:
-        shape: blocks and channels may be more than the model's; everything else is the same.
+        shape: blocks and channels may be more than the model's, and the reply be learnt; everything else is the same.
     Raises:
         ValueError: another architecture, or a shape that is smaller or differs elsewhere.
     """
     if not isinstance(model, ResNet) or not isinstance(shape, ResNetShape):
         raise ValueError(f"a network of {model.shape} cannot grow; keima-resnet can")
     old = model.shape
-    same = ResNetShape(**(vars(shape) | {"blocks": old.blocks, "channels": old.channels}))
-    if same != old or shape.blocks < old.blocks or shape.channels < old.channels:
-        raise ValueError(f"a network of {old} cannot grow into {shape}: only blocks and channels may increase")
+    same = ResNetShape(**(vars(shape) | {name: getattr(old, name) for name in GROWING}))
+    if same != old or any(getattr(shape, name) < getattr(old, name) for name in GROWING):
+        raise ValueError(f"a network of {old} cannot grow into {shape}: only {', '.join(GROWING)} may increase")
     larger = ResNet(shape)
     held = larger.state_dict()
     with torch.no_grad():

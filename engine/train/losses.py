@@ -22,7 +22,7 @@ def combined_loss(
     Policy: cross-entropy with the target distribution, in nats; passes count nothing for a network without that output.
     Value: cross-entropy of won and lost with (1 + v) / 2, whose logit is twice the tanh's argument, or the squared
     error on [-1, 1] (AlphaGo, Methods, "Value network: regression"). Ownership: cross-entropy likewise. Score: Huber,
-    in units of ``SCORE_SCALE`` points.
+    in units of ``SCORE_SCALE`` points. Reply: as the policy, a position of which no reply is known counting nothing.
 
     Args:
         outputs: of a forward pass in training, in any dtype; losses are computed in float32.
@@ -31,8 +31,7 @@ def combined_loss(
     parts: dict[str, Tensor] = {}
     count = len(targets["value"])
     if outputs.policy_logits is not None:
-        logits = outputs.policy_logits.float()
-        parts["policy"] = -(targets["policy"][:, : logits.shape[1]] * F.log_softmax(logits, dim=1)).sum() / count
+        parts["policy"] = _cross_entropy(outputs.policy_logits, targets["policy"]) / count
     if outputs.value_logit is not None:
         logit = outputs.value_logit.float()
         if options.value_loss == "mse":
@@ -50,5 +49,12 @@ def combined_loss(
     if outputs.score is not None:
         each = F.huber_loss(outputs.score.float() / SCORE_SCALE, targets["score"] / SCORE_SCALE, reduction="none")
         parts["score"] = (targets["score_ownership_weight"] * each).sum() / count
+    if outputs.reply_logits is not None:
+        parts["reply"] = _cross_entropy(outputs.reply_logits, targets["reply"]) / count
     total = sum(getattr(options, f"{name}_weight") * part for name, part in parts.items())
     return total, {name: part.detach() for name, part in parts.items()}
+
+
+def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Summed over a batch, in nats; [B, A] logits, [B, A or more] probabilities."""
+    return -(target[:, : logits.shape[1]] * F.log_softmax(logits.float(), dim=1)).sum()

@@ -42,7 +42,7 @@ def in_training(model: Model, device: torch.device) -> Evaluate:
         with torch.inference_mode(), autocast(device):
             shown = torch.from_numpy(planes).to(device, memory_format=torch.channels_last)
             heads = model(shown, torch.from_numpy(globals_).to(device))
-        policy, value, score, ownership = (None if head is None else head.float().cpu().numpy() for head in heads)
+        policy, value, score, ownership, _ = (None if head is None else head.float().cpu().numpy() for head in heads)
         return NetArrays(
             policy, None if value is None else np.tanh(value), score, None if ownership is None else np.tanh(ownership)
         )

@@ -1,9 +1,9 @@
 """Labels for positions of real games from a stronger network, while training goes on.
 
 The teacher sees each position under the same symmetry as the pupil, so its outputs need no symmetry undone. Any network
-serves, with any encoder. It replaces, as far as it has the heads, every target of a
+serves, with any encoder. It replaces, as far as it has the heads, the targets of a
 :class:`engine.train.batches.TrainingBatch`: the policy; the value and its weight; score and ownership, if it has both,
-and their weight. What it has no head for keeps the game's own target.
+and their weight. What it has no head for, and the opponent's reply, keeps the game's own target.
 """
 
 import numpy as np
@@ -16,8 +16,9 @@ from engine.train.batches import TARGETS, BatchBuilder
 
 MAX_BATCH = 256
 REPLACED = frozenset({"policy", "value", "value_weight", "score", "ownership", "score_ownership_weight"})
-"""Targets that a teacher with all heads gives. They must be all that batches have: a target from the game's own course
-would contradict a teacher's value beside it."""
+"""Targets that a teacher with all heads gives: those that the game's own course would contradict beside its value"""
+KEPT = frozenset({"reply"})
+"""Those of the game's own course that contradict nothing"""
 
 
 class Teacher:
@@ -29,7 +30,8 @@ class Teacher:
         Args:
             threads: evaluator threads on the CPU; 0 = one a core.
         """
-        assert REPLACED == TARGETS, f"no word on what a teacher does about {', '.join(sorted(REPLACED ^ TARGETS))}"
+        unsaid = (REPLACED | KEPT) ^ TARGETS
+        assert not unsaid, f"no word on what a teacher does about {', '.join(sorted(unsaid))}"
         self.spec = network.spec
         self.server = InferenceServer(network, cache_mib=1, threads=threads, max_batch=MAX_BATCH)
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])

@@ -45,7 +45,7 @@ VALIDATION_POSITIONS = 4000
 """Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
 USUAL_AREA = 361
 LABEL_POSITIONS = 600
-LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight")
+LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight", "reply_weight")
 
 
 class NetworkKind(NamedTuple):

@@ -41,11 +41,20 @@ def test_game_positions_show_the_board_before_the_move_and_target_the_move_and_t
     for i in range(3):
         move = games.moves[games.offsets[rows[i]] + plies[i]]
         assert batch.policy[i, apply_symmetry(int(move), 9, int(symmetries[i]))] == 1
+        reply = games.moves[games.offsets[rows[i]] + plies[i] + 1]
+        assert batch.reply[i, apply_symmetry(int(reply), 9, int(symmetries[i]))] == batch.reply[i].sum() == 1
         assert batch.planes[i, keima.RECENT].sum() == (plies[i] > 0)
     assert batch.globals[:, keima.TERRITORY].tolist() == [1, 0, 1]
     assert batch.value.tolist() == [-1, -1, 1], "White won the first, Black the others; Black, White, Black to move"
     assert batch.value_weight.tolist() == [0.25] * 3
     assert batch.score_ownership_weight.tolist() == [0] * 3
+
+
+def test_the_last_move_of_a_game_has_no_reply():
+    games = made_games()
+    last = np.diff(games.offsets)[[2, 4]] - 1
+    arguments = np.array([2, 4]), last - np.array([0, 1]), np.zeros(2, bool), np.zeros(2, np.int64)
+    assert BatchBuilder(KEIMA).from_games(games, *arguments).reply.sum(axis=1).tolist() == [0, 1]
 
 
 def test_a_game_without_a_winner_teaches_no_value():
@@ -282,6 +291,8 @@ def test_rows_of_self_play_show_the_position_and_target_search_result_score_and_
     )  # fmt: skip
     symmetries = np.array([0, 3])
     batch = BatchBuilder(KEIMA).from_search_rows(rows, np.array([0, 1]), symmetries)
+    assert batch.reply[0, [1, 9]].tolist() == [0.25, 0.75], "the next position was searched in full too"
+    assert batch.reply[1].tolist() == [0] * 9 + [1], "only the move is known: a pass"
     assert batch.policy[0, [4, 1]].tolist() == [0.75, 0.25]
     assert batch.policy[1, [apply_symmetry(1, 3, 3), 9]].tolist() == [0.25, 0.75]
     assert batch.policy.sum(axis=1).tolist() == [1, 1]

@@ -26,20 +26,31 @@ def test_a_grown_network_gives_the_same_outputs(blocks, channels):
     large = grown(small, ResNetShape(**(vars(SMALL) | {"blocks": blocks, "channels": channels}))).eval()
     planes, globals_ = torch.rand(2, 5, 9, 9), torch.rand(2, 3)
     with torch.inference_mode():
-        for before, after in zip(small(planes, globals_), large(planes, globals_), strict=True):
+        for before, after in zip(small(planes, globals_)[:4], large(planes, globals_)[:4], strict=True):
             torch.testing.assert_close(after, before, atol=1e-4, rtol=1e-4)
+
+
+def test_a_network_grows_outputs_for_the_reply():
+    """Used in training alone: whoever plays is not asked for the time that they would take."""
+    small = trained(SMALL)
+    large = grown(small, ResNetShape(**(vars(SMALL) | {"reply": 1})))
+    planes, globals_ = torch.rand(2, 5, 9, 9), torch.rand(2, 3)
+    assert large.train()(planes, globals_).reply_logits.shape == (2, 82)
+    for before, after in zip(small(planes, globals_)[:4], large.eval()(planes, globals_)[:4], strict=True):
+        torch.testing.assert_close(after, before)
+    assert large(planes, globals_).reply_logits is None
 
 
 def test_new_channels_learn_from_the_first_step():
     """All that old channels read of new ones is zero, yet its gradient is not."""
     large = grown(trained(SMALL), ResNetShape(**(vars(SMALL) | {"channels": 12})))
-    sum(output.sum() for output in large(torch.rand(2, 5, 9, 9), torch.rand(2, 3))).backward()
+    sum(output.sum() for output in large(torch.rand(2, 5, 9, 9), torch.rand(2, 3))[:4]).backward()
     assert large.blocks[0].second.weight.grad[:8, 8:].abs().max() > 0
 
 
 @pytest.mark.parametrize("change", [{"channels": 4}, {"blocks": 2}, {"head_channels": 8}])
 def test_shrinking_or_another_shape_is_refused(change):
-    with pytest.raises(ValueError, match="only blocks and channels may increase"):
+    with pytest.raises(ValueError, match="only blocks, channels, reply may increase"):
         grown(trained(SMALL), ResNetShape(**(vars(SMALL) | change)))
 
 

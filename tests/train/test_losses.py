@@ -20,6 +20,7 @@ def targets(**values):
         "score": [10.0, -3.0],
         "ownership": [[[1.0, 1], [-1, 0]], [[0, 0], [0, 0]]],
         "score_ownership_weight": [1.0, 0.0],
+        "reply": [[0.0, 0, 0, 0, 0], [0.25, 0, 0, 0, 0.75]],
     } | values
     return {name: torch.tensor(value) for name, value in held.items()}
 
@@ -58,9 +59,16 @@ def test_areas_nobody_knows_count_nothing():
     assert parts["ownership"].item() == pytest.approx(known / 2, rel=1e-5)
 
 
+def test_the_reply_is_learnt_where_it_is_known():
+    logits = torch.tensor([[9.0, 0, 0, 0, 0], [2.0, 0, 0, 0, 0]])
+    _, parts = combined_loss(RawHeads(reply_logits=logits), targets(), TrainOptions())
+    assert parts["reply"].item() == pytest.approx((math.log(math.e**2 + 4) - 0.25 * 2) / 2, rel=1e-5)
+
+
 def test_the_total_is_the_weighted_sum_of_the_parts():
-    options = TrainOptions(policy_weight=2.0, value_weight=3.0, score_weight=5.0, ownership_weight=7.0)
-    heads = RawHeads(torch.randn(2, 5), torch.randn(2), torch.randn(2), torch.randn(2, 2, 2))
+    options = TrainOptions(policy_weight=2, value_weight=3, score_weight=5, ownership_weight=7, reply_weight=11)
+    heads = RawHeads(torch.randn(2, 5), torch.randn(2), torch.randn(2), torch.randn(2, 2, 2), torch.randn(2, 5))
     total, parts = combined_loss(heads, targets(), options)
-    expected = 2 * parts["policy"] + 3 * parts["value"] + 5 * parts["score"] + 7 * parts["ownership"]
+    expected = sum(getattr(options, f"{name}_weight") * part for name, part in parts.items())
+    assert len(parts) == 5
     assert total.item() == pytest.approx(expected.item(), rel=1e-6)

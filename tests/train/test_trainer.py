@@ -20,6 +20,7 @@ from engine.records.games import read_games, write_games
 from engine.train.dataset import Material, Mixture
 from engine.train.learner import learning_rate
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
+from engine.train.state import read_state
 from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli.train import _validation, train
 from tests.train.made import made_games, made_labels
@@ -205,6 +206,18 @@ def test_another_networks_state_is_refused(tmp_path):
     data = Mixture(KEIMA, Material([made_games()]), options)
     with pytest.raises(ValueError, match="holds a network of shape"):
         Trainer(model, new_spec(model, "test"), data, Measure(dict, GOAL), options, tmp_path, CPU, {})
+
+
+def test_a_state_from_before_a_part_of_the_shape_was_added_is_gone_on_from(tmp_path):
+    trainer = new_trainer(tmp_path, 2)
+    trainer.run()
+    path = tmp_path / "state.safetensors"
+    with safe_open(path, "pt") as file:
+        names, facts = list(file.keys()), json.loads(file.metadata()["keima"])
+        tensors = {name: file.get_tensor(name) for name in names}
+    del facts["shape"]["reply"]
+    write_tensors(path, tensors, facts)
+    assert read_state(path, trainer.model, CPU).step == 2
 
 
 @pytest.mark.parametrize(

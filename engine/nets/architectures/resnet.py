@@ -32,6 +32,9 @@ class ResNetShape(Shape):
     head_channels: int = dimension("channels of each head", 1, 1024, 32)
     value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
     pool_every: int = dimension("every how many blocks one gets a global pooling branch", 1, 256, 3)
+    reply: int = dimension(
+        "1 = the opponent's reply is learnt beside the move, by outputs used in training alone", 0, 1, 0
+    )
 
 
 class Block(nn.Module):
@@ -75,22 +78,27 @@ class ResNet(Model):
         self.policy_out = nn.Conv2d(head, 1, 1)
         self.pass_hidden = nn.Linear(3 * head, head)
         self.pass_out = nn.Linear(head, 1)
+        self.reply_out = nn.Conv2d(head, 1, 1) if shape.reply else None
+        self.reply_pass = nn.Linear(head, 1) if shape.reply else None
         self.value_local = nn.Conv2d(channels, head, 1)
         self.value_hidden = nn.Linear(3 * head + shape.globals, shape.value_hidden)
         self.value_out = nn.Linear(shape.value_hidden, 2)
         self.ownership_out = nn.Conv2d(head, 1, 1)
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
-        """All four heads; see :meth:`engine.nets.network.Model.forward`."""
+        """All heads; see :meth:`engine.nets.network.Model.forward`."""
         x = self.stem(planes) + self.stem_globals(globals_)[..., None, None]
         for block in self.blocks:
             x = block(x)
         x = F.relu(x)
         context = pooled(F.relu(self.policy_pool(x)))
         local = F.relu(self.policy_local(x) + self.policy_bias(context)[..., None, None])
-        passing = self.pass_out(F.relu(self.pass_hidden(context)))
-        policy = torch.cat([self.policy_out(local).flatten(1), passing], dim=1)
+        passing = F.relu(self.pass_hidden(context))
+        policy = torch.cat([self.policy_out(local).flatten(1), self.pass_out(passing)], dim=1)
+        reply = None
+        if self.training and self.reply_out is not None and self.reply_pass is not None:
+            reply = torch.cat([self.reply_out(local).flatten(1), self.reply_pass(passing)], dim=1)
         local = F.relu(self.value_local(x))
         hidden = F.relu(self.value_hidden(torch.cat([pooled(local), globals_], dim=1)))
         value = self.value_out(hidden)
-        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0])
+        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0], reply)

@@ -46,7 +46,7 @@ class TorchNetwork:
         # Tensor.to takes a memory format as well, but torch's stubs know it of tensors alone.
         self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
-        self._heads = [name for name, there in zip(RawHeads._fields, has, strict=True) if there]
+        self._heads = [name for name, there in zip(RawHeads._fields, has, strict=False) if there]
         is_exact = device.type == "cpu" and self.dtype == torch.float32
         self._winograd = with_winograd(self._model) if is_exact and winograd else None
         self.is_plain = is_exact and self._winograd is None
@@ -125,7 +125,7 @@ def exact_output(model: Model, planes: Tensor, globals_: Tensor) -> NetOutput:
 
 def _to_output(raw: RawHeads, size: int) -> NetOutput:
     """Raw heads as :class:`engine.nets.network.Network` promises them."""
-    policy, value, score, ownership = (None if head is None else head.float() for head in raw)
+    policy, value, score, ownership, _ = (None if head is None else head.float() for head in raw)
     if policy is not None and policy.shape[1] == size * size:
         policy = torch.cat([policy, policy.amin(dim=1, keepdim=True) - PASS_GAP], dim=1)
     return NetOutput(
