@@ -122,12 +122,18 @@ class SearchPlay:
         """:meth:`play` of some games."""
         away.crew.work(away.job, away.files, wanted, self._enter, self._stopped, report, every_s)
 
-    def play_rows(self, away: Away, rows: int, report: Callable[[], None], every_s: float = 1.0) -> None:
+    def play_rows(
+        self, away: Away, rows: int, report: Callable[[], None], every_s: float = 1.0,
+        enough: threading.Event | None = None,
+    ) -> None:  # fmt: skip
         """Play until there are so many rows in all, forgotten ones included, or :meth:`stop` is called.
 
         Games are begun as long as those in play will hardly do, by the rows that games have had so far; all of them are
-        played to their ends. They are those with the lowest numbers that were not played yet. Arguments and errors as
-        of :meth:`play`.
+        played to their ends. They are those with the lowest numbers that were not played yet. Other arguments, and
+        errors, as of :meth:`play`.
+
+        Args:
+            enough: once it is set no further games are begun, however many rows there are.
         """
         there, before = self._done.copy(), self.games
         unplayed = (number for number in itertools.count() if number not in there)
@@ -137,7 +143,7 @@ class SearchPlay:
                 with self._lock:
                     games, found = self.games, self.all_rows
                 expected = (begun - (games - before)) * found / games if games else 0.0
-                if found + expected >= rows:
+                if found + expected >= rows or (enough is not None and enough.is_set()):
                     return
                 yield number
 

@@ -13,7 +13,6 @@ is done, the window's shards among it, so a run that was stopped in any way repe
 the games in play, no more. Self-play and training meet in the folder alone. Start at :meth:`Zero.run`.
 """
 
-import hashlib
 import shutil
 import threading
 import time
@@ -32,15 +31,14 @@ from engine.nets.on_device import load_network
 from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
 from engine.selfplay.run_folder import open_manifest, write_manifest
-from engine.selfplay.search_games import Origin, resignation_bound
-from engine.selfplay.search_job import CACHE_MIB, NETWORK_FILE, SearchJob, played_here
+from engine.selfplay.search_games import resignation_bound
+from engine.selfplay.search_job import CACHE_MIB
 from engine.selfplay.search_match import MatchPlayer, match_options, play_match
-from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
+from engine.selfplay.zero_play import ZeroPlay
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
-from engine.system.crew.job import Away, Crew
-from engine.system.files import written_whole
+from engine.system.crew.job import Crew
+from engine.system.files import sha256_of, written_whole
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network
 from engine.train.window import WindowBatches, newest
@@ -78,9 +76,10 @@ class Zero:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
         self.out, self.ways, self.watch, self._device, self._threads = out, ways, watch or Watch(), device, threads
-        self._check, self._minutes, self._begun_s, self._crew = check, minutes, time.monotonic(), crew
+        self._check, self._minutes, self._begun_s = check, minutes, time.monotonic()
         self._is_asked = False
-        self._playing: SearchPlay | None = None
+        idle = device.type == "cuda" or crew is not None
+        self._is_beside = idle if ways.loop.side_by_side == "auto" else ways.loop.side_by_side == "on"
         self._shards: dict[str, SearchRows] = {}
         self._networks: dict[Path, Network] = {}
         self.board: EmptyBoard | None = None
@@ -98,7 +97,7 @@ class Zero:
         model, spec = first_network(ways.shape, ways.play.size, first, ways.play.seed)
         asked["shape"] = asdict(model.shape) | (ways.shape if first != start else {})
         begun = {
-            "start": None if start is None else {"name": start.stem, "sha256": _sha256(start)},
+            "start": None if start is None else {"name": start.stem, "sha256": sha256_of(start)},
             "settings": ways.settings, "seconds": 0.0, "turn": asdict(self._first_turn(start is None)),
         }  # fmt: skip
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
@@ -110,6 +109,7 @@ class Zero:
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
             raise ValueError(f"{out}: step {self.learner.step} of its state is not one of turn {self.turn.number}")
         self.curves = Curves(out / CURVES, self.learner.step)
+        self.play = ZeroPlay(out / ROWS, ways, crew)
         if not self.network_path(0).exists():
             self.learner.write_network(self.network_path(0), self._record())
             self._ship(self.network_path(0))
@@ -135,8 +135,7 @@ class Zero:
     def stop(self) -> None:
         """End soon, everything kept. Threads: any; signal handlers too."""
         self._is_asked = True
-        if self._playing:
-            self._playing.stop()
+        self.play.stop()
 
     def network_path(self, step: int) -> Path:
         """The network after some steps."""
@@ -154,6 +153,7 @@ class Zero:
             while not self.is_stopped and (not turns or self.turn.number < turns):
                 {PLAY: self._play, TRAIN: self._train, CHECK: self._check_network}[self.turn.phase]()
         finally:
+            self.play.close()
             self._write()
 
     def _write(self, **changes: Any) -> None:
@@ -182,52 +182,37 @@ class Zero:
         """A server of a network of the run; close it at the end."""
         return InferenceServer(self.load(path), cache_mib=CACHE_MIB, threads=self._threads)
 
-    def play_options(self) -> SearchPlayOptions:
-        """How the games of this turn are played."""
-        turn, play = self.turn, self.ways.play
-        is_random = turn.network == 0 and self._manifest["start"] is None
-        sensible = self.ways.loop.first_sensible if is_random else play.sensible
-        return replace(play, komi=turn.komi, resign=turn.resign or play.resign, sensible=sensible)
+    @property
+    def is_random(self) -> bool:
+        """Whether the network that plays has learnt nothing yet."""
+        return self.turn.network == 0 and self._manifest["start"] is None
 
     def _play(self) -> None:
         """Self-play, until there are enough rows; then the window is fixed."""
-        turn, path = self.turn, self.network_path(self.turn.network)
+        turn, path, rows = self.turn, self.network_path(self.turn.network), self.play.rows
         self.watch.at("self-play", 0, 1, f"loading network {turn.network}")
-        rows = self._playing = SearchPlay(self.out / ROWS, self.play_options())
-        try:
-            with self.serve(path) as server:
-                self._look(server)
-                begun_s, games, had = time.monotonic(), rows.games, rows.all_rows
+        with self.serve(path) as server:
+            self._look(server)
+            begun_s, games, had = time.monotonic(), rows.games, rows.all_rows
 
-                def report() -> None:
-                    spent = max(1e-9, time.monotonic() - begun_s)
-                    self._pace |= {"games_per_s": (rows.games - games) / spent, "play_s": spent}
-                    words = (
-                        f"network {turn.network}; {rows.games:,} games, {(rows.games - games) / spent:.1f} games/s, "
-                        f"{(rows.all_rows - had) / spent:.0f} rows/s; then training"
-                    )
-                    self.watch.at("self-play", rows.all_rows - self._rows_before(), self._rows_wanted(), words)
-                    if self.is_stopped:
-                        rows.stop()
+            def report() -> None:
+                spent = max(1e-9, time.monotonic() - begun_s)
+                self._pace |= {"games_per_s": (rows.games - games) / spent, "play_s": spent}
+                words = (
+                    f"network {turn.network}; {rows.games:,} games, {(rows.games - games) / spent:.1f} games/s, "
+                    f"{(rows.all_rows - had) / spent:.0f} rows/s; then training"
+                )
+                self.watch.at("self-play", rows.all_rows - self._rows_before(), self._rows_wanted(), words)
+                if self.is_stopped:
+                    rows.stop()
 
-                players = self._players(path, server)
-                while rows.all_rows < turn.wanted and not self.is_stopped:
-                    rows.play_rows(players, turn.wanted, report)
-                report()
-            if rows.all_rows >= turn.wanted:
-                rows.cut()
-                self._fix_window(rows)
-        finally:
-            rows.close()
-            self._playing = None
-
-    def _players(self, path: Path, server: InferenceServer) -> Away:
-        """Who plays this turn's games: the crew, or this process with a server of the network."""
-        options, at_once = self.play_options(), self.ways.loop.at_once
-        origin = Origin(int(_sha256(path)[:16], 16), self.turn.network)
-        if self._crew is None:
-            return played_here(server, options, origin, at_once)
-        return Away(self._crew, SearchJob(options, origin, at_once), {NETWORK_FILE: path})
+            while rows.all_rows < turn.wanted and not self.is_stopped:
+                self.play.play(turn, self.is_random, path, server, report)
+            self.play.end_beside(report)
+            report()
+        if rows.all_rows >= turn.wanted:
+            rows.cut()
+            self._fix_window()
 
     def _rows_wanted(self) -> int:
         """New rows of this turn."""
@@ -237,15 +222,16 @@ class Zero:
         """Rows when this turn began."""
         return self.turn.wanted - self._rows_wanted()
 
-    def _fix_window(self, rows: SearchPlay) -> None:
+    def _fix_window(self) -> None:
         """Say which rows are trained on next, and for how many steps."""
-        loop, shards = self.ways.loop, rows.shards
+        loop, rows = self.ways.loop, self.play.rows
+        shards = rows.shards
         count = newest([shard["rows"] for shard in shards], loop.window_of(rows.all_rows))
         # The first rows count as many samples as all others, whatever they were worth to the run's first steps.
         steps = int(loop.samples * rows.all_rows / loop.batch)
         self._write(
             phase=TRAIN, first_step=self.learner.step, last_step=max(steps, self.learner.step + 1), rate=self._rate(),
-            shards=[shard["file"] for shard in shards[len(shards) - count :]],
+            shards=[shard["file"] for shard in shards[len(shards) - count :]], wanted=rows.all_rows,
         )  # fmt: skip
 
     def _rate(self) -> float:
@@ -275,12 +261,20 @@ class Zero:
 
         def report(step: int, losses: dict[str, float]) -> None:
             words = ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
-            words += f"; on {len(window.game):,} rows; then self-play"
+            words += f"; on {len(window.game):,} rows; "
+            words += f"self-play beside it, {rows.all_rows - turn.wanted:,} rows" if is_beside else "then self-play"
             self.watch.at("training", step - turn.first_step, turn.last_step - turn.first_step, words)
+            self.play.check()
 
+        # Games of a random network are as good as none where there is a better one soon.
+        is_beside, rows = self._is_beside and not self.is_random and not self.is_stopped, self.play.rows
+        if is_beside:
+            path = self.network_path(turn.network)
+            self.play.begin_beside(turn, path, self.serve(path))
         begun_s = time.monotonic()
         losses = learner.learn(data, turn.last_step, turn.rate, lambda: self.is_stopped, report)
         self._pace["train_s"] = time.monotonic() - begun_s
+        self.play.enough()
         if learner.step < turn.last_step:
             return
         path = self.network_path(learner.step)
@@ -293,13 +287,11 @@ class Zero:
         play = self.ways.play
         with self.serve(path) as server:
             board = self._look(server)
-        rows = SearchPlay(self.out / ROWS, self.play_options())
-        rows.close()
         newest_rows = self._shards[self.turn.shards[-1]]
         measured = {f"train/{name}": value for name, value in losses.items()} | facts_of_board(board)
         measured |= facts_of_rows(newest_rows) | {
-            "zero/rows": rows.all_rows, "zero/games": rows.games, "zero/window": len(window.game),
-            "zero/samples_per_row": self.ways.loop.batch * self.learner.step / max(1, rows.all_rows),
+            "zero/rows": self.turn.wanted, "zero/games": self.play.rows.games, "zero/window": len(window.game),
+            "zero/samples_per_row": self.ways.loop.batch * self.learner.step / max(1, self.turn.wanted),
             "zero/komi": self.turn.komi, "zero/resign": self.turn.resign, "zero/minutes": self.seconds / 60.0,
             "zero/turn": self.turn.number, "zero/rate": self.turn.rate,
         }  # fmt: skip
@@ -308,7 +300,7 @@ class Zero:
         self.curves = Curves(self.out / CURVES, self.turn.first_step)
         self.curves.enter(self.learner.step, measured)
         self.watch.say(
-            f"network {self.learner.step}, {self.seconds / 60:.1f} min: {rows.all_rows:,} rows, {rows.games:,} games; "
+            f"network {self.learner.step}, {self.seconds / 60:.1f} min: {self.turn.wanted:,} rows; "
             + ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
             + f"; empty board: {first_moves(board, play.size)}, value {board.value:+.2f} at komi {play.komi:g}, "
             f"score {board.score:+.1f}"
@@ -357,8 +349,7 @@ class Zero:
 
     def _begin_turn(self, step: int) -> None:
         """The next turn, in which the network of a step plays."""
-        play, rows = self.ways.play, SearchPlay(self.out / ROWS, self.play_options())
-        rows.close()
+        play = self.ways.play
         with self.serve(self.network_path(step)) as server:
             board = look_at_empty_board(server, play.size, play.rules, self.turn.komi)
         resign = 0.0
@@ -366,7 +357,7 @@ class Zero:
             resign = max(0.0, 0.5 + 0.5 * resignation_bound(self._window()))
         self._write(
             number=self.turn.number + 1, phase=PLAY, network=step,
-            wanted=rows.all_rows + self.ways.loop.rows, komi=self._next_komi(board), resign=resign,
+            wanted=self.turn.wanted + self.ways.loop.rows, komi=self._next_komi(board), resign=resign,
             first_step=self.learner.step, last_step=self.learner.step,
         )  # fmt: skip
         self._forget()
@@ -380,20 +371,13 @@ class Zero:
 
     def _forget(self) -> None:
         """Delete the oldest shards that no window has any more, where all take too much of the disk."""
-        rows = SearchPlay(self.out / ROWS, self.play_options())
-        try:
-            names = [shard["file"] for shard in rows.shards]
-            sizes = [(self.out / ROWS / name).stat().st_size for name in names]
-            unused, excess = names.index(self.turn.shards[0]), sum(sizes) - self.ways.loop.disk_gib * 2**30
-            count = 0
-            while count < unused and excess > 0:
-                excess -= sizes[count]
-                count += 1
-            for path in rows.forget(count) if count else []:
-                path.unlink(missing_ok=True)
-        finally:
-            rows.close()
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+        rows = self.play.rows
+        names = [shard["file"] for shard in rows.shards]
+        sizes = [(self.out / ROWS / name).stat().st_size for name in names]
+        unused, excess = names.index(self.turn.shards[0]), sum(sizes) - self.ways.loop.disk_gib * 2**30
+        count = 0
+        while count < unused and excess > 0:
+            excess -= sizes[count]
+            count += 1
+        for path in rows.forget(count) if count else []:
+            path.unlink(missing_ok=True)

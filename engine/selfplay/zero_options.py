@@ -39,6 +39,10 @@ class ZeroOptions(Checked):
     cooldown: float = option(
         0.15, "share of --minutes at the end in which the learning rate is a tenth (KG)", low=0.0, high=1.0
     )
+    side_by_side: str = option(
+        "auto", "begin the next turn's games while the network is trained, with the one before; auto: on a GPU, and "
+        "where Ray's actors play", choices=("auto", "on", "off"),
+    )  # fmt: skip
     at_once: int = option(32, "games of a group; two or three groups play at once", low=1, high=4096)
     disk_gib: float = option(
         10.0, "of rows; the oldest that are trained on no more are deleted beyond it", low=0.0, high=1e6

@@ -1,5 +1,6 @@
 """Files written whole or not at all, and arrays unpacked no further than sound files ever are."""
 
+import hashlib
 import io
 import lzma
 import os
@@ -69,6 +70,16 @@ def synced(path: Path) -> None:
     except OSError:
         if not is_folder:
             raise
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_packed_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:

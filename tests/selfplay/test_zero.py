@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero import MANIFEST, NETWORK, ROWS, Zero
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Watch, Ways
@@ -135,6 +137,51 @@ def test_a_kill_between_training_and_the_next_turn_trains_nothing_twice(tmp_path
     assert all(torch.equal(state[name], again[name]) for name in state)
 
 
+class Waiting(Watch):
+    """Lets training wait until a game that is played beside it has ended."""
+
+    def __init__(self):
+        self.zero, self.waited = None, 0
+
+    def at(self, phase, done, total, words):
+        if phase == "training" and done and not self.zero.is_random:
+            while self.zero.play.rows.all_rows <= self.zero.turn.wanted:
+                self.zero.play.check()
+                time.sleep(0.01)
+            self.waited += 1
+            assert "self-play beside it" in words
+
+
+def test_games_of_the_next_turn_are_played_beside_training(tmp_path):
+    ways = replace(WAYS, loop=replace(WAYS.loop, side_by_side="on"))
+    watch = Waiting()
+    watch.zero = zero = Zero(tmp_path, ways, CPU, threads=1, watch=watch)
+    zero.run(3)
+    assert watch.waited > 0
+    numbers = all_games(tmp_path)
+    assert len(numbers) == len(set(numbers))
+    shards = json.loads((tmp_path / ROWS / "rows.json").read_text())["shards"]
+    networks = sorted(int(path.stem) for path in (tmp_path / "networks").iterdir())
+    assert shards[0]["last_step"] == 0, "a random network plays for no other turn"
+    assert shards[2]["first_step"] == networks[1], "the one before begins, the new one plays what is missing"
+
+
+def test_a_failure_beside_training_ends_the_run(tmp_path, monkeypatch):
+    """Else it would train on, and nobody would play."""
+    run(tmp_path, turns=1)
+    ways = replace(WAYS, loop=replace(WAYS.loop, side_by_side="on"))
+
+    def fail(play, *_, enough=None, **__):
+        if enough is not None:
+            raise OSError("no space left on device")
+        return whole(play, *_)
+
+    whole = SearchPlay.play_rows
+    monkeypatch.setattr(SearchPlay, "play_rows", fail)
+    with pytest.raises(OSError, match="no space left"):
+        run(tmp_path, ways, turns=2)
+
+
 def test_options_may_change_but_not_the_board_or_the_network(finished, tmp_path):
     shutil.copytree(finished.out, tmp_path / "run")
     zero = run(tmp_path / "run", replace(WAYS, play=replace(WAYS.play, visits=16)), stop=("self-play", 0.0))
@@ -159,7 +206,7 @@ def test_a_run_from_another_network_goes_on_without_it(finished, tmp_path):
     save_network(start, model, new_spec(model, "start", sizes=(2, 7)), {})
     ways = replace(WAYS, loop=replace(WAYS.loop, first_rows=60), shape={"blocks": 6})
     zero = run(tmp_path / "run", ways, stop=("self-play", 0.0), start=start)
-    assert zero.turn.komi == 2.0 and zero.play_options().sensible == 0.0
+    assert zero.turn.komi == 2.0 and zero.play.options(zero.turn, zero.is_random).sensible == 0.0
     start.unlink()
     zero = run(tmp_path / "run", replace(ways, shape=asdict(model.shape)), turns=1)
     spec = load_model(tmp_path / "run" / NETWORK)[1]
@@ -202,7 +249,12 @@ def test_old_rows_go_where_the_disk_is_short(tmp_path):
 
 
 def test_the_komi_of_self_play_follows_the_score(finished, tmp_path):
-    assert finished.turn.komi != 0.0 and (2 * finished.turn.komi).is_integer()
+    """Halfway, in halves: what a network of three turns says is another number on each kind of processor."""
+    komi = finished.turn.komi
+    boards = [finished.board._replace(score=komi + lead) for lead in (0.0, 3.1, -5.0, 99.0, np.nan)]
+    assert [finished._next_komi(board) - komi for board in boards[:3]] == [0.0, 1.5, -2.5]
+    assert [finished._next_komi(board) for board in boards[3:]] == [9.0, 2.0], "no more than the board has, or --komi"
+    assert (2 * komi).is_integer()
     ways = replace(WAYS, loop=replace(WAYS.loop, fair_komi=False, first_rows=40))
     assert run(tmp_path, ways, turns=1).turn.komi == 2.0
 
