@@ -1,15 +1,14 @@
 """``keima match``: many games between two GTP engines, and the table of their results.
 
-Start at :func:`run_match`. Worker threads play games, each with engines of its own; the calling thread alone keeps the
-results, shows progress on standard error and writes files (:mod:`bench.match.runner`). Games 1 and 2 share an opening,
-then 3 and 4, and so on; the first engine is Black in the odd ones.
+Start at :func:`run_match`. Threads of this process or actors of a Ray cluster play games, each with engines of its own
+(:mod:`bench.match.job`); this process alone keeps the results, shows progress on standard error and writes files
+(:mod:`bench.match.runner`). Games 1 and 2 share an opening, then 3 and 4, and so on; the first engine is Black in the
+odd ones.
 """
 
-import queue
 import threading
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,129 +17,47 @@ from rich.progress import Progress
 
 from bench.match.clocks import time_control
 from bench.match.folder import MatchFolder
-from bench.match.gtp_client import EngineRefused, GtpClient, argument_words
-from bench.match.play import GameSettings, MatchError, play_game
-from bench.match.record import GameRecord
-from bench.match.runner import Scoreboard, kept, play_and_report, receive
+from bench.match.gtp_client import argument_words
+from bench.match.job import POLL_S, Match, MatchJob, MatchWorker
+from bench.match.play import GameSettings
+from bench.match.record import GameRecord, read_record
+from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.terminal import say
 from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, to_vertex
 from engine.go.rules import RULE_SETS, rules_named
 from engine.go.sgf import read_sgf
+from engine.system.crew.here import Here
+from engine.system.crew.job import Away, Crew, Done, Opened
+from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.terminal import one_line_errors, parsed
 
 
-@dataclass(frozen=True)
-class Match:
-    """Who plays whom, and how."""
-
-    first: str
-    second: str
-    referee: str | None
-    settings: GameSettings
-    games: int
-    openings: tuple[tuple[int, ...], ...] = ((),)
-    names: tuple[str | None, str | None] = (None, None)
-    """what to call the engines; None = what they call themselves"""
-
-    def opening(self, game: int) -> tuple[int, ...]:
-        """Points of the opening of a game, counted from 1."""
-        return self.openings[(game - 1) // 2 % len(self.openings)]
-
-
-class Worker(threading.Thread):
-    """Plays games, one after the other, with its own engines; restarts an engine that broke down.
-
-    Results, or the exception that ends the match, go into ``results``; ``stop`` may be called from any thread.
-    """
-
-    def __init__(self, match: Match, games: queue.SimpleQueue, results: queue.SimpleQueue, on_move: Callable) -> None:
-        super().__init__(daemon=True)
-        self._match, self._games, self._results, self._on_move = match, games, results, on_move
-        self._engines: dict[str, GtpClient] = {}
-        self._lock = threading.Lock()
-        self._stopped = False
-
-    def run(self) -> None:
-        try:
-            while True:
-                self._results.put(self._play(self._games.get_nowait()))
-        except queue.Empty:
-            pass
-        except Exception as error:
-            self._results.put(error)
-        finally:
-            for engine in self._engines.values():
-                engine.close()
-
-    def stop(self) -> None:
-        """Kill the engines, which ends the game in progress; start no more."""
-        with self._lock:
-            self._stopped = True
-            for engine in self._engines.values():
-                engine.kill()
-
-    def _play(self, number: int) -> GameRecord:
-        """Play the game of a number, counted from 1."""
-        match = self._match
-        first = self._engine("first", match.first)
-        second = self._engine("second", match.second)
-        referee = self._engine("referee", match.referee) if match.referee else None
-        is_black = number % 2 == 1 and not match.settings.handicap
-        names = {"first": match.names[0] or _name_of(first), "second": match.names[1] or _name_of(second)}
-        if names["first"] == names["second"]:
-            names = {role: f"{name} ({role})" for role, name in names.items()}
-        record = GameRecord(number, "black" if is_black else "white", names, [])
-        players = {BLACK: first, WHITE: second} if is_black else {BLACK: second, WHITE: first}
-        opening = match.opening(number)
-        play_game(record, players, referee, match.settings, opening, lambda moves: self._on_move(number, moves))
-        if self._stopped:
-            raise MatchError("stopped")
-        return record
-
-    def _engine(self, role: str, command: str) -> GtpClient:
-        """The engine of a role, started anew if it is not running."""
-        with self._lock:
-            if self._stopped:
-                raise MatchError("stopped")
-            engine = self._engines.get(role)
-            if engine is None or not engine.is_alive:
-                if engine is not None:
-                    engine.kill()
-                self._engines[role] = engine = GtpClient(command)
-            return engine
-
-
-def run_match(match: Match, folder: MatchFolder, concurrency: int, progress: Progress) -> None:
+def run_match(match: Match, folder: MatchFolder, crew: Crew | None, at_once: int, progress: Progress) -> None:
     """Play what is missing of a match; every finished game goes to the folder.
 
+    Args:
+        crew: who plays; None = this process.
+        at_once: games at once, of this process or of each actor of the crew.
     Raises:
         MatchError, EngineError: the match cannot go on.
         KeyboardInterrupt: Ctrl-C; games in progress are dropped, finished ones kept.
     """
     board = Scoreboard(progress, folder, match.games)
-    games: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for number in board.missing:
-        games.put(number)
-    results: queue.SimpleQueue[GameRecord | Exception] = queue.SimpleQueue()
 
     def on_move(number: int, moves: int) -> None:
         board.show(f"  game {number}, move {moves}")
 
-    workers = [Worker(match, games, results, on_move) for _ in range(min(concurrency, len(board.missing)))]
-    for worker in workers:
-        worker.start()
-    try:
-        for record in receive(results, folder, board):
+    def take(done: Done) -> None:
+        record = read_record(done[1])
+        if board.keep(record):
             say(board.console, _one_line(record))
-    except BaseException:
-        for worker in workers:
-            worker.stop()
-        raise
-    finally:
-        for worker in workers:
-            worker.join()
+
+    with ExitStack() as stack:
+        here = Opened(MatchWorker(match, stack, min(at_once, max(1, len(board.missing))), on_move))
+        away = Away(crew, MatchJob(match, at_once), {}) if crew else Away(Here(), here, {})
+        away.crew.work(away.job, away.files, iter(board.missing), take, threading.Event(), lambda: None, POLL_S)
 
 
 def _one_line(record: GameRecord) -> str:
@@ -148,15 +65,6 @@ def _one_line(record: GameRecord) -> str:
     detail = f" ({record.detail})" if record.detail else ""
     outcome = {"draw": "draw", None: "no result"}.get(record.winner) or f"{record.names[record.winner or '']} wins"
     return f"game {record.game}: {outcome}, {record.result}, {len(record.moves)} moves, {record.reason}{detail}"
-
-
-def _name_of(engine: GtpClient) -> str:
-    """What an engine calls itself."""
-    answers = []
-    for question in ("name", "version"):
-        with suppress(EngineRefused):
-            answers.append(engine.ask(question, GameSettings.patience_s))
-    return " ".join(" ".join(answers).split()) or engine.command
 
 
 def read_openings(path: Path, size: int, most_moves: int) -> tuple[tuple[int, ...], ...]:
@@ -239,10 +147,14 @@ OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
 @click.option("--first-name", help="what to call the first engine  [default: what it calls itself]")
 @click.option("--second-name", help="what to call the second engine  [default: what it calls itself]")
 @click.option(
-    "--concurrency", default=1, type=click.IntRange(1, 256), help="games at once, each with engines of its own"
-)
+    "--concurrency", default=1, type=click.IntRange(1, 256),
+    help="games at once, each with engines of its own; with --ray, of each actor",
+)  # fmt: skip
+@ray_options
 @kept
-def command(folder: Path | None, json_path: Path | None, concurrency: int, **chosen: Any) -> None:
+def command(
+    folder: Path | None, json_path: Path | None, concurrency: int, crew: CrewOptions, **chosen: Any
+) -> None:  # fmt: skip
     """Play a match between two GTP engines and print win rate, its 95% interval and the Elo difference.
 
     The engines' own options, such as visits or level, belong into their command lines:
@@ -252,10 +164,14 @@ def command(folder: Path | None, json_path: Path | None, concurrency: int, **cho
                     --second "gnugo --mode gtp --level 10 --chinese-rules" \\
                     --size 9 --games 30 --sgf runs/gnugo-9x9
     """
-    with one_line_errors():
-        match = _match_of(**chosen)
-        found = MatchFolder(folder, _settings_of(match))
-    play_and_report(found, json_path, lambda progress: run_match(match, found, concurrency, progress))
+    with ExitStack() as stack:
+        with one_line_errors():
+            match = _match_of(**chosen)
+            found = MatchFolder(folder, _settings_of(match))
+            is_away = crew.ray and found.missing(match.games)
+            # A game may take hours: none waits at an actor while another has nothing to do.
+            away = crew.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_away else None
+        play_and_report(found, json_path, lambda progress: run_match(match, found, away, concurrency, progress))
 
 
 def _match_of(first, second, referee, games, openings, opening_moves, first_name, second_name, **settings) -> Match:

@@ -9,11 +9,10 @@ crash is dropped and its game played again.
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.match.record import GameRecord, read_records
+from bench.match.record import GameRecord, read_records, record_line
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
 from engine.go.rules import rules_named
@@ -54,18 +53,24 @@ class MatchFolder:
         finished = {record.game for record in self.records}
         return [number for number in range(1, games + 1) if number not in finished]
 
-    def add(self, record: GameRecord) -> None:
-        """Keep a finished game."""
+    def add(self, record: GameRecord) -> bool:
+        """Keep a finished game, once; returns whether it is new."""
+        if any(one.game == record.game for one in self.records):
+            return False
         self.records.append(record)
-        if self._path is None:
-            return
+        if self._path is not None:
+            self._write(self._path, record)
+        return True
+
+    def _write(self, path: Path, record: GameRecord) -> None:
+        """The files of a finished game."""
         one, two = record.names["first"], record.names["second"]
         black, white = (one, two) if record.first_color == "black" else (two, one)
         text = write_sgf(self._replayed(record), black=black, white=white, result=record.result)
-        with written_whole(self._path / f"game-{record.game:04d}.sgf") as part:
+        with written_whole(path / f"game-{record.game:04d}.sgf") as part:
             part.write_text(text, encoding="utf-8", newline="\n")
-        with (self._path / "games.jsonl").open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(asdict(record)) + "\n")
+        with (path / "games.jsonl").open("a", encoding="utf-8", newline="\n") as file:
+            file.write(record_line(record) + "\n")
 
     def _replayed(self, record: GameRecord) -> Game:
         """The game of a record."""

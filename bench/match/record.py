@@ -1,7 +1,7 @@
 """The record of one game of a match: a line of ``games.jsonl``, written and read."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import UnionType
 
@@ -53,6 +53,22 @@ class GameRecord:
         self.winner, self.result = "draw" if winner is None else self.role(winner), result
 
 
+def record_line(record: GameRecord) -> str:
+    """A record as a line of ``games.jsonl``, without its end."""
+    return json.dumps(asdict(record))
+
+
+def read_record(line: bytes) -> GameRecord:
+    """The record of a line.
+
+    Raises:
+        ValueError, TypeError, RecursionError: it is none.
+    """
+    record = GameRecord(**json.loads(line.decode()))
+    _check(record)
+    return record
+
+
 def read_records(path: Path) -> list[GameRecord]:
     """All whole lines of a ``games.jsonl``.
 
@@ -63,8 +79,7 @@ def read_records(path: Path) -> list[GameRecord]:
     records = []
     for number, line in enumerate(path.read_bytes().rpartition(b"\n")[0].splitlines(), 1):
         try:
-            records.append(record := GameRecord(**json.loads(line.decode())))
-            _check(record)
+            records.append(read_record(line))
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: line {number} is no result of a match") from error
     return records

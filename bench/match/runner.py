@@ -1,13 +1,7 @@
-"""What ``keima match`` and the arena share: results come in one by one, the score is shown, the table printed.
+"""What ``keima match`` and the arena share: games are kept one by one, the score is shown, the table printed."""
 
-A runner starts threads or processes that put a :class:`bench.match.record.GameRecord` for each game into a queue, or
-the exception that ends the match, and takes them with :func:`receive` in the thread that owns the folder.
-"""
-
-import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -21,8 +15,6 @@ from bench.match.summary import render, summarise, to_json
 from bench.terminal import progress_bar, say
 from gtp.cli.terminal import INTERRUPTED
 
-POLL_S = 0.2
-
 
 class Scoreboard:
     """The bar of a match: how many games are over and who won them. Threads: any."""
@@ -34,41 +26,16 @@ class Scoreboard:
         self._progress, self._folder = progress, folder
         self._task = progress.add_task("", total=games, completed=games - len(self.missing))
 
+    def keep(self, record: GameRecord) -> bool:
+        """Put a finished game into the folder and count it, once; returns whether it is new. Threads: one at a time."""
+        is_new = self._folder.add(record)
+        self.show(finished=int(is_new))
+        return is_new
+
     def show(self, words: str = "", finished: int = 0) -> None:
         """Show the score and some words behind it; count games that have been finished."""
         won = [sum(record.winner == role for record in self._folder.records) for role in ROLES]
         self._progress.update(self._task, description=f"{won[0]} : {won[1]}{words}", advance=finished)
-
-
-def receive(
-    results: Any, folder: MatchFolder, board: Scoreboard, check: Callable[[], None] = lambda: None
-) -> Iterator[GameRecord]:
-    """Keep the missing games as they finish, and give each record out.
-
-    Args:
-        results: a queue of threads or of processes, of records and exceptions.
-        check: called while nothing comes; raises if nothing can come any more.
-    Raises:
-        Exception: what a worker put into the queue.
-    """
-    for _ in board.missing:
-        record = _next(results, check)
-        folder.add(record)
-        board.show(finished=1)
-        yield record
-
-
-def _next(results: Any, check: Callable[[], None]) -> GameRecord:
-    """The next record; short waits, since a wait without end cannot be interrupted on Windows."""
-    while True:
-        try:
-            found = results.get(timeout=POLL_S)
-        except queue.Empty:
-            check()
-            continue
-        if isinstance(found, Exception):
-            raise found
-        return found
 
 
 def play_and_report(folder: MatchFolder, json_path: Path | None, play: Callable[[Progress], None]) -> None:

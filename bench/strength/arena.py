@@ -10,7 +10,8 @@ Rules are Tromp-Taylor's, under which a search knows by itself what a pass is wo
 """
 
 import multiprocessing
-from collections.abc import Sequence
+import queue
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -22,7 +23,7 @@ from rich.progress import Progress
 from bench.match.folder import MatchFolder
 from bench.match.play import COLOR_LETTERS, MatchError
 from bench.match.record import GameRecord
-from bench.match.runner import Scoreboard, kept, play_and_report, receive
+from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
 from engine.config import PlayOptions
 from engine.go.game import Game
@@ -38,6 +39,7 @@ from weights import DEFAULT_ALIAS
 
 RULES = "tromp-taylor"
 SIDE_HELP = "options of one side, as OPTION=VALUE; visits, weights and name too"
+POLL_S = 0.2
 LONGEST = 3
 """Boards full of moves after which a game is counted as it stands"""
 
@@ -159,11 +161,30 @@ def play_match(arena: Arena, folder: MatchFolder, games: int, processes: int, at
     for worker in workers:
         worker.start()
     try:
-        for _ in receive(results, folder, board, check):
-            pass
+        for _ in board.missing:
+            board.keep(_next(results, check))
     finally:
         for worker in workers:
             worker.terminate()
+
+
+def _next(results: Any, check: Callable[[], None]) -> GameRecord:
+    """The next record of a queue of processes; short waits, since a wait without end cannot be interrupted on Windows.
+
+    Args:
+        check: called while nothing comes; raises if nothing can come any more.
+    Raises:
+        Exception: what a process put into the queue instead.
+    """
+    while True:
+        try:
+            found = results.get(timeout=POLL_S)
+        except queue.Empty:
+            check()
+            continue
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 @click.command(context_settings={"show_default": True})

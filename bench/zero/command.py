@@ -26,7 +26,7 @@ from engine.selfplay.zero import MANIFEST, NETWORK, Zero
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import LEARNING, Ways
 from engine.train.ranks import own_cores
-from gtp.cli.bulk import CrewOptions, ray_options
+from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import find

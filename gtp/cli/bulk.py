@@ -2,8 +2,7 @@
 
 import hashlib
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +15,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.go.rules import Rules, rules_from
 from engine.nets.on_device import choose_device
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
-from engine.system.crew.here import Here
-from engine.system.crew.job import Crew
-from gtp.cli.options import Decorator
+from gtp.cli.options import Decorator, with_options
 from gtp.cli.terminal import bar, parsed
 
 GOES_ON = "the same command goes on from here"
@@ -35,32 +32,6 @@ class Effort(NamedTuple):
     """processors that networks take; 0 = all"""
     at_once: int
     """rows of a batch"""
-
-
-class CrewOptions(NamedTuple):
-    """Who works."""
-
-    ray: str | None
-    """address of a Ray cluster; None = this process"""
-    actors: int
-
-    def open(self, stack: ExitStack, chunk: int) -> Crew:
-        """The crew, which ``stack`` closes.
-
-        Args:
-            chunk: pieces of work that an actor gets at once.
-        Raises:
-            ValueError: Ray is not there; one line.
-        """
-        if not self.ray:
-            return Here()
-        try:
-            from engine.system.crew.on_ray import OnRay
-        except ImportError as error:
-            raise ValueError(f"--ray needs Ray: pip install keima[ray] ({error})") from error
-        crew = OnRay(self.ray, self.actors, chunk)
-        stack.callback(crew.close)
-        return crew
 
 
 def share(metavar: str, read: Callable[[str], Any], *default: str, text: str = "") -> dict[str, Any]:
@@ -84,7 +55,7 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
         )),
         click.option("--temperature", **share("T=SHARE", read_temperature, "1", text="of the policy as it plays")),
     )  # fmt: skip
-    return _with_options(command, options)
+    return with_options(command, options)
 
 
 def machine_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,7 +64,7 @@ def machine_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--device", default="auto", help="auto, cpu or cuda"),
         click.option("--threads", default=0, type=click.IntRange(0), help="processors that networks take; 0 = all"),
     )
-    return _with_options(function, options)
+    return with_options(function, options)
 
 
 def effort_options(at_once: Mapping[str, int], what: str) -> Decorator:
@@ -115,27 +86,6 @@ def effort_options(at_once: Mapping[str, int], what: str) -> Decorator:
         return machine_options(click.option("--at-once", type=click.IntRange(1), help=text)(command))
 
     return decorate
-
-
-def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: ``--ray`` and ``--actors``, which the command gets as ``crew``, a :class:`CrewOptions`."""
-
-    @wraps(function)
-    def command(*, ray: str | None, actors: int, **rest: Any) -> Any:
-        return function(crew=CrewOptions(ray, actors), **rest)
-
-    options = (
-        click.option("--ray", metavar="ADDRESS", help="let actors of a Ray cluster work; local: Ray on this machine"),
-        click.option("--actors", default=0, type=click.IntRange(0), help="of Ray; 0 = one a GPU, or a processor"),
-    )
-    return _with_options(command, options)
-
-
-def _with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> Callable[..., Any]:
-    """A command with options in this order."""
-    for option in reversed(options):
-        function = option(function)
-    return function
 
 
 def identity(path: Path | tuple[Path, ...], name: str) -> dict[str, str]:

@@ -19,17 +19,8 @@ from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety
 from engine.system.crew.job import Away
 from engine.train.ranks import find_ranks, own_cores
-from gtp.cli.bulk import (
-    GOES_ON,
-    OUT_OPTION,
-    CrewOptions,
-    Effort,
-    effort_options,
-    identity,
-    ray_options,
-    run_with_bar,
-    variety_options,
-)  # fmt: skip
+from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
+from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, one_line_errors
 from weights import find_network

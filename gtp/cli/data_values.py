@@ -11,7 +11,8 @@ from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, ValuePlan
 from engine.selfplay.variety import Variety
-from gtp.cli.bulk import GOES_ON, OUT_OPTION, CrewOptions, Effort, effort_options, ray_options, variety_options
+from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, variety_options
+from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.data_play import AT_ONCE, play_in_bulk
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors

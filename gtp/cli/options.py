@@ -1,6 +1,6 @@
 """How the engine's options come from the command line and the settings file: decorators for click commands."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -88,6 +88,13 @@ def options_of(
         return _with_removed(function) if kind is SearchOptions and not names else function
 
     return decorate
+
+
+def with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> Callable[..., Any]:
+    """A command with options in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shlex
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from click.testing import CliRunner
 
 from bench.match.command import command, read_openings
 from bench.match.folder import MatchFolder
+from bench.match.gtp_client import EngineDied, EngineGarbled, EngineTimeout
+from bench.match.play import MatchError
 from bench.match.record import GameRecord
 from engine.go.geometry import from_vertex
 from engine.go.sgf import read_sgf
@@ -28,6 +31,7 @@ def engine(*options: str) -> str:
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
+SETTINGS = {"size": 5, "rules": "chinese", "komi": 7.5}
 FIRST, SECOND = engine("--seed", "1"), engine("--seed", "2")
 
 
@@ -164,6 +168,41 @@ def test_without_a_folder_games_stay_in_memory():
     folder.add(GameRecord(1, "black", {"first": "A", "second": "B"}, []))
     assert folder.missing(2) == [2]
     assert not folder.is_kept
+
+
+def test_ray_plays_the_rest_of_a_match_and_a_match_goes_on_without_it(tmp_path):
+    """Actors start engines of their own; one of them breaks down in the midst of a game, which the engine loses."""
+    pytest.importorskip("ray")
+    for games, more in (
+        (2, []), (5, ["--ray", "local", "--actors", "2"]), (6, []),
+    ):  # fmt: skip
+        answer = run("--games", str(games), "--sgf", str(tmp_path), *more, first=engine("crash"))
+        assert answer.exit_code == 0, answer.output
+        assert answer.stdout.startswith("Random 1 (first) against Random 1 (second): 5x5")
+        assert f"ends: {games} by breakdown" in answer.stdout
+    lines = [json.loads(line) for line in (tmp_path / "games.jsonl").read_text().splitlines()]
+    assert sorted(line["game"] for line in lines) == [1, 2, 3, 4, 5, 6]
+    assert len(list(tmp_path.glob("game-*.sgf"))) == 6
+
+
+def test_no_cluster_is_one_line():
+    pytest.importorskip("ray")
+    answer = run("--ray", "127.0.0.1:1")
+    assert answer.exit_code == 1 and "no Ray at 127.0.0.1:1" in answer.stderr
+
+
+@pytest.mark.parametrize("kind", [MatchError, EngineDied, EngineTimeout, EngineGarbled])
+def test_what_ends_a_match_arrives_from_another_process(kind):
+    error = pickle.loads(pickle.dumps(kind("cannot start 'it'")))
+    assert type(error) is kind and str(error) == "cannot start 'it'"
+
+
+def test_a_game_that_comes_twice_counts_once(tmp_path):
+    folder, names = MatchFolder(tmp_path, SETTINGS), {"first": "A", "second": "B"}
+    assert folder.add(GameRecord(1, "black", names, ["C3"], winner="first"))
+    assert not folder.add(GameRecord(1, "black", names, ["C2"], winner="second"))
+    again = MatchFolder(tmp_path, SETTINGS)
+    assert [record.winner for record in again.records] == ["first"]
 
 
 @pytest.mark.clients

@@ -2,30 +2,35 @@
 
 Job and files go to Ray's object store once and to the actors by reference. An actor gets numbers in chunks, few at a
 time, and the next ones when what it has done was taken: however fast the actors are, no more than a few chunks of each
-are in memory. Ray starts an actor that died anew, here or on another machine, and repeats its chunks. What actors
-print goes to Ray's log files, not to standard output.
+are in memory. Ray starts an actor that died anew, here or on another machine, and repeats its chunks; where it finds no
+room for it, the other actors do them when there is nothing else to do. What actors print goes to Ray's log files, not
+to standard output.
 """
 
+import os
 import re
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 
 from engine.system.crew.job import Done, Files, Job, Worker
 
 LOCAL = "local"
-"""In place of an address: Ray is started on this machine, and ended with the process"""
+"""Ray's word in place of an address: it is started on this machine, and ended with the process"""
+NICENESS = "RAY_worker_niceness"
+"""Ray's setting for its workers, 15 by default: beside other work of the machine they would get next to nothing"""
 HOST_PORT = re.compile(r"([\w.-]+):(\d{1,5})")
 KNOCK_S = 10.0
-WAITING = 1
-"""Chunks that wait at an actor besides those that it does"""
+PULSE, SILENT_S = "pulse", 20.0
+"""How long an actor may take to say that it is there, however much it works: a new process takes seconds to start"""
 
 
 class _Actor:
@@ -57,6 +62,10 @@ class _Actor:
                 self._doing -= 1
                 self._changing.notify_all()
 
+    @ray.method(concurrency_group=PULSE)
+    def pulse(self) -> None:
+        """Say that the actor is there, in a thread of its own."""
+
     def _opened(self, job: Job, contents: dict[str, bytes]) -> Worker:
         """The worker of a job, its files in a folder of their own."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="keima-")))
@@ -67,38 +76,93 @@ class _Actor:
         return job.open(self._stack, files, self._cores)
 
 
+class Place(NamedTuple):
+    """What Ray sets aside for each actor."""
+
+    processors: float
+    gpus: float
+    cores: int
+    """processors that the actor may use, those set aside rounded up to one"""
+
+
+def places(machines: Sequence[Mapping[str, float]], actors: int = 0) -> tuple[int, Place]:
+    """How many actors there are to be, and the place of each: a GPU, or a processor where no machine has GPUs.
+
+    Where more are asked for than that, several share one; each machine has room for its part of them.
+
+    Args:
+        machines: what each offers, by Ray's names: ``CPU``, ``GPU``.
+        actors: 0 = one a GPU or processor.
+    Raises:
+        ValueError: they offer no processors.
+    """
+    processors, gpus = (sum(int(one.get(kind, 0)) for one in machines) for kind in ("CPU", "GPU"))
+    if not processors:
+        raise ValueError("no processors")
+    with_gpus = [one for one in machines if one.get("GPU", 0) >= 1]
+    # A machine without GPUs may be the larger one: only those where actors go tell how many processors are theirs.
+    whole = min((int(one.get("CPU", 0)) // int(one["GPU"]) for one in with_gpus), default=1)
+    each = -(-actors // (gpus or processors)) or 1
+    return actors or gpus or processors, Place(_share(whole, each), _share(min(1, gpus), each), max(1, whole // each))
+
+
+def _share(whole: int, each: int) -> float:
+    """A part of some processors or GPUs as Ray counts them: whole ones, or ten-thousandths of one."""
+    return whole // each or whole * 10_000 // each / 10_000
+
+
+class _Pulse:
+    """Whether an actor answers: one that died is started anew, but only where there is room for it."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor, self._since_s = actor, 0.0
+        self._asked: Any = None
+
+    def is_silent(self) -> bool:
+        """Whether it was asked :data:`SILENT_S` ago and has not answered yet; to be called now and then."""
+        now_s = time.monotonic()
+        if self._asked is None:
+            self._asked, self._since_s = self._actor.pulse.remote(), now_s
+        if ray.wait([self._asked], timeout=0)[0]:
+            self._asked = None
+            return False
+        return now_s - self._since_s > SILENT_S
+
+
 class OnRay:
     """Actors of a Ray cluster. See :class:`engine.system.crew.job.Crew`; close it at the end."""
 
-    def __init__(self, address: str, actors: int = 0, chunk: int = 64, threads: int = 2) -> None:
+    def __init__(self, address: str, actors: int = 0, chunk: int = 64, at_once: int = 2, waiting: int = 1) -> None:
         """Join a cluster and start actors.
 
         Args:
             address: of the cluster, as ``ray start`` tells it, or :data:`LOCAL`.
-            actors: 0 = as many as the cluster has room for.
+            actors: 0 = one for each GPU of the cluster, or for each processor.
             chunk: pieces of work that an actor gets at once.
-            threads: chunks that an actor does side by side: while one of them ends, the others keep it busy.
+            at_once: chunks that an actor does side by side: while one of them ends, the others keep it busy.
+            waiting: chunks that wait at an actor besides those that it does.
         Raises:
             ValueError: no cluster there, or one without processors; one line.
         """
-        where = {} if address == LOCAL else {"address": address}
+        if address == LOCAL:
+            os.environ.setdefault(NICENESS, "0")
         try:
             _knock(address)
-            ray.init(**where, include_dashboard=False, log_to_driver=False, configure_logging=False)  # type: ignore[arg-type]
+            ray.init(address, include_dashboard=False, log_to_driver=False, configure_logging=False)
         except (OSError, ValueError, RuntimeError, ImportError) as error:
             raise ValueError(f"no Ray at {address} ({' '.join(str(error).split())[:200]})") from error
-        have = ray.cluster_resources()
-        processors, gpus = int(have.get("CPU", 0)), int(have.get("GPU", 0))
-        if not processors:
+        try:
+            count, place = places([node["Resources"] for node in ray.nodes() if node["Alive"]], actors)
+        except ValueError as error:
             self.close()
-            raise ValueError(f"the Ray cluster at {address} offers no processors")
-        cores = max(1, processors // gpus) if gpus else 1
+            raise ValueError(f"the Ray cluster at {address} offers {error}") from error
         remote: Any = ray.remote
         kind = remote(
-            num_cpus=cores, num_gpus=min(1, gpus), max_restarts=-1, max_task_retries=-1, max_concurrency=threads
+            num_cpus=place.processors, num_gpus=place.gpus, max_restarts=-1, max_task_retries=-1,
+            max_concurrency=at_once, concurrency_groups={PULSE: 1},
         )(_Actor)  # fmt: skip
-        self._actors: list[Any] = [kind.remote(cores) for _ in range(actors or gpus or processors)]
-        self._chunk, self._ahead, self._jobs = chunk, threads + WAITING, 0
+        self._actors: list[Any] = [kind.remote(place.cores) for _ in range(count)]
+        self._chunk, self._ahead, self._jobs = chunk, at_once + waiting, 0
 
     @property
     def count(self) -> int:
@@ -115,25 +179,68 @@ class OnRay:
     ) -> None:  # fmt: skip
         """See :meth:`engine.system.crew.job.Crew.work`."""
         self._jobs += 1
-        name = f"job {self._jobs}"
         sent = [ray.put((job, {key: path.read_bytes() for key, path in files.items()}))]
-        doing: dict[Any, int] = {}
-
-        def begin(actor: int) -> None:
-            if chunk := list(islice(numbers, self._chunk)):
-                doing[self._actors[actor].do.remote(name, sent, chunk)] = actor
-
-        for actor in [*range(self.count)] * self._ahead:
-            begin(actor)
-        while doing and not stopped.is_set():
-            ready, _ = ray.wait(list(doing), timeout=every_s)
-            for reference in ready:
-                for done in _result(reference):
+        dealt = _Dealt(self._actors, f"job {self._jobs}", sent, numbers, self._chunk)
+        try:
+            for actor in [*range(self.count)] * self._ahead:
+                dealt.begin(actor)
+            while dealt.left and not stopped.is_set():
+                for done in dealt.wait(every_s):
                     take(done)
-                begin(doing.pop(reference))
-            report()
-        for reference in doing:
+                report()
+        finally:
+            dealt.cancel()
+
+
+class _Dealt:
+    """The chunks of a job that actors have."""
+
+    def __init__(self, actors: list[Any], name: str, sent: list[Any], numbers: Iterator[int], chunk: int) -> None:
+        self._actors, self._name, self._sent, self._numbers, self._chunk = actors, name, sent, numbers, chunk
+        self.left: dict[int, list[int]] = {}
+        """chunks that nobody has done yet, by their first number"""
+        self._doing: dict[Any, tuple[int, int]] = {}
+        """by reference: actor and chunk; the same chunk may be at two actors"""
+        self._pulses = [_Pulse(actor) for actor in actors]
+        self._idle: set[int] = set()
+
+    def begin(self, actor: int) -> None:
+        """Give an actor the next chunk, if there is one."""
+        if chunk := list(islice(self._numbers, self._chunk)):
+            self.left[chunk[0]] = chunk
+            self._give(actor, chunk[0])
+        else:
+            self._idle.add(actor)
+
+    def wait(self, seconds: float) -> Iterator[Done]:
+        """Wait for a chunk that is done, no longer than this; its actor begins the next one."""
+        ready, _ = ray.wait(list(self._doing), timeout=seconds)
+        for reference in ready:
+            actor, chunk = self._doing.pop(reference)
+            if self.left.pop(chunk, None):
+                yield from _result(reference)
+            self.begin(actor)
+        if not ready and self._idle:
+            self._repeat()
+
+    def cancel(self) -> None:
+        """Do not begin what waits."""
+        for reference in self._doing:
             ray.cancel(reference)
+
+    def _give(self, actor: int, chunk: int) -> None:
+        self._idle.discard(actor)
+        self._doing[self._actors[actor].do.remote(self._name, self._sent, self.left[chunk])] = actor, chunk
+
+    def _repeat(self) -> None:
+        """Let idle actors do what silent ones were to do; those may have died with no room for them anywhere."""
+        silent = {actor for actor in {actor for actor, _ in self._doing.values()} if self._pulses[actor].is_silent()}
+        if silent:
+            at_work = {chunk for actor, chunk in self._doing.values() if actor not in silent}
+            waiting = [chunk for chunk in self.left if chunk not in at_work]
+            free = [actor for actor in self._idle if actor not in silent and not self._pulses[actor].is_silent()]
+            for actor, chunk in zip(free, waiting, strict=False):
+                self._give(actor, chunk)
 
 
 def _knock(address: str) -> None:

@@ -1,21 +1,26 @@
 """Crews: everything is done once, failures arrive, a crew stops, and Ray's actors that are killed are replaced."""
 
 import itertools
+import os
+import signal
 import threading
 from collections import Counter
 
 import pytest
 
+from engine.config.declaration import core_count
 from engine.system.crew.here import Here
 from tests.system.crew.jobs import Pids, Squares, kill
 
 ray = pytest.importorskip("ray")
-from engine.system.crew.on_ray import LOCAL, OnRay  # noqa: E402
+from engine.system.crew import on_ray  # noqa: E402
+from engine.system.crew.on_ray import LOCAL, OnRay, Place, places  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def actors():
-    made = OnRay(LOCAL, actors=2, chunk=5)
+    # More than the machine has processors, so that several share one.
+    made = OnRay(LOCAL, actors=core_count() + 1, chunk=5)
     yield made
     made.close()
 
@@ -80,6 +85,39 @@ def test_actors_that_are_killed_are_replaced_and_nothing_is_lost(actors, files):
     counts = Counter(number for numbers, _ in found for number in numbers)
     assert sorted(counts) == list(range(200)) and kills == 0
     assert len({content for _, content in found}) > 2
+
+
+def test_what_an_actor_without_room_was_to_do_the_others_do(actors, files, monkeypatch):
+    """An actor that is stopped stands for one that Ray cannot start anew: it does not answer, and is not dead."""
+    monkeypatch.setattr(on_ray, "SILENT_S", 0.5)
+    found, stopped = [], []
+
+    def take(done):
+        found.append(done)
+        if not stopped:
+            stopped.append(int(done[1]))
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    try:
+        actors.work(Pids(seconds=0.002), files, iter(range(100)), take, threading.Event(), lambda: None, 0.01)
+    finally:
+        os.kill(stopped[0], signal.SIGCONT)
+    assert sorted(number for numbers, _ in found for number in numbers) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("machines", "actors", "expected"),
+    [
+        ([{"CPU": 2.0}, {"CPU": 4.0}, {}], 0, (6, Place(1, 0, 1))),
+        ([{"CPU": 2.0}, {"CPU": 4.0}], 5, (5, Place(1, 0, 1))),
+        ([{"CPU": 2.0}, {"CPU": 1.0}], 8, (8, Place(0.3333, 0, 1))),
+        ([{"CPU": 64.0}, {"CPU": 8.0, "GPU": 2.0}], 0, (2, Place(4, 1, 4))),
+        ([{"CPU": 64.0}, {"CPU": 8.0, "GPU": 2.0}], 5, (5, Place(1, 0.3333, 1))),
+        ([{"CPU": 1.0, "GPU": 2.0}], 0, (2, Place(0, 1, 1))),
+    ],
+)
+def test_every_actor_has_a_place_on_some_machine(machines, actors, expected):
+    assert places(machines, actors) == expected
 
 
 def test_no_cluster_is_one_line():
