@@ -99,6 +99,11 @@ class Host:
         if self._player is not None:
             self._player.interrupt()
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the running command is to end soon. Threads: any."""
+        return self._interrupted
+
     def resume(self, read_s: float = 0.0) -> None:
         """Forget an interruption: the next command is a new one, read at this ``time.perf_counter``."""
         self.read_s = read_s

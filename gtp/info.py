@@ -1,17 +1,20 @@
-"""A search's results, as clients read them: lines of ``info`` in KataGo's and Leela Zero's layouts, summaries.
+"""A search's results, as clients read them: lines of ``info`` as KataGo and Leela Zero write them, CGOS's, summaries.
 
 Everything is said for the side to move, as both programs do by default. Moves stand in the order in which they would
 be played, and the variation is the last thing said of a move unless more is asked for, since clients read it to the
 end of the segment.
 
-Of KataGo's numbers those that nothing here estimates are left out: the standard deviation of the score, and the
-score that selfplay would reach. The lead in points is the mean over the search of what the network's score
-head says, or of rollouts where there is no value network; without either it is left out.
+Of KataGo's numbers the score that selfplay would reach is left out, since nothing here estimates it. The lead in points
+is the mean over the search of what the network's score head says, or of rollouts where there is no value network;
+without either it is left out. The standard deviation of the score is that of ``keima analysis``, which follows from
+how open the owners of the points are (:func:`engine.insight.glance.score_stdev`); it is left out where nothing says who
+owns them.
 
 Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Leela Zero's ``lz-analyze``, and what
-gtp2ogs reads of its standard error.
+gtp2ogs reads of its standard error; for CGOS, zakki/cgos, wiki page "GTP tournament game expansion".
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,12 +22,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.insight.analyses import Analysis
     from engine.search.report import MoveReport, Report
 
 LIKELIEST = 10
 """Moves listed where none has a visit and no number was asked for"""
 NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
 """KataGo's words for a network without uncertainty outputs"""
+CGOS_DIGITS = 4
+CGOS_STEPS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
+"""A point's owner as CGOS writes it: the first is -1, the last 1, in equal steps"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class ReportOptions:
     """moves at most"""
     pv_visits: bool = False
     pv_edge_visits: bool = False
+    no_result: bool = False
+    """probability that the game ends without a result"""
     root: bool = False
     ownership: bool = False
     ownership_stdev: bool = False
@@ -49,20 +58,21 @@ class ReportOptions:
         return self.ownership or self.ownership_stdev or self.moves_ownership or self.moves_ownership_stdev
 
 
-def kata_line(report: "Report", size: int, is_black: bool, options: ReportOptions) -> str:
+def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
     """One update in KataGo's layout; empty where there is no move to list, as KataGo writes nothing then.
 
     Args:
         is_black: Black is to move.
     """
-    sign = 1.0 if is_black else -1.0
-    words = [_kata_move(move, order, size, sign, options) for order, move in enumerate(_listed(report, options))]
+    report, sign = found.report, 1.0 if is_black else -1.0
+    stdev = _stdev(found)
+    words = [_kata_move(move, order, size, sign, stdev, options) for order, move in enumerate(_listed(report, options))]
     if not words:
         return ""
     if options.root:
         words.append(
             f"rootInfo visits {report.visits} utility {report.value_stm:.6g} winrate {_rate(report.value_stm):.6g}"
-            f"{_lead(report.score_stm)} weight {report.visits} {NO_ERRORS}"
+            f"{_lead(report.score_stm, stdev)} weight {report.visits} {NO_ERRORS}"
         )
     words += _points("ownership", report.ownership_black, sign, options.ownership)
     words += _points("ownershipStdev", report.ownership_stdev, 1.0, options.ownership_stdev)
@@ -76,27 +86,57 @@ def _points(key: str, values: "np.ndarray | None", sign: float, is_wanted: bool)
     return [key, *(f"{sign * value:.6g}" for value in values.tolist())]
 
 
-def _kata_move(move: "MoveReport", order: int, size: int, sign: float, options: ReportOptions) -> str:
+def _kata_move(
+    move: "MoveReport", order: int, size: int, sign: float, stdev: float | None, options: ReportOptions
+) -> str:
     """One move in KataGo's layout; ``sign`` is 1 where Black is to move, else -1."""
     owners = _points("movesOwnership", move.ownership_black, sign, options.moves_ownership)
     owners += _points("movesOwnershipStdev", move.ownership_stdev, 1.0, options.moves_ownership_stdev)
+    no_result = " noResultValue 0" if options.no_result else ""
     text = (
         f"info move {vertices([move.point], size)} visits {move.visits} edgeVisits {move.visits}"
-        f" utility {move.value_stm:.6g} winrate {_rate(move.value_stm):.6g}{_lead(move.score_stm)}"
-        f" prior {move.prior:.6g} lcb {_rate(move.lcb_stm):.6g} utilityLcb {move.lcb_stm:.6g} weight {move.visits}"
-        f" order {order} {_variation(move, size, options)}"
+        f" utility {move.value_stm:.6g} winrate {_rate(move.value_stm):.6g}{_lead(move.score_stm, stdev)}"
+        f"{no_result} prior {move.prior:.6g} lcb {_rate(move.lcb_stm):.6g} utilityLcb {move.lcb_stm:.6g}"
+        f" weight {move.visits} order {order} {_variation(move, size, options)}"
     )
     return " ".join([text, *owners])
 
 
-def lz_line(report: "Report", size: int, is_black: bool, options: ReportOptions) -> str:
+def lz_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
     """One update in Leela Zero's layout: rates and priors as whole numbers out of 10,000."""
     return " ".join(
         f"info move {vertices([move.point], size)} visits {move.visits} winrate {round(1e4 * _rate(move.value_stm))}"
         f" prior {round(1e4 * move.prior)} lcb {round(1e4 * _rate(move.lcb_stm))} order {order}"
         f" {_variation(move, size, options)}"
-        for order, move in enumerate(_listed(report, options))
+        for order, move in enumerate(_listed(found.report, options))
     )
+
+
+def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
+    """What was found as the object of JSON that CGOS shows to spectators; empty where there is no move to list.
+
+    Args:
+        is_black: Black is to move.
+    """
+    report = found.report
+    moves = [
+        {"move": vertices([move.point], size), **_cgos_numbers(move), "prior": round(move.prior, CGOS_DIGITS)}
+        | {"pv": vertices(move.pv, size)}
+        for move in _listed(report, options)
+    ]
+    if not moves:
+        return ""
+    owners = {}
+    if report.ownership_black is not None:
+        steps = (report.ownership_black * (1.0 if is_black else -1.0) + 1.0) / 2.0 * (len(CGOS_STEPS) - 1)
+        owners["ownership"] = "".join(CGOS_STEPS[step] for step in steps.round().astype(int).tolist())
+    return json.dumps({**_cgos_numbers(report), "moves": moves} | owners, separators=(",", ":"))
+
+
+def _cgos_numbers(found: "Report | MoveReport") -> dict[str, float]:
+    """What CGOS is told of a position and of a move alike."""
+    score = {} if found.score_stm is None else {"score": round(found.score_stm, CGOS_DIGITS)}
+    return {"winrate": round(_rate(found.value_stm), CGOS_DIGITS), "visits": found.visits} | score
 
 
 def lz_summary(report: "Report", size: int) -> str:
@@ -122,6 +162,11 @@ def caption(report: "Report", is_black: bool) -> str:
     return f"{side} to move: win rate {_rate(report.value_stm):.1%}{lead}, {report.visits} visits"
 
 
+def winrate(report: "Report") -> float:
+    """The side to move's, from 0 to 1."""
+    return _rate(report.value_stm)
+
+
 def _listed(report: "Report", options: ReportOptions) -> list["MoveReport"]:
     """The moves to show, best first."""
     moves = report.moves
@@ -143,9 +188,20 @@ def _rate(value: float) -> float:
     return min(1.0, max(0.0, (value + 1.0) / 2.0))
 
 
-def _lead(score: float | None) -> str:
-    """KataGo's two names of the lead in points; nothing where there is no estimate."""
-    return "" if score is None else f" scoreMean {score:.6g} scoreLead {score:.6g}"
+def _stdev(found: "Analysis") -> float | None:
+    """How far the final score may lie from the lead; None where nothing says who owns the points."""
+    from engine.insight.glance import score_stdev
+
+    owners = found.report.ownership_black
+    return score_stdev(found.glance.ownership_black if owners is None else owners)
+
+
+def _lead(score: float | None, stdev: float | None) -> str:
+    """KataGo's two names of the lead in points, its deviation between them; nothing where there is no estimate."""
+    if score is None:
+        return ""
+    deviation = "" if stdev is None else f" scoreStdev {stdev:.6g}"
+    return f" scoreMean {score:.6g}{deviation} scoreLead {score:.6g}"
 
 
 def vertices(points: Iterable[int], size: int) -> str:

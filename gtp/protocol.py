@@ -7,7 +7,7 @@ disagree. A function reports failure by :class:`CommandError` or by any ``ValueE
 words GTP has for it.
 
 A function with a keyword parameter ``reply`` gets a :class:`Reply` and may write lines of it while it runs; what it
-returns is the last one. A command registered as open-ended goes on until the next line arrives.
+returns is the last one. A command registered as open-ended is ended by the next line that arrives.
 
 Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, draft 2", sections 2 and 3.
 """
@@ -126,7 +126,9 @@ class Command:
     writes: bool
     """wants a :class:`Reply` to write to"""
     open_ended: bool
-    """goes on until the next line arrives"""
+    """the next line that arrives ends it"""
+    is_listed: bool
+    """clients are told of it; False = it is answered all the same"""
 
 
 class Reply:
@@ -163,7 +165,7 @@ class Reply:
             raise
 
 
-def _describe(name: str, function: Callable[..., str | None], open_ended: bool) -> Command:
+def _describe(name: str, function: Callable[..., str | None], open_ended: bool, is_listed: bool) -> Command:
     """Read a command's arguments from its function's parameters; the first is the host."""
     words, fewest, most, writes = [name], 0, 0.0, False
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
@@ -179,7 +181,8 @@ def _describe(name: str, function: Callable[..., str | None], open_ended: bool) 
         else:
             words.append(f"[{word}]")
             most += 1
-    return Command(name, function, " ".join(words), inspect.getdoc(function) or "", fewest, most, writes, open_ended)
+    help_ = inspect.getdoc(function) or ""
+    return Command(name, function, " ".join(words), help_, fewest, most, writes, open_ended, is_listed)
 
 
 class Registry:
@@ -204,12 +207,12 @@ class Registry:
         return self._commands[name]
 
     def command(
-        self, name: str, open_ended: bool = False
+        self, name: str, open_ended: bool = False, is_listed: bool = True
     ) -> Callable[[Callable[..., str | None]], Callable[..., str | None]]:
         """Decorator: register a function under a name."""
 
         def register(function: Callable[..., str | None]) -> Callable[..., str | None]:
-            self._add(_describe(name, function, open_ended))
+            self._add(_describe(name, function, open_ended, is_listed))
             return function
 
         return register
@@ -219,8 +222,13 @@ class Registry:
             raise ValueError(f"command {command.name!r} is registered twice")
         self._commands[command.name] = command
 
+    @property
+    def listed(self) -> list[Command]:
+        """What clients are told of."""
+        return [command for command in self if command.is_listed]
+
     def is_open_ended(self, line: str) -> bool:
-        """Whether a line's command goes on until the next line arrives."""
+        """Whether the next line that arrives ends a line's command."""
         request = parse(line)
         return request is not None and request.name in self and self[request.name].open_ended
 

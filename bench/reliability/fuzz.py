@@ -56,7 +56,7 @@ SHOWN = 12
 """Lines before a fault that a report repeats"""
 FIRST_LINE = re.compile(rb"([=?])([0-9]*)(?: .*)?")
 STRAY = re.compile(rb"[\x00-\x1f\x7f]")
-ANALYSIS = re.compile(rb"(info|play) .+")
+ANALYSIS = re.compile(rb"(info|play) .+|\{.+\}")
 ANALYZE_NAMES = frozenset(name.encode() for name in ANALYZE)
 LINES = 10_000
 """of one case"""

@@ -12,7 +12,10 @@ CONTROL = bytes([*range(9), *range(11, 32), 127])
 LARGEST_ID = 2**31 - 1
 LEFT_OUT = ("quit", "printsgf")
 """Commands that end the session or write a file"""
-ANALYZE = ("lz-analyze", "kata-analyze", "lz-genmove_analyze", "kata-genmove_analyze", "kata-search_analyze")
+ANALYZE = (
+    "lz-analyze", "kata-analyze", "cgos-analyze", "lz-genmove_analyze", "kata-genmove_analyze", "cgos-genmove_analyze",
+    "kata-search_analyze", "kata-search_analyze_cancellable",
+)  # fmt: skip
 PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "gumbel", "seed", "nonsense")
 """For kata-set-param: none that lets it search for long, or in many threads"""
 SIZES = ("2", "3", "5", "7", "9", "9", "9", "13", "19", "25", "26", "0", "-1", "9 9", "9 13")
@@ -35,11 +38,13 @@ def sensible(rng: random.Random) -> str:
         *(f"play {color} {vertex}",) * 24, f"play {color} pass", *(f"genmove {color}",) * 8, "undo", "undo",
         f"reg_genmove {color}", "clear_board", f"boardsize {rng.choice(SIZES)}", f"komi {rng.randint(-20, 20) / 2}",
         f"fixed_handicap {rng.randint(0, 10)}", f"place_free_handicap {rng.randint(0, 12)}",
-        f"set_free_handicap {vertex} D4", f"time_settings {clock}", f"kgs-time_settings byoyomi {clock}",
+        f"set_free_handicap {vertex} D4", f"set_position {color} {vertex} w D4", f"kata-search {color}",
+        f"kata-search_cancellable {color}", f"time_settings {clock}", f"kgs-time_settings byoyomi {clock}",
         f"kata-time_settings fischer-capped {clock} -1", f"time_left {color} {left} {rng.randint(0, 5)}",
         f"kgs-rules {rng.choice(('japanese', 'chinese', 'aga', 'new_zealand', 'x'))}", "final_score",
         f"final_status_list {rng.choice(('dead', 'alive', 'seki', 'x'))}", "showboard", "list_commands", "help",
-        f"kata-set-param {rng.choice(PARAMETERS)} {rng.choice(WORDS)}", "known_command play", "# interrupt",
+        f"kata-set-param {rng.choice(PARAMETERS)} {rng.choice(WORDS)}", *("# interrupt",) * 2,
+        "known_command play",
         *(f"{rng.choice(ANALYZE)} {report}{moves}",) * 4, "stop",
     )  # fmt: skip
     return rng.choice(game)

@@ -66,6 +66,12 @@ class Glancing:
             self._found = NOTHING if self._request.cancelled else self._read()
         return self._found
 
+    def outputs_by_now(self) -> Glance:
+        """The outputs without waiting: :data:`NOTHING` as long as they have not come, and where they never will."""
+        if not self._request.done.is_set() or self._request.error is not None:
+            return NOTHING
+        return self.outputs()
+
     def _read(self) -> Glance:
         """The request's outputs, which are there."""
         spec, request, position = self._server.spec, self._request, self._position

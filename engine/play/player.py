@@ -176,8 +176,9 @@ class Player(GameKeeper):
         moves: MoveFilter = EVERY_MOVE,
         cleanup: bool = False,
         asked_s: float = 0.0,
+        resigns: bool = False,
     ) -> int:
-        """Choose a move for a colour, in or out of turn.
+        """Choose a move for a colour, in or out of turn: a point, PASS or RESIGN.
 
         Args:
             update: play it, charge the clock, perhaps resign, perhaps ponder; False = only say it.
@@ -186,11 +187,9 @@ class Player(GameKeeper):
                 whatever the rules, and never resign.
             asked_s: ``time.perf_counter`` when the move was asked for: from then on a game clock runs, but not before
                 the move before it was chosen; 0 = now.
-        Returns:
-            int: a point, PASS or RESIGN.
+            resigns: say of a lost game that it is, though nothing is played.
         """
-        started_s = time.perf_counter()
-        clock = self._clock_budget(color)
+        started_s, clock = time.perf_counter(), self._clock_budget(color)
         if clock is not None and asked_s:
             started_s = min(started_s, max(asked_s, self._answered_s))
         self.ponder.stop()
@@ -218,11 +217,13 @@ class Player(GameKeeper):
         report = decision.report
         point = self.unsearched_move(color, moves) if report is None or decision.passes else self._draw(report)
         self._answered_s = time.perf_counter()
+        if update:
+            self.clock.spend(color, self._answered_s - started_s + UNSEEN_S)
+        may_resign = (update or resigns) and not cleanup
+        if may_resign and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
+            return RESIGN
         if not update:
             return point
-        self.clock.spend(color, self._answered_s - started_s + UNSEEN_S)
-        if not cleanup and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
-            return RESIGN
         self.game.play(color, point)
         if self._may_ponder(color, point):
             self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
@@ -325,6 +326,12 @@ class Player(GameKeeper):
         limits = SearchLimits(visits) if visits else move_limits(self.options, self._clock_budget(color))
         move_time = MoveTime(limits, started_s, self._interrupted, self.server)
         return self._run(position, move_time, 1.0, moves, watcher, ownership=True)
+
+    def search_anew(self, position: Position, visits: int) -> Report:
+        """Search a position of the game's size, clock aside, from nothing; what ``search.run`` raises goes on."""
+        self.forget()
+        self._search.set_position(position)
+        return self._search.run(SearchLimits(visits, interrupt=self._interrupted))
 
     def forget(self) -> None:
         """Drop the tree and the network's cached results, as if nothing had been searched so far."""

@@ -6,6 +6,7 @@ and its docstring the help. Nothing here imports the board at module level: it w
 
 from gtp.commands import (
     analysis,
+    benchmark,
     board,
     core,
     endgame,
@@ -25,5 +26,5 @@ from gtp.protocol import Registry
 COMMANDS = Registry(
     core.COMMANDS, board.COMMANDS, rules.COMMANDS, play.COMMANDS, time.COMMANDS, endgame.COMMANDS, files.COMMANDS,
     raw.COMMANDS, params.COMMANDS, legality.COMMANDS, estimate.COMMANDS, analysis.COMMANDS, gogui.COMMANDS,
-    pictures.COMMANDS,
+    pictures.COMMANDS, benchmark.COMMANDS,
 )  # fmt: skip

@@ -3,26 +3,32 @@
 The arguments are KataGo's: an optional colour (by default the side to move), an optional interval in centiseconds,
 then pairs in any order: ``interval N``, ``minmoves N``, ``maxmoves N``, ``pvVisits true``, ``pvEdgeVisits true``,
 ``avoid COLOR VERTICES DEPTH`` and ``allow COLOR VERTICES DEPTH``, vertices joined by commas, the depth in moves from
-the position on the board. KataGo's commands take ``rootInfo true`` and ``ownership true`` besides, with
-``ownershipStdev``, ``movesOwnership`` and ``movesOwnershipStdev``. Ownership is the mean over the search tree of what
-the network says, or, where it says nothing of owners, of 200 rollouts before the search: then it does not change as the
-search goes on, and nothing is said of moves and deviations.
+the position on the board. For each colour there may be several ``avoid`` or one ``allow``. KataGo's commands take
+``rootInfo true``, ``noResultValue true`` and ``ownership true`` besides, with ``ownershipStdev``, ``movesOwnership``
+and ``movesOwnershipStdev``. Ownership is the mean over the search tree of what the network says, or, where it says
+nothing of owners, of 200 rollouts before the search: then it does not change as the search goes on, and nothing is
+said of moves and deviations.
 
-Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``.
+Sources: KataGo, docs/GTP_Extensions.md; Leela Zero's ``lz-analyze``; for CGOS, zakki/cgos, wiki page "GTP tournament
+game expansion", and TamaGo's ``cgos-analyze``.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gtp.commands import arguments
-from gtp.commands.play import tell_search
+from gtp.commands.play import CANCELLED, tell_search
 from gtp.host import Host
-from gtp.info import ReportOptions, kata_line, lz_line, vertices
+from gtp.info import ReportOptions, cgos_line, kata_line, lz_line, vertices
 from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number, switch
 
 if TYPE_CHECKING:
+    from engine.insight.analyses import Analysis
+    from engine.insight.glance import Glancing
     from engine.search.move_filter import MoveFilter
     from engine.search.report import Report, Watcher
 
@@ -33,9 +39,12 @@ FIRST_S = 0.03
 """When an analysis says its first word, so that a client need not wait for the interval"""
 MAX_MOVES = 1000
 """More than any board has"""
+CGOS_MOVES = 10
+"""Moves that spectators are shown: every move of a game carries them"""
 LZ_SWITCHES = {"pvVisits": "pv_visits", "pvEdgeVisits": "pv_edge_visits"}
 KATA_SWITCHES = {
     "rootInfo": "root",
+    "noResultValue": "no_result",
     "ownership": "ownership",
     "ownershipStdev": "ownership_stdev",
     "movesOwnership": "moves_ownership",
@@ -50,12 +59,31 @@ COUNTS = {"minmoves": "min_moves", "maxmoves": "max_moves"}
 class Layout(NamedTuple):
     """What one program's commands understand and how their reports look."""
 
-    line: Callable[["Report", int, bool, ReportOptions], str]
+    line: Callable[["Analysis", int, bool, ReportOptions], str]
     """of :mod:`gtp.info`"""
     switches: dict[str, str]
+    options: ReportOptions = ReportOptions()
+    """what reports hold where nothing is asked for"""
+    tells_stdev: bool = False
+    """of the score, for which the network is asked who owns the points"""
+    genmove_interval_s: float = DEFAULT_CENTISECONDS / 100.0
+    """between reports where a move is chosen; infinite = there is only the last one"""
 
 
-LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES)
+LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES, tells_stdev=True)
+CGOS = Layout(cgos_line, {}, ReportOptions(max_moves=CGOS_MOVES, ownership=True), genmove_interval_s=math.inf)
+
+
+class Asked(NamedTuple):
+    """What an analysis is to do."""
+
+    color: int
+    watcher: "Watcher"
+    """writes reports"""
+    moves: "MoveFilter"
+    """that may be chosen"""
+    glancing: "Glancing | None"
+    """what the network says of owners, on its way; None = it is not asked"""
 
 
 @COMMANDS.command("lz-analyze", open_ended=True)
@@ -70,22 +98,40 @@ def kata_analyze(host: Host, *words: str, reply: Reply) -> None:
     _analyze(host, words, reply, KATA)
 
 
+@COMMANDS.command("cgos-analyze", open_ended=True)
+def cgos_analyze(host: Host, *words: str, reply: Reply) -> None:
+    """Analyze until the next line arrives, in CGOS's JSON: cgos-analyze [COLOR] [CENTISECONDS] [KEY VALUE...]."""
+    _analyze(host, words, reply, CGOS)
+
+
 @COMMANDS.command("lz-genmove_analyze")
 def lz_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose and play a move, saying meanwhile what lz-analyze would say; ends with the line ``play VERTEX``."""
-    return _choose(host, words, reply, LZ, True)
+    return _choose(host, words, reply, LZ)
 
 
 @COMMANDS.command("kata-genmove_analyze")
 def kata_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose and play a move, saying meanwhile what kata-analyze would say; ends with the line ``play VERTEX``."""
-    return _choose(host, words, reply, KATA, True)
+    return _choose(host, words, reply, KATA)
+
+
+@COMMANDS.command("cgos-genmove_analyze")
+def cgos_genmove_analyze(host: Host, *words: str, reply: Reply) -> str:
+    """Choose and play a move; what was found as a line of CGOS's JSON, for spectators, then ``play VERTEX``."""
+    return _choose(host, words, reply, CGOS)
 
 
 @COMMANDS.command("kata-search_analyze")
 def kata_search_analyze(host: Host, *words: str, reply: Reply) -> str:
     """Choose a move without playing it, saying meanwhile what kata-analyze would say; ends with ``play VERTEX``."""
-    return _choose(host, words, reply, KATA, False)
+    return _choose(host, words, reply, KATA, update=False)
+
+
+@COMMANDS.command("kata-search_analyze_cancellable", open_ended=True)
+def kata_search_analyze_cancellable(host: Host, *words: str, reply: Reply) -> str:
+    """Like kata-search_analyze, but any line that arrives meanwhile ends it, with ``play cancelled``."""
+    return _choose(host, words, reply, KATA, update=False, is_cancellable=True)
 
 
 @COMMANDS.command("stop")
@@ -96,38 +142,58 @@ def stop(host: Host) -> None:
 
 def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> None:
     """Report until interrupted."""
-    orders = _asked(host, words, reply, layout)
+    asked = _asked(host, words, reply, layout, DEFAULT_CENTISECONDS / 100.0)
     reply.begin()
-    host.player.analyze(*orders)
+    try:
+        host.player.analyze(asked.color, asked.watcher, asked.moves)
+    finally:
+        _let_go(asked)
 
 
-def _choose(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool) -> str:
+def _choose(
+    host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool = True, is_cancellable: bool = False
+) -> str:
     """Report until a move has been chosen; the last report of the search comes in any case."""
     from engine.play.keeper import RESIGN
 
-    color, watcher, moves = _asked(host, words, reply, layout)
+    asked = _asked(host, words, reply, layout, layout.genmove_interval_s)
     reply.begin()
     player = host.player
-    move = player.genmove(color, update, watcher, moves, asked_s=host.read_s)
-    if player.last_genmove_report is not None:
-        watcher.on_report(player.last_genmove_report)
+    try:
+        move = player.genmove(asked.color, update, asked.watcher, asked.moves, asked_s=host.read_s, resigns=True)
+        if is_cancellable and host.is_interrupted:
+            return f"play {CANCELLED}"
+        if player.last_genmove_report is not None:
+            asked.watcher.on_report(player.last_genmove_report)
+    finally:
+        _let_go(asked)
     if update:
         tell_search(host)
     return f"play {'resign' if move == RESIGN else vertices([move], player.game.size)}"
 
 
-def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> tuple[int, "Watcher", "MoveFilter"]:
-    """Read a command's arguments: the colour, a watcher that writes reports, and the moves that may be chosen.
+def _let_go(asked: Asked) -> None:
+    """The network's word is not waited for any more."""
+    if asked.glancing is not None:
+        asked.glancing.abandon()
 
+
+def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, interval_s: float) -> Asked:
+    """Read a command's arguments.
+
+    Args:
+        interval_s: between reports where the arguments do not say.
     Raises:
         CommandError: something there is not understood.
     """
     from engine.go.geometry import BLACK
+    from engine.insight.analyses import Analysis
+    from engine.insight.glance import NOTHING
     from engine.search.move_filter import EVERY_MOVE
     from engine.search.report import Watcher
 
-    left, asked, filters = list(words), dict[str, Any](), list["MoveFilter"]()
-    color, interval_s = arguments.leading_color(host, left), DEFAULT_CENTISECONDS / 100.0
+    left, wanted, filters = list(words), dict[str, Any](), list["MoveFilter"]()
+    color = arguments.leading_color(host, left)
     if left and NUMBER.fullmatch(left[0]):
         left.insert(0, "interval")
     while left:
@@ -136,24 +202,53 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> 
             values = [_next(left, f"{key} COLOR VERTICES DEPTH") for _ in range(3)]
             filters.append(_move_filter(host, key, *values))
         elif key in layout.switches:
-            asked[layout.switches[key]] = switch(key, _next(left, f"{key} true"))
+            wanted[layout.switches[key]] = switch(key, _next(left, f"{key} true"))
         elif key in COUNTS:
-            asked[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
+            wanted[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
         elif key == "interval":
             seconds = number(_next(left, "interval CENTISECONDS")) / 100.0
             interval_s = min(max(seconds, MIN_INTERVAL_S), MAX_INTERVAL_S)
         else:
             known = ", ".join(["interval", *COUNTS, "avoid", "allow", *layout.switches])
             raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
-    if "allow" in words and len(filters) > 1:
-        raise CommandError("syntax error: allow stands alone, without avoid or another allow")
-    options, size = ReportOptions(**asked), host.keeper.game.size
+    moves = reduce(and_, filters, EVERY_MOVE)
+    _check(moves)
+    options, size = replace(layout.options, **wanted), host.keeper.game.size
+    glancing = _glancing(host, color) if layout.tells_stdev and not options.any_ownership else None
 
     def tell(report: "Report") -> None:
-        reply.line(layout.line(report, size, color == BLACK, options))
+        glance = NOTHING if glancing is None else glancing.outputs_by_now()
+        reply.line(layout.line(Analysis(report, glance), size, color == BLACK, options))
 
-    watcher = Watcher(tell, interval_s, min(FIRST_S, interval_s), options.min_moves, options.any_ownership)
-    return color, watcher, reduce(and_, filters, EVERY_MOVE)
+    first_s = min(FIRST_S, interval_s) if math.isfinite(interval_s) else math.inf
+    watcher = Watcher(tell, interval_s, first_s, options.min_moves, options.any_ownership)
+    return Asked(color, watcher, moves, glancing)
+
+
+def _check(moves: "MoveFilter") -> None:
+    """Refuse what has no one meaning, as KataGo does.
+
+    Raises:
+        CommandError: of one colour some moves are allowed, and others left out or allowed besides.
+    """
+    for one in moves.restrictions:
+        if one.is_exclusive and sum(other.color == one.color for other in moves.restrictions) > 1:
+            raise CommandError("syntax error: allow stands alone for its color, without avoid or another allow")
+
+
+def _glancing(host: Host, color: int) -> "Glancing | None":
+    """Ask the network who owns the points; None where it does not say, or has failed."""
+    from engine.features.encoder import ENCODERS
+    from engine.inference.server import NetworkFailed
+    from engine.insight.glance import Glancing
+
+    server = host.player.server
+    if server is None or not server.spec.has_ownership:
+        return None
+    try:
+        return Glancing(server, ENCODERS[server.spec.encoder], host.player.position_for(color))
+    except NetworkFailed:
+        return None
 
 
 def _next(left: list[str], usage: str) -> str:

@@ -1,6 +1,6 @@
 """Colours and vertices: GTP's text to what the player understands, and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gtp import info
 from gtp.host import Host
@@ -51,6 +51,18 @@ def vertex(host: Host, text: str) -> int:
         return from_vertex(text, host.keeper.game.size)
     except ValueError as error:
         raise CommandError(f"{INVALID}: {error}") from error
+
+
+def moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of colours and vertices.
+
+    Raises:
+        CommandError: something else stands there.
+    """
+    if len(words) % 2:
+        raise CommandError("syntax error: expected pairs of color and vertex")
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return [(color(side), vertex(host, point)) for side, point in pairs]
 
 
 def vertices(host: Host, points: Iterable[int]) -> str:

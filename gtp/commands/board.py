@@ -1,4 +1,4 @@
-"""The board, komi and handicap."""
+"""The board, komi and handicap. Source of ``set_position``: KataGo, docs/GTP_Extensions.md."""
 
 from gtp.commands import arguments
 from gtp.host import Host
@@ -38,6 +38,22 @@ def query_boardsize(host: Host) -> str:
 def clear_board(host: Host) -> None:
     """Begin a game on an empty board of the same size; komi and rules stay."""
     host.keeper.new_game(host.keeper.game.size)
+
+
+@COMMANDS.command("set_position")
+def set_position(host: Host, *stones: str) -> None:
+    """Begin a game from these stones, given as pairs of color and vertex; Black is to move. None = an empty board.
+
+    Nothing is known of how they came there: no ko, no stones taken.
+    """
+    from engine.go.geometry import BLACK, WHITE
+
+    if not stones:
+        clear_board(host)
+        return
+    pairs = arguments.moves(host, stones)
+    black, white = ([point for side, point in pairs if side == color] for color in (BLACK, WHITE))
+    host.keeper.set_up(black, white, BLACK)
 
 
 @COMMANDS.command("komi")

@@ -30,13 +30,13 @@ def version(host: Host) -> str:
 @COMMANDS.command("known_command")
 def known_command(host: Host, command: str) -> str:
     """Say whether a command can be used."""
-    return "true" if command in host.commands else "false"
+    return "true" if command in host.commands and host.commands[command].is_listed else "false"
 
 
 @COMMANDS.command("list_commands")
 def list_commands(host: Host) -> str:
     """List all commands, one a line."""
-    return "\n".join(command.name for command in host.commands)
+    return "\n".join(command.name for command in host.commands.listed)
 
 
 @COMMANDS.command("help")
@@ -47,7 +47,7 @@ def show_help(host: Host, command: str = "") -> str:
     if command:
         found = host.commands[command]
         return f"{found.usage}\n{found.summary}"
-    return "\n".join(f"{found.usage}: {found.summary.splitlines()[0]}" for found in host.commands)
+    return "\n".join(f"{found.usage}: {found.summary.splitlines()[0]}" for found in host.commands.listed)
 
 
 @COMMANDS.command("quit")

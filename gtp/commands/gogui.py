@@ -7,7 +7,7 @@ Commands", "Rules" and "Analyze Commands".
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from gtp.commands import arguments, legality
 from gtp.host import Host
@@ -67,7 +67,7 @@ def gogui_setup(host: Host, *moves: str) -> None:
     """Put stones on the empty board: pairs of color and vertex."""
     from engine.go.geometry import BLACK, WHITE
 
-    stones, game = _moves(host, moves), host.keeper.game
+    stones, game = arguments.moves(host, moves), host.keeper.game
     if game.n_moves or game.start_stones():
         raise CommandError("board not empty")
     black, white = ([point for side, point in stones if side == color] for color in (BLACK, WHITE))
@@ -92,21 +92,13 @@ def gogui_play_sequence(host: Host, *moves: str) -> None:
     """Play moves, given as pairs of color and vertex: all of them, or none if one is illegal."""
     played = 0
     try:
-        for side, point in _moves(host, moves):
+        for side, point in arguments.moves(host, moves):
             host.keeper.play(side, point)
             played += 1
     except ValueError:
         for _ in range(played):
             host.keeper.undo()
         raise
-
-
-def _moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of colours and vertices."""
-    if len(words) % 2:
-        raise CommandError("syntax error: expected pairs of color and vertex")
-    pairs = zip(words[::2], words[1::2], strict=True)
-    return [(arguments.color(side), arguments.vertex(host, point)) for side, point in pairs]
 
 
 @COMMANDS.command("keima-rules")

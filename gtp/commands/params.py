@@ -13,7 +13,7 @@ from engine.config import PlayOptions, SearchOptions, removed
 from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
 from gtp.models import described
-from gtp.protocol import CommandError, Registry
+from gtp.protocol import CommandError, Registry, switch
 from gtp.startup import compile_progress
 
 COMMANDS = Registry()
@@ -47,6 +47,11 @@ FIXED = {
     "chosenMoveTemperature": "after temperature-moves the best move is played; set chosenMoveTemperatureEarly",
 }
 """What cannot be set here -> what to do instead"""
+NONE_HERE = {"analysisWideRootNoise": 0.0, "playoutDoublingAdvantage": 0.0}
+"""What KataGo's search has and ours has not -> its value that means the same; clients ask for them at the start"""
+ALLOW_RESIGNATION = "allowResignation"
+"""KataGo's switch. Ours is a limit that no value falls below: ``NEVER``"""
+NEVER = -1.0
 KINDS = (PlayOptions, SearchOptions)
 """Whose options are parameters"""
 
@@ -54,16 +59,20 @@ KINDS = (PlayOptions, SearchOptions)
 @COMMANDS.command("kata-list-params")
 def kata_list_params(host: Host) -> str:
     """List the parameters that kata-set-param can change, under our names and KataGo's."""
-    ours = (key_of(item.name) for kind in KINDS for item in fields(kind) if item.name not in FIXED)
-    return " ".join([*ours, *KATAGO])
+    return " ".join(_names())
 
 
 @COMMANDS.command("kata-get-param")
 def kata_get_param(host: Host, name: str) -> str:
     """The value of a parameter in force."""
-    item = _named(name)
-    value = getattr(_options_with(host, item), item.name)
+    value = _value(host, name)
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@COMMANDS.command("kata-get-params")
+def kata_get_params(host: Host) -> str:
+    """The values of all parameters in force, as an object of JSON."""
+    return json.dumps({name: _value(host, name) for name in [*_names(), *NONE_HERE]})
 
 
 @COMMANDS.command("kata-set-param")
@@ -72,15 +81,43 @@ def kata_set_param(host: Host, name: str, value: str) -> None:
 
     Of visits and seconds the limit that is reached first counts; 0 lifts one of them.
     """
-    item, player = _named(name), host.player
-    if item.name in FIXED:
-        raise CommandError(f"{name} cannot change while the engine runs: {FIXED[item.name]}")
-    options = replace(_options_with(host, item), **{item.name: parse(item, value, name)})
+    _change(host, {name: value})
+
+
+@COMMANDS.command("kata-set-params")
+def kata_set_params(host: Host, *json_object: str) -> None:
+    """Change several parameters, given as an object of JSON, or none if one of them cannot be changed."""
+    try:
+        given = json.loads(" ".join(json_object))
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise CommandError('syntax error: expected an object of JSON such as {"maxVisits":200}')
+    _change(host, {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()})
+
+
+def _change(host: Host, given: dict[str, str]) -> None:
+    """Change parameters: all of them, or none if one cannot be changed."""
+    player = host.player
+    play, search = dict[str, Any](), dict[str, Any]()
+    for name, text in given.items():
+        if name in NONE_HERE:
+            if text not in ("0", "0.0"):
+                raise CommandError(f"{name} is {text!r}, expected 0: there is no such thing in this search")
+            continue
+        if name == ALLOW_RESIGNATION:
+            below = player.options.resign_below
+            if not switch(name, text):
+                play["resign_below"] = NEVER
+            elif below == NEVER:
+                play["resign_below"] = PlayOptions.resign_below
+            continue
+        item = _named(name)
+        if item.name in FIXED:
+            raise CommandError(f"{name} cannot change while the engine runs: {FIXED[item.name]}")
+        (play if item in fields(PlayOptions) else search)[item.name] = parse(item, text, name)
     with compile_progress():
-        if isinstance(options, PlayOptions):
-            player.configure(options, player.search_options)
-        else:
-            player.configure(player.options, options)
+        player.configure(replace(player.options, **play), replace(player.search_options, **search))
 
 
 @COMMANDS.command("kata-get-models")
@@ -88,6 +125,23 @@ def kata_get_models(host: Host) -> str:
     """List the networks that play on this board, as a JSON list; empty where rollouts play alone."""
     player = host.player
     return json.dumps(described(player.network_path, player.server))
+
+
+def _names() -> list[str]:
+    """Of all parameters, ours and KataGo's."""
+    ours = [key_of(item.name) for kind in KINDS for item in fields(kind) if item.name not in FIXED]
+    return [*ours, *KATAGO, ALLOW_RESIGNATION]
+
+
+def _value(host: Host, name: str) -> Any:
+    """A parameter's value in force."""
+    if name in NONE_HERE:
+        return NONE_HERE[name]
+    player = host.player
+    if name == ALLOW_RESIGNATION:
+        return player.options.resign_below > NEVER
+    item = _named(name)
+    return getattr(player.options if item in fields(PlayOptions) else player.search_options, item.name)
 
 
 def _named(name: str) -> Field[Any]:
@@ -102,8 +156,3 @@ def _named(name: str) -> Field[Any]:
     if ours in FIXED:
         raise CommandError(f"{name} is no parameter: {FIXED[ours]}")
     raise CommandError(removed(name) or f"unknown parameter {name!r}, expected one that kata-list-params lists")
-
-
-def _options_with(host: Host, item: Field[Any]) -> PlayOptions | SearchOptions:
-    """Those of the options in force that an option belongs to."""
-    return host.player.options if item in fields(PlayOptions) else host.player.search_options

@@ -1,17 +1,21 @@
 """Moves: the client's and the engine's, and how KGS ends a game.
 
-Source of ``kgs-`` commands: kgsGtp's documentation.
+Sources: of ``kgs-`` commands kgsGtp's documentation, of ``kata-`` commands KataGo's docs/GTP_Extensions.md, of
+``cgos-`` commands the client in zakki/cgos.
 """
 
 import sys
 
+from engine import __version__
 from gtp.commands import arguments
 from gtp.host import Host
-from gtp.info import lz_summary
+from gtp.info import lz_summary, winrate
 from gtp.live_graphics import live_graphics
 from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
+CANCELLED = "cancelled"
+"""KataGo's word where a search was cut short by another line"""
 
 
 @COMMANDS.command("play")
@@ -46,6 +50,36 @@ def kgs_game_over(host: Host) -> None:
     host.stop_pondering()
 
 
+# Not listed: newer versions of kgsGtp break down over a list that has it.
+@COMMANDS.command("kgs-chat", is_listed=False)
+def kgs_chat(host: Host, kind: str, name: str, *words: str) -> str:
+    """Answer a message, whatever it says, with who is playing and how the latest move looked to it."""
+    player = host.player
+    network = "without a network" if player.server is None else f"with {player.server.spec.name}"
+    report = player.last_genmove_report
+    rate = "" if report is None else f" My win rate was {winrate(report):.1%} at my last move, {report.visits} visits."
+    return f"I am Keima {__version__}, a Go engine {network}.{rate}"
+
+
+@COMMANDS.command("cgos-opponent_name")
+def cgos_opponent_name(host: Host, *name: str) -> None:
+    """Note the opponent's name on standard error, and thus in the log."""
+    print(f"opponent: {' '.join(name)}", file=sys.stderr, flush=True)
+
+
+@COMMANDS.command("cgos-opponent_rating")
+def cgos_opponent_rating(host: Host, *rating: str) -> None:
+    """Note the opponent's rating on standard error, and thus in the log."""
+    print(f"opponent's rating: {' '.join(rating)}", file=sys.stderr, flush=True)
+
+
+@COMMANDS.command("cgos-gameover")
+def cgos_gameover(host: Host, *result: str) -> None:
+    """The game is over: note the result on standard error, and stop thinking until the next command."""
+    host.stop_pondering()
+    print(f"result: {' '.join(result)}", file=sys.stderr, flush=True)
+
+
 def tell_search(host: Host) -> None:
     """Print what the latest move's search has found to standard error, if that is wanted and there was one."""
     player = host.player
@@ -59,6 +93,24 @@ def reg_genmove(host: Host, color: str) -> str:
     side = arguments.color(color)
     with live_graphics(host.player, side) as watcher:
         return arguments.vertices(host, [host.player.genmove(side, update=False, watcher=watcher)])
+
+
+@COMMANDS.command("kata-search")
+def kata_search(host: Host, color: str) -> str:
+    """Choose a move as genmove does, without playing it: a vertex, pass or resign."""
+    from engine.play.keeper import RESIGN
+
+    side = arguments.color(color)
+    with live_graphics(host.player, side) as watcher:
+        move = host.player.genmove(side, update=False, watcher=watcher, asked_s=host.read_s, resigns=True)
+    return "resign" if move == RESIGN else arguments.vertices(host, [move])
+
+
+@COMMANDS.command("kata-search_cancellable", open_ended=True)
+def kata_search_cancellable(host: Host, color: str) -> str:
+    """Like kata-search, but any line that arrives meanwhile, an empty one too, ends it: then ``cancelled``."""
+    move = kata_search(host, color)
+    return CANCELLED if host.is_interrupted else str(move)
 
 
 @COMMANDS.command("restricted_genmove")

@@ -1,5 +1,6 @@
 """Analysis in the real process: what is written while a command runs, and what ends it."""
 
+import json
 import re
 import time
 
@@ -11,12 +12,13 @@ VERTEX = r"(?:[A-HJ][1-9]|pass)"
 FLOAT = r"-?[0-9.]+(?:e-[0-9]+)?"
 KATA = re.compile(
     rf"info move {VERTEX} visits \d+ edgeVisits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} "
-    rf"scoreLead {FLOAT} prior {FLOAT} lcb {FLOAT} utilityLcb {FLOAT} weight \d+ order \d+ pv {VERTEX}(?: {VERTEX})*"
+    rf"(?:scoreStdev {FLOAT} )?scoreLead {FLOAT} prior {FLOAT} lcb {FLOAT} utilityLcb {FLOAT} weight \d+ order \d+ "
+    rf"pv {VERTEX}(?: {VERTEX})*"
 )
 LZ = re.compile(rf"info move {VERTEX} visits \d+ winrate \d+ prior \d+ lcb \d+ order \d+ pv {VERTEX}(?: {VERTEX})*")
 ROOT = re.compile(
-    rf"rootInfo visits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} scoreLead {FLOAT} weight \d+ "
-    r"rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
+    rf"rootInfo visits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} (?:scoreStdev {FLOAT} )?scoreLead {FLOAT} "
+    r"weight \d+ rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
 )
 
 
@@ -155,11 +157,23 @@ def test_moves_are_left_out_and_left_alone(engine):
             line = segment.split(" pv ")[1].split()
             assert favourites[1] not in line[0:20:2]
             assert favourites[0] not in line[1:20:2]
+    # For each colour its own.
+    for update in analyzed(engine, "kata-analyze b 5 allow B C3,E3 1 allow W D3 2", 3):
+        assert set(moves_of(update)) <= {"C3", "E3"}
+        for segment in segments(update)[0]:
+            assert segment.split(" pv ")[1].split()[1:2] in ([], ["D3"], ["pass"])
+    update = analyzed(engine, f"kata-analyze b 5 avoid B {favourites[0]} 1 allow W D3 2 avoid b {favourites[1]} 1", 1)[
+        0
+    ]
+    assert not set(favourites) & set(moves_of(update))
     # Nothing is left to choose: nothing is said, and the next line is answered.
     assert analyzed(engine, "kata-analyze b 5 allow b E5 1", 0) == []
 
 
-@pytest.mark.parametrize("form", ["kata-genmove_analyze", "lz-genmove_analyze", "kata-search_analyze"])
+@pytest.mark.parametrize(
+    "form",
+    ["kata-genmove_analyze", "lz-genmove_analyze", "kata-search_analyze", "kata-search_analyze_cancellable"],
+)
 def test_a_move_is_chosen_and_what_was_found_is_said_before_it(engine, form):
     layout = LZ if form.startswith("lz") else KATA
     reply = engine.ask(f"7 {form} b 500").split("\n")
@@ -170,6 +184,46 @@ def test_a_move_is_chosen_and_what_was_found_is_said_before_it(engine, form):
     assert engine.ask("undo") == "="
     played = "C4" if "search" in form else move
     assert engine.ask(f"play b {played}") == "="
+
+
+def test_a_search_without_playing_is_a_genmove_that_may_resign(engine):
+    shown = engine.ask("showboard")
+    for command in ("kata-search b", "kata-search_cancellable b"):
+        assert re.fullmatch(f"= {VERTEX}", engine.ask(command))
+    assert engine.ask("showboard") == shown
+    for number in range(18):
+        assert engine.ask(f"play {'bw'[number % 2]} {'ABCDEFGHJ'[number // 2]}{1 + number % 2}") == "="
+    changed = {"resign-below": 1.0, "resign-count": 1}
+    before = {name: engine.ask(f"kata-get-param {name}")[2:] for name in changed}
+    assert engine.ask(f"kata-set-params {json.dumps(changed)}") == "="
+    for command in ("kata-search b", "kata-search_analyze b 500"):
+        assert engine.ask(command).split()[-1] == "resign"
+    assert re.fullmatch(f"= {VERTEX}", engine.ask("reg_genmove b")), "a question about a position"
+    assert engine.ask("kata-set-param allowResignation false") == "="
+    assert re.fullmatch(f"= {VERTEX}", engine.ask("kata-search b"))
+    assert engine.ask(f"kata-set-params {json.dumps(before)}") == "="
+
+
+@pytest.mark.parametrize("line", ["name", "", "# interrupt"])
+def test_another_line_cancels_a_search_that_may_be_cancelled(engine, line):
+    assert engine.ask("kata-set-param visits 100000000") == "="
+    try:
+        engine.send("7 kata-search_analyze_cancellable b 1\n")
+        assert line_of(engine) == "=7"
+        assert KATA.match(line_of(engine))
+        engine.send(line + "\n")
+        said = []
+        while text := line_of(engine):
+            said.append(text)
+        assert said[-1] == "play cancelled"
+        if line == "name":
+            assert engine.reply() == "= Keima"
+        engine.send(f"kata-search_cancellable b\n{line}\n")
+        assert engine.reply() == "= cancelled"
+        if line == "name":
+            assert engine.reply() == "= Keima"
+    finally:
+        assert engine.ask("kata-set-param visits 50") == "="
 
 
 def test_a_move_is_chosen_among_those_left(engine):
@@ -183,6 +237,38 @@ def test_a_game_at_its_end_is_analyzed_and_chosen_from(engine):
     assert re.fullmatch(f"play {VERTEX}", engine.ask("kata-genmove_analyze b 5").split("\n")[-1])
 
 
+def test_owners_follow_the_search(shared_network_engine):
+    """Of the position and of each move, with how far they vary."""
+    engine = shared_network_engine
+    for command in ("boardsize 9", "clear_board", "play b E5", "play w C4"):
+        assert engine.ask(command) == "="
+    command = "kata-analyze b 5 ownership true ownershipStdev true movesOwnership true maxmoves 1"
+    first, *_, last = analyzed(engine, command, grows=True)
+    for update in (first, last):
+        moves = update.partition(" movesOwnership ")[2].split(" ownership ")[0].split()
+        owners, _, spread = update.partition(" ownership ")[2].partition(" ownershipStdev ")
+        assert [len(moves), len(owners.split()), len(spread.split())] == [81] * 3
+        assert all(-1.0 <= float(word) <= 1.0 for word in (*moves, *owners.split(), *spread.split()))
+    assert first.partition(" ownership ")[2] != last.partition(" ownership ")[2]
+    assert max(map(float, last.partition(" ownershipStdev ")[2].split())) > 0.0
+
+
+def test_the_deviation_of_the_score_is_told_of_moves_and_the_position(shared_network_engine):
+    """Once the network has said of the position who owns the points."""
+    engine = shared_network_engine
+    assert engine.ask("clear_board") == "="
+    engine.send("kata-analyze b 5 rootInfo true\n")
+    assert line_of(engine) == "="
+    while "scoreStdev" not in (update := line_of(engine)):
+        assert update.startswith("info ")
+    moves, root = segments(update)
+    assert all(re.search(rf" scoreMean {FLOAT} scoreStdev {FLOAT} scoreLead ", text) for text in (*moves, root))
+    engine.send("name\n")
+    while line_of(engine):
+        pass
+    assert engine.reply() == "= Keima"
+
+
 REFUSED = {
     "kata-analyze b -1 x": "'x' is not understood, expected one of interval, minmoves, maxmoves, avoid, allow",
     "kata-analyze green": "'green' is not understood",
@@ -194,7 +280,12 @@ REFUSED = {
     "kata-analyze avoid b D4": "expected avoid COLOR VERTICES DEPTH",
     "kata-analyze avoid b D4 0": "a depth of 0 moves, expected 1 or more",
     "lz-analyze avoid b Z4 1": "'Z4' is no vertex of a 9x9 board",
-    "lz-analyze allow b D4 1 allow w D4 1": "allow stands alone",
+    "lz-analyze allow b D4 1 allow w D4 1 allow b E4 1": "allow stands alone for its color",
+    "kata-analyze allow w D4 1 avoid w D4 1": "allow stands alone for its color",
+    "kata-analyze avoid b A1 1 allow b D4 1": "allow stands alone for its color",
+    "cgos-genmove_analyze b ownership true": "'ownership' is not understood",
+    "kata-search": "expected kata-search COLOR",
+    "kata-search_cancellable b 5": "expected kata-search_cancellable COLOR",
     "kata-genmove_analyze b 5 5": "'5' is not understood",
 }
 

@@ -12,6 +12,7 @@ from tests.conftest import ROOT
 PAGES = sorted((ROOT / "docs" / "clients").glob("*.md"))
 CHANGING = {
     r"(\ninfo [^\n]*)+\n": " info ... ",
+    r"\n\{[^\n]*\}\n": " {...} ",
     r"\b[A-HJ-T](1\d|\d)\b": "VERTEX",
     r"\b(PASS|resign)\b": "VERTEX",
     r"\b[BW]\+\d+(\.5)?|= 0$": "SCORE",

@@ -4,12 +4,13 @@ The lines were observed on the wire (GoGui 1.6, gtp2ogs 9, Sabaki 0.60) or follo
 (kgsGtp). Clients ask only for commands that ``list_commands`` names; so do these tests where a command is optional.
 """
 
+import json
 import re
 import time
 
 import pytest
 
-from tests.gtp.process import ANSWER_S, Engine
+from tests.gtp.process import ANSWER_S, Engine, line_of
 
 VERTEX = re.compile("= ([A-HJ][1-9]|PASS|resign)")
 SCORE = re.compile(r"= ([BW]\+\d+(\.5)?|0)")
@@ -201,6 +202,7 @@ def test_those_that_analyse_know_when_the_engine_is_ready_and_by_which_name_to_c
 def test_kgsgtp(engine, listed):
     assert {"kgs-rules", "kgs-time_settings", "time_left", "final_status_list", "undo"} <= listed
     assert "kgs-chat" not in listed  # Newer versions of kgsGtp end when it is.
+    assert engine.ask("known_command kgs-chat") == "= false"
     for rules in ("chinese", "aga", "new_zealand", "japanese"):
         agree(engine, "boardsize 9", f"kgs-rules {rules}", "clear_board", "komi 6.5")
         agree(engine, "kgs-time_settings byoyomi 60 10 5", "time_left b 60 0", "time_left w 60 0")
@@ -223,6 +225,38 @@ def test_kgsgtp(engine, listed):
 
 def test_cgos(engine):
     """A new game whenever the server says so; games are replayed after a lost connection."""
-    agree(engine, "boardsize 9", "komi 7.0", "clear_board", "time_settings 300 0 0")
+    agree(engine, "boardsize 9", "komi 7.0", "time_settings 300 0 0")
+    agree(engine, "cgos-opponent_name Gnugo-3.7.10-a1", "cgos-opponent_rating 1800", "clear_board")
     agree(engine, "play b E5", "play w C3", "play b G3", "time_left b 280 0", "time_left w 290 0")
-    assert VERTEX.fullmatch(engine.ask("genmove w"))
+    begin, line, move = engine.ask("cgos-genmove_analyze w").split("\n")
+    assert begin == "=" and move.startswith("play ")
+    found = json.loads(line)
+    assert 0.0 <= found["winrate"] <= 1.0 and found["visits"] >= 1 and len(found["ownership"]) == 81
+    assert {"move", "winrate", "prior", "visits", "pv"} <= found["moves"][0].keys()
+    assert move == f"play {found['moves'][0]['move']}"
+    engine.send("cgos-analyze b 5\n")
+    assert line_of(engine) == "="
+    assert json.loads(line_of(engine))["moves"]
+    engine.send("cgos-gameover B+Resign\n")
+    while line_of(engine):
+        pass
+    assert engine.reply() == "="
+    for said in (b"opponent: Gnugo-3.7.10-a1", b"opponent's rating: 1800", b"result: B+Resign"):
+        assert any(line.strip() == said for line in engine.errors)
+
+
+# --- LizGoban, as it finds out what an engine can do ---
+
+
+def test_lizgobans_probes(engine, listed):
+    """It asks each command once; those that it believes in, it uses ever after."""
+    assert {"kata-search_cancellable", "set_position", "kata-raw-nn", "kata-get-models"} <= listed
+    for probe in (
+        "kata-analyze 1 pvVisits true", "kata-analyze 1 ownershipStdev true", "kata-analyze 1 movesOwnership true",
+        "kata-analyze 1 rootInfo true", "lz-analyze 1 allow B D4 1", "kata-search_analyze_cancellable B",
+        "kata-analyze B interval 1 allow B D4,E5 1 allow W D4,E5 1",
+    ):  # fmt: skip
+        engine.send(f"{probe}\nname\n")
+        assert engine.reply().startswith("=") and engine.reply() == "= Keima"
+    agree(engine, "set_position", "set_position b D4 w E5", "play b C3")
+    assert VERTEX.fullmatch(engine.ask("kata-search_cancellable w"))

@@ -108,6 +108,28 @@ def test_a_board_in_text(ask):
     assert rows[7].split() == ["4", ".", ".", ".", "X", ".", ".", ".", ".", ".", "4"]
 
 
+def test_a_position_takes_the_place_of_a_game(ask):
+    ask("play b E5")
+    ask("play w A1")
+    assert ask("set_position b D4 W e5 b C3") == "="
+    assert ask("showboard").count("X") == 3 and ask("showboard").count("O") == 2  # one each in the line of prisoners
+    assert ask("undo") == "? cannot undo"
+    assert ask("gogui-rules_side_to_move") == "= black"
+    shown = ask("showboard")
+    for stones, message in {
+        "b D4 w D4": "? setup: a point is named twice",
+        "b A1 w A2 w B1": "? setup: a chain has no liberty",
+        "b pass": "? setup: a point is not on the board",
+        "b": "? syntax error: expected pairs of color and vertex",
+        "green D4": "? invalid color or coordinate: 'green' is no color, expected b or w",
+        "b Z9": "? invalid color or coordinate: 'Z9' is no vertex of a 9x9 board",
+    }.items():
+        assert ask(f"set_position {stones}") == message
+    assert ask("showboard") == shown
+    assert ask("set_position") == "="
+    assert ask("fixed_handicap 4").startswith("= "), "the board is empty"
+
+
 def test_komi_outlives_boards(ask):
     assert ask("komi 6.50") == "="
     for command in ("clear_board", "boardsize 13", "boardsize 13", "clear_board"):

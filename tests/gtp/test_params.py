@@ -28,6 +28,12 @@ FAILS = {
     "kata-get-param rules": "? rules is no parameter: use kata-set-rules",
     "kata-set-param mercy 0.3": "? mercy is no option any more: rollouts are played to their end",
     "kata-get-param": "? syntax error: expected kata-get-param NAME",
+    "kata-set-param allowResignation no": "? syntax error: allowResignation is 'no', expected true or false",
+    "kata-set-params": '? syntax error: expected an object of JSON such as {"maxVisits":200}',
+    "kata-set-params [1]": '? syntax error: expected an object of JSON such as {"maxVisits":200}',
+    "kata-set-params {x": '? syntax error: expected an object of JSON such as {"maxVisits":200}',
+    'kata-set-params {"visits":true}': '? visits is "true", expected a whole number',
+    'kata-set-params {"memory":64}': "? memory cannot change while the engine runs: restart keima gtp with --memory",
     "kata-get-param antiMirror": "? unknown parameter 'antiMirror', expected one that kata-list-params lists",
 }
 
@@ -46,6 +52,45 @@ def test_all_that_is_listed_can_be_read_and_set_to_what_it_is(engine):
         assert re.fullmatch(r"= [a-z0-9.-]+", value)
         assert engine.ask(f"kata-set-param {name} {value[2:]}") == "="
         assert engine.ask(f"kata-get-param {name}") == value
+
+
+def test_several_are_changed_together_or_none(engine):
+    before = json.loads(engine.ask("kata-get-params")[2:])
+    assert list(before) == [*engine.ask("kata-list-params")[2:].split(), "analysisWideRootNoise",
+                            "playoutDoublingAdvantage"]  # fmt: skip
+    assert before["visits"] == before["maxVisits"] == 8 and before["policy-only"] is False
+    assert engine.ask(f"kata-set-params {json.dumps(before)}") == "="
+    assert json.loads(engine.ask("kata-get-params")[2:]) == before
+    assert engine.ask('kata-set-params {"maxVisits": 20, "temperature": "0.5", "policy-only": true}') == "="
+    after = json.loads(engine.ask("kata-get-params")[2:])
+    changed = {"visits", "maxVisits", "temperature", "chosenMoveTemperatureEarly", "policy-only"}
+    assert {name for name in after if after[name] != before[name]} == changed
+    refused = engine.ask('kata-set-params {"maxVisits": 30, "temperature": "much"}')
+    assert refused == '? temperature is "much", expected a number'
+    assert json.loads(engine.ask("kata-get-params")[2:]) == after
+    assert engine.ask("kata-set-params {}") == "="
+
+
+def test_what_katagos_search_has_besides_is_off_here(engine):
+    """LizzieYzy asks for both at the start, and may set them."""
+    for name in ("analysisWideRootNoise", "playoutDoublingAdvantage"):
+        assert engine.ask(f"kata-get-param {name}") == "= 0.0"
+        assert engine.ask(f"kata-set-param {name} 0.0") == "="
+        refused = f"? {name} is '0.04', expected 0: there is no such thing in this search"
+        assert engine.ask(f"kata-set-param {name} 0.04") == refused
+        assert name not in engine.ask("kata-list-params").split()
+
+
+def test_resigning_is_switched_off_and_on(engine):
+    assert engine.ask("kata-get-param allowResignation") == "= true"
+    assert engine.ask("kata-set-param resign-below -0.8") == "="
+    assert engine.ask("kata-set-param allowResignation true") == "="
+    assert engine.ask("kata-get-param resign-below") == "= -0.8", "it was on"
+    assert engine.ask("kata-set-param allowResignation false") == "="
+    assert engine.ask("kata-get-param allowResignation") == "= false"
+    assert engine.ask("kata-get-param resign-below") == "= -1.0"
+    assert engine.ask("kata-set-param allowResignation true") == "="
+    assert engine.ask("kata-get-param resign-below") == f"= {PlayOptions.resign_below}"
 
 
 def test_katagos_names_and_ours_mean_the_same_option(engine):

@@ -21,6 +21,9 @@ FAILS = {
     "gg-undo x": "? syntax error: 'x' is not a whole number",
     "restricted_genmove": "? syntax error: expected restricted_genmove COLOR [VERTICES...]",
     "restricted_genmove b Z1": "? invalid color or coordinate: 'Z1' is no vertex of a 9x9 board",
+    "kata-benchmark": "? syntax error: expected kata-benchmark VISITS",
+    "kata-benchmark 0": "? syntax error: 0 visits, expected 1 or more",
+    "kata-benchmark many": "? syntax error: 'many' is not a whole number",
     "heatmap 8": "? syntax error: expected heatmap [SYMMETRY], a symmetry from 0 to 7, average or all",
 }
 
@@ -117,6 +120,30 @@ def test_a_heatmap_of_a_network_has_its_win_rate(network):
     assert network("heatmap all").count("winrate") == 8
     assert network("gogui-title").startswith("= Keima with keima-")
     assert re.fullmatch(r"= [BW]\+\d+\.\d \(.*\)", network("estimate_score"))
+
+
+def test_speed_is_measured_on_positions_of_this_size(ask):
+    for command in ("boardsize 7", "play b D4"):
+        assert ask(command) == "="
+    shown = ask("showboard")
+    begin, head, *lines, total = ask("kata-benchmark 3").split("\n")
+    assert [begin, head] == ["=", "7x7, no network, 3 visits for each of 10 positions"]
+    speed = r"(\d+) visits in \d+\.\d\d s, \d+ visits/s, 0 evaluations, 0 evaluations/s"
+    found = [re.fullmatch(rf"{number}/10, (\d+) moves played: {speed}", line).groups()
+             for number, line in enumerate(lines, 1)]  # fmt: skip
+    assert found == [(str(moves), "3") for moves in range(10)]
+    assert re.fullmatch(f"together: {speed}", total)[1] == "30"
+    assert ask("showboard") == shown
+
+
+def test_chat_is_answered_though_it_is_not_listed(ask):
+    """Newer versions of kgsGtp break down where it is."""
+    assert "kgs-chat" not in ask("list_commands").split() and "kgs-chat" not in ask("help").split()
+    assert re.fullmatch("= [A-J][1-9]", ask("genmove b"))
+    said = ask("kgs-chat private someone what do you think?")
+    form = r"= I am Keima \S+, a Go engine without a network\. My win rate was \d+\.\d% at my last move, \d+ visits\."
+    assert re.fullmatch(form, said)
+    assert ask("kgs-chat private") == "? syntax error: expected kgs-chat KIND NAME [WORDS...]"
 
 
 def test_what_was_thought_is_forgotten(make_player, tiny_network):
