@@ -22,7 +22,8 @@ from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.nets.on_device import choose_device
 from engine.selfplay.compiling import compile_self_play, is_compiled
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.zero import MANIFEST, NETWORK, Zero
+from engine.selfplay.zero import MANIFEST, Zero
+from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import LEARNING, Ways
 from engine.train.ranks import own_cores

@@ -12,7 +12,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +20,7 @@ from pathlib import Path
 from bench.match.elo import Z_95, rating_errors, ratings
 from bench.match.gnugo import find_gnugo
 from engine.config.declaration import Checked, option
-from engine.inference.server import InferenceServer
-from engine.nets.fakes import UniformNetwork
-from engine.selfplay.search_match import MatchPlayer, Outcome, match_options, play_match
+from engine.selfplay.search_match import Outcome
 from engine.selfplay.zero import Zero
 
 LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
@@ -113,7 +110,6 @@ class Ladder:
     def __init__(self, out: Path, options: LadderOptions) -> None:
         self._path, self._options = out / LADDER, options
         self.matches = read_ladder(self._path)
-        self._stopped = threading.Event()
 
     def __call__(self, zero: Zero, path: Path) -> None:
         """Play a new network against those opponents that it has not met, while there is time for them."""
@@ -121,23 +117,14 @@ class Ladder:
         played = {match.second for match in self.matches if match.first == first}
         if played or self._spent() <= self._options.ladder_share * zero.seconds:
             for name, opponent in self._opponents(zero):
-                if name not in played and not self._is_stopped(zero):
+                if name not in played and not zero.is_stopped:
                     self._play(zero, first, path, name, opponent)
-        if GNUGO not in played and (program := find_gnugo()) and not self._is_stopped(zero):
+        if GNUGO not in played and (program := find_gnugo()) and not zero.is_stopped:
             folder = zero.out / GNUGO_FOLDER / path.stem
             # A match takes as long as the one before, and begins once the share has room for it.
             expected = next((match.seconds for match in self.matches[::-1] if match.second == GNUGO), GNUGO_S)
             if folder.exists() or self._spent(GNUGO) + expected <= self._options.gnugo_share * zero.seconds:
                 self._play_gnugo(zero, first, path, folder, program)
-
-    def _look(self, zero: Zero) -> None:
-        """End the match that is being played where the run is to end."""
-        if zero.is_stopped:
-            self._stopped.set()
-
-    def _is_stopped(self, zero: Zero) -> bool:
-        self._look(zero)
-        return self._stopped.is_set()
 
     def _spent(self, opponent: str = "") -> float:
         """Seconds that matches took: those against one opponent, or all but those against GNU Go."""
@@ -151,24 +138,17 @@ class Ladder:
             yield RANDOM, None
         now = zero.learner.step
         known = {int(match.first.split()[-1]) for match in self.matches}
-        earlier = sorted(step for step in known if step < now and zero.network_path(step).exists())
+        earlier = sorted(step for step in known if step < now and zero.networks.path(step).exists())
         wanted = {earlier[-1], min(earlier, key=lambda step: abs(2 * step - now))} if earlier else set()
         for step in sorted(wanted, reverse=True):
-            yield name_of(step), zero.network_path(step)
+            yield name_of(step), zero.networks.path(step)
 
     def _play(self, zero: Zero, first: str, path: Path, name: str, opponent: Path | None) -> None:
         """One match by small searches; entered when it is over."""
         options, begun_s = self._options, time.monotonic()
         zero.watch.at("ladder", 0, 1, f"{options.ladder_games} games of {first} against {name}; then self-play")
-        how = match_options(zero.ways.play, zero.learner.step)
-        network = zero.load(opponent) if opponent else UniformNetwork(zero.learner.spec.encoder)
-        with zero.serve(path) as one, InferenceServer(network, cache_mib=16, threads=1) as other:
-            visits = options.ladder_visits
-            players = MatchPlayer(one, visits), MatchPlayer(other, visits if opponent else 1)
-            outcome = play_match(
-                players, how, options.ladder_games, zero.ways.loop.at_once, self._stopped, lambda: self._look(zero)
-            )
-        if outcome:
+        visits = options.ladder_visits, options.ladder_visits if opponent else 1
+        if outcome := zero.match((path, opponent), visits, options.ladder_games):
             self._enter(Match(first, name, outcome, time.monotonic() - begun_s))
 
     def _enter(self, match: Match) -> None:
@@ -202,11 +182,11 @@ class Ladder:
             while process.poll() is None:
                 games = (folder / "games.jsonl").read_bytes().count(b"\n") if (folder / "games.jsonl").exists() else 0
                 zero.watch.at("ladder", games, options.gnugo_games, f"{first} against GNU Go; then self-play")
-                if self._is_stopped(zero):
+                if zero.is_stopped:
                     process.send_signal(signal.SIGINT)
                     process.wait()
                 time.sleep(POLL_S)
-        if self._stopped.is_set():
+        if zero.is_stopped:
             return
         if process.returncode:
             zero.watch.say(f"the match against GNU Go ended with status {process.returncode}, see {folder / 'log.txt'}")

@@ -11,7 +11,8 @@ from bench.alphago.results import Series, curves_of
 from bench.charts import interval_chart, line_chart
 from bench.zero.ladder import GNUGO, RANDOM, Match, Rated, rated
 from engine.selfplay.empty_board import first_moves
-from engine.selfplay.zero import NETWORK, Zero
+from engine.selfplay.zero import Zero
+from engine.selfplay.zero_networks import NETWORK
 from engine.system.files import written_whole
 
 PAGE = "index.html"

@@ -2,11 +2,11 @@
 
 The kernels are those of self-play (:mod:`engine.selfplay.search_steps`), but a game is handed over after each move: the
 network of the other colour goes on with a tree of its own. With one visit a network's policy alone draws its moves; of
-:class:`engine.nets.fakes.UniformNetwork` that is a player of random legal moves. Start at :func:`play_match`.
+:class:`engine.nets.fakes.UniformNetwork` that is a player of random legal moves. Start at :class:`MatchGroup`.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -23,8 +23,6 @@ from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
 from engine.selfplay.search_table import HANDED_OVER, Conduct, new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
-from engine.selfplay.threads import groups_for
-from engine.system.crew.threads import SharedNumbers, work_in_threads
 
 PLAYERS = 2
 
@@ -54,9 +52,11 @@ class Outcome(NamedTuple):
         """Won games, a draw as half of one."""
         return self.won + 0.5 * self.drawn
 
-    def __add__(self, other: object) -> "Outcome":
-        assert isinstance(other, Outcome)
-        return Outcome(*(one + more for one, more in zip(self, other, strict=True)))
+
+def outcome_of(results: Iterable[int]) -> Outcome:
+    """Of 1, 0 or -1 a game: won, drawn or lost by the first player."""
+    signs = list(results)
+    return Outcome(signs.count(1), signs.count(0), signs.count(-1))
 
 
 def match_options(options: SearchPlayOptions, seed: int) -> SearchPlayOptions:
@@ -104,9 +104,11 @@ class MatchGroup:
         for request in self._requests:
             request.alone = True
 
-    def play(self, numbers: Iterator[int]) -> Iterator[Outcome]:
+    def play(self, numbers: Iterator[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Play these games; yields those that end, as they end.
 
+        Returns:
+            int64[K], int8[K]: their numbers, and 1, 0 or -1: won, drawn or lost by the first player.
         Raises:
             RuntimeError: a network failed.
         """
@@ -173,35 +175,9 @@ class MatchGroup:
             )  # fmt: skip
         return seats
 
-    def _finish(self, seats: np.ndarray) -> Outcome:
-        """How games of some seats went, which have ended."""
+    def _finish(self, seats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Games of some seats, which have ended, and how they went, as of :meth:`play`."""
         leads, owner = np.zeros(len(seats)), np.zeros((len(seats), self._options.size**2), np.int8)
         count_searched_games(self._table, seats, self._endings, leads, owner)
-        for_first = np.where(self._table.numbers[seats] % PLAYERS == 0, 1.0, -1.0) * leads
-        return Outcome(int((for_first > 0).sum()), int((for_first == 0).sum()), int((for_first < 0).sum()))
-
-
-def play_match(
-    players: Sequence[MatchPlayer], options: SearchPlayOptions, games: int, at_once: int, stopped: threading.Event,
-    report: Callable[[], None] = lambda: None, every_s: float = 0.5,
-) -> Outcome | None:  # fmt: skip
-    """Let two players play some games, half of them with each colour; None where it was stopped before their end.
-
-    Args:
-        options: of :func:`match_options`.
-        at_once: games of a group; groups are as many as keep a server busy.
-        report: called now and then in the caller's thread.
-    Raises:
-        RuntimeError: a network failed.
-    """
-    numbers, groups = SharedNumbers(iter(range(games))), groups_for(players[0].server)
-    found: list[Outcome] = []
-    seats = max(1, min(at_once, -(-games // groups)))
-
-    def work() -> None:
-        # Threads append one at a time.
-        found.extend(MatchGroup(players, options, seats, stopped).play(numbers))
-
-    work_in_threads(work, groups, stopped, report, every_s)
-    outcome = sum(found, Outcome())
-    return outcome if outcome.games == games else None
+        numbers = self._table.numbers[seats]
+        return numbers, np.sign(np.where(numbers % PLAYERS == 0, leads, -leads)).astype(np.int8)

@@ -13,8 +13,6 @@ is done, the window's shards among it, so a run that was stopped in any way repe
 the games in play, no more. Self-play and training meet in the folder alone. Start at :meth:`Zero.run`.
 """
 
-import shutil
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -24,28 +22,25 @@ from typing import Any
 import numpy as np
 
 from engine.features.encoder import ENCODERS
-from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
-from engine.nets.network import Network
-from engine.nets.on_device import load_network
 from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
+from engine.selfplay.match_job import MatchJob
 from engine.selfplay.run_folder import open_manifest, write_manifest
 from engine.selfplay.search_games import resignation_bound
-from engine.selfplay.search_job import CACHE_MIB
-from engine.selfplay.search_match import MatchPlayer, match_options, play_match
+from engine.selfplay.search_match import Outcome, match_options
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
+from engine.selfplay.zero_networks import NETWORKS, ZeroNetworks
 from engine.selfplay.zero_play import ZeroPlay
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
 from engine.system.crew.job import Crew
-from engine.system.files import sha256_of, written_whole
+from engine.system.files import sha256_of
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network
 from engine.train.window import WindowBatches, newest
 
-MANIFEST, ROWS, NETWORK, NETWORKS, CURVES = "zero.json", "rows", "network.safetensors", "networks", "curves.csv"
+MANIFEST, ROWS, CURVES = "zero.json", "rows", "curves.csv"
 FORMAT = "keima zero"
-NETWORKS_HELD = 3
 COOL = 0.1
 """Share of the learning rate in the cooldown"""
 KOMI_STEP = 0.5
@@ -75,13 +70,13 @@ class Zero:
         Raises:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
-        self.out, self.ways, self.watch, self._device, self._threads = out, ways, watch or Watch(), device, threads
+        self.out, self.ways, self.watch = out, ways, watch or Watch()
         self._check, self._minutes, self._begun_s = check, minutes, time.monotonic()
         self._is_asked = False
         idle = device.type == "cuda" or crew is not None
         self._is_beside = idle if ways.loop.side_by_side == "auto" else ways.loop.side_by_side == "on"
         self._shards: dict[str, SearchRows] = {}
-        self._networks: dict[Path, Network] = {}
+        self.networks = ZeroNetworks(out, device, threads, crew)
         self.board: EmptyBoard | None = None
         """as the newest network sees it; None = not looked at since the start"""
         self._pace: dict[str, float] = {}
@@ -93,7 +88,7 @@ class Zero:
         if (out / MANIFEST).exists():
             open_manifest(out / MANIFEST, asked, {})
             # A run that goes on needs no start: its first network says what kind it is.
-            first = self.network_path(0) if self.network_path(0).exists() else start
+            first = self.networks.path(0) if self.networks.path(0).exists() else start
         model, spec = first_network(ways.shape, ways.play.size, first, ways.play.seed)
         asked["shape"] = asdict(model.shape) | (ways.shape if first != start else {})
         begun = {
@@ -110,9 +105,9 @@ class Zero:
             raise ValueError(f"{out}: step {self.learner.step} of its state is not one of turn {self.turn.number}")
         self.curves = Curves(out / CURVES, self.learner.step)
         self.play = ZeroPlay(out / ROWS, ways, crew)
-        if not self.network_path(0).exists():
-            self.learner.write_network(self.network_path(0), self._record())
-            self._ship(self.network_path(0))
+        if not self.networks.path(0).exists():
+            self.learner.write_network(self.networks.path(0), self._record())
+            self.networks.ship(0)
 
     def _first_turn(self, is_random: bool) -> Turn:
         """What a run begins with."""
@@ -136,10 +131,6 @@ class Zero:
         """End soon, everything kept. Threads: any; signal handlers too."""
         self._is_asked = True
         self.play.stop()
-
-    def network_path(self, step: int) -> Path:
-        """The network after some steps."""
-        return self.out / NETWORKS / f"{step:08}.safetensors"
 
     def run(self, turns: int = 0) -> None:
         """Go round until stopped.
@@ -166,22 +157,6 @@ class Zero:
         """What network files say of their training."""
         return {"run": "keima zero", "size": self.ways.play.size, "start": self._manifest["start"]}
 
-    def _ship(self, path: Path) -> None:
-        """Make a network the one that the folder shows."""
-        with written_whole(self.out / NETWORK) as part:
-            shutil.copyfile(path, part)
-
-    def load(self, path: Path) -> Network:
-        """A network of the run, ready to play; the latest ones are kept, since tracing takes its time."""
-        if path not in self._networks:
-            self._networks = dict(list(self._networks.items())[1 - NETWORKS_HELD :])
-            self._networks[path] = load_network(path, self._device, sample_inputs)
-        return self._networks[path]
-
-    def serve(self, path: Path) -> InferenceServer:
-        """A server of a network of the run; close it at the end."""
-        return InferenceServer(self.load(path), cache_mib=CACHE_MIB, threads=self._threads)
-
     @property
     def is_random(self) -> bool:
         """Whether the network that plays has learnt nothing yet."""
@@ -189,9 +164,9 @@ class Zero:
 
     def _play(self) -> None:
         """Self-play, until there are enough rows; then the window is fixed."""
-        turn, path, rows = self.turn, self.network_path(self.turn.network), self.play.rows
+        turn, path, rows = self.turn, self.networks.path(self.turn.network), self.play.rows
         self.watch.at("self-play", 0, 1, f"loading network {turn.network}")
-        with self.serve(path) as server:
+        with self.networks.serve(path) as server:
             self._look(server)
             begun_s, games, had = time.monotonic(), rows.games, rows.all_rows
 
@@ -269,15 +244,15 @@ class Zero:
         # Games of a random network are as good as none where there is a better one soon.
         is_beside, rows = self._is_beside and not self.is_random and not self.is_stopped, self.play.rows
         if is_beside:
-            path = self.network_path(turn.network)
-            self.play.begin_beside(turn, path, self.serve(path))
+            path = self.networks.path(turn.network)
+            self.play.begin_beside(turn, path, self.networks.serve(path))
         begun_s = time.monotonic()
         losses = learner.learn(data, turn.last_step, turn.rate, lambda: self.is_stopped, report)
         self._pace["train_s"] = time.monotonic() - begun_s
         self.play.enough()
         if learner.step < turn.last_step:
             return
-        path = self.network_path(learner.step)
+        path = self.networks.path(learner.step)
         learner.write_network(path, self._record())
         self._measure(path, losses, window)
         self._write(phase=CHECK)
@@ -285,7 +260,7 @@ class Zero:
     def _measure(self, path: Path, losses: dict[str, float], window: SearchRows) -> None:
         """Enter what a turn has come to."""
         play = self.ways.play
-        with self.serve(path) as server:
+        with self.networks.serve(path) as server:
             board = self._look(server)
         newest_rows = self._shards[self.turn.shards[-1]]
         measured = {f"train/{name}": value for name, value in losses.items()} | facts_of_board(board)
@@ -314,13 +289,13 @@ class Zero:
 
     def _check_network(self) -> None:
         """Play the new network against others, decide who plays next, and begin the next turn."""
-        path = self.network_path(self.learner.step)
+        path = self.networks.path(self.learner.step)
         if self._check:
             self._check(self, path)
         step = self._next_player()
         if self.is_stopped:
             return
-        self._ship(self.network_path(step))
+        self.networks.ship(step)
         self._begin_turn(step)
         self.watch.measured()
 
@@ -330,15 +305,8 @@ class Zero:
         if loop.gate <= 0.0:
             return new
         self.watch.at("gate", 0, 1, f"{loop.gate_games} games of network {new} against {old}; then self-play")
-        visits, stopped = self.ways.play.visits, threading.Event()
-
-        def report() -> None:
-            if self.is_stopped:
-                stopped.set()
-
-        with self.serve(self.network_path(new)) as one, self.serve(self.network_path(old)) as other:
-            players, how = (MatchPlayer(one, visits), MatchPlayer(other, visits)), match_options(self.ways.play, new)
-            outcome = play_match(players, how, loop.gate_games, loop.at_once, stopped, report)
+        visits = self.ways.play.visits
+        outcome = self.match((self.networks.path(new), self.networks.path(old)), (visits, visits), loop.gate_games)
         if outcome is None:
             return old
         share = outcome.points / outcome.games
@@ -347,10 +315,23 @@ class Zero:
         self.watch.say(f"network {new} wins {share:.0%} against network {old}: network {plays} plays next")
         return plays
 
+    def match(self, paths: tuple[Path, Path | None], visits: tuple[int, int], games: int) -> Outcome | None:
+        """Games of two networks; None where the run is to end before they do.
+
+        Args:
+            paths: of the networks; no second one = random moves.
+            visits: of their searches.
+        Raises:
+            RuntimeError: a network failed.
+        """
+        options = match_options(self.ways.play, self.learner.step)
+        job = MatchJob(options, visits, self.learner.spec.encoder, self.ways.loop.at_once)
+        return self.networks.match(paths, job, games, lambda: self.is_stopped)
+
     def _begin_turn(self, step: int) -> None:
         """The next turn, in which the network of a step plays."""
         play = self.ways.play
-        with self.serve(self.network_path(step)) as server:
+        with self.networks.serve(self.networks.path(step)) as server:
             board = look_at_empty_board(server, play.size, play.rules, self.turn.komi)
         resign = 0.0
         if self.ways.loop.resigns:

@@ -1,16 +1,27 @@
 """Games between two networks by search: each move by the network whose turn it is, and who wins."""
 
 import threading
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from engine.features.encoder import KEIMA
 from engine.inference.server import InferenceServer
+from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
+from engine.nets.files.checkpoint import save_network
+from engine.selfplay.match_job import MatchJob, match_away, match_here, play_match
 from engine.selfplay.search_games import SearchGroup
-from engine.selfplay.search_match import MatchGroup, MatchPlayer, Outcome, match_options, play_match
+from engine.selfplay.search_match import MatchGroup, MatchPlayer, match_options, outcome_of
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.system.crew.job import Away
+
+
+def played(players, options, games, at_once, stopped=None):
+    return play_match(match_here(players, options, games, at_once), games, stopped or threading.Event())
+
 
 OPTIONS = match_options(SearchPlayOptions(size=3, komi=2.5), 5)
 
@@ -27,14 +38,14 @@ def servers():
 def test_a_network_against_itself_plays_the_games_of_self_play(servers):
     """Handed over to itself, a network plays what it would alone."""
     players = [MatchPlayer(servers[0], 6)] * 2
-    group = MatchGroup(players, OPTIONS, 4)
-    outcome = sum(group.play(iter(range(12))), Outcome())
+    found = list(MatchGroup(players, OPTIONS, 4).play(iter(range(12))))
+    assert sorted(number for numbers, _ in found for number in numbers.tolist()) == list(range(12))
     alone = SearchGroup(servers[0], replace(OPTIONS, visits=6, fast_visits=6), 4)
     first = 0
     for rows in alone.play(iter(range(12))):
         sign = np.where(rows.games.number % 2 == 0, 1, -1)
         first += int((sign * rows.games.result > 0).sum())
-    assert outcome == (first, 0, 12 - first)
+    assert outcome_of(sign for _, signs in found for sign in signs.tolist()) == (first, 0, 12 - first)
 
 
 class Counting(HashNetwork):
@@ -57,22 +68,38 @@ def test_each_network_is_asked_about_its_own_moves_alone():
         InferenceServer(networks[1], cache_mib=1, threads=1) as other,
     ):
         options = replace(match_options(SearchPlayOptions(size=5, komi=2.5), 5), limit=4)
-        outcome = play_match([MatchPlayer(one, 1), MatchPlayer(other, 1)], options, 1, 1, threading.Event())
+        outcome = played([MatchPlayer(one, 1), MatchPlayer(other, 1)], options, 1, 1)
     assert outcome.games == 1
     assert (networks[0].asked, networks[1].asked) == ([0.0, 2.0], [1.0, 3.0])
 
 
 def test_search_beats_random_moves_with_either_colour():
+    options = match_options(SearchPlayOptions(size=4, komi=0.5), 1)
     with InferenceServer(UniformNetwork("keima-1"), cache_mib=1, threads=1) as server:
         players = MatchPlayer(server, 60), MatchPlayer(server, 1)
-        outcome = play_match(players, match_options(SearchPlayOptions(size=4, komi=0.5), 1), 40, 16, threading.Event())
-        assert outcome.won > 24
-        swapped = play_match(players[::-1], match_options(SearchPlayOptions(size=4, komi=0.5), 1), 40, 16,
-                             threading.Event())  # fmt: skip
-        assert swapped.lost > 24
+        assert played(players, options, 40, 16).won > 24
+        assert played(players[::-1], options, 40, 16).lost > 24
 
 
 def test_a_stopped_match_has_no_outcome(servers):
     stopped = threading.Event()
     stopped.set()
-    assert play_match([MatchPlayer(server, 4) for server in servers], OPTIONS, 4, 2, stopped) is None
+    assert played([MatchPlayer(server, 4) for server in servers], OPTIONS, 4, 2, stopped) is None
+
+
+class Twice:
+    """A crew that delivers every game twice, as Ray does where an actor dies at the wrong moment."""
+
+    def work(self, job, files, numbers, take, stopped, report, every_s):
+        with ExitStack() as stack:
+            for done in job.open(stack, files, 1).do(numbers, stopped):
+                take(done)
+                take(done)
+
+
+def test_a_game_that_comes_twice_counts_once(tmp_path):
+    model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8})
+    save_network(tmp_path / "made.safetensors", model, new_spec(model, "made", sizes=(3, 3)), {})
+    job = MatchJob(OPTIONS, (2, 1), "keima-1", 4)
+    away = Away(Twice(), job, match_away((tmp_path / "made.safetensors", None)))
+    assert play_match(away, 6, threading.Event()).games == 6

@@ -16,7 +16,8 @@ from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
-from engine.selfplay.zero import MANIFEST, NETWORK, ROWS, Zero
+from engine.selfplay.zero import MANIFEST, ROWS, Zero
+from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Watch, Ways
 from engine.train.turns import STATE
@@ -212,7 +213,7 @@ def test_a_run_from_another_network_goes_on_without_it(finished, tmp_path):
     spec = load_model(tmp_path / "run" / NETWORK)[1]
     assert (spec.min_size, spec.max_size) == (2, 7)
     with pytest.raises(ValueError, match="plays boards of 2 to 7, not 9"):
-        Zero(tmp_path / "large", replace(ways, play=replace(WAYS.play, size=9)), CPU, start=zero.network_path(0))
+        Zero(tmp_path / "large", replace(ways, play=replace(WAYS.play, size=9)), CPU, start=zero.networks.path(0))
 
 
 def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
+from operator import length_hint
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,7 +139,7 @@ class OnRay:
         Args:
             address: of the cluster, as ``ray start`` tells it, or :data:`LOCAL`.
             actors: 0 = one for each GPU of the cluster, or for each processor.
-            chunk: pieces of work that an actor gets at once.
+            chunk: the most pieces of work that an actor gets at once; fewer where there are not so many for all.
             at_once: chunks that an actor does side by side: while one of them ends, the others keep it busy.
             waiting: chunks that wait at an actor besides those that it does.
         Raises:
@@ -180,7 +181,9 @@ class OnRay:
         """See :meth:`engine.system.crew.job.Crew.work`."""
         self._jobs += 1
         sent = [ray.put((job, {key: path.read_bytes() for key, path in files.items()}))]
-        dealt = _Dealt(self._actors, f"job {self._jobs}", sent, numbers, self._chunk)
+        known = length_hint(numbers)
+        chunk = min(self._chunk, -(-known // self.count)) if known else self._chunk
+        dealt = _Dealt(self._actors, f"job {self._jobs}", sent, numbers, chunk)
         try:
             for actor in [*range(self.count)] * self._ahead:
                 dealt.begin(actor)
