@@ -8,6 +8,7 @@ import pytest
 
 from gtp.cli.play import gtp
 from tests.conftest import ROOT
+from tests.gtp.test_json import Talk
 
 PAGES = sorted((ROOT / "docs" / "clients").glob("*.md"))
 CHANGING = {
@@ -34,10 +35,43 @@ def form(reply):
     return reply
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def transcript(page, kind):
+    """The lines of a page's transcript; none where it has none of this kind."""
+    blocks = re.findall(rf"```{kind}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) <= 1
+    return blocks[0].splitlines() if blocks else []
+
+
+GTP_PAGES = [page for page in PAGES if transcript(page, "gtp")]
+JSON_PAGES = [page for page in PAGES if transcript(page, "analysis")]
+
+
+def test_every_page_has_a_transcript():
+    assert {*GTP_PAGES, *JSON_PAGES} == set(PAGES)
+
+
+@pytest.mark.parametrize("page", JSON_PAGES, ids=lambda page: page.stem)
+def test_transcripts_of_json_are_what_the_engine_says(page):
+    """As far as keys and plain values: numbers of a search are left out on the page."""
+    lines, talk = transcript(page, "analysis"), Talk()
+    assert len(lines) >= 6
+    try:
+        for count, (sent, expected) in enumerate(zip(lines[::2], lines[1::2], strict=True), 1):
+            assert sent.startswith("< ") and expected.startswith("> ")
+            talk.engine.take(sent[2:])
+            said = talk.lines(count)[-1]
+            shown = json.loads(expected[2:].replace("[...]", "[]").replace("{...}", "{}"))
+            assert list(said) == list(shown), "in KataGo's order"
+            plain = {key: value for key, value in shown.items() if value not in ([], {}, "...")}
+            assert {key: said[key] for key in plain} == plain
+    finally:
+        talk.engine.close()
+        talk.server.close()
+
+
+@pytest.mark.parametrize("page", GTP_PAGES, ids=lambda page: page.stem)
 def test_transcripts_are_what_the_engine_says(engine, page):
-    (block,) = re.findall(r"```gtp\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    lines = block.splitlines()
+    lines = transcript(page, "gtp")
     assert len(lines) >= 10
     for sent, expected in zip(lines[::2], lines[1::2], strict=True):
         assert sent.startswith("< ") and expected.startswith("> ")

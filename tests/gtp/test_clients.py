@@ -196,6 +196,30 @@ def test_those_that_analyse_know_when_the_engine_is_ready_and_by_which_name_to_c
     assert not re.search(r"^(=|\?|info|play|komi=|opp_komi=)| -> ", errors, re.M)
 
 
+# --- q5Go ---
+
+
+def test_q5go(shared_network_engine):
+    """Its own patterns: it draws a score where a move has both its mean and its deviation, with space behind each."""
+    engine = shared_network_engine
+    for number, command in enumerate(("boardsize 9", "clear_board", "komi 6.5", "kata-set-rules japanese"), 1):
+        assert engine.ask(f"{number} {command}") == f"={number}"
+    assert engine.ask("5 known_command kata-analyze") == "=5 true"
+    engine.send("6 kata-analyze black 100\n")
+    assert line_of(engine) == "=6"
+    while "scoreStdev" not in (update := line_of(engine)):
+        assert update.startswith("info move ")
+    for move in update.split("info move ")[1:]:
+        for pattern in (r"^(\S+)\s+", r"\s+visits\s+(\d+)\s+", r"\s+winrate\s+(\S+)\s+", r"\s+scoreMean\s+(\S+)\s+",
+                        r"\s+scoreStdev\s+(\S+)\s+", r"\s+pv\s+(.*)$"):  # fmt: skip
+            assert re.search(pattern, move)
+    engine.send("7 known_command known_command\n")
+    while line_of(engine):
+        pass
+    assert engine.reply() == "=7 true"
+    assert engine.ask("kata-set-rules chinese") == "="
+
+
 # --- KGS ---
 
 
