@@ -11,7 +11,7 @@ from engine.records.filters import Filters
 from engine.records.shards import BuildOptions
 from engine.search.root import best_first
 from engine.search.tuning import new_tuning, resolved, root_symmetries
-from engine.selfplay.labelling import LabelOptions
+from engine.selfplay.label_options import LabelOptions
 from engine.train.learner import learning_rate, new_optimizer
 from engine.train.losses import combined_loss
 from tests.train.made import made_games

@@ -33,7 +33,7 @@ from engine.records.games import read_arrays, read_games
 from engine.records.labels import LABEL_ARRAYS
 from engine.records.search_rows import read_search_rows, unpacked
 from engine.selfplay.game_journal import blocks_of, numbers_in
-from engine.selfplay.search_play import numbers_of
+from engine.selfplay.run_folder import numbers_of
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0

@@ -40,6 +40,30 @@ def row_type(size: int, moves: int) -> np.dtype:
     ])  # fmt: skip
 
 
+def new_rows(
+    size: int, moves: int, source: int, numbers: np.ndarray, plies: np.ndarray, played: np.ndarray | int,
+    outputs: dict[str, np.ndarray],
+) -> np.ndarray:  # fmt: skip
+    """Rows, in no journal yet, of positions in which Black is to move at even plies.
+
+    Args:
+        size, moves: N and K of :func:`row_type`.
+        source: ``RECORDED`` or ``SELF_PLAYED``.
+        numbers, plies, played: int64[B]: game, position, move played from it (a policy index).
+        outputs: as :meth:`engine.train.teacher.Teacher.targets` gives them for symmetry 0.
+    """
+    rows = np.zeros(len(numbers), row_type(size, moves))
+    sign = np.where(plies % 2 == 0, 1.0, -1.0)
+    rows["source"], rows["number"], rows["ply"], rows["move"] = source, numbers, plies, played
+    rows["value"] = sign * outputs["value"]
+    rows["policy_index"], rows["policy_byte"] = pack_policy(outputs["policy"], moves)
+    rows["lead"] = np.nan
+    if "ownership" in outputs:
+        rows["lead"] = sign * outputs["score"]
+        rows["ownership"] = np.rint(10 * sign[:, None] * outputs["ownership"].reshape(len(numbers), -1))
+    return rows
+
+
 class Journal:
     """The rows of one board size that are in no shard yet. Threads: one at a time."""
 
@@ -49,7 +73,6 @@ class Journal:
         Args:
             moves: K of :func:`row_type`.
         """
-        self.size, self.moves = size, moves
         self._path, self._type = folder / f"journal-{size}.bin", row_type(size, moves)
         self._parts: list[np.ndarray] = []
         if self._path.exists():
@@ -58,32 +81,6 @@ class Journal:
             with self._path.open("r+b") as file:
                 file.truncate(whole * self._type.itemsize)
         self._file = self._path.open("ab")
-
-    def new_rows(
-        self,
-        source: int,
-        numbers: np.ndarray,
-        plies: np.ndarray,
-        played: np.ndarray | int,
-        outputs: dict[str, np.ndarray],
-    ) -> np.ndarray:
-        """Rows, not yet in the journal, of positions in which Black is to move at even plies.
-
-        Args:
-            source: ``RECORDED`` or ``SELF_PLAYED``.
-            numbers, plies, played: int64[B]: game, position, move played from it (a policy index).
-            outputs: as :meth:`engine.train.teacher.Teacher.targets` gives them for symmetry 0.
-        """
-        rows = np.zeros(len(numbers), self._type)
-        sign = np.where(plies % 2 == 0, 1.0, -1.0)
-        rows["source"], rows["number"], rows["ply"], rows["move"] = source, numbers, plies, played
-        rows["value"] = sign * outputs["value"]
-        rows["policy_index"], rows["policy_byte"] = pack_policy(outputs["policy"], self.moves)
-        rows["lead"] = np.nan
-        if "ownership" in outputs:
-            rows["lead"] = sign * outputs["score"]
-            rows["ownership"] = np.rint(10 * sign[:, None] * outputs["ownership"].reshape(len(numbers), -1))
-        return rows
 
     def rows(self) -> np.ndarray:
         """All rows, oldest first."""

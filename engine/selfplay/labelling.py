@@ -7,66 +7,32 @@
 
 Every position is on disk as soon as it is evaluated, and a game is a function of its number, so a run that was stopped
 in any way resumes where it was. Threads label batches of one board size and one source, always of the kind that lacks
-most of its share; the network's evaluations fill all cores meanwhile. Start at :meth:`Labelling.run`.
+most of its share; the network's evaluations fill all cores meanwhile. Others may do it in place of this process
+(:mod:`engine.selfplay.label_job`), whole games at a time. Start at :meth:`Labelling.run`.
 """
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.config.declaration import Checked, option
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
-from engine.selfplay.journal import IN_RECORD, Journal, game_keys, keys_of, to_shard
+from engine.selfplay.journal import Journal, game_keys, keys_of, row_type, to_shard
+from engine.selfplay.label_job import played_rows, recorded_rows
+from engine.selfplay.label_options import Kind, LabelOptions, game_of
 from engine.selfplay.labelled_games import LabelledGames, has_ended
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
-from engine.selfplay.run_folder import open_manifest, write_manifest
-from engine.selfplay.variety import Shares, Variety
+from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, write_manifest
+from engine.system.crew.job import Away, Done
 from engine.system.crew.threads import work_in_threads
 from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"
 GAMES = "games"
 FORMAT = "keima labels 3"
-SOURCES = ("recorded", "self-played")
-
-
-@dataclass(frozen=True)
-class LabelOptions(Checked):
-    """What is labelled; a run resumes only with the options it began with."""
-
-    recorded: Shares[int]
-    """board sizes of positions of recorded games"""
-    self_play: Shares[int]
-    """board sizes of positions of self-played games"""
-    variety: Variety
-    every: int = option(12, "take one position in this many of a recorded game", low=1)
-    moves: int = option(12, "most probable moves kept of a position", low=1, high=64)
-    positions_per_shard: int = option(80000, "in all shards but the last", low=1)
-    seed: int = option(1, "of all that is drawn", low=0)
-
-    def record(self) -> dict[str, Any]:
-        """For the manifest."""
-        named = {"recorded": self.recorded, "self_play": self.self_play}
-        shares = {name: {str(what): share for what, share in given} for name, given in named.items()}
-        shares |= self.variety.record()
-        rest = {name: getattr(self, name) for name in ("every", "moves", "positions_per_shard", "seed")}
-        return shares | rest
-
-
-class Kind(NamedTuple):
-    """Positions of one source and board size."""
-
-    source: int
-    size: int
-
-    def __str__(self) -> str:
-        return f"{self.size}x{self.size} {SOURCES[self.source]}"
 
 
 class Labelling:
@@ -83,8 +49,8 @@ class Labelling:
         """
         _check(teacher, options, files)
         self._teacher, self._options, self._out = teacher, options, out
-        self._shares = {Kind(RECORDED, size): share for size, share in options.recorded}
-        self._shares |= {Kind(SELF_PLAYED, size): share for size, share in options.self_play}
+        self._shares = options.kinds()
+        self._kinds = list(self._shares)
         self._recorded = RecordedGames(files, options.seed, options.every)
         self._lock = threading.Lock()
         """guards what follows"""
@@ -96,6 +62,14 @@ class Labelling:
         self.counts = {kind: self._manifest["positions"].get(str(kind), 0) for kind in self._shares}
         """positions labelled, those under way included"""
         self._next = {kind: self._manifest["next"].get(str(kind), 0) for kind in self._shares}
+        self._undone: dict[Kind, set[int]] = {}
+        """numbers of recorded games that were begun and are in no shard"""
+        self._left: dict[Kind, list[int]] = {}
+        """those of them that are in no journal either: a process was killed before their rows had come"""
+        self._away: dict[int, int] = {}
+        """pieces of work that others do: how many positions are expected of them, counted as labelled"""
+        self._played = {kind: (1, kind.size**2) for kind in self._shares}
+        """finished games and their positions, to expect further ones by; one that fills the board to begin with"""
         self._finished = 0
         """positions of finished games in no shard yet"""
         self._is_cutting = False
@@ -120,15 +94,18 @@ class Labelling:
 
     @property
     def positions(self) -> int:
-        """Positions labelled so far."""
-        return sum(self.counts.values())
+        """Positions labelled so far, without those that others have under way."""
+        return sum(self.counts.values()) - sum(self._away.values())
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the games given hold no more positions, and nothing else is asked for."""
         return len(self._exhausted) == len(self._shares)
 
-    def run(self, positions: int, at_once: int, threads: int, report: Callable[[], None], every_s: float = 1.0) -> None:
+    def run(
+        self, positions: int, at_once: int, threads: int, report: Callable[[], None], every_s: float = 1.0,
+        away: Away | None = None,
+    ) -> None:  # fmt: skip
         """Label until the folder holds this number of positions.
 
         Args:
@@ -136,13 +113,75 @@ class Labelling:
             at_once: positions a batch, and games of a thread and size.
             threads: batches under way at once.
             report: called now and then in the caller's thread.
+            away: who labels instead of this process; all games that are begun are played to their ends then.
         Raises:
             RuntimeError, ValueError, OSError: the network, a source or the disk failed.
         """
-        work_in_threads(partial(self._work, positions, at_once), threads, self._stopped, report, every_s)
+        if away is None:
+            work_in_threads(partial(self._work, positions, at_once), threads, self._stopped, report, every_s)
+        while away and not (self._stopped.is_set() or self.is_exhausted or self.positions >= positions):
+            pieces = self._pieces(positions)
+            away.crew.work(away.job, away.files, pieces, self._take, self._stopped, report, every_s)
         if self.positions >= positions or self.is_exhausted:
             self._cut(everything=True)
         report()
+
+    def begun(self) -> dict[int, tuple[int, ...]]:
+        """The moves so far (policy indices) of games of self-play that were broken off, by pieces of work."""
+        return {
+            self._piece(Kind(SELF_PLAYED, size), number): tuple(moves)
+            for size, games in self._unfinished.items() for number, moves in games
+        }  # fmt: skip
+
+    def _piece(self, kind: Kind, number: int) -> int:
+        """A game as a piece of work. See :func:`game_of`."""
+        return number * len(self._kinds) + self._kinds.index(kind)
+
+    def _pieces(self, positions: int) -> Iterator[int]:
+        """Games for others to label, as long as those that they have will not do."""
+        while (kind := self._reserve(positions, 0)) is not None:
+            with self._lock:
+                number, expected = self._next_game(kind)
+                if not expected:
+                    self._exhausted.add(kind)
+                    continue
+                self.counts[kind] += expected
+                self._away[self._piece(kind, number)] = expected
+            yield self._piece(kind, number)
+
+    def _next_game(self, kind: Kind) -> tuple[int, int]:
+        """The number of a game to begin or to go on with, and how many positions are expected of it; 0 = no more."""
+        size = kind.size
+        if kind.source == RECORDED:
+            number = self._left[kind].pop(0) if self._left[kind] else self._next[kind]
+            taken = self._recorded.take(size, number, 1, 1)
+            if taken is not None:
+                self._begin(kind, number + 1)
+            return number, 0 if taken is None else len(taken.rows)
+        games, mean = self._played[kind]
+        if self._unfinished[size]:
+            number, moves = self._unfinished[size].pop(0)
+            return number, max(1, mean // games - len(moves))
+        number, self._next[kind] = self._next[kind], self._next[kind] + 1
+        self._live.add((size, number))
+        return number, mean // games
+
+    def _begin(self, kind: Kind, end: int) -> None:
+        """Note that the recorded games below a number have been begun. The lock is held."""
+        self._undone[kind] |= set(range(self._next[kind], end))
+        self._next[kind] = max(self._next[kind], end)
+
+    def _take(self, done: Done) -> None:
+        """Enter games of one kind that others labelled, each once."""
+        pieces, body = done
+        kind = game_of(pieces[0], self._kinds)[0]
+        rows = np.frombuffer(body, row_type(kind.size, self._options.moves))
+        with self._lock:
+            if self._away.keys().isdisjoint(pieces):
+                return
+            reserved = sum(self._away.pop(piece) for piece in pieces)
+        is_last = np.append(rows["number"][1:] != rows["number"][:-1], True)
+        self._enter(kind, rows, is_last if kind.source == SELF_PLAYED else None, reserved)
 
     def _resume(self, size: int) -> None:
         """Open a size's journal and find out what is left to do for it."""
@@ -158,6 +197,12 @@ class Labelling:
             if kind in self._shares and len(of_source):
                 self._next[kind] = max(self._next[kind], int(of_source["number"].max()) + 1)
                 self.counts[kind] += len(of_source)
+        if (kind := Kind(RECORDED, size)) in self._shares:
+            numbers = rows["number"][rows["source"] == RECORDED]
+            first = self._manifest["next"].get(str(kind), 0)
+            kept = set(numbers_of(self._manifest.get("undone", {}).get(str(kind), [])).tolist())
+            self._undone[kind] = kept | set(range(first, self._next[kind]))
+            self._left[kind] = sorted(self._undone[kind].difference(numbers.tolist()))
         played = rows[rows["source"] == SELF_PLAYED]
         open_games = []
         for number in np.unique(played["number"]).tolist():
@@ -181,7 +226,7 @@ class Labelling:
     def _reserve(self, positions: int, at_once: int) -> Kind | None:
         """The kind of the next batch, which is counted as labelled from now on; None = the run ends."""
         with self._lock:
-            if self._stopped.is_set() or self.positions >= positions:
+            if self._stopped.is_set() or sum(self.counts.values()) >= positions:
                 return None
             open_kinds = [kind for kind in self._shares if kind not in self._exhausted]
             if not open_kinds:
@@ -193,16 +238,14 @@ class Labelling:
     def _label_recorded(self, kind: Kind, at_once: int) -> np.ndarray:
         """Rows of the next recorded games; none if there are no more."""
         with self._lock:
-            taken = self._recorded.take(kind.size, self._next[kind], at_once)
+            left = self._left[kind]
+            first, games = (left.pop(0), 1) if left else (self._next[kind], None)
+            taken = self._recorded.take(kind.size, first, at_once, games)
             if taken is None:
                 self._exhausted.add(kind)
                 return np.zeros(0)
-            self._next[kind] = int(taken.numbers[-1]) + 1
-        rules = self._rules_of(kind.size, taken.numbers)
-        outputs = self._teacher.targets(
-            taken.games, taken.rows, taken.plies, rules, np.zeros(len(taken.rows), np.int64)
-        )
-        return self._journals[kind.size].new_rows(RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
+            self._begin(kind, int(taken.numbers[-1]) + 1)
+        return recorded_rows(self._teacher, self._options, kind.size, taken)
 
     def _label_self_played(
         self, kind: Kind, games: dict[int, LabelledGames], at_once: int
@@ -218,13 +261,7 @@ class Labelling:
             self._next[kind] = fresh.stop
             self._live |= {(size, number) for number in fresh}
         games[size].begin([*wanted, *((number, []) for number in fresh)])
-        done = games[size].step()
-        rows = self._journals[size].new_rows(SELF_PLAYED, done.numbers, done.plies, done.moves, done.outputs)
-        return rows, done.ended
-
-    def _rules_of(self, size: int, numbers: np.ndarray) -> np.ndarray:
-        """int64[K, RULE_FIELDS]: the rules of games."""
-        return self._options.variety.draw(self._options.seed, numbers, size)[0]
+        return played_rows(games[size], self._options.moves)
 
     def _enter(self, kind: Kind, rows: np.ndarray, ended: np.ndarray | None, reserved: int) -> None:
         """Keep what was labelled; write a shard when there is enough for one.
@@ -243,7 +280,10 @@ class Labelling:
             else:
                 over = rows[ended]
                 self._live -= {(kind.size, number) for number in over["number"].tolist()}
-                self._finished += int(over["ply"].sum(dtype=np.int64)) + len(over)
+                positions = int(over["ply"].sum(dtype=np.int64)) + len(over)
+                self._finished += positions
+                games, before = self._played[kind]
+                self._played[kind] = games + len(over), before + positions
             is_due = self._finished >= self._options.positions_per_shard and not self._is_cutting
             self._is_cutting |= is_due
         if is_due:
@@ -256,7 +296,7 @@ class Labelling:
             count = sum(map(len, chosen.values()))
         if count:
             # The other threads go on meanwhile: packing takes a core for half a minute.
-            shard = to_shard(chosen, self._rules_of, self._recorded.moves_of)
+            shard = to_shard(chosen, self._options.rules_of, self._recorded.moves_of)
             name = f"labels-{len(self._manifest['shards']):05}.npz.xz"
             write_labels(self._out / name, *shard)
             with self._lock:
@@ -271,10 +311,15 @@ class Labelling:
         """Enter a shard into the manifest. The lock is held."""
         manifest, positions = self._manifest, self._manifest["positions"]
         for kind in self._shares:
-            count = int((chosen[kind.size]["source"] == kind.source).sum())
-            positions[str(kind)] = positions.get(str(kind), 0) + count
+            numbers = chosen[kind.size]["number"][chosen[kind.size]["source"] == kind.source]
+            positions[str(kind)] = positions.get(str(kind), 0) + len(numbers)
+            if kind.source == RECORDED:
+                self._undone[kind].difference_update(numbers.tolist())
         manifest["shards"].append({"file": name, "positions": sum(map(len, chosen.values()))})
         manifest["next"] = {str(kind): number for kind, number in self._next.items()}
+        manifest["undone"] = {
+            str(kind): ranges_of(np.fromiter(numbers, np.int64)) for kind, numbers in self._undone.items()
+        }  # fmt: skip
         write_manifest(self._out / MANIFEST, manifest)
 
     def _ready(self, size: int, everything: bool) -> np.ndarray:

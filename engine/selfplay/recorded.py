@@ -45,23 +45,27 @@ class RecordedGames:
         self._starts: dict[int, list[int]] = {}
         self._lock = threading.Lock()
 
-    def take(self, size: int, number: int, positions: int) -> Taken | None:
-        """The positions of the games from ``number`` on, whole games until there are ``positions``; None = no more."""
+    def take(self, size: int, number: int, positions: int, games: int | None = None) -> Taken | None:
+        """The positions of the games from ``number`` on, whole games until there are ``positions``; None = no more.
+
+        Args:
+            games: the most; None = any number.
+        """
         with self._lock:
             file, index = self._place(size, number)
             if file == len(self._files):
                 return None
-            games, order = self._games(file), self._order(size, file)
+            record, order = self._games(file), self._order(size, file)
             rows, plies, numbers, count = [], [], [], 0
-            for row in order[index:].tolist():
-                of_game = self._plies(games, row, number)
+            for row in order[index : index + games if games else None].tolist():
+                of_game = self._plies(record, row, number)
                 rows.append(np.full(len(of_game), row))
                 plies.append(of_game)
                 numbers.append(np.full(len(of_game), number))
                 count, number = count + len(of_game), number + 1
                 if count >= positions:
                     break
-            return Taken(games, np.concatenate(rows), np.concatenate(plies), np.concatenate(numbers))
+            return Taken(record, np.concatenate(rows), np.concatenate(plies), np.concatenate(numbers))
 
     def moves_of(self, size: int, number: int) -> np.ndarray:
         """uint16: all moves of a game."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from engine.records.search_rows import join_rows, unpacked, write_search_rows
 from engine.selfplay.game_journal import BlockFile
-from engine.selfplay.run_folder import open_manifest, write_manifest
+from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, write_manifest
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.system.crew.job import Away, Done
 
@@ -28,20 +28,6 @@ MANIFEST, JOURNAL = "rows.json", "journal.bin"
 FORMAT = "keima self-play rows"
 FIXED = ("size", "rules", "seed")
 """Options that a folder keeps; others may change when it is opened again: visits grow, resignation is calibrated"""
-
-
-def ranges_of(numbers: np.ndarray) -> list[list[int]]:
-    """Whole numbers as ranges: the first and the last of each."""
-    numbers = np.unique(numbers)
-    if not len(numbers):
-        return []
-    ends = np.flatnonzero(np.diff(numbers) > 1)
-    return [[int(a), int(b)] for a, b in zip(numbers[[0, *(ends + 1)]], numbers[[*ends, -1]], strict=True)]
-
-
-def numbers_of(ranges: list[list[int]]) -> np.ndarray:
-    """int64: the numbers of :func:`ranges_of`."""
-    return np.concatenate([np.zeros(0, np.int64), *(np.arange(a, b + 1) for a, b in ranges)])
 
 
 class SearchPlay:

@@ -13,25 +13,22 @@ from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters
 from engine.records.games import shard_files
 from engine.records.shards import BuildOptions, build
-from engine.selfplay.labelling import GAMES, Labelling, LabelOptions, check_out
+from engine.selfplay.label_job import LabelJob
+from engine.selfplay.label_options import LabelOptions
+from engine.selfplay.labelling import GAMES, Labelling, check_out
 from engine.selfplay.variety import Shares, Variety
+from engine.system.crew.job import Away
 from engine.train.teacher import Teacher
-from gtp.cli.bulk import (
-    GOES_ON,
-    OUT_OPTION,
-    Effort,
-    effort_options,
-    identity,
-    run_with_bar,
-    share,
-    variety_options,
-)
+from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, share, variety_options
+from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, one_line_errors, workers_for
 from weights import find_network
 
 AT_ONCE = {"cpu": 8, "gpu": 256}
 """Positions a batch: more are hardly faster on the CPU"""
+CHUNK_BATCHES = 2
+"""Games that an actor of Ray gets at once, by positions of a batch: the last of a chunk leave seats empty"""
 
 
 @click.command("label", context_settings={"show_default": True})
@@ -46,9 +43,10 @@ AT_ONCE = {"cpu": 8, "gpu": 256}
 @variety_options
 @options_of(LabelOptions)
 @effort_options(AT_ONCE, "positions")
+@ray_options
 def label_command(
     sources: tuple[Path, ...], network: str, out: Path, positions: int, recorded: Shares[int], self_play: Shares[int],
-    variety: Variety, effort: Effort, **rest: int,
+    variety: Variety, effort: Effort, crew: CrewOptions, **rest: int,
 ) -> None:  # fmt: skip
     """Let a network evaluate positions, and write its outputs as labels to train on.
 
@@ -67,16 +65,35 @@ def label_command(
     with one_line_errors(RuntimeError), ExitStack() as stack:
         found = find_network(network)
         files = _game_shards(sources, out, console)
-        teacher = Teacher(load_network(found, effort.device), effort.threads)
+        # Where others label, the network here only says what it can.
+        teacher = Teacher(load_network(found, "cpu" if crew.ray else effort.device), effort.threads)
         stack.callback(teacher.close)
         labelling = Labelling(teacher, options, files, identity(found, teacher.spec.name), out)
         stack.callback(labelling.close)
-        _run(labelling, positions, effort.at_once, (effort.threads or core_count()) + 1, console)
+        away = _away(stack, crew, labelling, options, found, files, effort.at_once) if crew.ray else None
+        _run(labelling, positions, effort, away, console)
 
 
-def _run(labelling: Labelling, positions: int, at_once: int, threads: int, console: Console) -> None:
+def _away(
+    stack: ExitStack, crew: CrewOptions, labelling: Labelling, options: LabelOptions, network: Path | tuple[Path, ...],
+    shards: list[Path], at_once: int,
+) -> Away:  # fmt: skip
+    """Ray's actors, and what they need."""
+    networks = {f"network{k}-{path.name}": path for k, path in enumerate(_files(network))}
+    games = {f"games{k}-{path.name}": path for k, path in enumerate(shards)}
+    job = LabelJob(options, tuple(networks), tuple(games), labelling.begun(), at_once)
+    return Away(crew.open(stack, CHUNK_BATCHES * at_once), job, networks | games)
+
+
+def _files(network: Path | tuple[Path, ...]) -> tuple[Path, ...]:
+    """The file of a network, or both of its files."""
+    return network if isinstance(network, tuple) else (network,)
+
+
+def _run(labelling: Labelling, positions: int, effort: Effort, away: Away | None, console: Console) -> None:
     """Label with a bar, and say what there is at the end."""
-    run = partial(labelling.run, positions, at_once, threads)
+    threads = (effort.threads or core_count()) + 1
+    run = partial(labelling.run, positions, effort.at_once, threads, away=away)
     run_with_bar(console, positions, lambda: labelling.positions, labelling.stop, run)
     for kind, count in labelling.counts.items():
         console.print(f"{count:,} positions of {kind}", highlight=False)

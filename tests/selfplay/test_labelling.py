@@ -14,10 +14,14 @@ from engine.nets.on_device import load_network
 from engine.records.games import read_arrays, write_games
 from engine.records.labels import LABEL_ARRAYS, RECORDED, SELF_PLAYED, read_labels
 from engine.rollout.random import next_below, next_unit, seed_state
-from engine.selfplay.journal import Journal, row_type
-from engine.selfplay.labelling import Labelling, LabelOptions
+from engine.selfplay.journal import Journal, new_rows, row_type
+from engine.selfplay.label_job import LabelWorker
+from engine.selfplay.label_options import LabelOptions
+from engine.selfplay.labelling import Labelling
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.variety import Komi, Variety
+from engine.system.crew.here import Here
+from engine.system.crew.job import Away, Opened
 from engine.train.batches import label_rules
 from engine.train.teacher import Teacher
 from gtp.cli import main
@@ -44,15 +48,19 @@ def shard(tmp_path):
     return path
 
 
-def label(teacher, shard, out, positions, options=SHARES, threads=3, stop_after=None):
-    """A run; ``stop_after`` ends it from outside once that much is evaluated."""
+def label(teacher, shard, out, positions, options=SHARES, threads=3, stop_after=None, games=False):
+    """A run; ``stop_after`` ends it from outside once that much is evaluated, ``games``: whole games by a crew."""
     labelling = Labelling(teacher, options, [shard], NETWORK, out)
+    away = None
+    if games:
+        worker = LabelWorker(teacher, options, [shard], labelling.begun(), at_once=4)
+        away = Away(Here(), Opened(worker), {})
 
     def report():
         if stop_after is not None and labelling.positions >= stop_after:
             labelling.stop()
 
-    labelling.run(positions, at_once=4, threads=threads, report=report, every_s=0.01)
+    labelling.run(positions, at_once=4, threads=threads, report=report, every_s=0.01, away=away)
     labelling.close()
     return labelling
 
@@ -141,10 +149,50 @@ def test_a_run_that_is_stopped_goes_on_and_makes_the_same_games(teacher, shard, 
     assert not list((tmp_path / "parts").glob("*.partial"))
 
 
+def test_a_crew_labels_the_games_that_threads_label(teacher, shard, tmp_path):
+    """Whole games, begun by either and gone on with by the other: what both have is the same."""
+    label(teacher, shard, tmp_path / "whole", 500, threads=1)
+    label(teacher, shard, tmp_path / "parts", 500, threads=1, stop_after=200)
+    label(teacher, shard, tmp_path / "parts", 500, games=True)
+    label(teacher, shard, tmp_path / "crew", 500, games=True, stop_after=200)
+    crew = label(teacher, shard, tmp_path / "crew", 500, games=True)
+    once = all_labels(tmp_path / "whole")
+    for out in ("parts", "crew"):
+        found = all_labels(tmp_path / out)
+        both = once.keys() & found.keys()
+        assert len(found) >= 500 and len(both) > 100
+        assert {key: once[key] for key in both} == {key: found[key] for key in both}
+    assert crew.positions == len(all_labels(tmp_path / "crew")) and min(crew.counts.values()) > 50
+
+
+def test_recorded_games_whose_rows_had_not_come_are_labelled_next_time(teacher, shard, tmp_path):
+    """A process is killed when a later game is in the journal already; a shard is written between."""
+    recorded = replace(SHARES, self_play=(), positions_per_shard=30)
+    labelling = Labelling(teacher, recorded, [shard], NETWORK, tmp_path / "out")
+    pieces, lost = list(labelling._pieces(120)), 3
+    worker = LabelWorker(teacher, recorded, [shard], {}, at_once=4)
+    for done in worker.do((piece for piece in pieces if piece != lost), threading.Event()):
+        labelling._take(done)
+        labelling._take(done)
+    labelling.close()
+    for games in (True, False):
+        label(teacher, shard, tmp_path / "out", 10_000, recorded, games=games)
+        keys = all_labels(tmp_path / "out").keys()
+        numbers = {number for _, _, number, _ in keys}
+        assert numbers == set(range(60))
+    assert len(keys) == len(all_labels_of(teacher, shard, tmp_path, recorded))
+
+
+def all_labels_of(teacher, shard, folder, options):
+    """The labels of all games."""
+    label(teacher, shard, folder / "all", 10_000, options)
+    return all_labels(folder / "all")
+
+
 def test_rows_cut_off_by_a_crash_are_dropped_and_whole_ones_kept(tmp_path):
     labels = {"policy": np.full((3, 82), 1 / 82), "value": np.array([0.5, 0.5, 0.5])}
     journal = Journal(tmp_path, 9, 8)
-    rows = journal.new_rows(SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), labels)
+    rows = new_rows(9, 8, SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), labels)
     assert rows["value"].tolist() == [0.5, -0.5, 0.5] and np.isnan(rows["lead"]).all()
     journal.append(rows)
     journal.close()

@@ -5,7 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from engine.records.games import read_games
+from engine.records.games import read_arrays, read_games
+from engine.records.labels import LABEL_ARRAYS
 from gtp.cli import main
 
 pytest.importorskip("ray")
@@ -30,6 +31,27 @@ def test_actors_play_the_games_of_one_process(tiny_network, tmp_path):
         done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / out), "--games", str(games), *more])
         assert done.exit_code == 0 and done.stdout == "", done.output
     assert games_of(tmp_path / "both") == games_of(tmp_path / "alone")
+
+
+def test_actors_label_what_is_missing(tiny_network, tmp_path):
+    for number, moves in enumerate(("B[ee];W[cc];B[gg];W[cg];B[gc];W[ec]", "B[dd];W[ff];B[df];W[fd];B[ec];W[eg]")):
+        (tmp_path / f"{number}.sgf").write_text(f"(;GM[1]FF[4]SZ[9]KM[7]RE[B+R];{moves})")
+    words = ["data", "label", str(tmp_path), "--network", str(tiny_network), "--out", str(tmp_path / "out")]
+    words += ["--recorded", "9=1", "--self-play", "7=10", "--every", "2", "--at-once", "2"]
+    for positions, more in (("40", ()), ("200", ("--ray", "local", "--actors", "1"))):
+        done = CliRunner().invoke(main, [*words, "--positions", positions, *more])
+        assert done.exit_code == 0 and done.stdout == "", done.output
+    assert len(list((tmp_path / "out").glob("labels-*.npz.xz"))) == 2
+    keys = [key for path in (tmp_path / "out").glob("labels-*.npz.xz") for key in rows_of(path)]
+    assert len(keys) >= 200 and len(set(keys)) == len(keys)
+
+
+def rows_of(path):
+    """Source, size, game and ply of every position of a shard of labels."""
+    data = read_arrays(path, "labels", LABEL_ARRAYS, set())
+    games = data["row_game"]
+    return list(zip(*(data[name][games].tolist() for name in ("source", "size", "number")), data["row_ply"].tolist(),
+                    strict=True))  # fmt: skip
 
 
 def test_no_cluster_is_one_line(tiny_network, tmp_path):

@@ -9,10 +9,11 @@ import pytest
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.search_rows import join_rows, packed, read_search_rows, unpacked, write_search_rows
+from engine.selfplay.run_folder import numbers_of, ranges_of
 from engine.selfplay.search_games import Origin, SearchGroup
 from engine.selfplay.search_job import played_here
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay, numbers_of, ranges_of
+from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay
 
 OPTIONS = SearchPlayOptions(size=3, visits=12, fast_visits=4, full_share=0.5, komi=2.0)
 

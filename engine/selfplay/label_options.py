@@ -1,0 +1,60 @@
+"""What is labelled: options, kinds of positions, and games as numbered pieces of work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.config.declaration import Checked, option
+from engine.records.labels import RECORDED, SELF_PLAYED
+from engine.selfplay.variety import Shares, Variety
+
+SOURCES = ("recorded", "self-played")
+
+
+class Kind(NamedTuple):
+    """Positions of one source and board size."""
+
+    source: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.size}x{self.size} {SOURCES[self.source]}"
+
+
+@dataclass(frozen=True)
+class LabelOptions(Checked):
+    """What is labelled; a run resumes only with the options it began with."""
+
+    recorded: Shares[int]
+    """board sizes of positions of recorded games"""
+    self_play: Shares[int]
+    """board sizes of positions of self-played games"""
+    variety: Variety
+    every: int = option(12, "take one position in this many of a recorded game", low=1)
+    moves: int = option(12, "most probable moves kept of a position", low=1, high=64)
+    positions_per_shard: int = option(80000, "in all shards but the last", low=1)
+    seed: int = option(1, "of all that is drawn", low=0)
+
+    def record(self) -> dict[str, Any]:
+        """For the manifest."""
+        named = {"recorded": self.recorded, "self_play": self.self_play}
+        shares = {name: {str(what): share for what, share in given} for name, given in named.items()}
+        shares |= self.variety.record()
+        rest = {name: getattr(self, name) for name in ("every", "moves", "positions_per_shard", "seed")}
+        return shares | rest
+
+    def kinds(self) -> dict[Kind, float]:
+        """What there is to label, and the shares."""
+        recorded = {Kind(RECORDED, size): share for size, share in self.recorded}
+        return recorded | {Kind(SELF_PLAYED, size): share for size, share in self.self_play}
+
+    def rules_of(self, size: int, numbers: np.ndarray) -> np.ndarray:
+        """int64[K, RULE_FIELDS]: the rules of games."""
+        return self.variety.draw(self.seed, numbers, size)[0]
+
+
+def game_of(piece: int, kinds: Sequence[Kind]) -> tuple[Kind, int]:
+    """The kind and number of a game that is a piece of work."""
+    return kinds[piece % len(kinds)], piece // len(kinds)
