@@ -164,7 +164,7 @@ def games_kept(out: Path) -> int:
     return len(held.union(*(_in_shard(out / shard["file"]) for shard in shards)))
 
 
-def _played(out: Path, _: str) -> list[tuple[int, tuple[bytes, int, int]]]:
+def played(out: Path, _: str = "") -> list[tuple[int, tuple[bytes, int, int]]]:
     """All games, so that one played twice differs."""
     return sorted(game for path in sorted(out.glob("*.npz.xz")) for game in _in_shard(path).items())
 
@@ -241,8 +241,8 @@ def _turns(out: Path, _: str) -> str:
 WORKS = {
     "training": Work(_training, steps_kept, _weights, _are_close),
     "labelling": Work(_labelling, _labelled, _positions),
-    "games in bulk": Work(_play, games_kept, _played),
-    "value positions": Work(_values, games_kept, _played),
+    "games in bulk": Work(_play, games_kept, played),
+    "value positions": Work(_values, games_kept, played),
     "reinforcement": Work(_reinforcement, steps_kept, _weights, _are_same),
     "zero": Work(_zero, _zero_kept, _turns),
     "build": Work(_build, lambda out: int((out / "manifest.json").exists()), _hashes, is_once=True),

@@ -57,6 +57,7 @@ NAMES: tuple[str, ...] = (
     "clocked",
     "evaluator",
     "kills",
+    "actors",
     "memory",
 )  # fmt: skip
 """Names of the parts, each that of its module in this folder, in the order of the table"""

@@ -1,0 +1,109 @@
+"""Ray's actors that are killed outright while they play games in bulk: no game is lost, none is there twice.
+
+The actors and their kills are real, the network sleeps and then answers alike, so that every game is known: it is the
+one that this process plays under the same number. Every time some more games are in the folder one actor, drawn at
+random, is killed by SIGKILL; Ray starts it anew.
+"""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+
+from bench.reliability.kills import played
+from bench.reliability.part import Campaign, Case, Outcome, Part
+from bench.speed.crew import AT_ONCE, SleepingJob
+from engine.selfplay.bulk import BulkPlay
+from engine.selfplay.bulk_job import BulkWorker
+from engine.system.crew.job import Away, Files
+from gtp.cli.crew import CrewOptions
+
+ACTORS, KILLS, GAMES_PER_KILL = 16, 200, 24
+TABLE, BATCH_S = 4, 0.02
+NETWORK = [{"name": "sleeping", "sha256": "0"}]
+
+
+@dataclass(frozen=True)
+class NotedJob:
+    """Games in bulk by processes that leave their numbers in a folder of this machine."""
+
+    job: SleepingJob
+    folder: str
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
+        """A worker."""
+        (Path(self.folder) / str(os.getpid())).touch()
+        return self.job.open(stack, files, cores)
+
+
+def _play(
+    job: SleepingJob, out: Path, games: int, away: Away | None = None,
+    report: Callable[[int], None] = lambda count: None,
+) -> None:  # fmt: skip
+    """Play games in bulk, or have them played."""
+    with ExitStack() as stack:
+        play = BulkPlay([job.server(stack)], job.plan, NETWORK, out)
+        stack.callback(play.close)
+        play.run(games, job.games, AT_ONCE, lambda: report(play.games), 0.05, away)
+
+
+def _kill(actors: int, kills: int, folder: Path) -> Outcome:
+    """Kill actors while they play, and compare their games with those of this process."""
+    games = GAMES_PER_KILL * (kills + 1)
+    _play(SleepingJob(16 * TABLE, 0.0), folder / "alone", games)
+    (folder / "pids").mkdir()
+    random, killed = Random(kills), list[str]()
+
+    def report(count: int) -> None:
+        living = sorted({path.name for path in (folder / "pids").iterdir()}.difference(killed))
+        if living and len(killed) < min(kills, count // GAMES_PER_KILL):
+            killed.append(random.choice(living))
+            os.kill(int(killed[-1]), signal.SIGKILL)
+
+    job = SleepingJob(TABLE, BATCH_S)
+    with ExitStack() as stack:
+        crew = CrewOptions("local", actors).open(stack, TABLE, AT_ONCE)
+        away = Away(crew, NotedJob(job, str(folder / "pids")), {})
+        _play(job, folder / "killed", games, away, report)
+    faults, expected, found = [], played(folder / "alone"), played(folder / "killed")
+    numbers = Counter(number for number, _ in found)
+    if lost := games - len(numbers):
+        faults.append(f"{lost} of {games} games are lost")
+    if twice := len(found) - len(numbers):
+        faults.append(f"{twice} games are there twice")
+    if not faults and found != expected:
+        faults.append("the games are not those of one process")
+    if len(killed) < kills:
+        faults.append(f"{len(killed)} kills, expected {kills}")
+    return Outcome(faults, amount=len(killed))
+
+
+def _cases(campaign: Campaign) -> Iterator[Case]:
+    """One cluster."""
+    actors, kills = (2, 4) if campaign.quick else (ACTORS, KILLS)
+    yield Case(f"{actors}-actors-{kills}", partial(_kill, actors, kills), amount=kills)
+
+
+def _missing(campaign: Campaign) -> str:
+    """What there must be."""
+    if not hasattr(signal, "SIGKILL"):
+        return "SIGKILL"
+    return "" if find_spec("ray") else "Ray"
+
+
+PART = Part(
+    __name__,
+    title=f"Kill -9 of {ACTORS} actors of Ray that play games in bulk",
+    unit="kills",
+    wanted=f"{KILLS}: no game lost, none twice, all as of one process",
+    cases=_cases,
+    alone=True,
+    limit_s=7200.0,
+    missing=_missing,
+)

@@ -1,0 +1,96 @@
+"""``python -m bench.speed.crew``: games in bulk by Ray's actors, by how many they are, one JSON line a figure.
+
+The network sleeps instead of computing, so that a machine of few processors shows what many would do: what is measured
+is the crew, its messages and its waiting. ``here`` is evaluations a second of threads of this process, ``N`` of N
+actors, ``N/times`` how many times the speed of one actor that is. Each actor has the same number of games to play.
+"""
+
+import itertools
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import click
+
+from bench.speed.figures import measured, print_figure
+from bench.speed.selfplay import VARIETY
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import SerialNetwork
+from engine.selfplay.bulk_job import BulkWorker
+from engine.selfplay.game_journal import unpacked_games
+from engine.selfplay.plan import Plan, PlayOptions
+from engine.system.crew.here import Here
+from engine.system.crew.job import Crew, Done, Files
+from gtp.cli.crew import CrewOptions
+from gtp.cli.terminal import one_line_errors
+
+SIZE, MOVES = 7, 40
+"""Of the board and of every game: the network's moves are random, and few of its games are over sooner"""
+AT_ONCE = 2
+"""Chunks that an actor does side by side, each a table of games"""
+
+
+@dataclass(frozen=True)
+class SleepingJob:
+    """Games in bulk with a network that sleeps. See :class:`engine.system.crew.job.Job`."""
+
+    games: int
+    """of a table"""
+    batch_s: float
+    """that an evaluation takes"""
+
+    @property
+    def plan(self) -> Plan:
+        """How the games are played."""
+        return Plan(PlayOptions(VARIETY, size=SIZE, limit=MOVES), 1)
+
+    def server(self, stack: ExitStack) -> InferenceServer:
+        """The network's, which evaluates one batch after the other; ``stack`` closes it."""
+        return stack.enter_context(InferenceServer(SerialNetwork("keima-1", self.batch_s), cache_mib=1))
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
+        """A worker with a network of its own."""
+        return BulkWorker([self.server(stack)], self.plan, self.games, AT_ONCE)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--ray", default="local", metavar="ADDRESS", help="of a Ray cluster; local: Ray on this machine")
+@click.option("--actors", multiple=True, type=click.IntRange(2), default=(8,), help="how many; several may be given")
+@click.option("--games", default=16, type=click.IntRange(1), help="of a table; an actor has two of these at once")
+@click.option("--batch-ms", default=100.0, type=click.FloatRange(0.1), help="that an evaluation of a table takes")
+@measured(60.0)
+def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, seconds: float, repeats: int) -> None:
+    """Speed of many actors beside one, with a network that sleeps: one JSON line a figure."""
+    job = SleepingJob(games, batch_ms / 1000)
+    tables = AT_ONCE * max(1, round(seconds / repeats / (AT_ONCE * MOVES * job.batch_s)))
+    alone: list[float] = []
+    for count in (0, 1, *actors):
+        click.echo(f"measuring {count or 'here'}", err=True)
+        with ExitStack() as stack, one_line_errors():
+            crew = CrewOptions(ray, count).open(stack, games, AT_ONCE) if count else Here()
+            # Processes start and everything is compiled.
+            _rate(crew, job, AT_ONCE * max(1, count))
+            rates = [_rate(crew, job, tables * max(1, count)) for _ in range(repeats)]
+        print_figure(str(count or "here"), rates, "evaluations/s")
+        if count == 1:
+            alone = rates
+        elif count:
+            print_figure(f"{count}/times", [one / of for one, of in zip(rates, alone, strict=True)], "ratio")
+
+
+def _rate(crew: Crew, job: SleepingJob, tables: int) -> float:
+    """Evaluations a second while some tables of games are played."""
+    moves: list[int] = []
+
+    def take(done: Done) -> None:
+        moves.append(len(unpacked_games(done[1], len(done[0]), SIZE)[0].moves))
+
+    numbers = itertools.islice(itertools.count(), tables * job.games)
+    start = time.perf_counter()
+    crew.work(job, {}, numbers, take, threading.Event(), lambda: None, 1.0)
+    return sum(moves) / (time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    command()

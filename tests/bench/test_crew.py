@@ -1,0 +1,38 @@
+"""The bench of Ray's actors, and the campaign's part that kills them."""
+
+import json
+import signal
+
+import pytest
+from click.testing import CliRunner
+
+from bench.reliability import actors
+from bench.speed.crew import AT_ONCE, SleepingJob, _rate, command
+from engine.system.crew.here import Here
+
+
+def test_threads_of_this_process_have_a_speed_too():
+    assert _rate(Here(), SleepingJob(2, 0.0), 2) > 0
+
+
+@pytest.mark.slow
+def test_every_number_of_actors_has_its_figures():
+    pytest.importorskip("ray")
+    options = ["--actors", "2", "--games", "2", "--batch-ms", "1", "--seconds", "0.1", "--repeats", "1"]
+    done = CliRunner().invoke(command, options)
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["name"] for line in lines] == ["here", "1", "2", "2/times"]
+    assert all(line["value"] > 0 for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal")
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_lost_game_is_noticed_and_killed_actors_lose_none(lost, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr(actors, "GAMES_PER_KILL", 4 * AT_ONCE)
+    if lost:
+        whole = actors.played
+        monkeypatch.setattr(actors, "played", lambda out: whole(out)[out.name == "killed" :])
+    assert actors._kill(2, 1, tmp_path).faults == (["1 of 16 games are lost"] if lost else [])
