@@ -187,12 +187,27 @@ def _endings(encoder: str) -> None:
     chains_with("seki", position, estimate_end(position, None, load_rollout(find_patterns("rollout"))).dead)
 
 
+def _winograd(encoder: str) -> None:
+    """Convolutions of large boards; a processor with bfloat16 instructions computes them otherwise."""
+    from llvmlite.binding import get_host_cpu_features
+
+    from engine.nets.compute.winograd_tiles import transform_input, transform_output
+
+    if get_host_cpu_features().get("avx512bf16"):
+        return
+    boards, points = np.zeros((1, 4, 4, 1), np.float32), np.zeros((36, 1, 1), np.float32)
+    tile, half = np.zeros((2, 6, 6, 1), np.float32)
+    transform_input(boards, points, tile, half)
+    transform_output(points, boards, np.zeros(1, np.float32), tile, half)
+
+
 PIECES: dict[str, Callable[[str], None]] = {
     "game": _game,
     "tree": _tree,
     "encoder": _encoder,
     "leaves": _leaves,
     "network leaves": _network_leaves,
+    "winograd": _winograd,
     "owners": _owners,
     "rollouts": _rollouts,
     "endings": _endings,
