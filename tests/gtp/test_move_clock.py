@@ -17,7 +17,7 @@ class Player:
 
     def __init__(self):
         self.asked = []
-        self.last_genmove_report = None
+        self.last_genmove_report = self.server = None
 
     def genmove(self, *_, asked_s=0.0, **more):
         self.asked.append(asked_s)

@@ -106,6 +106,17 @@ def test_batches_that_want_different_layouts_get_none(monkeypatch):
 
 
 @needs_onednn
+def test_a_processor_without_instructions_for_16_bits_keeps_its_own(monkeypatch):
+    """There doctor's test in 16 bits failed."""
+
+    def refuse(*_):
+        raise RuntimeError("bf16 path needs the cpu support")
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_reorder_convolution_weight", refuse)
+    assert packed_kinds(nn.Sequential(nn.Conv2d(8, 8, 3, padding=1).to(torch.bfloat16))) == [nn.Conv2d]
+
+
+@needs_onednn
 def test_a_call_that_computes_something_else_is_not_used(monkeypatch):
     monkeypatch.setattr(packing, "_scripted", lambda: lambda x, *_: 2 * x)
     assert packed_kinds(nn.Sequential(nn.Conv2d(8, 8, 3, padding=1))) == [nn.Conv2d]

@@ -18,5 +18,6 @@ def test_one_network_evaluates_every_board_size(size):
 
 def test_raw_heads_come_in_the_order_that_training_unpacks():
     model = ResNet(ResNetShape(4, 2, blocks=1, channels=8))
-    policy, value, score, ownership = model(torch.zeros(3, 4, 9, 9), torch.zeros(3, 2))
+    policy, value, score, ownership, reply = model(torch.zeros(3, 4, 9, 9), torch.zeros(3, 2))
+    assert reply is None
     assert policy.shape == (3, 82) and value.shape == score.shape == (3,) and ownership.shape == (3, 9, 9)

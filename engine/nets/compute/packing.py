@@ -102,7 +102,10 @@ def _packed_convolution(convolution: nn.Conv2d, size: int) -> PackedConvolution 
     """The same convolution with packed weights; None where these do not serve every batch, or do not compute it."""
     if convolution.padding_mode != "zeros" or isinstance(convolution.padding, str):
         return None
-    weight = _packed_weight(convolution, size)
+    try:
+        weight = _packed_weight(convolution, size)
+    except RuntimeError:  # 16-bit numbers on a processor without instructions for them
+        return None
     if weight is None:
         return None
     packed = PackedConvolution(convolution, weight)
