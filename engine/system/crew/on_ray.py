@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count as count_up
 from itertools import islice
 from operator import length_hint
 from pathlib import Path
@@ -163,7 +164,9 @@ class OnRay:
             max_concurrency=at_once, concurrency_groups={PULSE: 1},
         )(_Actor)  # fmt: skip
         self._actors: list[Any] = [kind.remote(place.cores) for _ in range(count)]
-        self._chunk, self._ahead, self._jobs = chunk, at_once + waiting, 0
+        self._chunk, self._ahead = chunk, at_once + waiting
+        # Drawn from by several threads: jobs of one name would be one to the actors.
+        self._jobs = count_up(1)
 
     @property
     def count(self) -> int:
@@ -179,11 +182,10 @@ class OnRay:
         report: Callable[[], None], every_s: float = 1.0,
     ) -> None:  # fmt: skip
         """See :meth:`engine.system.crew.job.Crew.work`."""
-        self._jobs += 1
         sent = [ray.put((job, {key: path.read_bytes() for key, path in files.items()}))]
         known = length_hint(numbers)
         chunk = min(self._chunk, -(-known // self.count)) if known else self._chunk
-        dealt = _Dealt(self._actors, f"job {self._jobs}", sent, numbers, chunk)
+        dealt = _Dealt(self._actors, f"job {next(self._jobs)}", sent, numbers, chunk)
         try:
             for actor in [*range(self.count)] * self._ahead:
                 dealt.begin(actor)

@@ -53,6 +53,28 @@ def test_another_job_has_its_own_files(crew, files):
     assert found == [((2,), b"square 4"), ((3,), b"other 9")]
 
 
+def test_two_jobs_at_once_are_not_taken_for_one(actors, files, tmp_path, monkeypatch):
+    """As where the games of self-play end while the ladder is played."""
+    (tmp_path / "other").write_text("other")
+    both, put, found = threading.Barrier(2), ray.put, {"square": [], "other": []}
+
+    def put_together(content):
+        both.wait(60)
+        return put(content)
+
+    def work(text, path):
+        actors.work(Squares(), {"text": path}, iter([4]), found[text].append, threading.Event(), lambda: None, 0.01)
+
+    monkeypatch.setattr(on_ray.ray, "put", put_together)
+    paths = {"square": files["text"], "other": tmp_path / "other"}
+    threads = [threading.Thread(target=work, args=one) for one in paths.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"square": [((4,), b"square 16")], "other": [((4,), b"other 16")]}
+
+
 def test_what_a_job_fails_with_arrives(crew, files):
     with pytest.raises(ValueError, match="seven is refused"):
         crew.work(Squares(fails_at=7), files, iter(range(20)), lambda done: None, threading.Event(), lambda: None, 0.01)
