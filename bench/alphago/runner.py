@@ -14,13 +14,12 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from bench.alphago.stages import Command, Stage
 from engine.config.declaration import core_count
-from engine.system.files import written_whole
+from engine.system.files import sha256_of, written_whole
 
 RECORD, LOCK, LOG = "alphago.json", "alphago.lock", "log.txt"
 PLAYERS = "players.json"
@@ -164,7 +163,7 @@ def _check_players(command: Command) -> None:
     """Refuse to go on with games that were played with other files."""
     if not command.players:
         return
-    path, now = command.makes.parent / PLAYERS, [sha256(one.read_bytes()).hexdigest() for one in command.players]
+    path, now = command.makes.parent / PLAYERS, [sha256_of(one) for one in command.players]
     if not path.exists():
         with written_whole(path) as partial:
             partial.write_text(json.dumps(now) + "\n", encoding="utf-8")

@@ -5,7 +5,6 @@ again to its end. What was on the disk at any time before is there afterwards; t
 where that is promised: the same weights, shards or figures, every game once, no position twice.
 """
 
-import hashlib
 import json
 import os
 import shlex
@@ -34,6 +33,7 @@ from engine.records.labels import LABEL_ARRAYS
 from engine.records.search_rows import read_search_rows, unpacked
 from engine.selfplay.game_journal import blocks_of, numbers_in
 from engine.selfplay.run_folder import numbers_of
+from engine.system.files import sha256_of
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0
@@ -133,7 +133,7 @@ def _build(out: Path) -> list[str]:
 
 
 def _hashes(out: Path, _: str) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.rglob("*.*"))}
+    return {path.name: sha256_of(path) for path in sorted(out.rglob("*.*"))}
 
 
 def _play(out: Path) -> list[str]:

@@ -185,9 +185,8 @@ class Ladder:
                 if zero.is_stopped:
                     process.send_signal(signal.SIGINT)
                     process.wait()
+                    return
                 time.sleep(POLL_S)
-        if zero.is_stopped:
-            return
         if process.returncode:
             zero.watch.say(f"the match against GNU Go ended with status {process.returncode}, see {folder / 'log.txt'}")
             return

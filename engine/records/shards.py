@@ -40,7 +40,7 @@ from engine.records.duplicates import (
 from engine.records.filters import Filters
 from engine.records.games import MAX_MOVES, VERSION, Games, join, read_games, select, write_games
 from engine.records.gather import Gathered, gather
-from engine.system.files import synced, written_whole
+from engine.system.files import sha256_of, synced, written_whole
 
 MANIFEST = "manifest.json"
 FORMAT = "keima games"
@@ -307,5 +307,5 @@ def verify(folder: Path) -> None:
         path = folder / shard["file"]
         if not path.is_file():
             raise ValueError(f"{path}: missing, the manifest names it")
-        if hashlib.sha256(path.read_bytes()).hexdigest() != shard["sha256"]:
+        if sha256_of(path) != shard["sha256"]:
             raise ValueError(f"{path}: not as the manifest says (SHA-256 differs)")

@@ -1,6 +1,5 @@
 """Games in bulk from recorded openings: every opening is played, and between two networks twice, colours changed."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from engine.records.replay import Replayer, recorded
 from engine.records.shards import shard_files_below
 from engine.selfplay.many_games import Openings, Setups
 from engine.selfplay.plan import Plan, PlayOptions
+from engine.system.files import sha256_of
 
 
 class OpenedPlan(Plan):
@@ -30,7 +30,7 @@ class OpenedPlan(Plan):
         super().__init__(options, n_networks)
         files = [file for path in shards for file in shard_files_below(path)]
         games = join([read_games(file) for file in files])
-        self._identity = {"moves": moves, "sha256": [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]}
+        self._identity = {"moves": moves, "sha256": [sha256_of(file) for file in files]}
         plies = np.diff(games.offsets)
         plies = np.minimum(plies, moves) if moves else plies
         _check(games, plies, options)

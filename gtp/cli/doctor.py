@@ -4,7 +4,6 @@ Every check is a generator of findings, run one after the other; an unexpected f
 finding. Whatever is heavy is imported inside the checks, since a broken installation is what they look for.
 """
 
-import hashlib
 import importlib.metadata
 import json
 import platform
@@ -24,6 +23,7 @@ from rich.table import Table
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.nets.files.header import expected_input
+from engine.system.files import sha256_of
 from gtp import startup
 from gtp.cli.options import network_of, options_from, options_of, settings_option
 from gtp.cli.progress import compile_ahead, compile_bar
@@ -171,7 +171,7 @@ def _file(path: Path) -> Iterator[Finding]:
     from engine.nets.files.describe import describe
 
     found = describe(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = sha256_of(path)
     shipped = {entry.file: entry.sha256 for entry in entries().values()}
     low, high = found["sizes"]
     kind = f"{found['name']} ({found['format']}), boards {low} to {high}, {found['bytes'] / 2**20:.1f} MiB"

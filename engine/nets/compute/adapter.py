@@ -46,6 +46,7 @@ class TorchNetwork:
         # Tensor.to takes a memory format as well, but torch's stubs know it of tensors alone.
         self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
+        # What comes after these heads is of training alone.
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=False) if there]
         is_exact = device.type == "cpu" and self.dtype == torch.float32
         self._winograd = with_winograd(self._model) if is_exact and winograd else None
