@@ -27,6 +27,8 @@ FAILED = 2
 MAX_LINE = 1 << 24
 """Bytes of a line"""
 MOST_POSITIONS = 16384
+RANDOMIZE = "nnRandomize"
+"""KataGo's setting of its network: false = every position is shown as it lies, so that a search can be repeated"""
 
 
 @click.command(
@@ -96,6 +98,8 @@ def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
     Raises:
         ValueError: a value that its key cannot have.
     """
+    if given.get(RANDOMIZE, "true").lower() in FALSE:
+        settings = replace(settings, search=replace(settings.search, random_symmetry=False, root_symmetries="1"))
     settings = override(settings, {key: text for key, text in given.items() if key not in AT_START})
     warns = given.get("warnUnusedFields", "true").lower() not in FALSE
     return replace(settings, warns=warns, pv_length=_count(given, "analysisPVLen", settings.pv_length, 100))

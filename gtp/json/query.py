@@ -12,7 +12,7 @@ from typing import Any
 from engine.go.board import play
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points, other, point_at, to_vertex
-from engine.go.position import Position, new_position, with_capacity
+from engine.go.position import Position, hide_course, new_position, with_capacity
 from engine.go.rules import KATAGO_KEYS, Rules
 from engine.search.move_filter import MoveFilter, Restriction
 from gtp.json.rules import parse_rules
@@ -149,6 +149,9 @@ def read_query(values: dict[str, Any], defaults: Settings, warn: Callable[[str, 
         for field in sorted(set(values) - FIELDS):
             warn(field, UNUSED)
     positions = _positions(game, played, set(numbers))
+    if settings.hides_course:
+        for position in positions.values():
+            hide_course(position)
     turns = [Turn(n, positions[n], priorities.get(n, priority)) for n in sorted(positions)]
     return Query(values["id"], turns, settings, replace(wanted, **switched), restrictions, every_s, first_s)
 

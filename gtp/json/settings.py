@@ -87,6 +87,8 @@ class Settings:
     """0 = no limit"""
     perspective: str = ""
     """whose numbers answers hold: b, w, or empty for the side to move"""
+    hides_course: bool = True
+    """the network is not shown the moves before the position that is analysed, if it can do without"""
     pv_length: int = 15
     """moves of a variation after its first"""
     warns: bool = True
@@ -125,6 +127,8 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     if "maxTime" in values:
         seconds = float(values["maxTime"])
         changed = replace(changed, seconds=seconds if seconds < MAX_SECONDS else 0.0)
+    if "ignorePreRootHistory" in values:
+        changed = replace(changed, hides_course=bool(values["ignorePreRootHistory"]))
     if "reportAnalysisWinratesAs" in values:
         changed = replace(changed, perspective=str(values["reportAnalysisWinratesAs"]))
     return changed

@@ -13,7 +13,7 @@ import numpy as np
 from bench.reliability.rules_twin import Cell, Stones, Twin, after, chain_and_liberties, flood, neighbours
 from engine.go.board import play
 from engine.go.geometry import BLACK, PASS, WHITE, other, point_at
-from engine.go.position import apply_rules, begin, new_position, play_move
+from engine.go.position import apply_rules, begin, hide_course, new_position, play_move
 from engine.go.rules import (
     BONUS_N,
     BONUS_N_MINUS_ONE,
@@ -49,7 +49,7 @@ class KatagoGame:
         self.start, self.moves = dict(stones or {}), []
         self.twin.stones, self.twin.to_move = dict(stones or {}), to_move
         self.twin.situations = [(frozenset(self.start.items()), to_move)]
-        self.seen_from, self.button_points = 0, 0.0
+        self.seen_from, self.hidden, self.button_points = 0, 0, 0.0
         self.has_button = rules.button
         self._forget()
 
@@ -106,12 +106,18 @@ class KatagoGame:
         self.record.append(cell)
         self.boards.append((self.stones, ko_taken(before, self.stones, self.size, cell)))
 
+    def hide(self) -> None:
+        """Let nothing show of the moves so far."""
+        self.hidden = len(self.moves)
+        hide_course(self.position)
+
     def course(self) -> tuple[int, bool]:
         """Moves shown, and whether a pass would end the game."""
         again = self.rules.ko == KO_SIMPLE and self._situation() in self.passed_in
         if self.passes == 1 and not again and self.rules.friendly_pass and self.rules.scoring == SCORING_AREA:
             return 0, False
-        return min(1 if self.is_over else 5, self.valid), self.passes >= 1 or again
+        shown = min(1 if self.is_over else 5, self.valid, len(self.moves) - self.hidden)
+        return shown, self.passes >= 1 or again
 
     def forbidden(self) -> set[Cell]:
         """Where only ko and superko forbid the side to move to play."""

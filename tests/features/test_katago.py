@@ -74,6 +74,8 @@ def random_game(size, most, seed, rules):
         cell = choices[rng.integers(len(choices))] if choices and rng.random() > passes else None
         last = cell or last
         game.play(cell, color)
+        if rng.random() < 0.02:
+            game.hide()
     return game
 
 

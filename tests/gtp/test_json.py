@@ -50,7 +50,8 @@ class Talk:
 
     def __init__(self, network: HashNetwork | None = None, at_once: int = 2) -> None:
         self.gate = Gate(network or HashNetwork("keima-1"))
-        parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, ENCODERS["keima-1"], None)
+        encoder = ENCODERS[self.gate.spec.encoder]
+        parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, encoder, None)
         self.server = new_analysis_server(parts)
         self._said, self._more = [], threading.Condition()
         analyses = Analyses(parts, self.server, at_once)
@@ -134,6 +135,17 @@ def test_one_visit_is_the_root_alone(talk):
 def test_variations_are_cut_after_the_first_move_and_so_many(talk):
     found = talk.ask(maxVisits=100, analysisPVLen=1)
     assert max(len(move["pv"]) for move in found["moveInfos"]) == 2
+
+
+@pytest.mark.parametrize(("hidden", "like_stones"), [("true", True), ("false", False)])
+def test_the_moves_before_a_position_are_hidden_from_katagos_networks(hidden, like_stones):
+    talk = Talk(HashNetwork("katago-v7"))
+    asked = {"maxVisits": 9, "overrideSettings": {"ignorePreRootHistory": hidden}}
+    moved = talk.ask(**asked)
+    laid = talk.ask(moves=[], initialStones=[["b", "C3"]], initialPlayer="w", **asked)
+    assert (moved["rootInfo"]["rawWinrate"] == laid["rootInfo"]["rawWinrate"]) is like_stones
+    talk.all()
+    talk.server.close()
 
 
 @pytest.mark.parametrize("moves", [[], [["b", "C3"]]], ids=["black", "white"])

@@ -95,3 +95,19 @@ def test_quitting_without_waiting_drops_what_waits(tmp_path):
     said, told = process.communicate(json.dumps(KATRAIN | {"maxVisits": 10**6, "maxTime": 60}) + "\n", ANSWER_S)
     assert process.returncode == 0 and STARTED in told
     assert all('isDuringSearch":false' not in line for line in said.splitlines())
+
+
+@pytest.mark.shared
+def test_the_networks_numbers_are_those_of_katagos_own_tests(shared_path):
+    """Source: KataGo 1.17.2, cpp/tests/results/analysis: Black's win rate and lead."""
+    network = shared_path / "nets" / "g170-b6c96-s175395328-d26788732.bin.gz"
+    override = "nnRandomize=false, reportAnalysisWinratesAs=BLACK, maxVisits=1"
+    process = start("-model", str(network), "-override-config", override)
+    query = {"id": "q", "rules": "tromp-taylor", "komi": 4, "boardXSize": 7, "boardYSize": 7}
+    games = [[["W", "C5"], ["B", "C6"]], [["W", "C5"], ["B", "C6"], ["W", "C7"]]]
+    said, _ = process.communicate("".join(json.dumps(query | {"moves": moves}) + "\n" for moves in games), ANSWER_S)
+    found = [json.loads(line) for line in said.splitlines()]
+    found.sort(key=lambda one: one["turnNumber"])
+    for one, winrate, lead in zip(found, (0.00288742781, 0.409414291), (-18.2440147, -1.49350166), strict=True):
+        assert one["rootInfo"]["rawWinrate"] == pytest.approx(winrate, abs=1e-4)
+        assert one["rootInfo"]["rawLead"] == pytest.approx(lead, abs=0.05)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points
-from engine.go.position import META_TO_MOVE, Position, with_capacity
+from engine.go.position import META_TO_MOVE, Position, hide_course, with_capacity
 from engine.go.rules import RULE_SETS, Rules, rules_named
 from engine.go.sgf import SgfGame
 
@@ -89,7 +89,8 @@ def game_to_review(
 
 
 def _with_to_move(game: Game, color: int) -> Position:
-    """A copy of the game's position with a colour to move."""
+    """A copy of the game's position with a colour to move, to be judged by itself."""
     copy = with_capacity(game.position, game.n_moves)
     copy.meta[META_TO_MOVE] = color
+    hide_course(copy)
     return copy
