@@ -68,7 +68,7 @@ class PlainNet(Model):
 
 def main(arguments: list[str]) -> None:
     """Register, write, read, play."""
-    ARCHITECTURES["plain"] = Architecture(PlainShape, PlainNet, KEIMA.name, ("policy", "value"))
+    ARCHITECTURES["plain"] = Architecture(PlainShape, PlainNet, KEIMA.name, ("policy", "value"), "dual")
     torch.manual_seed(1)
     model = new_model("plain", {"planes": KEIMA.planes, "globals": KEIMA.globals, "channels": 24})
     print(f"{sum(value.numel() for value in model.parameters()):,} parameters, {model.shape}")

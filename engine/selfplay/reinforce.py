@@ -19,7 +19,6 @@ Source: Silver et al., "Mastering the game of Go with deep neural networks and t
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -200,8 +199,7 @@ class Reinforce:
             if ranks.is_first:
                 self.save()
         if self.curves:
-            with suppress(ImportError):
-                self.curves.plot(self._out / "curves.png", PANELS)
+            self.curves.plot(self._out / "curves.png", PANELS)
 
     def save(self) -> None:
         """Write state and network; for the first process alone."""

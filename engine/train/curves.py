@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from engine.nets.notices import say_once
 from engine.system.files import written_whole
 from engine.train.drawing import new_figure, save_figure
 
@@ -70,19 +71,20 @@ class Curves:
         return "training " + " ".join(f"{name} {value:.3f}" for name, value in self._latest.items())
 
     def plot(self, path: Path, panels: Mapping[str, tuple[str, ...]] = PANELS) -> None:
-        """Draw the curves.
+        """Draw the curves; without matplotlib a line says that they are not.
 
         Args:
             panels: titles, and how the names of the values begin that are drawn there; one without any is left out.
-
-        Raises:
-            ImportError: without matplotlib.
         """
         series: dict[str, list[tuple[int, float]]] = {}
         for step, name, value in self._rows()[0]:
             series.setdefault(name, []).append((step, float(value)))
         shown = {title: begins for title, begins in panels.items() if any(name.startswith(begins) for name in series)}
-        figure = new_figure(1, len(shown or panels))
+        try:
+            figure = new_figure(1, len(shown or panels))
+        except ImportError:
+            say_once(f"the curves are in {self._path}; to have them drawn: pip install matplotlib")
+            return
         for panel, (title, prefixes) in zip(figure.axes, (shown or panels).items(), strict=True):
             for name, points in sorted(series.items()):
                 if name.startswith(prefixes):

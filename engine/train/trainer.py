@@ -10,7 +10,7 @@ Start at :meth:`Trainer.run`. What differs between networks comes from outside: 
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -182,8 +182,7 @@ class Trainer(Learner):
         if self.curves and self.step > first_step:
             share = waited / (time.perf_counter() - began)
             observer.say(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
-            with suppress(ImportError):
-                self.curves.plot(self.folder / "curves.png")
+            self.curves.plot(self.folder / "curves.png")
         return self.metrics
 
     def _validate(self, observer: Observer) -> None:

@@ -52,8 +52,6 @@ class NetworkKind(NamedTuple):
     """What ``keima train`` knows of one kind of network."""
 
     help: str
-    architectures: tuple[str, ...]
-    """the first is the default"""
     goal: Goal
     defaults: dict[str, object]
     """options whose default differs from that of TrainOptions"""
@@ -65,7 +63,6 @@ class NetworkKind(NamedTuple):
 KINDS_OF_NETWORK = {
     "policy": NetworkKind(
         "Train AlphaGo's policy network (48 planes, 13 layers) to play the moves people played.",
-        ("alphago-policy",),
         Goal("top1", 1),
         {},
         (*LABEL_OPTIONS, "value_weight", "result_weight", "value_loss"),
@@ -73,7 +70,6 @@ KINDS_OF_NETWORK = {
     ),
     "value": NetworkKind(
         "Train AlphaGo's value network (49 planes, 15 layers) to predict the results of games.",
-        ("alphago-value",),
         Goal("value_mse", -1),
         {"value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
         LABEL_OPTIONS,
@@ -83,7 +79,6 @@ KINDS_OF_NETWORK = {
         "Train a network with policy and value: our own for all board sizes, or AlphaGo Zero's.\n\nGames teach the "
         "policy people's moves, the value their results, and where the last board could be counted, score and "
         "ownership. Labels, and a teacher that evaluates positions of the games meanwhile, teach all of these.",
-        ("keima-resnet", "alphago-zero"),
         Goal("top1", 1),
         {},
         (),
@@ -92,12 +87,17 @@ KINDS_OF_NETWORK = {
 }
 
 
-def _shape_options(kind: NetworkKind) -> Decorator:
+def _trained_by(command: str) -> tuple[str, ...]:
+    """The architectures that ``keima train COMMAND`` offers; the first is the default."""
+    return tuple(name for name, architecture in ARCHITECTURES.items() if architecture.trained_by == command)
+
+
+def _shape_options(architectures: tuple[str, ...]) -> Decorator:
     """A decorator that adds the shape of the network."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         texts: dict[str, str] = {}
-        for architecture in kind.architectures:
+        for architecture in architectures:
             for item in fields(ARCHITECTURES[architecture].shape):
                 if item.name not in ("planes", "globals"):
                     text = texts.get(item.name, f"new network: {item.metadata['help']}")
@@ -111,6 +111,7 @@ def _shape_options(kind: NetworkKind) -> Decorator:
 
 def _network_command(name: str, kind: NetworkKind) -> click.Command:
     """The command ``keima train NAME``."""
+    architectures = _trained_by(name)
 
     @click.command(name, cls=GroupedCommand, help=kind.help)
     @click.option("--games", type=PATHS, multiple=True, help="shard of games (.npz.xz) or folder of them")
@@ -126,11 +127,11 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @click.option(
         "--start", help="network (name or file) to start from instead of random weights; keima-resnet may be smaller"
     )
-    @click.option("--network", "architecture", type=click.Choice(kind.architectures), default=kind.architectures[0],
-                  show_default=True, hidden=len(kind.architectures) == 1, help="architecture")  # fmt: skip
+    @click.option("--network", "architecture", type=click.Choice(architectures), default=architectures[0],
+                  show_default=True, hidden=len(architectures) == 1, help="architecture")  # fmt: skip
     @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
     @click.option("--threads", default=0, show_default=True, help="CPU threads of torch; 0 = torch's choice")
-    @_shape_options(kind)
+    @_shape_options(architectures)
     @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
     def command(**given: Any) -> None:
         with one_line_errors():

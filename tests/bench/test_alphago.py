@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.alphago import presets, runner, stages
-from bench.alphago.page import MARKS
+from bench.alphago.page import MARKS, rows_of
 from bench.alphago.page import command as page_command
 from bench.alphago.presets import PRESETS, Preset, chosen
 from bench.alphago.results import counted, outcomes_of
@@ -271,6 +271,14 @@ def test_the_table_of_a_report_goes_between_the_marks(tmp_path):
     assert "| RL policy against the SL policy, both sampling | more than 80% | 75.0% [30.1%, 95.4%], 4 games |" in text
     page.write_text("no marks")
     assert CliRunner().invoke(page_command, [str(report), str(page)]).exit_code == 1
+
+
+def test_errors_stand_on_the_papers_scale():
+    errors = {"one_a_game": {"training": 0.5, "test": 0.6}, "whole_games": {"training": None, "test": 0.8}}
+    rows = {row[0]: row[1:] for row in rows_of({"size": 9, "filters": 32, "value": errors})}
+    words = "Value network of {}: training and test error, half of (z - v)^2"
+    assert rows[words.format("one position a game")] == ("0.226, 0.234", "0.250, 0.300")
+    assert rows[words.format("whole games")] == ("0.19, 0.37", ", 0.400")
 
 
 def test_results_count_for_the_first_network_in_both_colours(tmp_path):

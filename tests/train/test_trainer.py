@@ -4,6 +4,7 @@ import csv
 import json
 import lzma
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -13,16 +14,17 @@ from safetensors import safe_open
 
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
-from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.files.checkpoint import load_model, write_tensors
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
+from engine.train.curves import Curves
 from engine.train.dataset import Material, Mixture
 from engine.train.learner import learning_rate
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
 from engine.train.state import read_state
 from engine.train.trainer import Goal, Measure, Observer, Trainer
-from gtp.cli.train import _validation, train
+from gtp.cli.train import KINDS_OF_NETWORK, _network_command, _validation, train
 from tests.train.made import made_games, made_labels
 
 GOAL = Goal("teacher_top1/9", 1)
@@ -70,6 +72,22 @@ def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimi
     with (tmp_path / "curves.csv").open(newline="") as file:
         names = {row["name"] for row in csv.DictReader(file)}
     assert {"train/policy", "train/value", "validation/top1", "validation/value_mse"} <= names
+
+
+def test_curves_that_cannot_be_drawn_are_told_of(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    curves = Curves(tmp_path / "curves.csv", 0)
+    curves.enter(1, {"train/value": 1.0})
+    curves.plot(tmp_path / "curves.png")
+    assert not (tmp_path / "curves.png").exists()
+    assert "curves.csv; to have them drawn: pip install matplotlib" in capsys.readouterr().err
+
+
+def test_what_is_registered_can_be_trained(monkeypatch):
+    assert {one.trained_by for one in ARCHITECTURES.values()} == {"", *KINDS_OF_NETWORK}
+    monkeypatch.setitem(ARCHITECTURES, "plain", ARCHITECTURES["keima-resnet"])
+    offered = _network_command("dual", KINDS_OF_NETWORK["dual"])
+    assert "plain" in next(one for one in offered.params if one.name == "architecture").type.choices
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])

@@ -29,13 +29,15 @@ class Architecture(NamedTuple):
     """the one it is meant for; a shape with other planes goes with another"""
     heads: tuple[str, ...]
     """fields of :class:`engine.nets.network.NetOutput` that are not None"""
+    trained_by: str = ""
+    """the command of ``keima train`` that offers it; empty = none does, its files come from other programs"""
 
 
 ARCHITECTURES = {
-    "keima-resnet": Architecture(ResNetShape, ResNet, "keima-1", ("policy", "value", "score", "ownership")),
-    "alphago-policy": Architecture(PolicyShape, AlphaGoPolicy, "alphago-48", ("policy",)),
-    "alphago-value": Architecture(ValueShape, AlphaGoValue, "alphago-49", ("value",)),
-    "alphago-zero": Architecture(ZeroShape, ZeroNet, "zero-17", ("policy", "value")),
+    "keima-resnet": Architecture(ResNetShape, ResNet, "keima-1", ("policy", "value", "score", "ownership"), "dual"),
+    "alphago-policy": Architecture(PolicyShape, AlphaGoPolicy, "alphago-48", ("policy",), "policy"),
+    "alphago-value": Architecture(ValueShape, AlphaGoValue, "alphago-49", ("value",), "value"),
+    "alphago-zero": Architecture(ZeroShape, ZeroNet, "zero-17", ("policy", "value"), "dual"),
     "elf-opengo": Architecture(ZeroShape, ElfNet, "leela-18", ("policy", "value")),
 }
 
