@@ -22,8 +22,8 @@ from engine.config.declaration import core_count
 from engine.system.files import sha256_of, written_whole
 
 RECORD, LOCK, LOG = "alphago.json", "alphago.lock", "log.txt"
-PLAYERS = "players.json"
-"""Beside what a command makes: checksums of the files that it plays with"""
+MADE_FROM = "begun-with.json"
+"""Beside what a command makes: checksums of the files that it works with"""
 POLL_S = 0.2
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 DIE_WITH_PARENT = 1
@@ -100,7 +100,7 @@ def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: b
         is_due: an earlier stage has been run: so are all commands of this one.
         watch: gets what happens.
     Raises:
-        CommandFailed: a command ended with an error, or would go on with games of other networks.
+        CommandFailed: a command ended with an error, or would go on with what was begun with other files.
         Interrupted: Ctrl-C or SIGTERM.
         OSError: a command could not be started, or the record not be written.
     """
@@ -129,7 +129,7 @@ def _run_all(
                 watch.begins(command)
                 # Only now: the folders of some commands must be new, and hold those of later ones.
                 command.makes.parent.mkdir(parents=True, exist_ok=True)
-                _check_players(command)
+                _check_files(command)
                 log = None if core is None else command.makes.parent / LOG
                 process = _start(command.arguments(launcher), core, log, _printed(command))
                 working[process] = command, core, time.monotonic()
@@ -159,16 +159,17 @@ def _run_all(
         raise Interrupted
 
 
-def _check_players(command: Command) -> None:
-    """Refuse to go on with games that were played with other files."""
-    if not command.players:
+def _check_files(command: Command) -> None:
+    """Refuse to go on with what was begun with other files."""
+    if not command.made_from:
         return
-    path, now = command.makes.parent / PLAYERS, [sha256_of(one) for one in command.players]
+    path, now = command.makes.parent / MADE_FROM, [sha256_of(one) for one in command.made_from]
     if not path.exists():
         with written_whole(path) as partial:
             partial.write_text(json.dumps(now) + "\n", encoding="utf-8")
     elif json.loads(path.read_text(encoding="utf-8")) != now:
-        raise CommandFailed(f"{path.parent}: its games were played by other networks; delete the folder")
+        names = ", ".join(one.name for one in command.made_from)
+        raise CommandFailed(f"{path.parent}: begun with other files than there are now ({names}); delete the folder")
 
 
 def _end(process: "subprocess.Popen[bytes]", at_once: bool) -> None:

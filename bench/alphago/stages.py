@@ -22,6 +22,7 @@ from pathlib import Path
 
 from bench.alphago.presets import Preset
 from bench.match.gnugo import find_gnugo
+from engine.records.shards import MANIFEST
 
 PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
 SHIPPED_SIZES = range(7, 20)
@@ -42,8 +43,8 @@ class Command:
     """processes of torchrun may share it"""
     prints: bool = False
     """what it makes is what it prints"""
-    players: tuple[Path, ...] = ()
-    """files that its games are played with, where it does not itself see that they are the same each time"""
+    made_from: tuple[Path, ...] = ()
+    """files that it works with, where it does not itself see that they are the same each time"""
 
     @property
     def text(self) -> str:
@@ -152,8 +153,8 @@ class Way:
         files = {"policy": str(self.sl), "value": str(self.value), "policy+value": f"{self.sl}+{self.value}"}
         return files.get(player.weights, player.weights)
 
-    def _command(self, *words: object, makes: Path, players: tuple[Path, ...] = (), **rest: bool) -> Command:
-        return Command(tuple(map(str, words)), makes, players=players, **rest)
+    def _command(self, *words: object, makes: Path, made_from: tuple[Path, ...] = (), **rest: bool) -> Command:
+        return Command(tuple(map(str, words)), makes, made_from=made_from, **rest)
 
     @property
     def _board(self) -> tuple[str, ...]:
@@ -188,6 +189,7 @@ class Way:
             "train", "policy", "--games", self.out / "games" / "set" / "train", "--validation", self.validation,
             "--size", preset.size, "--filters", preset.filters, *preset.train, *preset.sl, "--seed", self.seed,
             "--device", self.device, "--out", self.sl.parent, makes=self.sl, is_shared=True,
+            made_from=(self.out / "games" / "set" / MANIFEST,),
         )  # fmt: skip
         if preset.size in SHIPPED_SIZES:
             yield self._against(self.sl, "default", self.sl.parent / "against-shipped", preset.decisive // 10)
@@ -198,7 +200,7 @@ class Way:
             yield self._command(
                 "match", "--first", shlex.join(map(str, policy)), "--second", shlex.join(opponent), *self._board,
                 "--games", preset.pair_games, "--sgf", folder, "--json", folder / "summary.json",
-                makes=folder / "summary.json", players=(self.sl,),
+                makes=folder / "summary.json", made_from=(self.sl,),
             )  # fmt: skip
 
     def pattern_policies(self) -> Iterator[Command]:
@@ -252,6 +254,7 @@ class Way:
                 "train", "value", "--games", data, "--validation", self.held_out_values, "--size", preset.size,
                 "--filters", preset.filters, *preset.train, *preset.value, *every, "--seed", self.seed,
                 "--device", self.device, "--out", folder, makes=folder / self.value.name, is_shared=True,
+                made_from=(self.sl, self.rl),
             )  # fmt: skip
 
         yield self._evaluation()
@@ -291,7 +294,7 @@ class Way:
             "match", "--first", engines[0], "--second", engines[1], "--first-name", first.name,
             "--second-name", second.name, *self._board, "--games", preset.pair_games, "--sgf", folder,
             "--json", folder / "summary.json", makes=folder / "summary.json",
-            players=(self.sl, self.value, *self.patterns),
+            made_from=(self.sl, self.value, *self.patterns),
         )  # fmt: skip
 
 

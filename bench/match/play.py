@@ -238,12 +238,14 @@ class _RunningGame:
         except GameLost as loss:
             if is_timed and loss.reason == "no answer":
                 self._note_time(color, limit_s)
+                clock.spend(limit_s, settings.tolerance_s)
+                self._note_overrun(color)
                 raise GameLost(color, "T", "time", loss.detail) from loss
             raise
         used_s = self.players[color].last_answer_s
         self._note_time(color, used_s)
         in_time = not is_timed or clock.spend(used_s, settings.tolerance_s)
-        self.record.overrun_s[self.record.role(color)] = round(clock.overrun_s, 3)
+        self._note_overrun(color)
         if not in_time:
             raise GameLost(color, "T", "time", f"move {self.game.n_moves + 1} took {used_s:.2f} s")
         return answer
@@ -252,6 +254,9 @@ class _RunningGame:
         record, role = self.record, self.record.role(color)
         record.slowest_s[role] = round(max(record.slowest_s[role], seconds), 3)
         record.spent_s[role] = round(record.spent_s[role] + seconds, 3)
+
+    def _note_overrun(self, color: int) -> None:
+        self.record.overrun_s[self.record.role(color)] = round(self.clocks[color].overrun_s, 3)
 
     def _legal_point(self, color: int, vertex: str) -> int:
         """Point of a legal move; an illegal one loses."""

@@ -147,7 +147,8 @@ class BulkPlay:
             missing = self.missing(games)
             if not len(missing) or self._stopped.is_set():
                 break
-            numbers = map(int, missing * self._plan.attempts + attempt)
+            # An array knows how many it has left: a crew shares few games out in smaller pieces.
+            numbers = iter(missing * self._plan.attempts + attempt)
             crew.work(job, files, numbers, self._enter, self._stopped, report, every_s)
         if not self._stopped.is_set() or not len(self.missing(games)):
             self._cut()
@@ -169,7 +170,8 @@ class BulkPlay:
             found = self.positions(games)
             if found >= positions or self._stopped.is_set():
                 break
-            games += -(-(positions - found) * games // found)
+            # Of so few games this process may have had none.
+            games += -(-(positions - found) * games // found) if found else self._ranks.count
 
     def part_of(self, count: int) -> int:
         """How many of a number of games or positions are this process's."""

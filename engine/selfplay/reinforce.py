@@ -175,6 +175,9 @@ class Reinforce:
     def run(self, is_stopped: Callable[[], bool], report: Callable[[int, dict[str, float]], None]) -> None:
         """Learn to the last update, or until stopped; what was learnt is saved either way.
 
+        After a failure nothing is saved: an update that did not come to its end, a member of the pool or a match that
+        is missing would be missing for good. The updates since the latest save are repeated as they were.
+
         Args:
             is_stopped: asked before each update; all processes stop if one is to.
             report: told of each update's number and metrics, in the first process.
@@ -182,22 +185,20 @@ class Reinforce:
             RuntimeError, ValueError, OSError: a network, the disk or another process failed.
         """
         options, learner, ranks = self.options, self.learner, self._ranks
-        try:
-            while learner.step < options.updates and not ranks.most(is_stopped(), self._device):
-                metrics = self._update()
-                if learner.step % options.pool_every == 0:
-                    path = self._member_path(learner.step)
-                    self._by_first(partial(learner.save_network, path, self._record))
-                if learner.step % options.check_every == 0 or learner.step == options.updates:
-                    metrics |= self.check()
-                if self.curves:
-                    self.curves.enter(learner.step, {f"rl/{name}": value for name, value in metrics.items()})
-                    if learner.step % options.save_every == 0:
-                        self.save()
-                    report(learner.step, metrics)
-        finally:
-            if ranks.is_first:
-                self.save()
+        while learner.step < options.updates and not ranks.most(is_stopped(), self._device):
+            metrics = self._update()
+            if learner.step % options.pool_every == 0:
+                path = self._member_path(learner.step)
+                self._by_first(partial(learner.save_network, path, self._record))
+            if learner.step % options.check_every == 0 or learner.step == options.updates:
+                metrics |= self.check()
+            if self.curves:
+                self.curves.enter(learner.step, {f"rl/{name}": value for name, value in metrics.items()})
+                if learner.step % options.save_every == 0:
+                    self.save()
+                report(learner.step, metrics)
+        if ranks.is_first:
+            self.save()
         if self.curves:
             self.curves.plot(self._out / "curves.png", PANELS)
 

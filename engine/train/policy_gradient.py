@@ -21,6 +21,7 @@ from torch import Tensor
 
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK
+from engine.nets.compute.adapter import with_pass
 from engine.nets.compute.precision import autocast, training_format
 from engine.nets.network import Model, Network
 from engine.records.games import Games
@@ -149,7 +150,7 @@ class PolicyGradient:
             mask = legal.to(device)
             logs = _log_probabilities(self._model, *inputs, mask, temperatures)
             chosen = logs.gather(1, played.to(device)[:, None])[:, 0]
-            entropy = -(logs.exp() * logs.masked_fill(~mask[:, : logs.shape[1]], 0.0)).sum(dim=1)
+            entropy = -(logs.exp() * logs.masked_fill(~mask, 0.0)).sum(dim=1)
             wanted = torch.from_numpy(advantages[part]).to(device) * chosen + self._entropy * entropy
             (-wanted.sum() / games).backward()
             sums.moves += len(chosen)
@@ -158,7 +159,7 @@ class PolicyGradient:
             if self._start is not None and sums.measured == 0:
                 with torch.no_grad():
                     before = _log_probabilities(self._start, *inputs, mask, temperatures)
-                    gap = (logs - before).masked_fill(~mask[:, : logs.shape[1]], 0.0)
+                    gap = (logs - before).masked_fill(~mask, 0.0)
                     sums.divergence, sums.measured = float((logs.exp() * gap).sum()), len(chosen)
         return sums
 
@@ -178,11 +179,10 @@ class PolicyGradient:
 
 
 def _log_probabilities(model: Model, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
-    """Logs of the probabilities that moves are drawn with, [B, A]; minus infinity where none may be played."""
+    """Logs of the probabilities that moves are drawn with, [B, N*N+1]; minus infinity where none may be played."""
     with autocast(planes.device):
         logits = model(planes, globals_).policy_logits
-    logits = logits.float()
-    logits = logits.masked_fill(~mask[:, : logits.shape[1]], -torch.inf)
+    logits = with_pass(logits.float(), planes.shape[2]).masked_fill(~mask, -torch.inf)
     return torch.log_softmax(logits / temperatures, dim=1)
 
 

@@ -47,6 +47,9 @@ USUAL_AREA = 361
 LABEL_POSITIONS = 600
 LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight", "reply_weight")
 
+PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "schedule": "cosine"}
+"""How plain networks of 13 and 15 layers learn by default: without normalisation faster ways get stuck"""
+
 
 class NetworkKind(NamedTuple):
     """What ``keima train`` knows of one kind of network."""
@@ -64,14 +67,14 @@ KINDS_OF_NETWORK = {
     "policy": NetworkKind(
         "Train AlphaGo's policy network (48 planes, 13 layers) to play the moves people played.",
         Goal("top1", 1),
-        {},
+        PLAIN,
         (*LABEL_OPTIONS, "value_weight", "result_weight", "value_loss"),
         uses_labels=False,
     ),
     "value": NetworkKind(
         "Train AlphaGo's value network (49 planes, 15 layers) to predict the results of games.",
         Goal("value_mse", -1),
-        {"value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
+        {**PLAIN, "value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
         LABEL_OPTIONS,
         uses_labels=False,
     ),

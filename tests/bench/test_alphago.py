@@ -181,15 +181,15 @@ def test_a_command_that_fails_ends_the_way_there(tmp_path, programs):
     assert runs(tmp_path) == [1, 2]
 
 
-def test_games_of_other_networks_do_not_go_on(tmp_path, programs):
-    """The command itself does not see that a file has changed; its own games would be mixed with those before."""
+def test_what_was_begun_with_other_files_does_not_go_on(tmp_path, programs):
+    """The command itself does not see that a file has changed; what it makes would be of both."""
     stage, record = stage_of(tmp_path, "0"), Record(tmp_path / "alphago.json")
     (network := tmp_path / "network").write_text("one")
-    stage = replace(stage, commands=(replace(stage.commands[0], players=(network,)),))
+    stage = replace(stage, commands=(replace(stage.commands[0], made_from=(network,)),))
     for _ in range(2):
         run_stage(stage, record, (), True, Watch())
     network.write_text("other")
-    with pytest.raises(CommandFailed, match="played by other networks"):
+    with pytest.raises(CommandFailed, match="begun with other files"):
         run_stage(stage, record, (), True, Watch())
     assert runs(tmp_path) == [2]
 

@@ -243,6 +243,7 @@ def test_a_fallen_flag_loses():
     assert (record.reason, record.result, record.detail) == ("time", "W+T", "move 5 took 3.60 s")
     record, _ = play(InProcess("hang"), InProcess(seed=2), settings)
     assert (record.reason, record.result) == ("time", "W+T")
+    assert record.overrun_s["first"] == 1.5, "it was waited for so long beyond its clock"
 
 
 def test_a_clock_that_an_engine_cannot_be_told_ends_the_match():

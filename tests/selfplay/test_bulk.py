@@ -2,6 +2,7 @@
 
 import json
 import threading
+from operator import length_hint
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay
 from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.variety import Komi, Variety
+from engine.system.crew.job import Away
 from engine.train.ranks import Ranks
 from gtp.cli import main
 
@@ -223,6 +225,28 @@ def test_a_number_of_positions_is_shared_out_too(server, tmp_path):
         bulk.run_positions(301, at_once=4, groups=2, report=lambda: None)
         assert bulk.part_of(301) <= bulk.positions() < bulk.part_of(301) + 100
         bulk.close()
+
+
+def test_a_process_that_had_no_game_at_first_gets_its_part_of_the_positions_too(server, tmp_path):
+    """60 positions are a game's; the process before has it."""
+    bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path, Ranks(3, 4, 3))
+    bulk.run_positions(60, at_once=4, groups=1, report=lambda: None)
+    assert bulk.positions() >= bulk.part_of(60)
+    bulk.close()
+
+
+def test_a_crew_is_told_how_many_games_are_missing(server, tmp_path):
+    """It shares few games out in smaller pieces."""
+    told = []
+
+    class Crew:
+        def work(self, job, files, numbers, *rest):
+            told.append(length_hint(numbers))
+
+    bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+    bulk.run(7, at_once=4, groups=1, report=lambda: None, away=Away(Crew(), None, {}))
+    bulk.close()
+    assert told == [7]
 
 
 def test_the_command_started_as_one_of_two(tiny_network, tmp_path, monkeypatch):

@@ -66,6 +66,25 @@ def test_a_resumed_run_equals_an_undisturbed_one(start, tmp_path, optimizer):
     assert kept[0] == kept[1] and len(kept[0]) > 20
 
 
+def test_a_match_that_failed_is_played_when_the_run_goes_on(start, tmp_path, monkeypatch):
+    """The update before it is not saved as done: its line of the curves would be missing for good."""
+    monkeypatch.setattr(Reinforce, "check", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(start, tmp_path / "broken", 5)
+    monkeypatch.undo()
+    run(start, tmp_path / "broken", 5)
+    run(start, tmp_path / "whole", 5)
+    for name in ("network.safetensors", "pool/000004.safetensors"):
+        assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    rows = [
+        [line for line in (tmp_path / name / "curves.csv").read_text().splitlines() if "seconds" not in line]
+        for name in ("broken", "whole")
+    ]
+    assert [line for line in rows[0] if "games_per_s" not in line] == [
+        line for line in rows[1] if "games_per_s" not in line
+    ]
+
+
 def test_adam_goes_on_with_a_network_of_more_heads_than_learn(tmp_path):
     """Its value head has no part in the gradient."""
     encoder = ENCODERS["keima-1"]

@@ -124,13 +124,18 @@ def exact_output(model: Model, planes: Tensor, globals_: Tensor) -> NetOutput:
         return _to_output(model.eval()(planes, globals_), planes.shape[2])
 
 
+def with_pass(policy: Tensor, size: int) -> Tensor:
+    """Logits [B, N*N+1] of a policy head that may lack the pass; then it is the last choice."""
+    if policy.shape[1] > size * size:
+        return policy
+    return torch.cat([policy, policy.amin(dim=1, keepdim=True) - PASS_GAP], dim=1)
+
+
 def _to_output(raw: RawHeads, size: int) -> NetOutput:
     """Raw heads as :class:`engine.nets.network.Network` promises them."""
     policy, value, score, ownership, _ = (None if head is None else head.float() for head in raw)
-    if policy is not None and policy.shape[1] == size * size:
-        policy = torch.cat([policy, policy.amin(dim=1, keepdim=True) - PASS_GAP], dim=1)
     return NetOutput(
-        policy=policy,
+        policy=None if policy is None else with_pass(policy, size),
         value=None if value is None else value.tanh(),
         score=score,
         ownership=None if ownership is None else ownership.tanh(),

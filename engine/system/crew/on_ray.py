@@ -52,6 +52,8 @@ class _Actor:
         with self._changing:
             self._changing.wait_for(lambda: self._name == name or not self._doing)
             if self._name != name or self._worker is None:
+                # Where opening fails, nobody may take the closed worker for his.
+                self._name, self._worker = "", None
                 self._stack.close()
                 self._worker = self._opened(*ray.get(sent[0]))
                 self._name = name
@@ -211,7 +213,7 @@ class _Dealt:
 
     def begin(self, actor: int) -> None:
         """Give an actor the next chunk, if there is one."""
-        if chunk := list(islice(self._numbers, self._chunk)):
+        if chunk := [int(number) for number in islice(self._numbers, self._chunk)]:
             self.left[chunk[0]] = chunk
             self._give(actor, chunk[0])
         else:
@@ -263,8 +265,11 @@ def _result(reference: Any) -> list[Done]:
 
     Raises:
         Exception: what the job failed with.
+        RuntimeError: the cluster failed; one line.
     """
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         raise error.cause or error from None
+    except ray.exceptions.RayError as error:
+        raise RuntimeError(f"Ray: {' '.join(str(error).split())[:200]}") from error

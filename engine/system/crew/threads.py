@@ -40,4 +40,4 @@ class SharedNumbers:
 
     def __next__(self) -> int:
         with self._lock:
-            return next(self._numbers)
+            return int(next(self._numbers))
