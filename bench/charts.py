@@ -1,15 +1,33 @@
-"""Line charts and points with intervals as SVG, to stand inside a page."""
+"""Line charts and points with intervals as SVG, to stand inside a page; the page's style, and the curves of a run."""
 
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 
+from engine.train.curves import read_curves
+
+Series = dict[str, list[tuple[float, float]]]
+"""Curves by name: steps and values, in order"""
+PAGE_STYLE = (
+    "body{font:15px/1.45 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
+    "td,th{border-bottom:1px solid #ccc;padding:.25em .8em .25em 0;text-align:left}pre{background:#f4f4f4;padding:.6em;"
+    "overflow-x:auto;font-size:12px}"
+)
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 28, 56
 COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8a5a9e", "#b8860b", "#555555")
 TICKS = 5
 MOST_POINTS = 300
 """Of a curve; longer ones are drawn as means"""
+
+
+def curves_of(folder: Path) -> Series:
+    """The curves of a run in a folder; nothing where there is none."""
+    found: Series = {}
+    for step, name, value in read_curves(folder / "curves.csv")[0]:
+        found.setdefault(name, []).append((float(step), float(value)))
+    return found
 
 
 def line_chart(title: str, series: Mapping[str, Sequence[tuple[float, float]]], x_label: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from bench.alphago.results import curves_of, report_of
+from bench.alphago.results import report_of
 from bench.alphago.stages import Way, all_stages
-from bench.charts import interval_chart, line_chart
+from bench.charts import PAGE_STYLE, curves_of, interval_chart, line_chart
 from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 
@@ -22,11 +22,6 @@ REPORT, PAGE, PLAYER = "report.json", "report.html", "player.toml"
 MARKS = "<!-- ours -->", "<!-- end of ours -->"
 FIGURE_2B = ("uniform", "rollout", "sl", "rl", "network", "constant")
 """Whose errors are drawn by moves played"""
-STYLE = (
-    "body{font:15px/1.45 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
-    "td,th{border-bottom:1px solid #ccc;padding:.25em .8em .25em 0;text-align:left}pre{background:#f4f4f4;padding:.6em;"
-    "overflow-x:auto;font-size:12px}"
-)
 Row = tuple[str, str, str]
 """What, the paper's figure, ours"""
 
@@ -101,7 +96,7 @@ def markdown(report: dict[str, Any]) -> str:
 def page_of(way: Way, report: dict[str, Any]) -> str:
     """The report as HTML with its charts inside."""
     parts = [f"<!doctype html><meta charset=utf-8><title>AlphaGo on {way.preset.size}x{way.preset.size}</title>"]
-    parts.append(f"<style>{STYLE}</style><h1>AlphaGo on {way.preset.size}x{way.preset.size}</h1>")
+    parts.append(f"<style>{PAGE_STYLE}</style><h1>AlphaGo on {way.preset.size}x{way.preset.size}</h1>")
     cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows_of(report))
     parts.append(f"<table><tr><th></th><th>paper</th><th>ours</th></tr>{cells}</table><h2>Curves</h2>")
     parts += _charts(way, report)

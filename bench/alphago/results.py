@@ -3,7 +3,6 @@
 A stage that has not been run leaves its part out. Start at :func:`report_of`.
 """
 
-import csv
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from bench.alphago.stages import PLAYERS, Way
+from bench.charts import Series, curves_of
 from bench.match.elo import Z_95, rating_errors, ratings, results_in, wilson_interval
 from engine.records.games import Games, join, read_games
-from engine.records.shards import shard_files_below
+from engine.records.shards import MANIFEST, shard_files_below
 from engine.rollout.model import load_patterns
 
-Series = dict[str, list[tuple[float, float]]]
-"""Curves by name: steps and values, in order"""
 LAST_QUARTER = 0.75
 
 
@@ -33,8 +31,10 @@ def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
     """
     preset = way.preset
     report: dict[str, Any] = {"size": preset.size, "komi": preset.komi, "filters": preset.filters, "seconds": seconds}
-    if games := games_in(way.out / "games" / "set" / "train"):
-        report["games"] = {"games": len(games.size), "positions": len(games.moves)}
+    built = way.out / "games" / "set" / MANIFEST
+    if built.exists():
+        found = json.loads(built.read_text(encoding="utf-8"))
+        report["games"] = {"games": found["games"]["train"], "positions": found["moves"]["train"]}
     if curves := curves_of(way.sl.parent):
         report["sl"] = _supervised(curves) | _matches(way.sl.parent)
     report["patterns"] = {
@@ -53,17 +53,6 @@ def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
     if any(value.values()):
         report["value"] = {name: part for name, part in value.items() if part}
     return report | _ablation(way.out / "ablation")
-
-
-def curves_of(folder: Path) -> Series:
-    """The curves of a run; nothing where there is none."""
-    path = folder / "curves.csv"
-    found: Series = {}
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                found.setdefault(row["name"], []).append((float(row["step"]), float(row["value"])))
-    return found
 
 
 def games_in(folder: Path) -> Games | None:
@@ -120,8 +109,10 @@ def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
         return None
     step, error = min(tested, key=lambda point: point[1])
     found = {"step": int(step), "test": error, "training": dict(trained).get(step)}
-    if games := games_in(training):
-        found["positions"] = int((games.position >= 0).sum()) or len(games.moves)
+    # A shard at a time: all positions of a whole way are gigabytes.
+    parts = map(read_games, shard_files_below(training) if training.is_dir() else ())
+    if positions := sum(int((games.position >= 0).sum()) or len(games.moves) for games in parts):
+        found["positions"] = positions
     return found
 
 

@@ -1,9 +1,7 @@
 """``keima zero``: AlphaGo Zero from random play, by one command; the loop itself is :mod:`engine.selfplay.zero`."""
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +25,7 @@ from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import LEARNING, Ways
 from engine.train.ranks import own_cores
+from engine.train.signals import StopOnSignal
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
@@ -161,28 +160,8 @@ def _run(
         shown.begins(zero, check)
         turn, spent = zero.turn, zero.seconds / 60
         shown.say(f"{out}: turn {turn.number}, network {turn.network}, {spent:.0f} minutes so far")
-        with stopping(zero):
+        with StopOnSignal(zero.stop):
             zero.run(ends[1])
         shown.ends()
     say(console, f"stopped at turn {zero.turn.number} after {zero.seconds / 60:.1f} minutes; the same command goes on")
     say(console, f"the newest network: {out / NETWORK}")
-
-
-@contextmanager
-def stopping(zero: Zero) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run soon, everything kept; a second one at once."""
-    asked = False
-
-    def ask(*_: object) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-        zero.stop()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

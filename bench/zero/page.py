@@ -7,8 +7,7 @@ from html import escape
 
 import numpy as np
 
-from bench.alphago.results import Series, curves_of
-from bench.charts import interval_chart, line_chart
+from bench.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart
 from bench.zero.ladder import GNUGO, RANDOM, Match, Rated, rated
 from engine.selfplay.empty_board import first_moves
 from engine.selfplay.zero import Zero
@@ -19,11 +18,6 @@ PAGE = "index.html"
 RELOAD_S = 30
 RATED_SHOWN = 12
 CELL = 26
-STYLE = (
-    "body{font:15px/1.45 sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
-    "td,th{border-bottom:1px solid #ccc;padding:.25em .8em .25em 0;text-align:left}pre{background:#f4f4f4;padding:.6em;"
-    "overflow-x:auto;font-size:12px}"
-)
 CHARTS = (
     ("Rows in all, and in the window", {"rows": "zero/rows", "window": "zero/window"}),
     ("Samples of a row", {"samples": "zero/samples_per_row"}),
@@ -61,7 +55,7 @@ def _page(zero: Zero, matches: list[Match], status: str) -> Iterator[str]:
     curves, size = curves_of(zero.out), zero.ways.play.size
     players = rated(matches)
     yield f'<!doctype html><meta charset=utf-8><meta http-equiv=refresh content="{RELOAD_S}">'
-    yield f"<title>keima zero {size}x{size}</title><style>{STYLE}</style>"
+    yield f"<title>keima zero {size}x{size}</title><style>{PAGE_STYLE}</style>"
     yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"
     yield f"<p>{escape(status)} <small>({time.strftime('%Y-%m-%d %H:%M:%S')})</small></p><table>"
     for name, text in _figures(zero, curves, players):

@@ -11,7 +11,6 @@ name when it is whole: a build that was stopped leaves nothing that looks finish
 """
 
 import glob
-import hashlib
 import json
 import shutil
 import tempfile
@@ -258,14 +257,13 @@ def _write(
             file = f"train/train-{number:03d}.npz.xz" if name == "train" else f"{name}.npz.xz"
             chosen = select(games, rows[start : start + step])
             write_games(folder / file, chosen)
-            data = (folder / file).read_bytes()
             shards.append({
                 "file": file,
                 "split": name,
                 "games": len(chosen.size),
                 "moves": len(chosen.moves),
-                "bytes": len(data),
-                "sha256": hashlib.sha256(data).hexdigest(),
+                "bytes": (folder / file).stat().st_size,
+                "sha256": sha256_of(folder / file),
             })  # fmt: skip
             done += len(chosen.size)
             advance(done, total)

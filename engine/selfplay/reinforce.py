@@ -36,6 +36,7 @@ from engine.records.games import join, select
 from engine.selfplay.many_games import Finished, Group
 from engine.selfplay.plan import PASSES, PlayOptions, check_player, setups_of
 from engine.selfplay.run_folder import open_manifest
+from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety, unit_of
 from engine.train.curves import Curves
 from engine.train.policy_gradient import Experience
@@ -251,15 +252,14 @@ class Reinforce:
             InferenceServer(second, cache_mib=1, threads=self._threads) as other,
         ):
             # Each group has its own games, so that batches, and rounding with them, are the same each time.
-            groups = 1 + (one.evaluators if not one.merges else 1)
-            parts = [part for part in np.array_split(self._ranks.part(numbers), groups) if len(part)]
+            parts = [part for part in np.array_split(self._ranks.part(numbers), groups_for(one)) if len(part)]
 
             def work(part: np.ndarray) -> list[Finished]:
                 set_up = partial(setups_of, play, n_networks=2)
                 group = Group([one, other], play.size, len(part), play.conduct(), seed, set_up)
                 return list(group.play(iter(part.tolist())))
 
-            with ThreadPoolExecutor(groups) as executor:
+            with ThreadPoolExecutor(max(1, len(parts))) as executor:
                 return [finished for found in executor.map(work, parts) for finished in found]
 
     def _experience(self, finished: list[Finished]) -> Experience:

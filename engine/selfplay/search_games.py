@@ -20,15 +20,13 @@ from engine.inference.slots import State
 from engine.records.games import Games, offsets_of, policy_indices
 from engine.records.search_rows import SearchRows
 from engine.selfplay.boards import new_boards
+from engine.selfplay.many_games import CAPACITY_BEYOND
 from engine.selfplay.plan import check_player
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
 from engine.selfplay.search_table import new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
 from engine.selfplay.variety import Komi, Variety
-
-CAPACITY_BEYOND = 8
-"""Room for moves beyond the limit of a game"""
 
 
 class Origin(NamedTuple):

@@ -18,13 +18,12 @@ from engine.go.position import META_N_MOVES
 from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.selfplay.boards import new_boards
-from engine.selfplay.search_games import CAPACITY_BEYOND, check_network
+from engine.selfplay.many_games import CAPACITY_BEYOND, PLAYERS
+from engine.selfplay.search_games import check_network
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
 from engine.selfplay.search_table import HANDED_OVER, Conduct, new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
-
-PLAYERS = 2
 
 
 class MatchPlayer(NamedTuple):

@@ -16,12 +16,11 @@ from engine.go.position import apply_rules, new_position
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_komi
 from engine.records.games import MAX_MOVES
 from engine.search.root_priors import CONCENTRATION
+from engine.selfplay.plan import move_limit
 from engine.selfplay.search_table import WINDOW, Conduct
 from engine.selfplay.variety import unit_of
 
-LIMIT_BOARDS = 2
-"""Moves a point after which a game is broken off, unless the options say"""
-PLAYED_OUT, EARLY, KOMI = 21, 22, 23
+PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
 """Streams of random numbers by game; that of the komi is the first of three"""
 
 
@@ -107,7 +106,7 @@ class SearchPlayOptions(Checked):
     @property
     def most_moves(self) -> int:
         """Moves after which a game is broken off."""
-        return min(self.limit or LIMIT_BOARDS * self.size**2, MAX_MOVES)
+        return min(self.limit, MAX_MOVES) if self.limit else move_limit(self.size)
 
     @property
     def most_visits(self) -> int:
@@ -142,5 +141,5 @@ class SearchPlayOptions(Checked):
         return Setups(
             rules=rules,
             quits=(unit_of(self.seed, numbers, PLAYED_OUT) >= self.played_out).astype(np.int64),
-            early=(-mean * np.log1p(-unit_of(self.seed, numbers, EARLY))).astype(np.int64),
+            early=(-mean * np.log1p(-unit_of(self.seed, numbers, EARLY_MOVES))).astype(np.int64),
         )

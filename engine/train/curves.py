@@ -23,6 +23,17 @@ HEADER = ("step", "name", "value")
 ROW = re.compile(r"(\d{1,12}),([\w/.+-]{1,100}),(-?\d[\d.]{0,20}(?:e[+-]?\d{1,3})?|-?inf|nan)", re.ASCII)
 
 
+def read_curves(path: Path) -> tuple[list[tuple[int, str, str]], int]:
+    """Step, name and value of every sound line of a run's ``curves.csv``, and the number of the others.
+
+    A process that was killed leaves part of a line, a machine that was, anything. No file has no lines.
+    """
+    lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
+    found = [ROW.fullmatch(line) for line in lines if line != ",".join(HEADER)]
+    rows = [(int(row[1]), row[2], row[3]) for row in found if row]
+    return rows, len(found) - len(rows)
+
+
 class Curves:
     """Losses and validation metrics of a run, in one CSV: columns step, name, value."""
 
@@ -31,21 +42,11 @@ class Curves:
     def __init__(self, path: Path, step: int):
         """Go on in the file, dropping what lies beyond ``step`` (a run resumed from an earlier checkpoint)."""
         self._path, self._step = path, step
-        rows, self.dropped = self._rows()
+        rows, self.dropped = read_curves(path)
         with written_whole(path) as part, part.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([HEADER, *(row for row in rows if row[0] <= step)])
         self._sums: dict[str, list[torch.Tensor]] = {}
         self._latest: dict[str, float] = {}
-
-    def _rows(self) -> tuple[list[tuple[int, str, str]], int]:
-        """Step, name and value of every sound line of the file, and the number of the others.
-
-        A process that was killed leaves part of a line, a machine that was, anything.
-        """
-        lines = self._path.read_text("utf-8", "replace").splitlines() if self._path.exists() else []
-        found = [ROW.fullmatch(line) for line in lines if line != ",".join(HEADER)]
-        rows = [(int(row[1]), row[2], row[3]) for row in found if row]
-        return rows, len(found) - len(rows)
 
     def add(self, parts: dict[str, torch.Tensor]) -> None:
         """Enter one step's losses; their means are written every hundred steps."""
@@ -77,7 +78,7 @@ class Curves:
             panels: titles, and how the names of the values begin that are drawn there; one without any is left out.
         """
         series: dict[str, list[tuple[int, float]]] = {}
-        for step, name, value in self._rows()[0]:
+        for step, name, value in read_curves(self._path)[0]:
             series.setdefault(name, []).append((step, float(value)))
         shown = {title: begins for title, begins in panels.items() if any(name.startswith(begins) for name in series)}
         try:

@@ -1,7 +1,6 @@
 """What the commands that make data in bulk share: options of what differs from game to game, and a run with a bar."""
 
 import hashlib
-import signal
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.go.rules import Rules, rules_from
 from engine.nets.on_device import choose_device
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
+from engine.train.signals import StopOnSignal
 from gtp.cli.options import Decorator, with_options
 from gtp.cli.terminal import bar, parsed
 
@@ -107,24 +107,15 @@ def run_with_bar(
         stop: ends the run soon.
         run: called with a function that it calls now and then.
     """
-
-    def stop_soon(*_: object) -> None:
-        stop()
-
-    handlers = {number: signal.signal(number, stop_soon) for number in (signal.SIGINT, signal.SIGTERM)}
     columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn())
-    try:
-        with bar(console, *columns) as progress:
-            begun = count()
-            task = progress.add_task("", total=total, completed=begun, rate="")
+    with StopOnSignal(stop), bar(console, *columns) as progress:
+        begun = count()
+        task = progress.add_task("", total=total, completed=begun, rate="")
 
-            def report() -> None:
-                elapsed = progress.tasks[0].elapsed or 0
-                rate = (count() - begun) / elapsed if elapsed else 0.0
-                shown = f"{rate:.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
-                progress.update(task, completed=count(), rate=shown if rate else "")
+        def report() -> None:
+            elapsed = progress.tasks[0].elapsed or 0
+            rate = (count() - begun) / elapsed if elapsed else 0.0
+            shown = f"{rate:.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
+            progress.update(task, completed=count(), rate=shown if rate else "")
 
-            run(report)
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        run(report)

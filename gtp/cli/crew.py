@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from engine.system.crew.here import Here
 from engine.system.crew.job import Crew
 from gtp.cli.options import with_options
 
@@ -20,7 +19,7 @@ class CrewOptions(NamedTuple):
     actors: int
 
     def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> Crew:
-        """The crew, which ``stack`` closes.
+        """Ray's crew, which ``stack`` closes.
 
         Args:
             chunk: pieces of work that an actor gets at once.
@@ -29,8 +28,7 @@ class CrewOptions(NamedTuple):
         Raises:
             ValueError: Ray is not there; one line.
         """
-        if not self.ray:
-            return Here()
+        assert self.ray
         try:
             from engine.system.crew.on_ray import OnRay
         except ImportError as error:

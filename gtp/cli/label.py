@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from engine.config.declaration import core_count
 from engine.nets.on_device import load_network
 from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters
@@ -16,6 +15,7 @@ from engine.records.shards import BuildOptions, build
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
+from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Shares, Variety
 from engine.system.crew.job import Away
 from engine.train.teacher import Teacher
@@ -71,7 +71,7 @@ def label_command(
         labelling = Labelling(teacher, options, files, identity(found, teacher.spec.name), out)
         stack.callback(labelling.close)
         away = _away(stack, crew, labelling, options, found, files, effort.at_once) if crew.ray else None
-        _run(labelling, positions, effort, away, console)
+        _run(labelling, positions, effort, groups_for(teacher.server), away, console)
 
 
 def _away(
@@ -90,10 +90,11 @@ def _files(network: Path | tuple[Path, ...]) -> tuple[Path, ...]:
     return network if isinstance(network, tuple) else (network,)
 
 
-def _run(labelling: Labelling, positions: int, effort: Effort, away: Away | None, console: Console) -> None:
+def _run(
+    labelling: Labelling, positions: int, effort: Effort, groups: int, away: Away | None, console: Console
+) -> None:
     """Label with a bar, and say what there is at the end."""
-    threads = (effort.threads or core_count()) + 1
-    run = partial(labelling.run, positions, effort.at_once, threads, away=away)
+    run = partial(labelling.run, positions, effort.at_once, groups, away=away)
     run_with_bar(console, positions, lambda: labelling.positions, labelling.stop, run)
     for kind, count in labelling.counts.items():
         console.print(f"{count:,} positions of {kind}", highlight=False)

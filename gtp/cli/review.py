@@ -1,7 +1,6 @@
 """``keima review``: games analysed move by move, and what people and their programs read of it."""
 
 import math
-import signal
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
 from engine.insight.review.sources import Source, sources
 from engine.insight.review.store import Store
+from engine.train.signals import StopOnSignal
 from gtp import startup
 from gtp.analysing import load_analysing
 from gtp.cli.bulk import GOES_ON, identity
@@ -158,24 +158,17 @@ class Run:
         """Analyse with a bar, and write each game as it is finished; returns whether all were."""
         total = sum(len(source.record.moves) + 1 for source in self._found)
         columns = (MofNCompleteColumn(), TextColumn("positions"), TimeElapsedColumn(), TimeRemainingColumn())
-        handlers = {
-            number: signal.signal(number, lambda *_: running.stop()) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            with bar(console, *columns, disable=not console.is_terminal) as progress:
-                task = progress.add_task("reviewing", total=total)
-                running.on_wait = lambda: progress.update(task, completed=self._done)
+        with StopOnSignal(running.stop), bar(console, *columns, disable=not console.is_terminal) as progress:
+            task = progress.add_task("reviewing", total=total)
+            running.on_wait = lambda: progress.update(task, completed=self._done)
 
-                def finish(work: Work) -> None:
-                    self._finish(work)
-                    progress.update(task, completed=self._done)
-                    if not console.is_terminal:
-                        console.print(f"{work.name}: {self._done} of {total} positions", markup=False)
+            def finish(work: Work) -> None:
+                self._finish(work)
+                progress.update(task, completed=self._done)
+                if not console.is_terminal:
+                    console.print(f"{work.name}: {self._done} of {total} positions", markup=False)
 
-                is_finished = running.run(self._works(), finish)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+            is_finished = running.run(self._works(), finish)
         if len(self._found) > 1:
             write_index(self._out, self._entries)
         return is_finished

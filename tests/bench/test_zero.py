@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from bench.alphago.results import curves_of
-from bench.charts import line_chart
+from bench.charts import curves_of, line_chart
 from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, rated, read_ladder
 from bench.zero.page import board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for

@@ -1,6 +1,5 @@
 """From a network file of any known kind to a model, and from one kind of file to another."""
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, recognise
 from engine.nets.files.leela_zero import load_leela, save_leela
 from engine.nets.network import Model, NetworkSpec
+from engine.system.files import sha256_of
 
 
 def read_network(path: Path) -> tuple[Model, NetworkSpec, dict[str, Any]]:
@@ -49,7 +49,5 @@ def convert(source: Path, target: Path) -> None:
     if header.format == KEIMA:
         save_leela(target, model, spec)
         return
-    with source.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    origin = {"format": f"{LEELA_ZERO}, version {header.version}", "file": source.name, "sha256": digest}
+    origin = {"format": f"{LEELA_ZERO}, version {header.version}", "file": source.name, "sha256": sha256_of(source)}
     save_network(target, model, spec, {"converted": origin})

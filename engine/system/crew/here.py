@@ -11,14 +11,6 @@ from engine.system.crew.threads import SharedNumbers, work_in_threads
 class Here:
     """Threads of this process. See :class:`engine.system.crew.job.Crew`."""
 
-    def __init__(self, cores: int = 0) -> None:
-        """Choose how many.
-
-        Args:
-            cores: processors that workers may take; 0 = all of this process.
-        """
-        self._cores = cores
-
     def work(
         self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,
         report: Callable[[], None], every_s: float = 1.0,
@@ -26,7 +18,7 @@ class Here:
         """See :meth:`engine.system.crew.job.Crew.work`."""
         taking, shared = threading.Lock(), SharedNumbers(numbers)
         with ExitStack() as stack:
-            worker = job.open(stack, files, self._cores)
+            worker = job.open(stack, files, 0)
 
             def work() -> None:
                 for done in worker.do(shared, stopped):
