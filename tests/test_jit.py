@@ -1,5 +1,6 @@
 """Where compiled kernels are kept, and when they are thrown away."""
 
+import ast
 import errno
 import os
 import pickle
@@ -11,8 +12,12 @@ from numba.core.caching import IndexDataCacheFile
 
 from engine.system import jit
 
+READ_BY_KERNELS = (
+    "go/rules.py", "search/batch.py", "go/board.py", "system/jit.py", "records/games.py", "selfplay/search_table.py",
+)  # fmt: skip
 
-@pytest.mark.parametrize("name", ["go/rules.py", "search/batch.py", "go/board.py", "system/jit.py"])
+
+@pytest.mark.parametrize("name", READ_BY_KERNELS)
 def test_an_edit_of_what_kernels_read_changes_the_key(name, tmp_path, monkeypatch):
     copy = tmp_path / "engine"
     shutil.copytree(jit.ENGINE_FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -22,6 +27,19 @@ def test_an_edit_of_what_kernels_read_changes_the_key(name, tmp_path, monkeypatc
     path = copy / name
     path.write_text(path.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
     assert jit.source_key() != before
+
+
+def test_what_no_kernel_reads_leaves_the_key_as_it_is():
+    assert not {"play/player.py", "search/search.py", "insight/glance.py"} & jit.kernel_sources().keys()
+
+
+def test_the_engine_imports_its_own_modules_by_name_alone():
+    """What ``kernel_sources`` follows."""
+    for path in jit.ENGINE_FOLDER.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                assert not any(name.name.partition(".")[0] == "engine" for name in node.names), path
+            assert not (isinstance(node, ast.ImportFrom) and node.level), path
 
 
 def test_without_a_home_folder_the_cache_lies_among_temporary_files(tmp_path, monkeypatch):

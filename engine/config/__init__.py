@@ -91,7 +91,10 @@ class SelfPlayOptions(Checked):
     heading = "For self-play"
     root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
     gumbel: int = option(
-        0, "sequential halving at the root, from this number of moves drawn by prior; 0 = PUCT", low=0, high=512
+        0,
+        "where visits limit a search, sequential halving at the root from this number of moves; 0 = PUCT",
+        low=0,
+        high=512,
     )
     gumbel_noise: float = option(
         0.0, "randomness of that draw: 0 = the most probable moves, to play well; 1 = as published, to learn from",

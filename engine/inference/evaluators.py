@@ -20,6 +20,7 @@ from engine.inference.slots import Request, State
 from engine.nets.compute.runner import new_runner
 from engine.nets.network import Network
 from engine.nets.notices import say_once
+from engine.system.errors import one_line
 
 Reload = Callable[[torch.device], Network]
 """Loads the network on a device anew"""
@@ -147,7 +148,10 @@ class Evaluators:
                 self._requeue(requests)
                 self._replace(device, network, self._reload, one_line(error))
                 continue
-            self._note_speed(sum(request.count for request in requests), time.perf_counter() - device.since_s[index])
+            # A call that failed says nothing of how long one takes.
+            if error is None:
+                count = sum(request.count for request in requests)
+                self._note_speed(count, time.perf_counter() - device.since_s[index])
             with self._changed:
                 for request in requests:
                     finish(request, error)
@@ -273,8 +277,3 @@ def finish(request: Request, error: Exception | None = None) -> None:
     request.error = error
     request.state = State.DONE
     request.done.set()
-
-
-def one_line(error: BaseException) -> str:
-    """The first line of an error's text."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

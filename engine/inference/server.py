@@ -18,9 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.inference.cache import OwnerCaches, new_cache, new_owner_caches, wipe
-from engine.inference.evaluators import Evaluators, Reload, finish, one_line
+from engine.inference.evaluators import Evaluators, Reload, finish
 from engine.inference.slots import Request, State
 from engine.nets.network import NetArrays, Network
+from engine.system.errors import one_line
 
 UNLIMITED = 1 << 30
 """Positions, where the time of one is not known yet"""
@@ -202,5 +203,6 @@ class InferenceServer(Evaluators):
     def close(self) -> None:
         """Stop the threads; waiting requests end in an error. An evaluator that hangs is left behind."""
         self._end(RuntimeError("the inference server is closed"))
+        end_s = time.perf_counter() + CLOSE_S
         for thread in list(self._threads):
-            thread.join(CLOSE_S)
+            thread.join(max(0.0, end_s - time.perf_counter()))

@@ -13,6 +13,7 @@ from engine.nets.files.read import read_network
 from engine.nets.network import Model, Network, NetworkSpec
 from engine.nets.notices import say_once
 from engine.nets.pair import AlphaGoPair
+from engine.system.errors import one_line
 
 EXPECTED = "auto, cpu, mps, cuda or cuda:N"
 Samples = Callable[[str, int], tuple[np.ndarray, np.ndarray]]
@@ -38,8 +39,7 @@ def choose_device(device: str = "auto", threads: int = 0) -> torch.device:
     try:
         torch.zeros(1, device=chosen)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(f"device {device!r} cannot be used here ({reason}), expected {EXPECTED}") from error
+        raise ValueError(f"device {device!r} cannot be used here ({one_line(error)}), expected {EXPECTED}") from error
     return chosen
 
 
@@ -78,8 +78,11 @@ def load_network(
         ValueError: one line that names the file or the device and what was expected.
     """
     if isinstance(path, tuple):
-        policy, value = path
-        return AlphaGoPair(load_network(policy, device, samples), load_network(value, device, samples))
+        first, second = (load_network(one, device, samples) for one in path)
+        if first.device != second.device:
+            # One of them is computed wrongly there; the two are evaluated together.
+            first, second = (load_network(one, "cpu", samples) for one in path)
+        return AlphaGoPair(first, second)
     model, spec, _ = read_network(Path(path))
     chosen = device if isinstance(device, torch.device) else choose_device(device)
     return _checked(model, spec, chosen, samples)

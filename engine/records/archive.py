@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from engine.system.errors import one_line
+
 GAME_FILE = ".sgf"
 SHARD_FILE = ".npz.xz"
 TAR_FILES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -120,7 +122,7 @@ def _documents_of_file(path: Path, is_named: bool) -> Iterator[Document]:
                 yield document._replace(bytes_read=now - at)
                 at = now
     except CORRUPT as error:
-        yield Document(str(path), problem=_told(error))
+        yield Document(str(path), problem=one_line(error))
     yield Document(str(path), bytes_read=size - at)
 
 
@@ -131,11 +133,6 @@ def _is_wanted(name: str) -> bool:
 def _unknown_archive(name: str) -> str:
     """The problem with a file that is passed over; none unless games are likely to be in it."""
     return "this kind of archive cannot be read; unpack it first" if name.endswith(OTHER_ARCHIVES) else ""
-
-
-def _told(error: BaseException) -> str:
-    """An error as one line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _documents_in(name: str, file: BinaryIO, depth: int, limit: int) -> Iterator[Document]:
@@ -176,7 +173,7 @@ def _member(name: str, opened: Callable[[], Any], size: int, depth: int, limit: 
             else:
                 yield from _documents_in(name, io.BytesIO(file.read(limit)), depth, limit)
     except CORRUPT as error:
-        yield Document(name, problem=_told(error))
+        yield Document(name, problem=one_line(error))
 
 
 def _zip_members(file: BinaryIO) -> Iterator[Member]:

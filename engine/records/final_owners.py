@@ -164,6 +164,8 @@ def _saved(path: Path, games: Games) -> FinalOwners:
     count, rows = len(games.size), len(found.ownership_black) - 1
     if found.row.shape != (count,) or found.lead_black.shape != (count,) or not np.isfinite(found.lead_black).all():
         raise ValueError(f"{path}: not of these {count} games")
-    if found.row.min(initial=-1) < -1 or found.row.max(initial=-1) >= rows or np.abs(found.ownership_black).max() > 1:
+    # The absolute value of an int8 of -128 is -128.
+    owners = found.ownership_black.min(), found.ownership_black.max()
+    if found.row.min(initial=-1) < -1 or found.row.max(initial=-1) >= rows or owners[0] < -1 or owners[1] > 1:
         raise ValueError(f"{path}: damaged")
     return found

@@ -39,6 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE
+from engine.go.rules import MAX_KOMI
 from engine.system.files import Known, read_packed_arrays, written_whole
 
 VERSION = 2
@@ -296,6 +297,8 @@ def check_games(games: Games) -> None:
         "colour to begin": np.isin(games.first, (BLACK, WHITE)),
         "move": games.moves <= np.repeat(points, np.diff(games.offsets)),
         "position": games.position < np.maximum(1, np.diff(games.offsets)),
+        "komi": ~(np.abs(games.komi) > MAX_KOMI),  # NaN is unknown
+        "margin": ~np.isinf(games.margin),
         "stone set up": games.setup < 2 * np.repeat(points, np.diff(games.setup_offsets)),
     })  # fmt: skip
 

@@ -172,7 +172,7 @@ def _check(rows: SearchRows) -> None:
     refuse_impossible({
         "ply": rows.ply <= np.diff(games.offsets)[rows.game],
         "target": rows.policy.max(axis=1, initial=0) > 0,
-        "owner": np.abs(rows.owner).max(axis=1, initial=0) <= 1,
+        "owner": np.all((rows.owner >= -1) & (rows.owner <= 1), axis=1),
         "number": np.isfinite(rows.value_black) & np.isfinite(rows.weight) & (rows.weight >= 0),
     })  # fmt: skip
 

@@ -299,7 +299,7 @@ def _list_nakade(weights, board, tables, captured, count):
 
 @inlined_kernel
 def _exclude_ko(weights, board, color, count):
-    """Weigh a point forbidden by ko as 0, as an response; returns the number of responses."""
+    """Weigh a point forbidden by ko as 0, as a response; returns the number of responses."""
     ko = board.meta[META_KO_POINT]
     if ko == PASS or board.meta[META_KO_COLOR] != color:
         return count

@@ -24,8 +24,9 @@ def release(tree, batch, count):
     """Give up the first ``count`` leaves of a batch without a result."""
     for i in range(count):
         if batch.kind[i] not in (KNOWN, ROLLED):
-            placed = tree.state[batch.leaf[i]] == AWAITED
-            tree.state[batch.leaf[i]] = PROVISIONAL if placed else UNEXPANDED
+            leaf = _leaf_now(tree, batch, i)
+            if tree.state[leaf] in (PENDING, AWAITED):
+                tree.state[leaf] = PROVISIONAL if tree.state[leaf] == AWAITED else UNEXPANDED
         if batch.kind[i] != ROLLOUT_BACKED_UP:
             unmark_path(tree, batch, i)
             tree.meta[META_IN_FLIGHT] -= 1
@@ -43,10 +44,10 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
         kind = batch.kind[i]
         gives_value = adds_value and kind != ROLLED
         result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
-        if kind == ROLLED and batch.depth[i] > 0:
-            # In a graph the leaf may have been joined to another node since it was selected.
-            batch.leaf[i] = tree.child[_last_edge(tree, batch, i)]
-        if kind not in (KNOWN, ROLLED) and not (tree.meta[META_IS_GRAPH] and _join(tree, batch, i)):
+        if kind != KNOWN:
+            batch.leaf[i] = _leaf_now(tree, batch, i)
+        is_open = kind not in (KNOWN, ROLLED) and tree.state[batch.leaf[i]] not in (EXPANDED, TERMINAL)
+        if is_open and not (tree.meta[META_IS_GRAPH] and _join(tree, batch, i)):
             _expand(tree, batch, i, result)
         if kind != ROLLOUT_BACKED_UP:
             unmark_path(tree, batch, i)
@@ -54,6 +55,12 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
             tree.meta[META_ROOT_VISITS] += 1
         back_up_path(tree, batch, i, gives_value, adds_rollout and kind != ROLLOUT_BACKED_UP)
         _note_result(tree, batch, i, result)
+
+
+@kernel
+def _leaf_now(tree, batch, i):
+    """Row i's leaf; in a graph another row may have joined it to another node since it was selected."""
+    return tree.child[_last_edge(tree, batch, i)] if batch.depth[i] > 0 else batch.leaf[i]
 
 
 @kernel

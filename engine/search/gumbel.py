@@ -12,14 +12,14 @@ import math
 
 import numpy as np
 
+from engine.search.halving import sigma
 from engine.search.pools import META_ROOT, Tree
 from engine.search.tree import add_edge, edge_visits
 from engine.search.unchosen import is_move
 from engine.search.values import edge_mean, node_value
 
-VISIT_OFFSET = 50
 VALUE_SCALE = 1.0
-"""c_visit and c_scale of the paper, for values from 0 to 1"""
+"""c_scale of the paper, for values from 0 to 1"""
 AHEAD = 1e12
 """More than any two preferences differ by, whatever the visits"""
 
@@ -89,10 +89,10 @@ class SequentialHalving:
         first, end = int(tree.first_edge[root]), int(tree.first_edge[root] + tree.n_edges[root])
         visits = np.maximum(tree.N_v[first:end], tree.N_r[first:end])
         unvisited = node_value(tree, root, self._weight)
-        scale = (VISIT_OFFSET + int(visits.max())) * VALUE_SCALE / 2.0
+        most = int(visits.max())
         # Only visited edges are asked one by one: that is a kernel call each.
         values = {e: edge_mean(tree, e, self._weight) if visits[e - first] else unvisited for e in edges}
-        return {e: self._base[e] + scale * (value + 1.0) for e, value in values.items()}
+        return {e: self._base[e] + sigma(value, most, VALUE_SCALE) for e, value in values.items()}
 
     def order(self) -> dict[int, float]:
         """By point, how much a move is preferred: those still that is left before all others."""

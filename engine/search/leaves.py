@@ -291,12 +291,12 @@ def roll_out_by_policy(root, position, batch, count, state, gives_score, weights
 
 @kernel
 def roll_out(root, position, batch, count, state, gives_score):
-    """Play every new leaf of a batch out once by uniformly random moves; writes ``rollout`` and perhaps ``score``.
+    """Play every new leaf of a batch out once by uniformly random moves; writes ``rollout`` and perhaps ``lead``.
 
     Args:
         root, position: as for :func:`prepare`.
         state: uint64[4], the worker's random state.
-        gives_score: write ``score``; otherwise it is left to the network.
+        gives_score: write ``lead``; otherwise it is left to the network.
     """
     for i in range(count):
         if batch.kind[i] not in (NEW, ROLLED):

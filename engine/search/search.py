@@ -105,6 +105,7 @@ class Search:
         """the latest run, until the next one begins"""
         self._never_excluded = np.ones(cell_count(size), np.uint8)
         """uint8[L] by point: root moves that every search of this tree was free to choose"""
+        self._halves = False  # the latest run chose by sequential halving
         self._crew = Crew(self._setup, self._shared, size)
 
     def set_position(self, position: Position) -> None:
@@ -128,7 +129,7 @@ class Search:
         with self._not_running():
             moves = moves_since(self._root, position)
             # What was filtered below the old root would be so at other depths of the new one.
-            fits = not moves or (len(self._run.move_filter) == 1 and not self._options.gumbel)
+            fits = not moves or (len(self._run.move_filter) == 1 and not self._halves)
             kept = moves is not None and fits and self._descend(moves)
             resized = size != int(self._root.board.meta[META_SIZE])
             self._root = with_capacity(position, int(position.meta[META_N_MOVES]))
@@ -200,8 +201,9 @@ class Search:
             RuntimeError: a search is running already.
         """
         with self._not_running():
-            # Sequential halving spends its visits to the last: what leads before says nothing.
-            limits = replace(limits, early_stop=limits.early_stop and not self._options.gumbel)
+            # Sequential halving shares its visits out, to the last: what leads before says nothing.
+            self._halves = self._options.gumbel > 0 and limits.visits > 0
+            limits = replace(limits, early_stop=limits.early_stop and not self._halves)
             root_size = int(self._root.board.meta[META_SIZE])
             keeps = watcher is not None and watcher.ownership and self._keep_owners()
             self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])))
@@ -261,7 +263,7 @@ class Search:
         """Do what the options want done to the root before a search."""
         shared, options, tree = self._shared, self._options, self._shared.tree
         changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or root_symmetries(options) > 1)
-        if not changes_priors and not options.gumbel:
+        if not changes_priors and not self._halves:
             return
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
             self._work(replace(self._run, stoppers=(Interrupt(self._crew.stopping), VisitLimit(1))), None, None)
@@ -269,8 +271,7 @@ class Search:
             return
         if changes_priors:
             self._change_priors(limits)
-        left = limits.visits - int(tree.meta[META_ROOT_VISITS])
-        if options.gumbel and left > 0:
+        if self._halves and (left := limits.visits - int(tree.meta[META_ROOT_VISITS])) > 0:
             draw = (options.gumbel, left, options.rollout_weight, options.gumbel_noise, self._rng)
             with shared.changed:
                 shared.halving = SequentialHalving(tree, self._run.move_filter, *draw)
@@ -320,7 +321,7 @@ class Search:
         return int(self._shared.tree.meta[META_IN_FLIGHT])
 
     def report(self, ownership_black: np.ndarray | None = None, fewest_moves: int = 0, keeps: bool = False) -> Report:
-        """A snapshot of the tree; during a run, of the moment. Threads: any.
+        """A snapshot of the tree; during a run, of the moment. Threads: any, but not beside :meth:`set_position`.
 
         Args:
             ownership_black: handed on.

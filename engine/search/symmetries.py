@@ -14,6 +14,7 @@ from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.board import META_SIZE
 from engine.go.position import Position
 from engine.inference.slots import Request, State
+from engine.nets.network import softmax
 from engine.search.state import NetworkAccess
 
 
@@ -81,9 +82,7 @@ class SymmetricEvaluation:
 
 def average_policy(outputs: dict[int, Request]) -> np.ndarray:
     """Logs of the mean move probabilities over some symmetries, float32[N*N + 1] in policy order."""
-    logits = np.stack([one.policy[0][symmetry_table(one.size)[s]] for s, one in outputs.items()]).astype(np.float64)
-    probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    probabilities = softmax(np.stack([one.policy[0][symmetry_table(one.size)[s]] for s, one in outputs.items()]))
     return np.log(probabilities.mean(axis=0) + 1e-30).astype(np.float32)
 
 

@@ -86,7 +86,8 @@ def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
         return True
     most = have + min(MOST_GROWTH, limit // 16) // row
     left = have + (limit - byte_count(tree)) // row
-    rows = min(max(wanted, min(2 * have, most)), left)
+    # Numbers of rows are int32.
+    rows = min(max(wanted, min(2 * have, most)), left, (1 << 31) - 1)
     if rows < wanted:
         return False
     # The first field tells the capacity, so it grows last: if memory runs out on the way, nothing is written beyond.

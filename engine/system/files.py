@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.system.errors import one_line
+
 MAX_RATIO, FREE_BYTES = 64, 16 << 20
 """Records shrink to a third, labels too: a file that unpacks to more than this many times its size is a bomb. A small
 one may be unpacked to 16 MiB anyway."""
@@ -88,7 +90,7 @@ def read_packed_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
         packed = path.read_bytes()
         return _arrays(io.BytesIO(_unpacked(packed, _limit(len(packed)))), known, _limit(len(packed)))
     except DAMAGED as error:
-        raise ValueError(_told(error)) from error
+        raise ValueError(one_line(error)) from error
 
 
 def read_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
@@ -102,7 +104,7 @@ def read_arrays(path: Path, known: Known) -> dict[str, np.ndarray]:
         with path.open("rb") as file:
             return _arrays(file, known, _limit(path.stat().st_size))
     except DAMAGED as error:
-        raise ValueError(_told(error)) from error
+        raise ValueError(one_line(error)) from error
 
 
 DAMAGED = (
@@ -110,11 +112,6 @@ DAMAGED = (
     zlib.error,
 )  # fmt: skip
 """What unpacking may raise; RuntimeError for a flipped "encrypted" bit."""
-
-
-def _told(error: BaseException) -> str:
-    """An error as one line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _limit(packed: int) -> int:

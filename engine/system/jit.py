@@ -9,6 +9,7 @@ code from another version, Python or processor is never loaded.
 import hashlib
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -31,7 +32,9 @@ _Dispatcher: Any = CPUDispatcher
 """Numba's type hints know neither all of its options nor what dispatchers can do."""
 ENGINE_FOLDER = Path(__file__).resolve().parents[1]
 CACHE_VARIABLE = "KEIMA_CACHE"
-KERNEL_ROOMS = ("system", "go", "rollout", "features", "inference", "search")
+KERNEL = re.compile(rb"^@(?:inlined_)?kernel\b", re.MULTILINE)
+IMPORT, WORD = re.compile(rb"^\s*from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)", re.MULTILINE), re.compile(rb"\w+")
+"""How a file says that it has kernels, and what it imports; the engine imports names, never modules by ``import``"""
 STALE_AFTER_S = 14 * 86400.0
 LOCKS, INDEX = "locks", "index"
 """Folder of lock files, and the lock of all indices of the cache"""
@@ -50,21 +53,33 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keima"
 
 
-def source_key() -> str:
-    """Hash of everything the machine code depends on: sources, Numba, Python, processor, install path.
+def kernel_sources() -> dict[str, bytes]:
+    """The files of the engine that machine code depends on, by path: those with kernels, and all that these import.
 
-    Kernels freeze constants of the modules they import, so all files of the rooms that kernels read count, not only
-    those that define some.
+    Kernels freeze the constants and the NamedTuples that they use, wherever these are defined.
     """
+    sources = {path.relative_to(ENGINE_FOLDER).as_posix(): path.read_bytes() for path in ENGINE_FOLDER.rglob("*.py")}
+    waiting, found = [name for name, source in sources.items() if KERNEL.search(source)], {}
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in sources:
+            continue
+        found[name] = sources[name]
+        for module, names in IMPORT.findall(sources[name]):
+            place = "/".join(module.decode().split(".")[1:])
+            inside = (f"{place}/{word.decode()}.py" for word in WORD.findall(names))
+            waiting += [f"{place}.py", f"{place}/__init__.py", *inside]
+    return found
+
+
+def source_key() -> str:
+    """Hash of everything the machine code depends on: sources, Numba, Python, processor, install path."""
     digest = hashlib.sha256()
     for word in (numba.__version__, sys.version, platform.machine(), platform.processor(), str(ENGINE_FOLDER)):
         digest.update(word.encode())
-    for path in sorted(ENGINE_FOLDER.rglob("*.py")):
-        source = path.read_bytes()
-        name = path.relative_to(ENGINE_FOLDER)
-        if name.parts[0] in KERNEL_ROOMS or b"kernel\n" in source:
-            digest.update(name.as_posix().encode())
-            digest.update(source)
+    for name, source in sorted(kernel_sources().items()):
+        digest.update(name.encode())
+        digest.update(source)
     return digest.hexdigest()[:16]
 
 

@@ -21,6 +21,7 @@ from engine.config import TrainOptions
 from engine.config.declaration import key_of, resolve
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, NetworkSpec
+from engine.system.errors import one_line
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.learner import Learner
@@ -142,8 +143,9 @@ class Trainer(Learner):
             if self.ranks.count == 1:
                 raise
             # One that has failed alone breaks the connections of the others.
-            reason = " ".join(str(error).split())[:200]
-            raise ValueError(f"process {self.ranks.rank} of {self.ranks.count} cannot go on ({reason})") from error
+            raise ValueError(
+                f"process {self.ranks.rank} of {self.ranks.count} cannot go on ({one_line(error)})"
+            ) from error
 
     def _run(self, observer: Observer) -> dict[str, float]:
         """:meth:`run`, errors as they come."""

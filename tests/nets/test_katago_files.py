@@ -204,3 +204,9 @@ def test_memory_stays_bounded(content, match, limit_mib, tmp_path):
     content = content()
     with at_most_mib(limit_mib):
         refused(tmp_path / "net", content, match)
+
+
+def test_rotations_that_a_small_file_makes_many_of_are_refused(tmp_path):
+    """The file holds those of the one key head; each query head has them again, at every point."""
+    network = random_network(17, (("attention", 512, 1, 512, 1, "learnt"),))
+    refused(tmp_path / "net", written(network), "pairs: 513 heads of 256, expected at most 4,194,304 angles")

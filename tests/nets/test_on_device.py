@@ -7,6 +7,7 @@ import torch
 
 import engine.nets.compute.adapter
 import engine.nets.on_device
+from engine.nets.architectures.alphago import AlphaGoPolicy
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.precision import differences, excess
 from engine.nets.files.checkpoint import save_network
@@ -122,3 +123,17 @@ def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_pat
     network = load_network(tmp_path / "toy.safetensors", torch.device("meta"), samples_of_3)
     assert network.device == torch.device("cpu")
     assert "runs on the CPU: meta computes it wrongly, 0.3 off" in capfd.readouterr().err
+
+
+def test_of_two_networks_that_play_as_one_both_leave_a_device_that_computes_one_wrongly(monkeypatch, tmp_path, capfd):
+    say_once.cache_clear()
+    for name in ("policy", "value"):
+        model = toy(f"alphago-{name}")
+        save_network(tmp_path / name, model, new_spec(model, name), {})
+
+    def told(network, model, *_):
+        return "0.3 off" if network.device.type == "meta" and isinstance(model, AlphaGoPolicy) else ""
+
+    monkeypatch.setattr(engine.nets.on_device, "_excess", told)
+    pair = load_network((tmp_path / "policy", tmp_path / "value"), torch.device("meta"), samples_of_3)
+    assert pair._policy.device == pair._value.device == torch.device("cpu")

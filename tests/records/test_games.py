@@ -154,6 +154,8 @@ def test_version_one_reads_as_ever(tmp_path):
         ({"date": np.array([1, 2], np.int32)}, "date has shape"),
         ({"date": np.array(["a", "b", "c"])}, "no numbers"),
         ({"rank_black": None}, "it lacks rank_black"),
+        ({"komi": np.array([7.5, np.inf, np.nan], np.float16)}, "impossible komi"),
+        ({"margin": np.array([1, 2, -np.inf], np.float16)}, "impossible margin"),
     ],
 )
 def test_damage_is_one_clear_error(tmp_path, change, words):

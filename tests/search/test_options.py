@@ -1,5 +1,6 @@
 """What the options of the search do: each changes what it says and leaves the tree sound."""
 
+import threading
 import time
 
 import numpy as np
@@ -15,7 +16,7 @@ from engine.play.assembly import shipped_patterns
 from engine.search.gumbel import SequentialHalving
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import without
-from engine.search.report import MoveReport
+from engine.search.report import MoveReport, Watcher
 from engine.search.root import best_first
 from engine.search.search import Search
 from engine.search.tuning import resolved
@@ -195,6 +196,19 @@ def test_a_halving_begins_anew_after_a_move(server, options, kept):
     report = search.run(SearchLimits(visits=200))
     assert (report.playouts_this_run < 200) == kept
     assert report.visits == 200
+
+
+def test_without_a_limit_of_visits_nothing_is_halved_and_the_tree_stays(server):
+    """Sequential halving shares out visits; a clock has none."""
+    game = random_game(9, 12, seed=3)
+    search = Search(SearchOptions(threads=1, gumbel=16), server, KEIMA)
+    search.set_position(game.position)
+    stop = threading.Event()
+    watcher = Watcher(lambda report: report.visits >= 200 and stop.set(), interval_s=0.01)
+    report = search.run(SearchLimits(interrupt=stop), watcher=watcher)
+    game.play(game.to_move, report.moves[0].point)
+    search.set_position(game.position)
+    assert search.report().visits > 0
 
 
 def test_the_bound_of_a_move_is_below_its_value_and_tightens(server):

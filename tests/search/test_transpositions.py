@@ -17,11 +17,14 @@ from engine.go.scoring import final_score_black
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.play.assembly import shipped_patterns
+from engine.search.backup import complete
+from engine.search.batch import FINISHED, new_batch
 from engine.search.limits import SearchLimits
-from engine.search.pools import META_USED_NODES, NONE, TERMINAL, UNEXPANDED
+from engine.search.pools import EXPANDED, META_ROOT_VISITS, META_USED_NODES, NONE, TERMINAL, UNEXPANDED
 from engine.search.search import Search
+from engine.search.selection import Tuning, select
 from engine.search.transpositions import enter, forget, look_up, position_key
-from engine.search.tree import edge_visits, new_node, new_tree
+from engine.search.tree import add_edge, edge_visits, new_node, new_tree, store_moves
 from engine.search.values import edge_mean
 from tests.search.positions import game_from, random_game
 from tests.search.tree_tools import check_at_rest, edges_of, root_of
@@ -210,3 +213,26 @@ def test_a_graph_without_transpositions_has_the_means_of_a_tree(server):
                 edge_mean(tree, edge, 0.5)
             )
     assert compared > 200
+
+
+def test_two_rows_that_find_one_leaf_finished_join_it_once():
+    """A leaf that rollouts alone have opened is selected twice; its position has been reached before, and is over."""
+    tree, key = new_tree(3, True), np.uint64(12345)
+    root, moves = root_of(tree), np.full(10, 65535, np.uint16)
+    moves[:2] = 100, 5000
+    store_moves(tree, root, moves)
+    tree.state[root], tree.N[root] = EXPANDED, 1
+    first, second = int(add_edge(tree, root)), int(add_edge(tree, root))
+    over = int(new_node(tree, TERMINAL))
+    tree.child[second], tree.N[over], tree.N_v[second], tree.N_r[second] = over, 1, 1, 1
+    enter(tree, over, key)
+    tree.N[root] = tree.meta[META_ROOT_VISITS] = 2
+    batch, one_move = new_batch(3, 4), np.zeros((1, 100), np.uint8)
+    one_move[0, tree.move[first]] = 1
+    tuning = Tuning(1.4, 0.0, 0.2, 0.0, 0.5, 1, 0.5, expand_after=1, is_plain=False)
+    assert select(tree, batch, 2, tuning, one_move, False) == 2 and batch.leaf[0] == batch.leaf[1]
+    batch.kind[:2], batch.node_key[:2] = FINISHED, key
+    batch.value[:2] = batch.rollout[:2] = 1.0
+    complete(tree, batch, 2, 0.5, True, True)
+    assert [int(tree.child[edge]) for edge in (first, second)] == [over, over] and tree.parents[over] == 2
+    assert len({int(new_node(tree, UNEXPANDED)) for _ in range(3)}) == 3

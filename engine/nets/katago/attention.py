@@ -17,6 +17,8 @@ from engine.nets.katago.layers import MAX_SIZE, LayerReader, Norm, Scaling, line
 MAX_HEADS = 1 << 10
 MAX_EPSILON = 1.0
 MAX_THETA = 1e12
+MAX_ANGLES = 1 << 22
+"""More rotations than any network has: the heads that share a key have theirs though the file holds it once"""
 
 
 def inverse_rms(x: Tensor, dims: tuple[int, ...], epsilon: float) -> Tensor:
@@ -107,6 +109,9 @@ class AttentionBlock(TokenBlock):
         """float64[19, 19, heads, pairs]: by row, column, head (queries, then keys) and pair of a head's channels."""
         stream, pairs = layers.stream, self.width // 2
         stream.name()
+        matching = self.heads + self.key_heads
+        if is_learnt and MAX_SIZE**2 * matching * pairs > MAX_ANGLES:
+            raise stream.wrong("pairs", f"{matching} heads of {pairs}", f"at most {MAX_ANGLES:,} angles")
         if is_learnt:
             stream.integer("key heads that are rotated", self.key_heads, self.key_heads)
             stream.integer("pairs", pairs, pairs)

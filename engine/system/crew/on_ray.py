@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import ray
 
 from engine.system.crew.job import Done, Files, Job, Worker
+from engine.system.errors import one_line
 
 LOCAL = "local"
 """Ray's word in place of an address: it is started on this machine, and ended with the process"""
@@ -154,7 +155,7 @@ class OnRay:
             _knock(address)
             ray.init(address, include_dashboard=False, log_to_driver=False, configure_logging=False)
         except (OSError, ValueError, RuntimeError, ImportError) as error:
-            raise ValueError(f"no Ray at {address} ({' '.join(str(error).split())[:200]})") from error
+            raise ValueError(f"no Ray at {address} ({one_line(error)})") from error
         try:
             count, place = places([node["Resources"] for node in ray.nodes() if node["Alive"]], actors)
         except ValueError as error:
@@ -272,4 +273,4 @@ def _result(reference: Any) -> list[Done]:
     except ray.exceptions.RayTaskError as error:
         raise error.cause or error from None
     except ray.exceptions.RayError as error:
-        raise RuntimeError(f"Ray: {' '.join(str(error).split())[:200]}") from error
+        raise RuntimeError(f"Ray: {one_line(error)}") from error
