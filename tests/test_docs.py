@@ -44,6 +44,13 @@ def test_every_module_and_target_that_a_page_calls_exists(page):
     assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.M)) <= targets
 
 
+def test_nothing_is_installed_from_an_index_by_our_name():
+    """There is no such package."""
+    sources = [path for folder in ("engine", "gtp", "bench") for path in (ROOT / folder).rglob("*.py")]
+    for path in (*LIVING, *sources):
+        assert not re.search(r"install '?keima", path.read_text(encoding="utf-8")), path
+
+
 def test_the_steps_of_the_search_are_called_what_the_page_calls_them():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     steps = re.findall(r"^\d\. `(_\w+)`: ", page, re.M)
