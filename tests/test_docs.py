@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LIVING = [page for page in PAGES if "lab" not in page.relative_to(ROOT).parts]
 """Lab notes tell what was at their time."""
+TABLED = [*PAGES, ROOT / "CHANGELOG.md", *sorted((ROOT / "weights").glob("*.md"))]
 FOLDERS = ("engine", "gtp", "bench", "weights", "tests", "docs", ".ci", ".github")
 PATH = re.compile(rf"({'|'.join(map(re.escape, FOLDERS))})(/[\w.-]+)*/?")
 
@@ -42,6 +43,16 @@ def test_every_module_and_target_that_a_page_calls_exists(page):
     assert not [name for name in modules if importlib.util.find_spec(name) is None]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.M)) <= targets
+
+
+@pytest.mark.parametrize("page", TABLED, ids=names(TABLED))
+def test_every_table_has_a_header_and_rows_of_its_width(page):
+    """A blank line within a table makes plain text of what follows."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for table in re.findall(r"(?:^\|.*\n?)+", text, re.M):
+        rows = [re.split(r"(?<!\\)\|", line.strip())[1:-1] for line in table.splitlines()]
+        assert len(rows) > 2 and all(re.fullmatch(r" *:?-+:? *", cell) for cell in rows[1]), rows[0]
+        assert not [row for row in rows if len(row) != len(rows[1])]
 
 
 def test_nothing_is_installed_from_an_index_by_our_name():

@@ -1,6 +1,7 @@
 """The shipped networks: the manifest agrees with the files, names are found, and mistakes get one clear line."""
 
 import hashlib
+import re
 import tomllib
 
 import pytest
@@ -39,6 +40,13 @@ def test_a_shipped_network_is_what_the_manifest_says(name):
     assert entry.encoder in ENCODERS
     assert entry.description and "\n" not in entry.description
     assert (FOLDER / entry.card).read_text(encoding="utf-8").startswith("#")
+
+
+def test_only_the_card_of_the_default_network_calls_it_default():
+    """Commands on the others measure the network that plays today."""
+    for card in {entry.card for entry in SHIPPED.values()} - {SHIPPED[weights.DEFAULT].card}:
+        commands = re.findall(r"`([^`\n]+)`", (FOLDER / card).read_text(encoding="utf-8"))
+        assert not [words for words in commands if weights.DEFAULT_ALIAS in words.split()], card
 
 
 def test_the_box_stays_small():
