@@ -169,6 +169,8 @@ def test_a_player_is_its_networks_and_the_settings_it_plays_with(manifest, tmp_p
     lines = 'weights = "one+two"\npatterns = "r.npz+t.npz"\nrollout-weight = 0.5\nsize = 9\n'
     (tmp_path / "player-9.toml").write_text(lines)
     assert weights.players() == {"player-9": tmp_path / "player-9.toml"}
+    with pytest.raises(ValueError, match="the shipped networks are: one, two; several that play together: player-9"):
+        weights.find_network("player")
     both = tmp_path / "one.safetensors", tmp_path / "two.safetensors"
     assert weights.find_network("player-9") == both
     assert weights.anchored("player-9", tmp_path / "elsewhere") == "player-9"
