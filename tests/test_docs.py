@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.listed import LISTS, with_list
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LIVING = [page for page in PAGES if "lab" not in page.relative_to(ROOT).parts]
@@ -60,6 +62,14 @@ def test_nothing_is_installed_from_an_index_by_our_name():
     sources = [path for folder in ("engine", "gtp", "bench") for path in (ROOT / folder).rglob("*.py")]
     for path in (*LIVING, *sources):
         assert not re.search(r"install '?keima", path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.parametrize(("page", "name"), LISTS)
+def test_what_a_page_lists_of_the_sources_is_that_of_today(page, name):
+    text = "".join(LISTS[page, name]())
+    assert with_list(ROOT / "docs" / page, name, text) == (ROOT / "docs" / page).read_text(encoding="utf-8"), (
+        "make map writes it anew"
+    )
 
 
 def test_the_steps_of_the_search_are_called_what_the_page_calls_them():

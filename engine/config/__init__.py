@@ -31,7 +31,7 @@ class SetupOptions(Checked):
         unit="NAME|PATH",
     )
     device: str = option("auto", "where the network runs: auto, cpu, mps, cuda or cuda:0,cuda:1", unit="DEVICE")
-    rules: str = option("chinese", "tromp-taylor, chinese, japanese, korean, aga, ...", unit="NAME")
+    rules: str = option("chinese", "tromp-taylor, chinese, japanese, korean, aga, ... (docs/rules.md)", unit="NAME")
     komi: float = option(7.5, "White's points, in whole or half points", unit="POINTS")
     size: int = option(19, "board at the start, if the network plays it", low=2, high=25)
 
