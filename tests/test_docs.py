@@ -38,6 +38,22 @@ def test_links_lead_somewhere(page):
     assert not [link for link in local if not (page.parent / link).exists()]
 
 
+def test_every_page_and_example_is_reached_from_the_readme():
+    """By links alone; a link to a folder is one to its README."""
+    found, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        page = page / "README.md" if page.is_dir() else page
+        if page in found or not page.is_file():
+            continue
+        found.add(page)
+        if page.suffix == ".md":
+            links = re.findall(r"\]\(([^)\s#]+)", page.read_text(encoding="utf-8"))
+            waiting += [(page.parent / link).resolve() for link in links if "://" not in link]
+    wanted = {path for kind in ("*.md", "*.py") for path in (ROOT / "docs").rglob(kind)} | {ROOT / "CONTRIBUTING.md"}
+    assert not sorted(wanted - found)
+
+
 @pytest.mark.parametrize("page", LIVING, ids=names(LIVING))
 def test_every_module_and_target_that_a_page_calls_exists(page):
     text = page.read_text(encoding="utf-8")
