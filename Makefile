@@ -44,17 +44,19 @@ bench: $(DEV) ## measure the speed of rollouts, encoders and networks, then play
 	@$(BIN)/python -m bench.speed.inference
 	@$(BIN)/keima match --size 9 --games 4 --first "$(BIN)/keima gtp --visits 50" --second "$(BIN)/keima gtp --policy-only" $(ARGS)
 
-map: $(DEV) ## write the list of files in docs/architecture.md anew
+map: $(DEV) ## write what docs/architecture.md, gtp.md and rules.md list of the sources anew
 	@$(BIN)/python -m tests.architecture_map
+	@$(BIN)/python -m tests.listed
 
 signature: $(DEV) ## print a hash of what the search does; it changes only in commits that mean it to
 	@$(BIN)/python -m bench.strength.signature
 
-wheel: $(DEV) ## build dist/keima-*.whl, and the source distribution that it is built from
+wheel: $(BIN)/python ## build dist/keima-*.whl, and the source distribution that it is built from
+	@$(INSTALL) build >&2
 	@$(BIN)/python -m build
 
 clean: ## remove what was built and installed here; compiled kernels stay in the user's cache folder
-	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -5,14 +5,13 @@ import them.
 """
 
 import ast
-import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 
+from tests.listed import with_list
 from tests.test_layers import FLOORS, IMPORTS, MODULES, ROOT, room_of
 
 PAGE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- map -->\n", "<!-- end of map -->\n"
 
 
 def first_line(name: str) -> str:
@@ -67,9 +66,7 @@ def table(names: list[str]) -> Iterator[str]:
 
 def page() -> str:
     """The whole page with the list of today."""
-    text = PAGE.read_text(encoding="utf-8")
-    found = re.search(f"{re.escape(BEGIN)}.*{re.escape(END)}", text, re.S)
-    return text[: found.start()] + BEGIN + "".join(lines()) + "\n" + END + text[found.end() :]
+    return with_list(PAGE, "map", "".join(lines()))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.listed import LISTS, with_list
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LIVING = [page for page in PAGES if "lab" not in page.relative_to(ROOT).parts]
 """Lab notes tell what was at their time."""
+TABLED = [*PAGES, ROOT / "CHANGELOG.md", *sorted((ROOT / "weights").glob("*.md"))]
 FOLDERS = ("engine", "gtp", "bench", "weights", "tests", "docs", ".ci", ".github")
 PATH = re.compile(rf"({'|'.join(map(re.escape, FOLDERS))})(/[\w.-]+)*/?")
 
@@ -35,6 +38,22 @@ def test_links_lead_somewhere(page):
     assert not [link for link in local if not (page.parent / link).exists()]
 
 
+def test_every_page_and_example_is_reached_from_the_readme():
+    """By links alone; a link to a folder is one to its README."""
+    found, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        page = page / "README.md" if page.is_dir() else page
+        if page in found or not page.is_file():
+            continue
+        found.add(page)
+        if page.suffix == ".md":
+            links = re.findall(r"\]\(([^)\s#]+)", page.read_text(encoding="utf-8"))
+            waiting += [(page.parent / link).resolve() for link in links if "://" not in link]
+    wanted = {path for kind in ("*.md", "*.py") for path in (ROOT / "docs").rglob(kind)} | {ROOT / "CONTRIBUTING.md"}
+    assert not sorted(wanted - found)
+
+
 @pytest.mark.parametrize("page", LIVING, ids=names(LIVING))
 def test_every_module_and_target_that_a_page_calls_exists(page):
     text = page.read_text(encoding="utf-8")
@@ -42,6 +61,31 @@ def test_every_module_and_target_that_a_page_calls_exists(page):
     assert not [name for name in modules if importlib.util.find_spec(name) is None]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     assert set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.M)) <= targets
+
+
+@pytest.mark.parametrize("page", TABLED, ids=names(TABLED))
+def test_every_table_has_a_header_and_rows_of_its_width(page):
+    """A blank line within a table makes plain text of what follows."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    for table in re.findall(r"(?:^\|.*\n?)+", text, re.M):
+        rows = [re.split(r"(?<!\\)\|", line.strip())[1:-1] for line in table.splitlines()]
+        assert len(rows) > 2 and all(re.fullmatch(r" *:?-+:? *", cell) for cell in rows[1]), rows[0]
+        assert not [row for row in rows if len(row) != len(rows[1])]
+
+
+def test_nothing_is_installed_from_an_index_by_our_name():
+    """There is no such package."""
+    sources = [path for folder in ("engine", "gtp", "bench") for path in (ROOT / folder).rglob("*.py")]
+    for path in (*LIVING, *sources):
+        assert not re.search(r"install '?keima", path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.parametrize(("page", "name"), LISTS)
+def test_what_a_page_lists_of_the_sources_is_that_of_today(page, name):
+    text = "".join(LISTS[page, name]())
+    assert with_list(ROOT / "docs" / page, name, text) == (ROOT / "docs" / page).read_text(encoding="utf-8"), (
+        "make map writes it anew"
+    )
 
 
 def test_the_steps_of_the_search_are_called_what_the_page_calls_them():

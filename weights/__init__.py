@@ -96,8 +96,9 @@ def find(name_or_path: str) -> Path:
             raise ValueError(f"{name_or_path}: is a folder, expected a network file")
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{name_or_path!r} cannot be looked up ({error})") from error
-    known = ", ".join(shipped) or "none"
-    raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}")
+    known, several = ", ".join(shipped) or "none", ", ".join(players())
+    together = f"; several that play together: {several}" if several else ""
+    raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}{together}")
 
 
 def find_network(text: str) -> Path | tuple[Path, Path]:

@@ -44,8 +44,8 @@ def command(
 ) -> None:  # fmt: skip
     """Build AlphaGo as published: games, policy networks, patterns, value network, and what each is worth.
 
-    Every stage is a keima command of its own, which is shown. A way that was stopped, in any way, goes on when the
-    same command is given again.
+    Every stage is a keima command of its own, which is shown. A run that was stopped, even by kill -9, goes on when
+    the same command is given again.
 
     \b
         keima alphago --size 9 --out runs/alphago-9

@@ -157,7 +157,7 @@ def command(
 ) -> None:  # fmt: skip
     """Play a match between two GTP engines and print win rate, its 95% interval and the Elo difference.
 
-    The engines' own options, such as visits or level, belong into their command lines:
+    The engines' own options, such as visits or level, go into their command lines:
 
     \b
         keima match --first "keima gtp --seconds 3" \\

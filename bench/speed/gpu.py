@@ -1,4 +1,4 @@
-"""``python -m bench.speed.gpu``: half an hour of a GPU in one command, one JSON line a figure.
+"""``python -m bench.speed.gpu``: what a GPU reaches, in one command of eight minutes, one JSON line a figure.
 
 ``matrix`` is what the card multiplies large matrices at, the ceiling for any network. ``eager/NETWORK/SIZE/BATCH`` and
 ``graphs/...`` are evaluations alone, kernel by kernel and from CUDA graphs, with two batches in flight; ``share/...``

@@ -204,7 +204,7 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
     """Let the engine play itself with other options, visits equal, and print win rate, interval and Elo difference.
 
     \b
-        python -m bench.strength.arena --first "move-choice=lcb" --games 400 --processes 2 --sgf runs/lcb
+        python -m bench.strength.arena --first "move-choice=visits" --games 400 --processes 2 --sgf runs/visits
     """
     with one_line_errors():
         one, two = (side_from(text, weights, visits) for text in (first, second))

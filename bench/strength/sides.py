@@ -40,7 +40,7 @@ class Side:
 
 
 def side_from(text: str, weights: str, visits: int) -> Side:
-    """A side from words such as ``batch=1 move-choice=lcb``: search options, ``visits``, ``weights`` and ``name``.
+    """A side from words such as ``batch=1 move-choice=visits``: search options, ``visits``, ``weights`` and ``name``.
 
     Raises:
         ValueError: a word that is none of them, or a value that is not allowed.

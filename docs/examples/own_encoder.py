@@ -4,6 +4,11 @@
 
 The encoder here shows a network three planes: own stones, the opponent's, and the stones in atari. Prints them for a
 small position under two symmetries, and the key under which a result cache would keep what a network says of it.
+
+To train on it, let an entry in engine/nets/architectures/registry.py name it and the command that trains it
+(``encoder="atari-3"``, ``trained_by="dual"``), and call ``register`` where engine/features/encoder.py does; from
+Python, ``new_spec(model, name, encoder="atari-3")``. ``keima zero`` begins with ``keima-1``: see ``first_network`` in
+engine/train/turns.py and ``encoder`` in bench/zero/command.py.
 """
 
 import sys

@@ -31,7 +31,7 @@ class SetupOptions(Checked):
         unit="NAME|PATH",
     )
     device: str = option("auto", "where the network runs: auto, cpu, mps, cuda or cuda:0,cuda:1", unit="DEVICE")
-    rules: str = option("chinese", "tromp-taylor, chinese, japanese, korean, aga, ...", unit="NAME")
+    rules: str = option("chinese", "tromp-taylor, chinese, japanese, korean, aga, ... (docs/rules.md)", unit="NAME")
     komi: float = option(7.5, "White's points, in whole or half points", unit="POINTS")
     size: int = option(19, "board at the start, if the network plays it", low=2, high=25)
 
@@ -117,8 +117,8 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
         0, "threads that evaluate the network on the CPU", low=0, high=256, otherwise=Cores(follows="threads")
     )
     # Larger batches are hardly faster on the CPU. Before a GPU, which merges what waits, leaves that travel together
-    # share what Python costs: with 16 a batch, a device that takes 64 in 2 ms gave 73 to 85% of what it could, with 64
-    # a batch 88%.
+    # share what Python costs: with 16 a batch, a device that takes 64 in 2 ms idled for 10 to 30% of the time, with 64
+    # a batch it gives 90 to 92% of what it could (docs/lab/search-speed.md).
     batch: int = option(0, "most leaves a worker sends to the network at once", low=0, high=512, gpu=64, otherwise=8)
     # With 32, playouts in flight lose some 40 Elo at 200 visits where the CPU evaluates, with 96 nothing; the price is
     # some 10% fewer visits a second in the first 800. See docs/lab/small-searches.md.
@@ -150,8 +150,9 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     virtual_visits: int = option(1, "visits added to an edge for each playout in flight", low=0, high=100)
     # With 0, edges with a playout in flight keep their value: playouts meet so often that batches hold five leaves
-    # rather than eight, and the CPU evaluates a quarter fewer a second (docs/lab/small-searches.md). A GPU gets some 85
-    # different leaves of 128 with 1 (one 19x19 middle game), with 0 only nine.
+    # rather than eight, and the CPU searches a third (19x19) to two fifths (9x9) fewer visits a second
+    # (docs/lab/small-searches.md). A GPU gets some 85 different leaves of 128 with 1 (one 19x19 middle game), with 0
+    # only nine.
     virtual_loss: float = option(
         -1.0, "how far below the edge's mean value a virtual visit is valued, 1 being about a lost game",
         low=-1.0, high=2.0, cpu=0.5, otherwise=1.0,

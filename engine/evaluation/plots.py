@@ -11,7 +11,7 @@ from engine.train.drawing import new_figure, save_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MISSING = "plots need matplotlib: pip install 'keima[train]'"
+MISSING = "plots need matplotlib: pip install matplotlib beside Keima"
 
 
 def check_plots(folder: Path) -> None:

@@ -155,7 +155,7 @@ class Budget:
 
 
 def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[TimeLeft, float]:
-    """A clock after a move that took so long.
+    """A clock after a move that took ``seconds``.
 
     Returns:
         The clock, and the seconds by which the move overstepped it; 0 = in time.
@@ -267,7 +267,7 @@ class Clock:
         return None if left is None else budget(self._settings, left, n_moves, area, self.lag_s)
 
     def spend(self, color: int, seconds: float) -> None:
-        """Note that a move of the colour took so long."""
+        """Note that a move of the colour took ``seconds``."""
         left = self._time_left(color)
         if left is not None:
             self._left[color] = charge(self._settings, left, seconds)[0]

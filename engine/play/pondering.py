@@ -35,7 +35,7 @@ class Ponder:
         Args:
             position: copied here, since the game goes on.
             visits: end at this number of visits of the root; 0 = no limit.
-            seconds: end after so long.
+            seconds: end after this time.
         """
         self.stop()
         self._stopping.clear()

@@ -22,8 +22,8 @@ time; on a machine that is fast enough they are worth it."""
 FIRST_S = 0.5
 """How long a stopped search still waits for the evaluation of its root, without which there is no move"""
 HANG_S, HANG_CALLS = 60.0, 10.0
-"""A search ends in an error when nothing has come of it for so long, because a call of the network takes longer than
-this, and than so many usual ones."""
+"""A search ends in an error when nothing has come of it for ``HANG_S``, because a call of the network takes longer than
+that and than ``HANG_CALLS`` usual ones."""
 
 
 class Crew:

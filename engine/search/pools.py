@@ -9,7 +9,7 @@ Two pools of rows, each an array per field:
   priors (all unvisited moves have one first-play value), so the next edge is always for the likeliest unchosen move,
   and selection never looks past it.
 
-Most nodes are leaves with no edges at all, so a node costs about 0.9 KiB on 19x19, nearly all of it priors. Pools grow
+Most nodes are leaves with no edges at all, so a node costs 852 bytes on 19x19, most of it priors. Pools grow
 in place (``ndarray.resize``), therefore only while the tree's lock is held, and no view of a field is kept beyond
 that lock.
 

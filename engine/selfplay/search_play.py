@@ -37,7 +37,7 @@ class SearchPlay:
         """Open the folder, or begin one.
 
         Args:
-            rows_per_shard: a shard is written when there are so many rows.
+            rows_per_shard: a shard is written when it has this number of rows.
         Raises:
             ValueError: the folder holds something else; one line.
         """
@@ -112,7 +112,7 @@ class SearchPlay:
         self, away: Away, rows: int, report: Callable[[], None], every_s: float = 1.0,
         enough: threading.Event | None = None,
     ) -> None:  # fmt: skip
-        """Play until there are so many rows in all, forgotten ones included, or :meth:`stop` is called.
+        """Play until there are ``rows`` rows in all, forgotten ones included, or :meth:`stop` is called.
 
         Games are begun as long as those in play will hardly do, by the rows that games have had so far; all of them are
         played to their ends. They are those with the lowest numbers that were not played yet. Other arguments, and

@@ -4,7 +4,7 @@ For each position wanted a ply U is drawn, each of 1 to ``latest`` with the same
 moves before it, move U is uniformly random among the legal points, and the RL policy plays the rest. Kept are the moves
 up to the position after the random one, the move that followed (a reader of shards knows a position by the move made
 there) and the result; ``position`` says that nothing else may be learnt from. Positions of one game are much alike and
-share its result: many of each teach a value network the games by heart.
+share its result: many of each make a value network memorise results.
 
 A game may be over before its ply U. It is then played anew, with other moves and the same U, up to ``ATTEMPTS`` times;
 without that, late positions would silently be rarer. What was not reached even so is reported.

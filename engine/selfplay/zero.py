@@ -7,7 +7,7 @@
     OUT/network.safetensors     the newest of them, ready to play
     OUT/curves.csv              what was measured, by step
 
-A turn is: the network plays until there are so many new rows; a window over the newest rows is fixed, and the steps
+A turn is: the network plays until the turn has its new rows; a window over the newest rows is fixed, and the steps
 that they are worth are trained; the new network is measured, and plays next. What a turn does is written down before it
 is done, the window's shards among it, so a run that was stopped in any way repeats some seconds of training and loses
 the games in play, no more. Self-play and training meet in the folder alone. Start at :meth:`Zero.run`.

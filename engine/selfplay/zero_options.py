@@ -49,5 +49,5 @@ class ZeroOptions(Checked):
     )
 
     def window_of(self, rows: int) -> int:
-        """Rows to train on when there are so many in all."""
+        """Rows to train on when there are ``rows`` in all."""
         return window_rows(rows, self.window, self.window_power, self.window_slope)

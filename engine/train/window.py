@@ -13,7 +13,7 @@ from engine.train.batches import BatchBuilder, TrainingBatch
 
 
 def window_rows(rows: int, scale: int, exponent: float, slope: float) -> int:
-    """Rows of the window when there are so many in all: all up to a scale, then a power law.
+    """Rows of the window when there are ``rows`` in all: all up to a scale, then a power law.
 
     Args:
         scale: c; rows up to which all are in the window.

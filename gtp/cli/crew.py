@@ -32,7 +32,7 @@ class CrewOptions(NamedTuple):
         try:
             from engine.system.crew.on_ray import OnRay
         except ImportError as error:
-            raise ValueError(f"--ray needs Ray: pip install keima[ray] ({error})") from error
+            raise ValueError(f"--ray needs Ray: pip install 'ray>=2.50' beside Keima ({error})") from error
         crew = OnRay(self.ray, self.actors, chunk, at_once, waiting)
         stack.callback(crew.close)
         return crew

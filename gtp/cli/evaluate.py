@@ -84,7 +84,7 @@ def evaluate_named(
 
     DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
 
-    How well its policy plays without search, keima match tells with keima gtp --policy-only.
+    For the strength of its policy without search, play keima match with keima gtp --policy-only.
     """
     wanted = Wanted(positions, int(symmetries), rollouts, game)
     with one_line_errors(RuntimeError), ExitStack() as shown:

@@ -1,14 +1,20 @@
 """The arena: whose options count, pairs with one opening, matches that go on, and one line for what it cannot do."""
 
 import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from bench.match.elo import elo_difference
+from bench.strength import regret, sides
 from bench.strength.arena import command
 from bench.strength.sides import side_from
 from engine.config import SearchOptions
+from tests.conftest import ROOT
 
 OPENING = 8
 """Moves drawn: of shorter openings some three pairs in a hundred have the same."""
@@ -27,11 +33,33 @@ def play(tiny_network):
 
 
 def test_a_side_is_made_of_words():
-    side = side_from("batch=4 move-choice=lcb fpu-reduction=0.5 random-symmetry=false visits=7", "default", 100)
-    expected = {"threads": 1, "batch": 4, "move_choice": "lcb", "fpu_reduction": 0.5, "random_symmetry": False}
+    side = side_from("batch=4 move-choice=visits fpu-reduction=0.5 random-symmetry=false visits=7", "default", 100)
+    expected = {"threads": 1, "batch": 4, "move_choice": "visits", "fpu_reduction": 0.5, "random_symmetry": False}
     assert side.options == SearchOptions(**expected)
     assert (side.visits, side.weights) == (7, "default")
     assert side_from("name=x weights=keima-6x64", "default", 100).weights == "keima-6x64"
+
+
+def examples(program):
+    """The arguments with which pages and help texts call the arena or the regret."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    for text in (command.help, regret.command.help, *(page.read_text(encoding="utf-8") for page in pages)):
+        found = re.findall(rf"python -m bench\.strength\.{program} ([^`\n]+)", text.replace("\\\n", " "))
+        yield from map(shlex.split, found)
+
+
+def test_examples_compare_sides_that_differ(monkeypatch):
+    """An option's default against that default measures nothing."""
+    monkeypatch.setattr(sides, "find_network", Path)
+
+    def player(text):
+        return replace(side_from(text, "default", 200), name="")
+
+    of_arena = [command.make_context("arena", words).params for words in examples("arena")]
+    of_regret = [regret.command.make_context("regret", words).params["options"] for words in examples("regret")]
+    assert len(of_arena) >= 2 and len(of_regret) >= 2
+    for players in [(one["first"], one["second"]) for one in of_arena] + of_regret:
+        assert len({player(text) for text in players}) == len(players), players
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The half hour of a GPU, rehearsed on the CPU: every figure appears, without what a bare machine may lack."""
+"""The bench of a GPU, rehearsed on the CPU: every figure appears, without what a bare machine may lack."""
 
 import json
 import subprocess

@@ -1,5 +1,8 @@
 """The command line: every option of the engine, with the default that engine/config.py gives it."""
 
+import sys
+import tomllib
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 
 import click
@@ -8,8 +11,10 @@ from click.testing import CliRunner
 
 from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
+from gtp.cli.crew import CrewOptions
 from gtp.cli.options import options_of
 from gtp.cli.play import gtp
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize("kind", [PlayOptions, SearchOptions])
@@ -41,3 +46,11 @@ def test_an_option_of_earlier_versions_is_answered_by_what_is_instead():
     answer = CliRunner().invoke(gtp, ["--mercy", "0.3"])
     assert answer.exit_code == 2
     assert "mercy is no option any more: rollouts are played to their end" in answer.output
+
+
+def test_without_ray_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "engine.system.crew.on_ray", None)
+    (wanted,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["ray"]
+    said = f"^--ray needs Ray: pip install '{wanted}' beside Keima"
+    with ExitStack() as stack, pytest.raises(ValueError, match=said):
+        CrewOptions("local", 0).open(stack, chunk=1)

@@ -1,6 +1,7 @@
 """The shipped networks: the manifest agrees with the files, names are found, and mistakes get one clear line."""
 
 import hashlib
+import re
 import tomllib
 
 import pytest
@@ -39,6 +40,13 @@ def test_a_shipped_network_is_what_the_manifest_says(name):
     assert entry.encoder in ENCODERS
     assert entry.description and "\n" not in entry.description
     assert (FOLDER / entry.card).read_text(encoding="utf-8").startswith("#")
+
+
+def test_only_the_card_of_the_default_network_calls_it_default():
+    """Commands on the others measure the network that plays today."""
+    for card in {entry.card for entry in SHIPPED.values()} - {SHIPPED[weights.DEFAULT].card}:
+        commands = re.findall(r"`([^`\n]+)`", (FOLDER / card).read_text(encoding="utf-8"))
+        assert not [words for words in commands if weights.DEFAULT_ALIAS in words.split()], card
 
 
 def test_the_box_stays_small():
@@ -161,6 +169,8 @@ def test_a_player_is_its_networks_and_the_settings_it_plays_with(manifest, tmp_p
     lines = 'weights = "one+two"\npatterns = "r.npz+t.npz"\nrollout-weight = 0.5\nsize = 9\n'
     (tmp_path / "player-9.toml").write_text(lines)
     assert weights.players() == {"player-9": tmp_path / "player-9.toml"}
+    with pytest.raises(ValueError, match="the shipped networks are: one, two; several that play together: player-9"):
+        weights.find_network("player")
     both = tmp_path / "one.safetensors", tmp_path / "two.safetensors"
     assert weights.find_network("player-9") == both
     assert weights.anchored("player-9", tmp_path / "elsewhere") == "player-9"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MISSING = "PNG needs matplotlib: pip install 'keima[train]', or take --svg"
+MISSING = "PNG needs matplotlib: pip install matplotlib beside Keima, or take --svg"
 BOARD_INCHES, GRAPH_INCHES, DPI = 6.0, (9.0, 2.4), 110
 WOOD, LINES = "#e3b667", "#5b431b"
 KIND_COLORS = ("#1a7f4f", "#4f8f2f", "#7d8a1a", "#b07a00", "#c8500a", "#b3123f")

@@ -96,7 +96,7 @@ class Running:
         return self._wait(begun, on_done, 0)
 
     def _wait(self, begun: list[Work], on_done: Callable[[Work], None], most: int) -> bool:
-        """Wait until at most so many positions wait; False = stopped. Finished games are handed on and forgotten."""
+        """Wait until at most ``most`` positions wait; False = stopped. Finished games are handed on and forgotten."""
         while True:
             self.on_wait()
             with self._changed:
