@@ -44,6 +44,18 @@ def test_graphs_and_marks_are_those_that_sabaki_shows():
         assert sum(name in node for name in ("BM", "DO", "IT", "TE")) == 1
 
 
+def test_lizzie_finds_an_analysis_in_each_node():
+    """The side that has just moved, in percent; then the moves of the side to move."""
+    nodes = nodes_of(annotated())
+    first, moves = text_of(nodes[8], "LZ").split("\n")
+    assert first.split()[:2] == ["Keima", "46.0"] and nodes[8]["SBKV"] == [b"54.00"]
+    words = moves.split()
+    assert words[0] == "move" and words[-1] == "info" and moves.count(" info ") == moves.count("move ")
+    values = dict(zip(words[:10:2], words[1:10:2], strict=True))
+    assert values["winrate"] == "5400" and values["scoreMean"] == "4.00"
+    assert "LZOP" in nodes[0] and not any("LZ" in node for node in nodes[:1])
+
+
 def test_comments_hold_a_line_that_sabaki_plays():
     said = text_of(nodes_of(annotated())[9], "C")
     assert "Blunder: E6 lost 20.0 points." in said

@@ -10,6 +10,7 @@ from engine.go.geometry import BLACK, PASS, to_sgf
 from engine.go.sgf_tree import Node, SgfTree, raw
 from engine.insight.review.judgement import KINDS, Move
 from engine.insight.review.katrain import VERSION, kt_values
+from engine.insight.review.lizzie import lz_value
 from engine.insight.review.review import LETTERS, WORTH_A_LINE, Review, amount, lead_text, standing
 from engine.insight.review.turns import Turn
 
@@ -18,7 +19,7 @@ MARK = "KEIMA"
 LINE = b"LINE"
 FENCE = "\u2063\u2063".encode()
 """Around our part of a comment"""
-REPLACED = ("SBKV", "SBKS", "KT", "KTV")
+REPLACED = ("SBKV", "SBKS", "KT", "KTV", "LZ", "LZOP")
 """Numbers of an analysis, by any program"""
 MARKS = ("BM", "DO", "IT", "TE")
 MARKS_OF_KIND = ({"TE": b"1"}, {"TE": b"1"}, {"IT": b""}, {"DO": b""}, {"BM": b"1"}, {"BM": b"2", "HO": b"1"})
@@ -96,6 +97,8 @@ def _write_turn(node: Node, turn: Turn, size: int, katrain: bool) -> None:
         _put(node, "SBKS", [f"{turn.lead_black:.2f}".encode()])
     if katrain:
         _put(node, "KT", kt_values(turn, size))
+    if lines := lz_value(turn, size):
+        _put(node, "LZ" if turn.number else "LZOP", [raw(lines)])
 
 
 def _write_move(node: Node, review: Review, move: Move, katrain: bool) -> None:
