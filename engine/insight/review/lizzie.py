@@ -22,7 +22,7 @@ def lz_value(turn: Turn, size: int) -> str:
     before = 1.0 - _rate(turn.winrate_black, sign)
     first = [ENGINE, f"{100 * before:.1f}", str(turn.visits)]
     if turn.lead_black is not None:
-        first += [f"{sign * turn.lead_black:.1f}", f"{turn.stdev or 0.0:.1f}"]
+        first += [f"{sign * turn.lead_black + 0.0:.1f}", f"{turn.stdev or 0.0:.1f}"]
     # LizGoban takes what stands before the last "info".
     moves = "".join(f"{_info(move, sign, size)} info " for move in turn.moves[:MOST_MOVES])
     return f"{' '.join(first)}\n{moves}"
@@ -33,7 +33,7 @@ def _info(move: Candidate, sign: float, size: int) -> str:
     told = [f"move {to_vertex(move.point, size)} visits {move.visits}"]
     told.append(f"winrate {round(10_000 * _rate(move.winrate_black, sign))} prior {round(10_000 * move.prior)}")
     if move.lead_black is not None:
-        told.append(f"scoreMean {sign * move.lead_black:.2f}")
+        told.append(f"scoreMean {sign * move.lead_black + 0.0:.2f}")
     told.append(f"pv {' '.join(to_vertex(point, size) for point in move.line[:LONGEST_LINE])}")
     return " ".join(told)
 
