@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.alphago.stages import Command, Stage
+from engine.selfplay.run_folder import refuse_foreign
 from engine.config.declaration import core_count
 from engine.system.files import sha256_of, written_whole
 
@@ -67,8 +68,7 @@ class Record:
         """
         path = out / RECORD
         if not path.exists():
-            if any(one.name != LOCK for one in out.iterdir()):
-                raise ValueError(f"{out}: already there, expected a new or empty folder, or one of keima alphago")
+            refuse_foreign(out, RECORD, "keima alphago")
             return cls(path)
         try:
             found = json.loads(path.read_text(encoding="utf-8"))

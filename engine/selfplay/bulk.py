@@ -24,7 +24,7 @@ from engine.records.games import ENDINGS, RESIGNED, Games, read_games, select, w
 from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import GameJournal, unpacked_games
 from engine.selfplay.plan import Plan, check_player
-from engine.selfplay.run_folder import open_manifest, write_manifest
+from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.table import NEVER
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Done, Opened
@@ -236,11 +236,9 @@ class BulkPlay:
 
 def _check_folder(out: Path, processes: int) -> None:
     """Refuse a folder of something else, or of games that were shared out otherwise."""
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    found = [COUNT_OF.fullmatch(path.name) for path in out.iterdir()]
+    found = [COUNT_OF.fullmatch(path.name) for path in out.iterdir()] if out.is_dir() else []
     begun_by = {int(match["count"] or 1) for match in found if match}
     if not begun_by:
-        raise ValueError(f"{out}: already there, expected a new or empty folder, or one of games")
-    if begun_by != {processes}:
+        refuse_foreign(out, MANIFEST, "games", also=(".json.partial",))
+    elif begun_by != {processes}:
         raise ValueError(f"{out}: begun by {max(begun_by)} processes that share the games, not by {processes}")

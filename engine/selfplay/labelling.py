@@ -25,7 +25,7 @@ from engine.selfplay.label_options import Kind, LabelOptions, game_of
 from engine.selfplay.labelled_games import LabelledGames, has_ended
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
-from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, write_manifest
+from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, refuse_foreign, write_manifest
 from engine.system.crew.job import Away, Done
 from engine.system.crew.threads import work_in_threads
 from engine.train.teacher import Teacher
@@ -358,6 +358,4 @@ def check_out(out: Path) -> None:
         ValueError: one line.
     """
     # A run that was killed while it packed games leaves a partial folder of theirs, of a name of its own.
-    is_free = not out.exists() or (out.is_dir() and all(GAMES in item.name for item in out.iterdir()))
-    if not (is_free or (out / MANIFEST).exists()):
-        raise ValueError(f"{out}: already there, expected a new or empty folder, or one of labels")
+    refuse_foreign(out, MANIFEST, "labels", also=(GAMES,))

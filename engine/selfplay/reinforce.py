@@ -35,7 +35,7 @@ from engine.nets.on_device import load_network
 from engine.records.games import join, select
 from engine.selfplay.many_games import Finished, Group
 from engine.selfplay.plan import PASSES, PlayOptions, check_player, setups_of
-from engine.selfplay.run_folder import open_manifest
+from engine.selfplay.run_folder import open_manifest, refuse_foreign
 from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety, unit_of
 from engine.train.curves import Curves
@@ -143,8 +143,7 @@ class Reinforce:
     def _open(self) -> None:
         """Begin the folder, or see that it is one of such a run."""
         out = self._out
-        if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
-            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of such a run")
+        refuse_foreign(out, MANIFEST, "such a run")
         open_manifest(out / MANIFEST, {"format": FORMAT, **self._record}, {})
         (out / POOL).mkdir(exist_ok=True)
         if not self._member_path(0).exists():

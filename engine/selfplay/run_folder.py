@@ -1,12 +1,33 @@
 """What a folder that is being filled says of itself: a JSON file, begun once and checked whenever the run goes on."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from engine.system.files import written_whole
+
+
+def refuse_foreign(out: Path, manifest: str, what: str, also: Sequence[str] = ()) -> None:
+    """Refuse a folder of something else; locks, and what a killed first start left, are nothing.
+
+    Args:
+        manifest: name of the file that says that the folder is one of these.
+        what: is in such a folder, in words.
+        also: parts of the names of what may be there before the manifest is.
+    Raises:
+        ValueError: something else is there; one line.
+    """
+
+    def is_nothing(name: str) -> bool:
+        return name.endswith(".lock") or name == f"{manifest}.partial" or any(part in name for part in also)
+
+    if not out.exists() or (out / manifest).exists():
+        return
+    if not (out.is_dir() and all(is_nothing(one.name) for one in out.iterdir())):
+        raise ValueError(f"{out}: already there, expected a new or empty folder, or one of {what}")
 
 
 def open_manifest(path: Path, asked: dict[str, Any], begun: dict[str, Any]) -> dict[str, Any]:

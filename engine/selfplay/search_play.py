@@ -20,7 +20,7 @@ import numpy as np
 
 from engine.records.search_rows import join_rows, unpacked, write_search_rows
 from engine.selfplay.game_journal import BlockFile
-from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, write_manifest
+from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, refuse_foreign, write_manifest
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.system.crew.job import Away, Done
 
@@ -42,8 +42,7 @@ class SearchPlay:
             ValueError: the folder holds something else; one line.
         """
         self._out, self._options, self._rows_per_shard = out, options, rows_per_shard
-        if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
-            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of self-play rows")
+        refuse_foreign(out, MANIFEST, "self-play rows")
         asked = {"format": FORMAT, "options": {name: getattr(options, name) for name in FIXED}}
         self._manifest = open_manifest(out / MANIFEST, asked, {"shards": [], "next": 0, "numbers": []})
         self._lock = threading.Lock()

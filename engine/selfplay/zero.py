@@ -26,7 +26,7 @@ from engine.inference.server import InferenceServer
 from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
 from engine.selfplay.match_job import MatchJob
-from engine.selfplay.run_folder import open_manifest, write_manifest
+from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, match_options
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
@@ -81,8 +81,7 @@ class Zero:
         """as the newest network sees it; None = not looked at since the start"""
         self._pace: dict[str, float] = {}
         """of the turn at hand: how long its parts took"""
-        if out.is_dir() and not (out / MANIFEST).exists() and any(one.suffix != ".lock" for one in out.iterdir()):
-            raise ValueError(f"{out}: already there, expected a new or empty folder, or one of keima zero")
+        refuse_foreign(out, MANIFEST, "keima zero")
         fixed = {name: getattr(ways.play, name) for name in ("size", "rules", "seed")}
         asked, first = {"format": FORMAT, "options": fixed}, start
         if (out / MANIFEST).exists():

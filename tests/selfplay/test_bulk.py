@@ -131,6 +131,13 @@ def test_games_broken_off_are_marked(server, tmp_path):
     assert any(ending == LIMIT and len(moves) == 20 for moves, _, ending, _ in found)
 
 
+@pytest.mark.parametrize("name", [f"{MANIFEST}.partial", "games-1of2.json.partial"])
+def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(server, tmp_path, name):
+    """One of several processes may be about to write its manifest, too."""
+    (tmp_path / name).write_text("{")
+    BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path).close()
+
+
 def test_a_folder_of_something_else_is_refused(server, tmp_path):
     (tmp_path / "letters.txt").write_text("dear")
     with pytest.raises(ValueError, match="already there, expected a new or empty folder"):
