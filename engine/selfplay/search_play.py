@@ -113,9 +113,9 @@ class SearchPlay:
     ) -> None:  # fmt: skip
         """Play until there are ``rows`` rows in all, forgotten ones included, or :meth:`stop` is called.
 
-        Games are begun as long as those in play will hardly do, by the rows that games have had so far; all of them are
-        played to their ends. They are those with the lowest numbers that were not played yet. Other arguments, and
-        errors, as of :meth:`play`.
+        Games are begun as long as those in play will hardly do, by the rows that games have had so far, or before any
+        has ended by those of a move for each point. All of them are played to their ends. They are those with the
+        lowest numbers that were not played yet. Other arguments, and errors, as of :meth:`play`.
 
         Args:
             enough: once it is set no further games are begun, however many rows there are.
@@ -127,7 +127,8 @@ class SearchPlay:
             for begun, number in enumerate(unplayed):
                 with self._lock:
                     games, found = self.games, self.all_rows
-                expected = (begun - (games - before)) * found / games if games else 0.0
+                mean = found / games if games else self._options.full_share * self._options.size**2
+                expected = (begun - (games - before)) * mean
                 if found + expected >= rows or (enough is not None and enough.is_set()):
                     return
                 yield number

@@ -1,7 +1,9 @@
 """A folder of self-play rows: what was killed goes on, nothing is lost or there twice, shards are whole."""
 
 import json
+import math
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from engine.selfplay.search_games import Origin, SearchGroup
 from engine.selfplay.search_job import played_here
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay
+from engine.system.crew.job import Away
 
 OPTIONS = SearchPlayOptions(size=3, visits=12, fast_visits=4, full_share=0.5, komi=2.0)
 
@@ -141,6 +144,24 @@ def test_forgotten_shards_are_not_played_again(server, tmp_path):
     again.cut()
     names = [shard["file"] for shard in json.loads((tmp_path / MANIFEST).read_text())["shards"]]
     assert len(set(names)) == len(names)
+
+
+class Drawing:
+    """A crew that takes a thousand numbers, if it may, before it delivers anything."""
+
+    def work(self, job, files, numbers, *_):
+        self.drawn = list(islice(numbers, 1000))
+
+
+def test_no_more_games_are_begun_than_the_rows_are_worth_before_any_has_ended(tmp_path):
+    crew, play = Drawing(), SearchPlay(tmp_path, OPTIONS)
+    play.play_rows(Away(crew, None, {}), 100, lambda: None)
+    assert crew.drawn == list(range(math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))))
+
+
+def test_a_folder_whose_first_start_was_killed_is_begun_in(tmp_path):
+    (tmp_path / f"{MANIFEST}.partial").write_text("{")
+    assert SearchPlay(tmp_path, OPTIONS).games == 0
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
