@@ -82,6 +82,8 @@ def command(
         before = _manifest(out)
         size = size or (before["options"]["size"] if before else 9)
         chosen = {name for name in given if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+        if start and (wrong := [name for name in SHAPE if name in chosen]):
+            raise ValueError(f"--start has a shape of its own: leave out --{wrong[0]}")
         ways, ladder = ways_of(size, given, chosen, before)
         if dry_run:
             click.echo(json.dumps({"size": size, "shape": ways.shape, **ways.settings}, indent=1))

@@ -70,6 +70,8 @@ class Zero:
         Raises:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
+        if ways.play.full_share <= 0.0:
+            raise ValueError("full_share is 0: no search would give a row to learn from")
         self.out, self.ways, self.watch = out, ways, watch or Watch()
         self._check, self._minutes, self._begun_s = check, minutes, time.monotonic()
         self._is_asked = False
@@ -95,6 +97,8 @@ class Zero:
             "settings": ways.settings, "seconds": 0.0, "turn": asdict(self._first_turn(start is None)),
         }  # fmt: skip
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
+        if start is not None and (self._manifest["start"] or {}).get("sha256") != sha256_of(start):
+            raise ValueError(f"{out}: begun with another start than {start.name}")
         self._manifest["settings"] = ways.settings
         self._seconds = float(self._manifest["seconds"])
         self.turn = Turn(**self._manifest["turn"])

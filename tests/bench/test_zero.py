@@ -115,6 +115,12 @@ def test_size_alone_chooses_a_recipe():
         assert found.exit_code == 0, found.output
         shown = json.loads(found.stdout)
         assert shown["shape"] == RECIPES[size].shape
+@pytest.mark.parametrize("name", ["blocks", "channels"])
+def test_a_start_has_a_shape_of_its_own(name):
+    found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--start", "default", f"--{name}", "2", "--dry-run"])
+    assert found.exit_code == 1 and f"--start has a shape of its own: leave out --{name}" in found.stderr
+
+
         options = {name: value for group in ("loop", "play", "train") for name, value in shown[group].items()}
         assert {name: options[name] for name in RECIPES[size].options} == RECIPES[size].options
     assert not Path("nowhere").exists()
