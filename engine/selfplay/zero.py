@@ -101,7 +101,7 @@ class Zero:
             raise ValueError(f"{out}: begun with another start than {start.name}")
         self._manifest["settings"] = ways.settings
         self._seconds = float(self._manifest["seconds"])
-        self.turn = Turn(**self._manifest["turn"])
+        self.turn = Turn.of(self._manifest["turn"], ways.loop)
         (out / NETWORKS).mkdir(exist_ok=True)
         self.learner = TurnLearner(model, spec, ways.train, device, out)
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
@@ -180,7 +180,7 @@ class Zero:
                     f"network {turn.network}; {rows.games:,} games, {(rows.games - games) / spent:.1f} games/s, "
                     f"{(rows.all_rows - had) / spent:.0f} rows/s; then training"
                 )
-                self.watch.at("self-play", rows.all_rows - self._rows_before(), self._rows_wanted(), words)
+                self.watch.at("self-play", rows.all_rows - turn.rows_before, turn.rows, words)
                 if self.is_stopped:
                     rows.stop()
 
@@ -192,25 +192,13 @@ class Zero:
             rows.cut()
             self._fix_window()
 
-    def _rows_wanted(self) -> int:
-        """New rows of this turn."""
-        return self.ways.loop.first_rows if self.turn.number == 0 else self.ways.loop.rows
-
-    def _rows_before(self) -> int:
-        """Rows when this turn began."""
-        return self.turn.wanted - self._rows_wanted()
-
     def _fix_window(self) -> None:
         """Say which rows are trained on next, and for how many steps."""
         loop, rows = self.ways.loop, self.play.rows
         shards = rows.shards
         count = newest([shard["rows"] for shard in shards], loop.window_of(rows.all_rows))
-        # The first rows count as many samples as all others, whatever they were worth to the run's first steps.
-        steps = int(loop.samples * rows.all_rows / loop.batch)
-        self._write(
-            phase=TRAIN, first_step=self.learner.step, last_step=max(steps, self.learner.step + 1), rate=self._rate(),
-            shards=[shard["file"] for shard in shards[len(shards) - count :]], wanted=rows.all_rows,
-        )  # fmt: skip
+        self.turn = self.turn.in_training(rows.all_rows, self.learner.step, loop)
+        self._write(rate=self._rate(), shards=[shard["file"] for shard in shards[len(shards) - count :]])
 
     def _rate(self) -> float:
         """The learning rate of a turn that begins now."""
@@ -232,10 +220,10 @@ class Zero:
 
     def _train(self) -> None:
         """The steps of this turn, the network they come to, and what it is like."""
-        turn, loop, learner = self.turn, self.ways.loop, self.learner
+        turn, learner = self.turn, self.learner
         self.watch.at("training", 0, 1, "reading the window")
         window = self._window()
-        data = WindowBatches(ENCODERS[learner.spec.encoder], window, loop.batch, self.ways.play.seed)
+        data = WindowBatches(ENCODERS[learner.spec.encoder], window, turn.batch, self.ways.play.seed)
 
         def report(step: int, losses: dict[str, float]) -> None:
             words = ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
@@ -265,11 +253,12 @@ class Zero:
         play = self.ways.play
         with self.networks.serve(path) as server:
             board = self._look(server)
-        newest_rows = self._shards[self.turn.shards[-1]]
+        shards = list(self._shards.values())
+        new = join_rows(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
         measured = {f"train/{name}": value for name, value in losses.items()} | facts_of_board(board)
-        measured |= facts_of_rows(newest_rows) | {
+        measured |= facts_of_rows(new) | {
             "zero/rows": self.turn.wanted, "zero/games": self.play.rows.games, "zero/window": len(window.game),
-            "zero/samples_per_row": self.ways.loop.batch * self.learner.step / max(1, self.turn.wanted),
+            "zero/samples_per_row": self.turn.trained / self.turn.wanted,
             "zero/komi": self.turn.komi, "zero/resign": self.turn.resign, "zero/minutes": self.seconds / 60.0,
             "zero/turn": self.turn.number, "zero/rate": self.turn.rate,
         }  # fmt: skip
@@ -340,7 +329,7 @@ class Zero:
         if self.ways.loop.resigns:
             resign = max(0.0, 0.5 + 0.5 * resignation_bound(self._window()))
         self._write(
-            number=self.turn.number + 1, phase=PLAY, network=step,
+            number=self.turn.number + 1, phase=PLAY, network=step, rows_before=self.turn.wanted,
             wanted=self.turn.wanted + self.ways.loop.rows, komi=self._next_komi(board), resign=resign,
             first_step=self.learner.step, last_step=self.learner.step,
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """What the loop of AlphaGo Zero writes down of a turn, tells of it, and goes by."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from engine.config import TrainOptions
@@ -26,13 +26,48 @@ class Turn:
     """the step of the network that plays"""
     wanted: int = 0
     """rows in all when self-play ends"""
+    rows_before: int = 0
+    """rows in all when the window before was fixed"""
     komi: float = 0.0
     resign: float = 0.0
     first_step: int = 0
     last_step: int = 0
     rate: float = 0.0
+    batch: int = 0
+    """of the steps up to the last one; --batch counts from the next window on, as --rate does"""
+    trained: int = 0
+    """samples of all steps up to the last one, those of earlier turns included"""
+    owed: float = 0.0
+    """samples that rows are worth and no step was taken for; less than 0 = steps were taken too early"""
     shards: list[str] = field(default_factory=list)
     """of the window, oldest first"""
+
+    @classmethod
+    def of(cls, found: dict[str, Any], loop: ZeroOptions) -> "Turn":
+        """As a manifest has it; one that counts no samples yet was trained with the same batch all the time."""
+        before = max(0, found["wanted"] - loop.rows) if found["number"] else 0
+        known = {"rows_before": before, "batch": loop.batch, "trained": loop.batch * found["last_step"]}
+        return cls(**known | found)
+
+    @property
+    def rows(self) -> int:
+        """New rows that this turn wants, or has once its window is fixed."""
+        return self.wanted - self.rows_before
+
+    def in_training(self, rows: int, step: int, loop: ZeroOptions) -> "Turn":
+        """The turn with as many steps before it as its own rows are worth.
+
+        Args:
+            rows: in all.
+            step: the last one that was taken.
+        """
+        owed = self.owed + loop.samples * (rows - self.rows_before)
+        steps = max(1, int(owed / loop.batch))
+        samples = steps * loop.batch
+        return replace(
+            self, phase=TRAIN, wanted=rows, first_step=step, last_step=step + steps, batch=loop.batch,
+            trained=self.trained + samples, owed=owed - samples,
+        )  # fmt: skip
 
 
 class Watch:

@@ -1,9 +1,11 @@
 """The loop of AlphaGo Zero on 3x3: turns, what is kept, and a run that goes on wherever it was stopped."""
 
+import csv
 import json
 import shutil
 import time
 from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,13 +15,17 @@ from safetensors.torch import load_file
 from engine.config import TrainOptions
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
-from engine.records.search_rows import read_search_rows
+from engine.records.search_rows import join_rows, read_search_rows
+from engine.selfplay import zero as loop_module
+from engine.selfplay import zero_play
+from engine.selfplay.search_match import Outcome
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
-from engine.selfplay.zero import MANIFEST, ROWS, Zero
+from engine.selfplay.zero import COOL, MANIFEST, ROWS, Zero
+from engine.selfplay.zero_facts import facts_of_rows
 from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_options import ZeroOptions
-from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Watch, Ways
+from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
 from engine.train.turns import STATE
 from engine.train.window import newest
 
@@ -59,16 +65,27 @@ def finished(tmp_path_factory):
     return zero
 
 
+def shards_of(out):
+    """What the folder says of its shards."""
+    return json.loads((out / ROWS / "rows.json").read_text())["shards"]
+
+
+def latest(out):
+    """What was measured last, by name."""
+    with (out / "curves.csv").open(newline="") as file:
+        return {row["name"]: float(row["value"]) for row in csv.DictReader(file)}
+
+
 def all_games(out):
     """Numbers of the games in all shards, in the order of the shards."""
-    shards = json.loads((out / ROWS / "rows.json").read_text())["shards"]
+    shards = shards_of(out)
     return [number for shard in shards for number in read_search_rows(out / ROWS / shard["file"]).games.number.tolist()]
 
 
 def test_each_turn_plays_trains_and_leaves_a_network(finished):
     zero = finished
     assert (zero.turn.number, zero.turn.phase) == (3, PLAY)
-    rows = json.loads((zero.out / ROWS / "rows.json").read_text())["shards"]
+    rows = shards_of(zero.out)
     total = sum(shard["rows"] for shard in rows)
     assert 240 <= total < 500
     # As many samples as were asked for of each row, but for a step.
@@ -90,7 +107,7 @@ def test_no_game_is_played_twice(finished):
 
 
 def test_the_window_is_the_newest_rows(finished):
-    shards = json.loads((finished.out / ROWS / "rows.json").read_text())["shards"]
+    shards = shards_of(finished.out)
     counts = [shard["rows"] for shard in shards]
     wanted = WAYS.loop.window_of(sum(counts))
     held = newest(counts, wanted)
@@ -98,20 +115,68 @@ def test_the_window_is_the_newest_rows(finished):
     assert sum(counts[-held:]) >= wanted
 
 
+@pytest.mark.parametrize("change", [{"batch": 64}, {"batch": 4}, {"samples": 2.0}])
+def test_a_turn_is_worth_the_samples_of_its_own_rows(finished, tmp_path, change):
+    """Whatever --batch and --samples were before: no turn is left out, and none makes up for earlier ones."""
+    shutil.copytree(finished.out, tmp_path / "run")
+    loop, before = replace(WAYS.loop, **change), finished.learner.step
+    rows = sum(shard["rows"] for shard in shards_of(finished.out))
+    zero = run(tmp_path / "run", replace(WAYS, loop=loop), turns=4)
+    new, steps = sum(shard["rows"] for shard in shards_of(zero.out)) - rows, zero.learner.step - before
+    assert steps > 1
+    assert abs(loop.batch * steps - loop.samples * new) <= max(loop.batch, WAYS.loop.batch)
+    trained = WAYS.loop.batch * before + loop.batch * steps
+    assert latest(zero.out)["zero/samples_per_row"] == pytest.approx(trained / (rows + new))
+
+
+def test_what_rounding_leaves_of_a_turn_is_not_lost():
+    """Turns together take the steps that all their rows are worth; one that takes a step too many is made up for."""
+    loop, turn = replace(WAYS.loop, samples=0.5, batch=16), Turn()
+    for rows, step in ((40, 1), (80, 2), (120, 3), (128, 4), (136, 5), (200, 6), (480, 15)):
+        turn = turn.in_training(rows, turn.last_step, loop)
+        assert (turn.last_step, turn.trained) == (step, 16 * step)
+        turn = replace(turn, rows_before=rows)
+
+
+def test_a_run_that_was_begun_before_samples_were_counted_goes_on(finished, tmp_path):
+    shutil.copytree(finished.out, tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
+    for name in ("rows_before", "batch", "trained", "owed"):
+        del manifest["turn"][name]
+    (tmp_path / "run" / MANIFEST).write_text(json.dumps(manifest))
+    turn = Zero(tmp_path / "run", WAYS, CPU).turn
+    assert replace(turn, owed=0.0) == replace(finished.turn, owed=0.0)
+
+
 def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
-    """The same weights come out, to the bit, though new rows lie in the folder meanwhile."""
+    """The same weights come out, to the bit, though new rows lie in the folder meanwhile, and --batch is another."""
     torch.set_num_threads(1)
     zero = run(tmp_path / "a", stop=("training", 0.0))
     assert zero.turn.phase == TRAIN and zero.learner.step == 0
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     run(tmp_path / "a", stop=("self-play", 0.0))
-    zero = run(tmp_path / "b", stop=("training", 10.0))
+    zero = run(tmp_path / "b", replace(WAYS, loop=replace(WAYS.loop, batch=64)), stop=("training", 10.0))
     assert 0 < zero.learner.step < zero.turn.last_step
     zero = run(tmp_path / "b", stop=("self-play", 0.0))
     assert zero.turn.number == 1
     whole, broken = (load_file(tmp_path / name / STATE) for name in "ab")
     assert whole.keys() == broken.keys()
     assert all(torch.equal(whole[name], broken[name]) for name in whole)
+
+
+def test_a_turn_is_measured_on_all_its_games(tmp_path, monkeypatch):
+    """Not on its last shard alone, which holds the games that took longest."""
+    monkeypatch.setattr(zero_play, "SearchPlay", partial(SearchPlay, rows_per_shard=20))
+    ways, seen = replace(WAYS, loop=replace(WAYS.loop, first_rows=100, window=1000)), 0
+    for turns in (1, 2):
+        zero = run(tmp_path, ways, turns=turns)
+        shards = shards_of(tmp_path)[seen:]
+        assert len(shards) > 2
+        facts = facts_of_rows(join_rows([read_search_rows(tmp_path / ROWS / shard["file"]) for shard in shards]))
+        measured = latest(tmp_path)
+        assert {name: measured[name] for name in facts} == pytest.approx(facts)
+        assert zero.turn.number == turns
+        seen += len(shards)
 
 
 @pytest.mark.parametrize("phase", ["self-play", "training"])
@@ -161,7 +226,7 @@ def test_games_of_the_next_turn_are_played_beside_training(tmp_path):
     assert watch.waited > 0
     numbers = all_games(tmp_path)
     assert len(numbers) == len(set(numbers))
-    shards = json.loads((tmp_path / ROWS / "rows.json").read_text())["shards"]
+    shards = shards_of(tmp_path)
     networks = sorted(int(path.stem) for path in (tmp_path / "networks").iterdir())
     assert shards[0]["last_step"] == 0, "a random network plays for no other turn"
     assert shards[2]["first_step"] == networks[1], "the one before begins, the new one plays what is missing"
@@ -216,6 +281,41 @@ def test_a_run_from_another_network_goes_on_without_it(finished, tmp_path):
         Zero(tmp_path / "large", replace(ways, play=replace(WAYS.play, size=9)), CPU, start=zero.networks.path(0))
 
 
+def test_another_start_is_refused_where_a_run_goes_on(finished, tmp_path):
+    first, other = (finished.networks.path(step) for step in (0, finished.learner.step))
+    ways = replace(WAYS, loop=replace(WAYS.loop, first_rows=1000))
+    run(tmp_path / "run", ways, stop=("self-play", 0.0), start=first)
+    run(tmp_path / "run", ways, stop=("self-play", 0.0), start=first)
+    with pytest.raises(ValueError, match=f"begun with another start than {other.name}"):
+        Zero(tmp_path / "run", ways, CPU, start=other)
+    shutil.copytree(finished.out, tmp_path / "random")
+    with pytest.raises(ValueError, match="begun with another start"):
+        Zero(tmp_path / "random", WAYS, CPU, start=first)
+
+
+def test_play_that_gives_no_rows_is_refused(tmp_path):
+    """It would play for ever."""
+    with pytest.raises(ValueError, match="full_share is 0: no search would give a row to learn from"):
+        Zero(tmp_path / "run", replace(WAYS, play=replace(WAYS.play, full_share=0.0)), CPU)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(tmp_path):
+    """It had got no further than to write its first manifest."""
+    for name in (f"{MANIFEST}.partial", "zero.lock"):
+        (tmp_path / name).write_text("{")
+    assert Zero(tmp_path, WAYS, CPU).turn.number == 0
+
+
+@pytest.mark.parametrize(("won", "plays_new"), [(3, True), (1, False)])
+def test_the_gate_counts_for_the_new_network(tmp_path, monkeypatch, won, plays_new):
+    seen = []
+    monkeypatch.setattr(Zero, "match", lambda zero, paths, *_: seen.append(paths) or Outcome(won, 0, 4 - won))
+    zero = run(tmp_path, replace(WAYS, loop=replace(WAYS.loop, gate=0.55, first_rows=60)), turns=1)
+    assert seen == [(zero.networks.path(zero.learner.step), zero.networks.path(0))]
+    assert (zero.turn.network == zero.learner.step) == plays_new
+
+
 def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
     ways = replace(WAYS, loop=replace(WAYS.loop, gate=1.0, gate_games=4, first_rows=60))
     zero = run(tmp_path, ways, turns=1)
@@ -258,6 +358,22 @@ def test_the_komi_of_self_play_follows_the_score(finished, tmp_path):
     assert (2 * komi).is_integer()
     ways = replace(WAYS, loop=replace(WAYS.loop, fair_komi=False, first_rows=40))
     assert run(tmp_path, ways, turns=1).turn.komi == 2.0
+
+
+def test_the_rate_is_a_tenth_in_the_last_share_of_the_time(finished, monkeypatch):
+    monkeypatch.setattr(finished, "ways", replace(WAYS, loop=replace(WAYS.loop, cooldown=0.2)))
+    for minutes, spent, factor in ((100.0, 79.0, 1.0), (100.0, 81.0, COOL), (0.0, 81.0, 1.0)):
+        monkeypatch.setattr(finished, "_minutes", minutes)
+        monkeypatch.setattr(finished, "_begun_s", time.monotonic() - 60.0 * spent)
+        assert finished._rate() == pytest.approx(factor * WAYS.train.rate)
+    assert COOL == 0.1
+
+
+def test_games_are_resigned_below_the_bound_that_was_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "resignation_bound", lambda rows: -0.8)
+    zero = run(tmp_path, replace(WAYS, loop=replace(WAYS.loop, resigns=True, first_rows=40)), turns=1)
+    assert zero.turn.resign == pytest.approx(0.1)
+    assert zero.play.options(zero.turn, zero.is_random).resign == pytest.approx(0.1)
 
 
 def test_the_settings_are_kept(finished):
