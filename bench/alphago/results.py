@@ -122,8 +122,9 @@ def _ablation(folder: Path) -> dict[str, Any]:
     wins = results_in(played)
     if not wins:
         return {}
-    elo, errors = ratings(wins), rating_errors(wins)
-    lowest = min(elo.values())
+    elo = ratings(wins)
+    weakest = min(elo, key=lambda name: elo[name])
+    lowest, errors = elo[weakest], rating_errors(wins, weakest)
     players = {
         player.name: {
             "parts": player.parts, "elo": elo[player.name] - lowest,

@@ -87,14 +87,15 @@ def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
     return {name: elo[name] - mean for name in sorted(players, key=lambda name: elo[name], reverse=True)}
 
 
-def rating_errors(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
-    """Standard deviations of :func:`ratings`, whose mean is known: 0.
+def rating_errors(wins: Mapping[tuple[str, str], float], reference: str = "") -> dict[str, float]:
+    """Standard deviations of the differences between :func:`ratings` and that of one player, or their mean.
 
     From the curvature of the likelihood at its peak (Fisher's information), the draws of ``PRIOR_GAMES`` included. The
     matrix is singular along the mean of all ratings, which its pseudo-inverse leaves out.
 
     Args:
         wins: as for :func:`ratings`.
+        reference: the player whose rating is shown as known; "" = the mean of all is.
     """
     elo = ratings(wins)
     row = {name: i for i, name in enumerate(elo)}
@@ -106,7 +107,11 @@ def rating_errors(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
         one, two = row[first], row[second]
         information[[one, two], [one, two]] += weight
         information[[one, two], [two, one]] -= weight
-    variances = np.linalg.pinv(information, hermitian=True).diagonal()
+    covariance = np.linalg.pinv(information, hermitian=True)
+    variances = covariance.diagonal()
+    if reference:
+        k = row[reference]
+        variances = variances + covariance[k, k] - 2.0 * covariance[:, k]
     return {name: math.sqrt(max(0.0, variances[i])) for name, i in row.items()}
 
 

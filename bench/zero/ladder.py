@@ -59,7 +59,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Rated:
-    """A player's Elo, random moves being 0, and the ends of its 95% interval."""
+    """A player's Elo, random moves being 0, and the ends of the 95% interval of its difference from them.
+
+    Where random moves have not played, the weakest player is 0.
+    """
 
     name: str
     elo: float
@@ -94,8 +97,9 @@ def rated(matches: list[Match]) -> list[Rated]:
             ((match.second, match.first), match.outcome.games - match.outcome.points),
         ):
             wins[pair] = wins.get(pair, 0.0) + points
-    elo, errors = ratings(wins), rating_errors(wins)
-    zero = elo.get(RANDOM, min(elo.values(), default=0.0))
+    elo = ratings(wins)
+    reference = RANDOM if RANDOM in elo else min(elo, key=lambda name: elo[name], default="")
+    zero, errors = elo.get(reference, 0.0), rating_errors(wins, reference)
     names = dict.fromkeys(name for match in matches for name in (match.second, match.first))
     found = []
     for name in names:

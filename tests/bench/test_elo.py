@@ -117,8 +117,9 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path, text):
     assert "games.jsonl: line 1" in answer.output
 
 
-def test_errors_of_ratings_are_those_of_repeated_matches():
-    """Three players in a chain, 200 games a pair, drawn anew many times from the same strengths."""
+@pytest.fixture(scope="module")
+def matches():
+    """Ratings of three players in a chain, 200 games a pair, drawn anew many times from the same strengths."""
     true, drawn = {"a": 100.0, "b": 0.0, "c": -100.0}, np.random.default_rng(1)
     found = []
     for _ in range(400):
@@ -127,8 +128,23 @@ def test_errors_of_ratings_are_those_of_repeated_matches():
             won = float(drawn.binomial(200, expected_rate(true[first] - true[second])))
             wins |= {(first, second): won, (second, first): 200.0 - won}
         found.append(ratings(wins))
+    return found, wins
+
+
+def test_errors_of_ratings_are_those_of_repeated_matches(matches):
+    found, wins = matches
     errors = rating_errors(wins)
     for name, error in errors.items():
         assert error == pytest.approx(np.std([one[name] for one in found]), rel=0.15), name
     assert errors["b"] < errors["a"]
     assert rating_errors({}) == {}
+
+
+@pytest.mark.parametrize("reference", ["a", "b", "c"])
+def test_errors_of_differences_are_those_of_repeated_matches(matches, reference):
+    """The end of a chain is known worse from the other end than from the mean of all."""
+    found, wins = matches
+    errors = rating_errors(wins, reference)
+    assert errors.pop(reference) == 0.0
+    for name, error in errors.items():
+        assert error == pytest.approx(np.std([one[name] - one[reference] for one in found]), rel=0.15), name

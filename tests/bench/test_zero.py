@@ -1,6 +1,7 @@
 """``keima zero`` as a command: a run, its ladder and its page; killed outright, the same command goes on."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 from bench.charts import curves_of, line_chart
 from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, rated, read_ladder
+from bench.match.elo import ELO_SCALE, Z_95
 from bench.zero.page import board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for
 from engine.records.search_rows import read_search_rows
@@ -144,7 +146,7 @@ def test_elo_counts_from_random_moves():
     players = {one.name: one for one in rated(MATCHES)}
     assert players[RANDOM].elo == 0
     assert 100 < players[name_of(100)].elo < players[name_of(200)].elo < players[GNUGO].elo
-    assert all(one.low < one.elo < one.high for one in players.values())
+    assert all(one.low < one.elo < one.high for name, one in players.items() if name != RANDOM)
     assert rated([]) == []
 
 
@@ -153,6 +155,23 @@ def test_curves_are_drawn_over_minutes():
     assert by_minutes(curves, "empty/value") == [(1.5, 0.1), (3.0, 0.2)]
     assert "GNU Go" in elo_chart(rated(MATCHES), curves)
     assert elo_chart([], {}) == line_chart("", {}, "") == ""
+
+def test_intervals_of_elo_are_from_random_moves():
+    """Of two players: the interval of their difference, not that of one from the mean of both."""
+    random, network = rated(MATCHES[:1])
+    assert (random.low, random.elo, random.high) == (0.0, 0.0, 0.0)
+    # One drawn game is added.
+    rate = 30.5 / 41
+    assert network.elo == pytest.approx(ELO_SCALE * math.log(rate / (1 - rate)))
+    half = Z_95 * ELO_SCALE / math.sqrt(41 * rate * (1 - rate))
+    assert (network.low, network.high) == pytest.approx((network.elo - half, network.elo + half))
+
+
+def test_without_random_moves_elo_counts_from_the_weakest():
+    weakest, *others = sorted(rated(MATCHES[2:]), key=lambda one: one.elo)
+    assert (weakest.name, weakest.low, weakest.elo, weakest.high) == (name_of(100), 0.0, 0.0, 0.0)
+    assert all(one.low < one.elo < one.high for one in others)
+
 
 
 def test_the_board_shows_moves_that_are_probable():
