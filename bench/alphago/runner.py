@@ -9,17 +9,16 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.alphago.stages import Command, Stage
-from engine.selfplay.run_folder import refuse_foreign
+from bench.child import start_child
 from engine.config.declaration import core_count
+from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole
 
 RECORD, LOCK, LOG = "alphago.json", "alphago.lock", "log.txt"
@@ -27,8 +26,6 @@ MADE_FROM = "begun-with.json"
 """Beside what a command makes: checksums of the files that it works with"""
 POLL_S = 0.2
 STOPPING = (signal.SIGINT, signal.SIGTERM)
-DIE_WITH_PARENT = 1
-"""Linux: PR_SET_PDEATHSIG of prctl(2)"""
 
 
 class Interrupted(Exception):
@@ -131,7 +128,7 @@ def _run_all(
                 command.makes.parent.mkdir(parents=True, exist_ok=True)
                 _check_files(command)
                 log = None if core is None else command.makes.parent / LOG
-                process = _start(command.arguments(launcher), core, log, _printed(command))
+                process = start_child(command.arguments(launcher), core, log, _printed(command))
                 working[process] = command, core, time.monotonic()
             for process in [one for one in working if one.poll() is not None]:
                 command, core, begun = working.pop(process)
@@ -194,28 +191,3 @@ def _enter(record: Record, command: Command, seconds: float, has_ended: bool) ->
 def _printed(command: Command) -> Path:
     """Where standard output of a command goes while it runs."""
     return command.makes.with_suffix(".part") if command.prints else Path(os.devnull)
-
-
-def _start(arguments: list[str], core: int | None, log: Path | None, printed: Path) -> "subprocess.Popen[bytes]":
-    """A child process that ends when this one does, however that ends.
-
-    Args:
-        core: the one processor that it, and what it starts, may use; None = any.
-        log: what it says on standard error goes there; None = to that of this process, its bar too.
-        printed: where its standard output goes.
-    """
-
-    def prepare() -> None:
-        if sys.platform == "linux":
-            import ctypes
-
-            ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
-        if core is not None and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {core})
-
-    with log.open("ab") if log else nullcontext() as file, printed.open("wb") as out:
-        # Its own group: Ctrl-C comes to this process alone, which passes it on once.
-        return subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=file, start_new_session=True,
-            preexec_fn=prepare if os.name == "posix" else None,
-        )  # fmt: skip

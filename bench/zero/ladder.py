@@ -10,7 +10,6 @@ searches, all games of a match side by side. The ladder takes a share of the run
 import json
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.match.elo import Z_95, rating_errors, ratings
+from bench.child import start_child
 from bench.match.gnugo import find_gnugo
 from engine.config.declaration import Checked, option
 from engine.selfplay.search_match import Outcome
@@ -179,20 +179,18 @@ class Ladder:
             "--size", play.size, "--komi", f"{play.komi:g}", "--games", options.gnugo_games, "--sgf", folder,
             "--json", summary,
         )  # fmt: skip
-        with (folder / "log.txt").open("ab") as log:
-            process = subprocess.Popen(
-                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
-            while process.poll() is None:
-                games = (folder / "games.jsonl").read_bytes().count(b"\n") if (folder / "games.jsonl").exists() else 0
-                zero.watch.at("ladder", games, options.gnugo_games, f"{first} against GNU Go; then self-play")
-                if zero.is_stopped:
-                    process.send_signal(signal.SIGINT)
-                    process.wait()
-                    return
-                time.sleep(POLL_S)
+        log = folder / "log.txt"
+        process = start_child(list(map(str, command)), None, log)
+        while process.poll() is None:
+            games = (folder / "games.jsonl").read_bytes().count(b"\n") if (folder / "games.jsonl").exists() else 0
+            zero.watch.at("ladder", games, options.gnugo_games, f"{first} against GNU Go; then self-play")
+            if zero.is_stopped:
+                process.send_signal(signal.SIGINT)
+                process.wait()
+                return
+            time.sleep(POLL_S)
         if process.returncode:
-            zero.watch.say(f"the match against GNU Go ended with status {process.returncode}, see {folder / 'log.txt'}")
+            zero.watch.say(f"the match against GNU Go ended with status {process.returncode}, see {log}")
             return
         found = json.loads(summary.read_text(encoding="utf-8"))["all"]
         outcome = Outcome(found["won"], found["drawn"], found["lost"])

@@ -1,12 +1,12 @@
 """``keima alphago``: every stage on a board of 5x5, what is run again and what is not, and the report."""
 
 import json
+import math
 import shlex
 import shutil
 import subprocess
 import sys
-import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,15 +19,18 @@ from bench.alphago import presets, runner, stages
 from bench.alphago.page import MARKS, rows_of
 from bench.alphago.page import command as page_command
 from bench.alphago.presets import PRESETS, Preset, chosen
-from bench.alphago.results import counted, outcomes_of
+from bench.alphago.results import _ablation, counted, outcomes_of
 from bench.alphago.runner import CommandFailed, Record, Watch, run_stage
 from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.charts import interval_chart, line_chart
+from bench.match.elo import ELO_SCALE, Z_95
+from bench.match.record import GameRecord
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.records.games import Games, write_games
 from gtp.cli import main
 from gtp.cli.settings import read_settings
+from tests.bench.parents import kill_parent
 from tests.nets.models import toy
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +86,7 @@ def people(tmp_path_factory):
 
 def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
     """The whole way, its report, its player; and nothing is run again."""
-    monkeypatch.setattr(runner, "_start", InProcess)
+    monkeypatch.setattr(runner, "start_child", InProcess)
     monkeypatch.setitem(presets.PRESETS, "tour", TINY)
     RUN.clear()
     out = tmp_path / "way"
@@ -105,7 +108,7 @@ def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
     assert report["value"]["rollouts"].keys() >= {"network", "uniform", "rollout", "sl", "rl", "by_move"}
     players = report["ablation"]
     assert set(players) == {"rvp", "v"} and min(one["elo"] for one in players.values()) == 0
-    assert all(one["interval"][0] < one["elo"] < one["interval"][1] for one in players.values())
+    assert all(one["interval"][0] < one["elo"] < one["interval"][1] for one in players.values() if one["elo"])
     page = (out / "report.html").read_text()
     assert page.count("<svg") >= 9 and "http" not in page
     settings = read_settings(out / "player.toml")
@@ -204,18 +207,30 @@ def test_a_way_that_is_killed_takes_its_command_along(tmp_path):
         "stages.PROGRAM = (sys.executable,); out = Path(sys.argv[1])\n"
         "t.run_stage(t.stage_of(out, 'waits'), t.Record(out / 'alphago.json'), (), False, t.Watch())"
     )
-    parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT)
-    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-    while not (tmp_path / "made-0").exists():
-        assert parent.poll() is None
-        time.sleep(0.02)
-    child = int(children.read_text().split()[0])
-    parent.kill()
-    parent.wait()
-    while (
-        Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0]
-    ):
-        time.sleep(0.02)
+    kill_parent(code, tmp_path, tmp_path / "made-0")
+
+
+def test_intervals_of_the_ablation_are_from_the_weakest(tmp_path):
+    """Its own has no width, and two players are as far apart as their games say."""
+    (folder := tmp_path / "rvp-vp").mkdir()
+    names = {"first": "rvp", "second": "vp"}
+    lines = [json.dumps(asdict(GameRecord(k, "black", names, [], winner=won))) for k, won in enumerate(RESULTS, 1)]
+    (folder / "games.jsonl").write_text("\n".join(lines) + "\n")
+    players = _ablation(tmp_path)["ablation"]
+    assert players["vp"]["interval"] == [0.0, 0.0] and players["vp"]["elo"] == 0.0
+    rate = (RESULTS.count("first") + 0.5) / (len(RESULTS) + 1)
+    half = Z_95 * ELO_SCALE / math.sqrt((len(RESULTS) + 1) * rate * (1 - rate))
+    elo = players["rvp"]["elo"]
+    assert players["rvp"]["interval"] == pytest.approx([elo - half, elo + half])
+
+
+RESULTS = ["first"] * 30 + ["second"] * 10
+
+
+def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(tmp_path):
+    for name in ("alphago.json.partial", "alphago.lock"):
+        (tmp_path / name).write_text("{")
+    assert Record.of(tmp_path).ended == set()
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
