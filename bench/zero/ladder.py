@@ -3,8 +3,9 @@
     OUT/ladder.jsonl     a line a match: who played whom, how often the first one won, drew and lost, seconds
     OUT/gnugo/00001200/  the match of a network against GNU Go (``keima match``)
 
-Opponents are random legal moves, earlier networks of the run, and GNU Go where it is installed. Networks play by small
-searches, all games of a match side by side. The ladder takes a share of the run's time, so not every network plays.
+Opponents are random moves, own eyes not filled, earlier networks of the run, and GNU Go where it is installed. Networks
+play by small searches, all games of a match side by side. The ladder takes a share of the run's time, so not every
+network plays.
 """
 
 import json
@@ -16,12 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.match.elo import Z_95, rating_errors, ratings
 from bench.child import start_child
+from bench.match.elo import Z_95, rating_errors, ratings
 from bench.match.gnugo import find_gnugo
 from engine.config.declaration import Checked, option
 from engine.selfplay.search_match import Outcome
 from engine.selfplay.zero import Zero
+from engine.system.files import written_whole
 
 LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
 RANDOM, GNUGO = "random", "gnugo"
@@ -156,11 +158,14 @@ class Ladder:
             self._enter(Match(first, name, outcome, time.monotonic() - begun_s))
 
     def _enter(self, match: Match) -> None:
-        """Keep a match."""
+        """Keep a match; the file is written anew, since a match behind half a line of a killed run would be lost."""
         self.matches.append(match)
-        line = {"first": match.first, "second": match.second, **match.outcome._asdict(), "seconds": match.seconds}
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        lines = [
+            {"first": one.first, "second": one.second, **one.outcome._asdict(), "seconds": one.seconds}
+            for one in self.matches
+        ]
+        with written_whole(self._path) as part:
+            part.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
     def _play_gnugo(self, zero: Zero, first: str, path: Path, folder: Path, program: str) -> None:
         """A match against GNU Go, by ``keima match``; what was played is kept where it is stopped."""

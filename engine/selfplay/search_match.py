@@ -2,7 +2,8 @@
 
 The kernels are those of self-play (:mod:`engine.selfplay.search_steps`), but a game is handed over after each move: the
 network of the other colour goes on with a tree of its own. With one visit a network's policy alone draws its moves; of
-:class:`engine.nets.fakes.UniformNetwork` that is a player of random legal moves. Start at :class:`MatchGroup`.
+:class:`engine.nets.fakes.UniformNetwork` that is a player of random moves, own eyes not filled. Start at
+:class:`MatchGroup`.
 """
 
 import threading

@@ -7,19 +7,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 
 from bench.charts import curves_of, line_chart
-from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, rated, read_ladder
 from bench.match.elo import ELO_SCALE, Z_95
+from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, rated, read_ladder
 from bench.zero.page import board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_match import Outcome
 from gtp.cli import main
+from tests.bench.parents import kill_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = (
@@ -95,10 +97,14 @@ def test_the_ladder_plays_random_moves_and_earlier_networks(killed):
     assert matches[0].second == RANDOM and all(match.outcome.games == 4 for match in matches)
     pairs = [(match.first, match.second) for match in matches]
     assert len(pairs) == len(set(pairs))
-    # A kill may tear the last line.
+    # A kill may leave half a line.
     with (out / "ladder.jsonl").open("a") as file:
         file.write('{"first": "network 9", "sec')
     assert read_ladder(out / "ladder.jsonl") == matches
+    # The next match is no part of it.
+    ladder = Ladder(out, LadderOptions())
+    ladder._enter(MATCHES[0])
+    assert read_ladder(out / "ladder.jsonl") == ladder.matches == [*matches, MATCHES[0]]
 
 
 def test_a_second_process_is_told_that_the_folder_is_in_use(killed):
@@ -109,6 +115,12 @@ def test_a_second_process_is_told_that_the_folder_is_in_use(killed):
     assert found.exit_code == 1 and "another keima zero is at work here" in found.stderr
 
 
+@pytest.mark.parametrize("name", ["blocks", "channels"])
+def test_a_start_has_a_shape_of_its_own(name):
+    found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--start", "default", f"--{name}", "2", "--dry-run"])
+    assert found.exit_code == 1 and f"--start has a shape of its own: leave out --{name}" in found.stderr
+
+
 def test_size_alone_chooses_a_recipe():
     for size, largest in ((3, 5), (5, 5), (6, 7), (9, 9), (10, 13), (25, 19)):
         assert recipe_for(size) is RECIPES[largest]
@@ -117,12 +129,6 @@ def test_size_alone_chooses_a_recipe():
         assert found.exit_code == 0, found.output
         shown = json.loads(found.stdout)
         assert shown["shape"] == RECIPES[size].shape
-@pytest.mark.parametrize("name", ["blocks", "channels"])
-def test_a_start_has_a_shape_of_its_own(name):
-    found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--start", "default", f"--{name}", "2", "--dry-run"])
-    assert found.exit_code == 1 and f"--start has a shape of its own: leave out --{name}" in found.stderr
-
-
         options = {name: value for group in ("loop", "play", "train") for name, value in shown[group].items()}
         assert {name: options[name] for name in RECIPES[size].options} == RECIPES[size].options
     assert not Path("nowhere").exists()
@@ -150,12 +156,6 @@ def test_elo_counts_from_random_moves():
     assert rated([]) == []
 
 
-def test_curves_are_drawn_over_minutes():
-    curves = {"zero/minutes": [(100.0, 1.5), (200.0, 3.0)], "empty/value": [(100.0, 0.1), (200.0, 0.2), (300.0, 0.3)]}
-    assert by_minutes(curves, "empty/value") == [(1.5, 0.1), (3.0, 0.2)]
-    assert "GNU Go" in elo_chart(rated(MATCHES), curves)
-    assert elo_chart([], {}) == line_chart("", {}, "") == ""
-
 def test_intervals_of_elo_are_from_random_moves():
     """Of two players: the interval of their difference, not that of one from the mean of both."""
     random, network = rated(MATCHES[:1])
@@ -172,6 +172,12 @@ def test_without_random_moves_elo_counts_from_the_weakest():
     assert (weakest.name, weakest.low, weakest.elo, weakest.high) == (name_of(100), 0.0, 0.0, 0.0)
     assert all(one.low < one.elo < one.high for one in others)
 
+
+def test_curves_are_drawn_over_minutes():
+    curves = {"zero/minutes": [(100.0, 1.5), (200.0, 3.0)], "empty/value": [(100.0, 0.1), (200.0, 0.2), (300.0, 0.3)]}
+    assert by_minutes(curves, "empty/value") == [(1.5, 0.1), (3.0, 0.2)]
+    assert "GNU Go" in elo_chart(rated(MATCHES), curves)
+    assert elo_chart([], {}) == line_chart("", {}, "") == ""
 
 
 def test_the_board_shows_moves_that_are_probable():
@@ -201,3 +207,39 @@ def test_the_opponents_are_random_moves_the_last_rated_and_one_half_as_old(tmp_p
     assert [name for name, _ in ladder._opponents(FakeZero(400, 10.0))] == [RANDOM, name_of(300), name_of(200)]
     ladder.matches.append(Match(name_of(350), RANDOM, Outcome(40, 0, 0), 1.0))
     assert [name for name, _ in ladder._opponents(FakeZero(400, 10.0))] == [name_of(350), name_of(200)]
+
+
+@pytest.mark.parametrize("outcome", [Outcome(3, 0, 1), None])
+def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
+    """And is not entered where it was stopped."""
+    asked, ladder = [], Ladder(tmp_path, LadderOptions(ladder_visits=8, ladder_games=4))
+    zero = SimpleNamespace(watch=SimpleNamespace(at=lambda *_: None), match=lambda *of: asked.append(of) or outcome)
+    new, old = tmp_path / "new", tmp_path / "old"
+    for name, opponent in ((RANDOM, None), (name_of(100), old)):
+        ladder._play(zero, name_of(200), new, name, opponent)
+    assert asked == [((new, None), (8, 1), 4), ((new, old), (8, 8), 4)]
+    expected = [(name_of(200), name, outcome) for name in (RANDOM, name_of(100)) if outcome]
+    assert [(match.first, match.second, match.outcome) for match in ladder.matches] == expected
+    assert read_ladder(tmp_path / "ladder.jsonl") == ladder.matches
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace as Made
+
+from bench.zero import ladder
+
+out = Path(sys.argv[1])
+ladder.PROGRAM = (sys.executable, "-c", "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(600)")
+ladder.PROGRAM += (str(out / "begun"),)
+play, watch = Made(size=3, komi=2.0), Made(at=lambda *_: None)
+zero = Made(ways=Made(play=play), watch=watch, is_stopped=False)
+ladder.Ladder(out, ladder.LadderOptions())._play_gnugo(zero, "network 1", out / "1", out / "gnugo", "gnugo")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems let children outlive their parent")
+def test_a_run_that_is_killed_takes_its_match_along(tmp_path):
+    """Otherwise the next one would begin it a second time, in the same folder."""
+    kill_parent(KILLED, tmp_path, tmp_path / "begun")
