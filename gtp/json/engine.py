@@ -124,11 +124,12 @@ class JsonEngine:
 
     def _job(self, query: Query, turn: Turn) -> Job:
         """The job of one turn."""
+        settings = query.settings
         task = Task(
             turn.position,
-            query.settings.search,
-            query.settings.visits,
-            query.settings.seconds,
+            settings.search,
+            min(settings.visits, settings.playouts or settings.visits),
+            settings.seconds,
             query.moves,
             query.wanted.policy,
             query.wanted.any_ownership,

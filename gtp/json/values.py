@@ -8,6 +8,7 @@ SHOWN_DIGITS = 9
 MAX_INT = 1 << 63
 VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
 PLAYERS = {"b": "b", "black": "b", "w": "w", "white": "w"}
+BYTE_ORDER_MARK = "\ufeff"
 COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 Vertex = tuple[int, int] | None
 """Column and row from the top left, both from 0; None = a pass"""
@@ -22,7 +23,7 @@ class FieldError(ValueError):
 
 
 def parse_line(line: str) -> Any:
-    """The value that a line holds.
+    """The value that a line holds; a byte order mark before it is passed over, as KataGo does.
 
     Raises:
         ValueError: it is no JSON.
@@ -32,7 +33,7 @@ def parse_line(line: str) -> Any:
         raise ValueError(f"{word} is no JSON")
 
     try:
-        return json.loads(line, parse_constant=refuse)
+        return json.loads(line.removeprefix(BYTE_ORDER_MARK), parse_constant=refuse)
     except RecursionError as error:
         raise ValueError("too many brackets within brackets") from error
 

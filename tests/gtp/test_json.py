@@ -330,3 +330,26 @@ def test_a_network_that_fails_is_an_error_of_the_query(talk):
     assert found["id"] == "bad" and "out of order" in found["error"]
     talk.gate.broken = False
     assert talk.ask(id="good", moves=[["b", "A1"]])["id"] == "good"
+
+
+def test_a_fault_of_ours_leaves_its_trace_on_standard_error(talk, monkeypatch, capsys):
+    monkeypatch.setattr("engine.insight.analyses._share", lambda *_: [][0])
+    talk.send(**QUERY)
+    assert talk.lines(1)[0]["error"].startswith("IndexError: ")
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_network_for_one_komi_says_so_of_games_with_another(capsys):
+    talk = Talk(HashNetwork("leela-18"))
+    talk.ask(komi=7.5)
+    assert "komi" not in capsys.readouterr().err
+    talk.ask(komi=0.5)
+    assert "knows komi 7.5 alone: at 0.5 its win rates are those of another game" in capsys.readouterr().err
+    talk.engine.close()
+    talk.server.close()
+
+
+def test_visits_and_playouts_both_limit_a_search(talk):
+    for visits, playouts, found in ((30, 10, 10), (10, 30, 10)):
+        asked = {"maxVisits": visits, "overrideSettings": {"maxPlayouts": playouts}}
+        assert talk.ask(**asked)["rootInfo"]["visits"] == found

@@ -149,6 +149,13 @@ def test_stones_are_laid_one_by_one_with_captures():
     assert found == {"A1": EMPTY, "A2": WHITE, "J9": WHITE}
 
 
+def test_a_stone_laid_over_another_where_it_has_no_liberty_leaves_the_point_empty():
+    stones = [["b", "A2"], ["b", "B1"], ["b", "A1"], ["w", "A1"]]
+    board = read(initialStones=stones, moves=[]).turns[0].position.board
+    found = [int(board.color[from_vertex(name, 9)]) for name in ("A1", "A2", "B1")]
+    assert found == [EMPTY, BLACK, BLACK]
+
+
 @pytest.mark.parametrize(
     ("changes", "color"),
     [
@@ -171,6 +178,33 @@ def test_settings_of_a_query_hold_for_it_alone():
     assert told == [("overrideSettings", "Unknown config params: typo")]
     assert read(overrideSettings=wide, maxVisits=3).settings.visits == 3, "the field beats the setting"
     assert read().settings == DEFAULTS
+
+
+def test_playouts_are_a_limit_beside_that_of_visits():
+    settings = read(overrideSettings={"maxPlayouts": 5}, maxVisits=9).settings
+    assert (settings.visits, settings.playouts) == (9, 5)
+    assert read(overrideSettings={"maxPlayouts": 10**6}).settings.visits == DEFAULTS.visits
+
+
+@pytest.mark.parametrize(
+    ("given", "noise"),
+    [
+        ({"rootDirichletNoiseWeight": "0.3"}, 0.0),
+        ({"rootNoiseEnabled": "true"}, 0.25),
+        ({"rootNoiseEnabled": "true", "rootDirichletNoiseWeight": "0.3"}, 0.3),
+        ({"rootNoiseEnabled": "false", "rootDirichletNoiseWeight": "0.3"}, 0.0),
+    ],
+)
+def test_noise_is_added_where_it_is_switched_on(given, noise):
+    assert override(DEFAULTS, given).search.root_noise == noise
+
+
+def test_noise_may_be_switched_on_and_weighed_in_different_places():
+    weighed = override(DEFAULTS, {"rootDirichletNoiseWeight": "0.3"})
+    assert override(weighed, {"rootNoiseEnabled": "true"}).search.root_noise == 0.3
+    noisy = override(DEFAULTS, {"rootNoiseEnabled": "true"})
+    assert override(noisy, {"rootDirichletNoiseWeight": "0.1"}).search.root_noise == 0.1
+    assert override(noisy, {"rootNoiseEnabled": "false"}).search.root_noise == 0.0
 
 
 def test_what_clients_set_is_known():
@@ -254,6 +288,10 @@ def test_passes_may_be_left_out():
 def test_what_is_no_json_is_told(line):
     with pytest.raises(ValueError):
         parse_line(line)
+
+
+def test_a_byte_order_mark_before_json_is_passed_over():
+    assert parse_line('\ufeff{"id":"a"}') == {"id": "a"}
 
 
 def test_lines_are_compact_and_their_keys_in_order():
