@@ -13,7 +13,7 @@ import click
 from engine import __version__
 from engine.config import SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
+from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
 from gtp.cli.settings import with_whole_paths
 from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
@@ -90,7 +90,7 @@ def analysis(
     if human_model:
         print(f"keima: {human_model} is not used: human play is not imitated", file=sys.stderr)
     try:
-        values["weights"] = model or values["weights"]
+        values = with_player(ctx, values | {"weights": model or values["weights"]})
         log_file = with_whole_paths(values, Path.cwd())["log_file"]
         log = start_log(Path(log_file)) if log_file else None
         given = {key: value for name in configs for key, value in read_config(Path(name)).items()}
