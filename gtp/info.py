@@ -4,9 +4,9 @@ Everything is said for the side to move, as both programs do by default. Moves s
 be played, and the variation is the last thing said of a move unless more is asked for, since clients read it to the
 end of the segment.
 
-Of KataGo's numbers the score that selfplay would reach is left out, since nothing here estimates it. The lead in points
-is the mean over the search of what the network's score head says, or of rollouts where there is no value network;
-without either it is left out. The standard deviation of the score is that of ``keima analysis``, which follows from
+The lead in points is the mean over the search of what the network's score head says, or of rollouts where there is no
+value network; without either it is left out. It stands for the score that selfplay would reach too, which nothing here
+estimates. The standard deviation of the score is that of ``keima analysis``, which follows from
 how open the owners of the points are (:func:`engine.insight.glance.score_stdev`); it is left out where nothing says who
 owns them.
 
@@ -197,11 +197,11 @@ def _stdev(found: "Analysis") -> float | None:
 
 
 def _lead(score: float | None, stdev: float | None) -> str:
-    """KataGo's two names of the lead in points, its deviation between them; nothing where there is no estimate."""
+    """KataGo's three names of the lead in points, its deviation among them; nothing where there is no estimate."""
     if score is None:
         return ""
     deviation = "" if stdev is None else f" scoreStdev {stdev:.6g}"
-    return f" scoreMean {score:.6g}{deviation} scoreLead {score:.6g}"
+    return f" scoreMean {score:.6g}{deviation} scoreLead {score:.6g} scoreSelfplay {score:.6g}"
 
 
 def vertices(points: Iterable[int], size: int) -> str:
