@@ -30,8 +30,6 @@ LIKELIEST = 10
 NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
 """KataGo's words for a network without uncertainty outputs"""
 CGOS_DIGITS = 4
-CGOS_STEPS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
-"""A point's owner as CGOS writes it: the first is -1, the last 1, in equal steps"""
 
 
 @dataclass(frozen=True)
@@ -118,6 +116,8 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
     Args:
         is_black: Black is to move.
     """
+    from engine.insight.glance import owner_letters
+
     report = found.report
     moves = [
         {"move": vertices([move.point], size), **_cgos_numbers(move), "prior": round(move.prior, CGOS_DIGITS)}
@@ -128,8 +128,7 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
         return ""
     owners = {}
     if report.ownership_black is not None:
-        steps = (report.ownership_black * (1.0 if is_black else -1.0) + 1.0) / 2.0 * (len(CGOS_STEPS) - 1)
-        owners["ownership"] = "".join(CGOS_STEPS[step] for step in steps.round().astype(int).tolist())
+        owners["ownership"] = owner_letters(report.ownership_black * (1.0 if is_black else -1.0))
     return json.dumps({**_cgos_numbers(report), "moves": moves} | owners, separators=(",", ":"))
 
 

@@ -10,7 +10,7 @@ from engine.go.geometry import PASS, point_at
 from engine.insight.analyses import Analysis
 from engine.insight.glance import NOTHING
 from engine.search.report import MoveReport, Report
-from gtp.info import CGOS_STEPS, LIKELIEST, ReportOptions, caption, cgos_line, kata_line, lz_line, lz_summary
+from gtp.info import LIKELIEST, ReportOptions, caption, cgos_line, kata_line, lz_line, lz_summary
 
 D4, C3 = point_at(5, 3, 9), point_at(6, 2, 9)
 OWNED = np.linspace(-1.0, 1.0, 81, dtype=np.float32)
@@ -89,7 +89,6 @@ def test_cgos_gets_the_movers_view_in_json():
     black = json.loads(cgos_line(found(replace(FIRST, score_stm=None), owners=owners), 9, True, ReportOptions()))
     assert black["ownership"] == "Affn+" and "score" not in black["moves"][0]
     assert "ownership" not in json.loads(cgos_line(found(FIRST), 9, True, ReportOptions()))
-    assert (CGOS_STEPS[0], CGOS_STEPS[31], CGOS_STEPS[62], len(CGOS_STEPS)) == ("A", "f", "+", 63)
 
 
 def test_owners_of_moves_stand_behind_their_variations_and_deviations_at_the_end():
