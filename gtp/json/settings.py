@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import SearchOptions
+from gtp.protocol import COLORS
 
 _NUMBERS = """
 avoidRepeatedPatternUtility -3 3, chosenMovePrune 0 1e10, chosenMoveSubtract 0 1e10, chosenMoveTemperature 0 5,
@@ -53,7 +54,7 @@ _FIXED = ("nodeTableShardsPowerOfTwo", "useEvalCache", "evalCacheMinVisits")
 AT_START = (*_FIXED, "humanSLProfile")
 """What means nothing here at the start, and is refused later"""
 TRUE, FALSE = ("true", "t", "1", "enabled", "yes"), ("false", "f", "0", "disabled", "no")
-PERSPECTIVES = {"b": "b", "black": "b", "w": "w", "white": "w", "sidetomove": ""}
+PERSPECTIVES = COLORS | {"sidetomove": ""}
 AUTO = "auto"
 
 

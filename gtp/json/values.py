@@ -4,10 +4,11 @@ import json
 import math
 from typing import Any, NoReturn
 
+from gtp.protocol import COLORS
+
 SHOWN_DIGITS = 9
 MAX_INT = 1 << 63
 VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
-PLAYERS = {"b": "b", "black": "b", "w": "w", "white": "w"}
 BYTE_ORDER_MARK = "\ufeff"
 COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 Vertex = tuple[int, int] | None
@@ -90,7 +91,7 @@ def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
 def player(values: dict[str, Any], field: str) -> str:
     """``b`` or ``w``."""
     value = values[field]
-    found = PLAYERS.get(value.lower()) if isinstance(value, str) else None
+    found = COLORS.get(value.lower()) if isinstance(value, str) else None
     if found is None:
         raise FieldError(field, 'Must be "b" or "w"')
     return found
@@ -105,7 +106,7 @@ def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> li
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, str) for one in pair):
             raise FieldError(field, VERTEX_PAIRS)
-        who = PLAYERS.get(pair[0].lower())
+        who = COLORS.get(pair[0].lower())
         if who is None:
             raise FieldError(field, f"Could not parse player: {pair[0]}")
         found.append((who, vertex(field, pair[1], size, allow_pass)))
