@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 import pytest
-from sgfmill import sgf
+from sgfmill import sgf, sgf_grammar
 
 from engine.go.sgf import read_sgf
-from engine.go.sgf_tree import read_trees, text_of
+from engine.go.sgf_tree import read_trees
 from engine.insight.review.annotate import FENCE, MARK, annotate, remove_review
 from tests.insight.reviews import PLAYED, reviewed
 
@@ -27,6 +27,11 @@ def annotated(data=PLAYED, leads=LEADS, **more):
 def nodes_of(data):
     [(_, tree)] = read_trees(data)
     return tree.main_line()
+
+
+def text_of(node, name):
+    """A property's first value as text; empty if it is missing."""
+    return sgf_grammar.text_value(node.get(name, [b""])[0]).decode()
 
 
 def without_ours(data):
