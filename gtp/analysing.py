@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gtp import startup
+from gtp.startup import compiling_ahead
 
 if TYPE_CHECKING:
     from engine.config import SearchOptions
@@ -33,21 +33,14 @@ def load_analysing(options: "SearchOptions", network: Path | tuple[Path, Path] |
     Raises:
         ValueError: a setting cannot be used; one clear line.
     """
-    startup.calm_openmp()
     from engine.nets.files.header import expected_input
-    from engine.play import ahead
 
     expected = expected_input(network)
-    encoder = expected.encoder if expected else ""
-    left = ahead.missing(encoder) if encoder else []
-    if left:
-        ahead.start_helpers(encoder)
-    with startup.compile_progress(encoder if left else ""):
+    with compiling_ahead(expected.encoder if expected else "") as ahead:
         from engine.insight.analyses import Analyses, new_analysis_server, positions_at_once
         from engine.play.assembly import load_parts
 
-        if left:
-            ahead.compile_pieces(encoder, ahead.FIRST)
+        ahead.compile_first()
         parts = load_parts(options, network, device)
         server = new_analysis_server(parts)
         count = at_once or positions_at_once(parts)

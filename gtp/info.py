@@ -4,9 +4,9 @@ Everything is said for the side to move, as both programs do by default. Moves s
 be played, and the variation is the last thing said of a move unless more is asked for, since clients read it to the
 end of the segment.
 
-Of KataGo's numbers the score that selfplay would reach is left out, since nothing here estimates it. The lead in points
-is the mean over the search of what the network's score head says, or of rollouts where there is no value network;
-without either it is left out. The standard deviation of the score is that of ``keima analysis``, which follows from
+The lead in points is the mean over the search of what the network's score head says, or of rollouts where there is no
+value network; without either it is left out. It stands for the score that selfplay would reach too, which nothing here
+estimates. The standard deviation of the score is that of ``keima analysis``, which follows from
 how open the owners of the points are (:func:`engine.insight.glance.score_stdev`); it is left out where nothing says who
 owns them.
 
@@ -30,8 +30,6 @@ LIKELIEST = 10
 NO_ERRORS = "rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
 """KataGo's words for a network without uncertainty outputs"""
 CGOS_DIGITS = 4
-CGOS_STEPS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
-"""A point's owner as CGOS writes it: the first is -1, the last 1, in equal steps"""
 
 
 @dataclass(frozen=True)
@@ -118,6 +116,8 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
     Args:
         is_black: Black is to move.
     """
+    from engine.insight.glance import owner_letters
+
     report = found.report
     moves = [
         {"move": vertices([move.point], size), **_cgos_numbers(move), "prior": round(move.prior, CGOS_DIGITS)}
@@ -128,8 +128,7 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
         return ""
     owners = {}
     if report.ownership_black is not None:
-        steps = (report.ownership_black * (1.0 if is_black else -1.0) + 1.0) / 2.0 * (len(CGOS_STEPS) - 1)
-        owners["ownership"] = "".join(CGOS_STEPS[step] for step in steps.round().astype(int).tolist())
+        owners["ownership"] = owner_letters(report.ownership_black * (1.0 if is_black else -1.0))
     return json.dumps({**_cgos_numbers(report), "moves": moves} | owners, separators=(",", ":"))
 
 
@@ -197,11 +196,11 @@ def _stdev(found: "Analysis") -> float | None:
 
 
 def _lead(score: float | None, stdev: float | None) -> str:
-    """KataGo's two names of the lead in points, its deviation between them; nothing where there is no estimate."""
+    """KataGo's three names of the lead in points, its deviation among them; nothing where there is no estimate."""
     if score is None:
         return ""
     deviation = "" if stdev is None else f" scoreStdev {stdev:.6g}"
-    return f" scoreMean {score:.6g}{deviation} scoreLead {score:.6g}"
+    return f" scoreMean {score:.6g}{deviation} scoreLead {score:.6g} scoreSelfplay {score:.6g}"
 
 
 def vertices(points: Iterable[int], size: int) -> str:

@@ -29,6 +29,8 @@ INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 NUMBER = re.compile(r"[+-]?([0-9]{1,10}(\.[0-9]{0,9})?|\.[0-9]{1,9})")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters but for tab and newline; a carriage return is one of them."""
+COLORS = {"b": "b", "black": "b", "w": "w", "white": "w"}
+"""Words for a color, in GTP and in KataGo's JSON -> its first letter"""
 
 
 class CommandError(Exception):

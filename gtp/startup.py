@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SetupOptions
@@ -79,16 +79,12 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
     Raises:
         ValueError: a setting cannot be used; one clear line.
     """
-    calm_openmp()
     from engine.nets.files.header import expected_input
-    from engine.play import ahead
-    from engine.play.keeper import GameKeeper
 
     setup, expected = settings.setup, expected_input(settings.network)
-    encoder = expected.encoder if expected else ""
-    left = ahead.missing(encoder) if encoder else []
-    helpers = ahead.start_helpers(encoder) if left else []
-    with compile_progress(encoder if left else ""):
+    with compiling_ahead(expected.encoder if expected else "") as ahead:
+        from engine.play.keeper import GameKeeper
+
         # A network that was named plays, or nothing does.
         any_size = setup.weights == DEFAULT_ALIAS
         if any_size or settings.network is None or (expected and expected.sizes):
@@ -96,31 +92,66 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
             begin(GameKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
         from engine.play.player import Player
 
-        if left:
-            ahead.compile_pieces(encoder, ahead.FIRST)
+        ahead.compile_first()
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
         player = Player(settings.search, settings.play, *place, any_size=any_size)
         player.warm_up()
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
-    if left:
+    if ahead.is_needed:
         player.stand_in_loaded.clear()
-    threading.Thread(target=_load_endings, args=(encoder, helpers, player), name="endings", daemon=True).start()
+    threading.Thread(target=_load_endings, args=(ahead, player), name="endings", daemon=True).start()
     return player
 
 
-def _load_endings(encoder: str, helpers: "list[Popen[bytes]]", player: "Player") -> None:
+def _load_endings(ahead: "Ahead", player: "Player") -> None:
     """Load what is called where a game ends or the network is late; a helper may still be compiling it."""
-    from engine.play import ahead
+    from engine.play.ahead import load_later
     from engine.system import jit
 
     try:
-        ahead.load_later(encoder, helpers)
+        load_later(ahead.encoder, ahead.helpers)
     finally:
         player.load_stand_in()
     with contextlib.suppress(OSError):  # Another process may be tidying the cache at this moment.
         jit.mark_warm()
+
+
+class Ahead(NamedTuple):
+    """Kernels that are compiled before they are needed, for one network."""
+
+    encoder: str
+    """the network's; empty = there is none"""
+    is_needed: bool
+    """no earlier start has compiled them all"""
+    helpers: "list[Popen[bytes]]"
+    """processes that compile beside this one"""
+
+    def compile_first(self) -> None:
+        """Compile what the first move waits for and no helper is at, and wait for theirs."""
+        from engine.play import ahead
+
+        if self.is_needed:
+            ahead.compile_pieces(self.encoder, ahead.FIRST)
+
+
+@contextlib.contextmanager
+def compiling_ahead(encoder: str) -> Iterator[Ahead]:
+    """Let several processes compile what no earlier start has, and show it on standard error while the block runs.
+
+    The block imports what searches, calls :meth:`Ahead.compile_first`, and uses everything once.
+
+    Args:
+        encoder: of the network; empty = there is none, and this process compiles what it meets.
+    """
+    calm_openmp()
+    from engine.play import ahead
+
+    is_needed = bool(encoder and ahead.missing(encoder))
+    helpers = ahead.start_helpers(encoder) if is_needed else []
+    with compile_progress(encoder if is_needed else ""):
+        yield Ahead(encoder, is_needed, helpers)
 
 
 @contextlib.contextmanager

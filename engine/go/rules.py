@@ -18,6 +18,7 @@ loaded.
 
 import json
 import math
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -84,13 +85,13 @@ RULE_SETS: dict[str, Rules] = {
         Rules("aga", KO_SITUATIONAL, handicap_bonus=BONUS_N_MINUS_ONE, friendly_pass=True),
         Rules("aga-button", KO_SITUATIONAL, button=True, handicap_bonus=BONUS_N_MINUS_ONE, friendly_pass=True),
         Rules("new-zealand", KO_SITUATIONAL, suicide=True, friendly_pass=True),
+        Rules("goe", KO_POSITIONAL, suicide=True, friendly_pass=True),
         Rules("stone-scoring", tax=TAX_ALL, friendly_pass=True),
         Rules("ancient-territory", scoring=SCORING_TERRITORY, tax=TAX_ALL),
     )
 }
 
 ALIASES = {
-    "tromptaylor": "tromp-taylor",
     "tt": "tromp-taylor",
     "cn": "chinese",
     "chinese-kgs": "chinese-ogs",
@@ -100,21 +101,31 @@ ALIASES = {
     "bga": "aga",
     "french": "aga",
     "nz": "new-zealand",
-    "newzealand": "new-zealand",
+    "ing": "goe",
     "area": "chinese",
     "ancient-area": "stone-scoring",
 }
 """Other names in use, by GTP clients and in the RU property of SGF."""
 
 
+def _word(name: str) -> str:
+    """A name in small letters, its words run together."""
+    return re.sub(r"[-_\s]", "", name.lower())
+
+
+BY_WORD = {_word(name): rules for name, rules in RULE_SETS.items()} | {
+    _word(alias): RULE_SETS[name] for alias, name in ALIASES.items()
+}
+"""Rule sets by all names, as :func:`_word` has them"""
+
+
 def rules_named(name: str) -> Rules:
-    """The rule set of a name, in any case, words joined by ``-``, ``_`` or a space.
+    """The rule set of a name, in any case, words joined by ``-``, ``_``, a space or nothing.
 
     Raises:
         ValueError: there is no such rule set; the message lists them.
     """
-    word = "-".join(name.strip().lower().replace("_", " ").replace("-", " ").split())
-    rules = RULE_SETS.get(ALIASES.get(word, word))
+    rules = BY_WORD.get(_word(name))
     if rules is None:
         raise ValueError(f"no rules are called {name!r}, expected one of {', '.join(RULE_SETS)}")
     return rules
@@ -160,7 +171,7 @@ def rules_json(rules: Rules) -> str:
 
 def _flag(key: str, value: Any) -> dict[str, Any]:
     """Our flag for one of KataGo's, whose words may be in any case."""
-    known = {name.lower(): name for name in KATAGO_KEYS}
+    known = {name.lower(): name for name in KATAGO_KEYS} | {"score": "scoring"}
     if key.lower() not in known:
         raise ValueError(f"rules have no {key[:40]!r}, expected one of {', '.join(KATAGO_KEYS)}")
     name = known[key.lower()]

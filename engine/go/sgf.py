@@ -55,7 +55,7 @@ _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
 """What follows the bracket of a whole game, and of no variation"""
-RU_NAMES = {"aga": "AGA", "new-zealand": "NZ"}
+RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
 """Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
 
 

@@ -136,12 +136,6 @@ def _in_utf8(raw: bytes, encoding: str) -> bytes:
     return raw
 
 
-def text_of(node: Node, name: str) -> str:
-    """A property's first value as text; empty if it is missing."""
-    text: str = sgf_grammar.text_value(node.get(name, [b""])[0]).decode("utf-8", "replace")
-    return text
-
-
 def raw(text: str) -> bytes:
     """Text as a raw value."""
     escaped: bytes = sgf_grammar.escape_text(text.encode())

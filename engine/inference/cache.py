@@ -168,5 +168,5 @@ def insert(cache: Cache, key: np.uint64, moves: int, logits: np.ndarray, value: 
 
 
 def wipe(cache: Cache) -> None:
-    """Forget every entry. Threads: no other may use the cache meanwhile."""
+    """Forget every entry. Threads: any; one that is being written meanwhile stays or is torn, which is a miss."""
     cache.words[:] = 0

@@ -40,8 +40,8 @@ class InferenceServer(Evaluators):
 
     Constant after construction: ``spec``, ``cache``. What belongs to devices may change when one fails.
 
-    Threads: any may call what is public at any time, but :meth:`forget`. ``waiting``, ``evaluations`` and ``pace`` are
-    written under the server's lock; callers only read them.
+    Threads: any may call what is public at any time. ``waiting``, ``evaluations`` and ``pace`` are written under the
+    server's lock; callers only read them.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class InferenceServer(Evaluators):
             self.wait(request, deadline_s)
 
     def forget(self) -> None:
-        """Empty the result cache. Threads: no search may be running."""
+        """Empty the result cache. Threads: any; what is being written meanwhile may stay."""
         for cache in (self.cache, *(self._owner_caches or ())):
             wipe(cache)
 

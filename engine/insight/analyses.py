@@ -8,8 +8,10 @@ batches are full where many positions wait, and where few wait each search gets 
 import heapq
 import itertools
 import math
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,10 +21,12 @@ from engine.config import SearchOptions
 from engine.go.board import META_SIZE
 from engine.go.game import Game
 from engine.go.position import Position
+from engine.go.rules import RULE_KOMI_X2
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.insight.glance import NOTHING, Glance, Glancing
 from engine.nets.notices import say_once
 from engine.play.assembly import Parts, owner_tables, parts_with, without_network
+from engine.play.backend import warn_of_komi
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
@@ -173,6 +177,8 @@ class Analyses:
             try:
                 self._analyse(job, active)
             except Exception as error:
+                if not isinstance(error, NetworkFailed):
+                    traceback.print_exc(file=sys.stderr)
                 job.fail(f"{type(error).__name__}: {' '.join(str(error).split())}")
             finally:
                 with self._changed:
@@ -198,6 +204,8 @@ class Analyses:
         task, size = job.task, int(job.task.position.board.meta[META_SIZE])
         parts = self._parts_for(task.options, size)
         server = self._server if parts.networks else None
+        if server is not None:
+            warn_of_komi(server.spec, task.position.rules[RULE_KOMI_X2] / 2)
         self._prepare(server, parts, size)
         glancing = Glancing(server, parts.encoder, task.position) if server and parts.encoder else None
         search = Search(_share(parts.options, server, active), server, parts.encoder, parts.patterns,

@@ -18,6 +18,8 @@ from engine.insight.raw_policy import inputs, move_probabilities
 SPREAD = 1.75
 """The standard deviation of a score, in terms of what it would be if points changed hands each by itself: they do so
 in groups. KataGo's networks say 10 to 14 points on 7x7 and 30 on 19x19, both 1.6 to 1.9 times that."""
+OWNER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
+"""A point's owner as one character: the first is -1, the last 1, in equal steps. Source: CGOS's analysis format"""
 
 
 class Glance(NamedTuple):
@@ -97,3 +99,13 @@ def score_stdev(ownership: np.ndarray | None) -> float | None:
     if ownership is None:
         return None
     return SPREAD * math.sqrt(max(0.0, float(np.sum(1.0 - np.square(ownership.astype(np.float64))))))
+
+
+def owner_letters(ownership: np.ndarray) -> str:
+    """Who owns each point, a character of :data:`OWNER_LETTERS` each.
+
+    Args:
+        ownership: float[N*N], -1 to 1.
+    """
+    steps = (np.clip(ownership.astype(np.float64), -1.0, 1.0) + 1.0) / 2.0 * (len(OWNER_LETTERS) - 1)
+    return "".join(OWNER_LETTERS[step] for step in steps.round().astype(int).tolist())

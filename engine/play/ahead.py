@@ -5,7 +5,8 @@ is makes no difference to a kernel. Each process takes the pieces that no other 
 which is that of play; kernels that two pieces have in common are compiled once all the same
 (:mod:`engine.system.jit`). Torch is not needed here.
 
-``python -m engine.play.ahead ENCODER`` is a helper: it compiles what is left and ends. :func:`helpers` starts some.
+``python -m engine.play.ahead ENCODER`` is a helper, which :func:`start_helpers` starts: it compiles what is left and
+ends.
 """
 
 import contextlib

@@ -9,7 +9,7 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
-from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with, without_network
+from engine.play.assembly import load_parts, new_server, owner_tables, parts_with, without_network
 from engine.rollout.policy import Tables
 from engine.search.search import Search
 
@@ -32,24 +32,9 @@ class Backend:
         self._parts = self._loaded
 
     @property
-    def parts(self) -> Parts:
-        """What searches are made of now: the network where it plays boards of the current size, else none."""
-        return self._parts
-
-    @property
     def server(self) -> InferenceServer | None:
         """What evaluates positions for the network; None while none plays."""
         return self._server if self._parts.networks else None
-
-    @property
-    def has_values(self) -> bool:
-        """Whether a network gives values, so that not single rollouts alone do."""
-        return bool(self._parts.networks) and self._parts.networks[0].spec.has_value
-
-    @property
-    def has_ownership(self) -> bool:
-        """Whether a network says who owns what."""
-        return bool(self._parts.networks) and self._parts.networks[0].spec.has_ownership
 
     def tables(self) -> Tables | None:
         """The rollout policy that estimates owners; None where rollouts are to be uniform."""

@@ -11,13 +11,15 @@ from typing import Any
 import click
 
 from engine import __version__
-from engine.config import SearchOptions, SetupOptions
+from engine.config import SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
+from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
+from gtp.cli.settings import with_whole_paths
 from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
-from gtp.json.start import load_engine
-from gtp.session import Output
+from gtp.json.start import Sender, load_engine
+from gtp.log import start_log
+from gtp.session import IN, Output
 from weights import find_network
 
 STARTED = "Started, ready to begin handling requests"
@@ -26,13 +28,31 @@ FAILED = 2
 """Exit status of a start that failed; KaTrain takes 1 for an end that was asked for"""
 MAX_LINE = 1 << 24
 """Bytes of a line"""
+QUIT_S = 1.0
+"""How long an end that waits for nothing waits for a client to read what has been answered"""
 MOST_POSITIONS = 16384
 RANDOMIZE = "nnRandomize"
 """KataGo's setting of its network: false = every position is shown as it lies, so that a search can be repeated"""
 
 
+class AnalysisCommand(GroupedCommand):
+    """A command that refuses its options as KataGo does."""
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **options)
+        except click.ClickException as error:
+            _say_uncaught(error.format_message())
+            raise click.exceptions.Exit(FAILED) from error
+
+
+def _say_uncaught(reason: str) -> None:
+    """Say why there is no start, in KataGo's words, which its clients show to people."""
+    print(f"Uncaught exception: {' '.join(reason.split())}", file=sys.stderr, flush=True)
+
+
 @click.command(
-    cls=GroupedCommand, context_settings={"show_default": True, "help_option_names": ["-h", "--help", "-help"]}
+    cls=AnalysisCommand, context_settings={"show_default": True, "help_option_names": ["-h", "--help", "-help"]}
 )
 @click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
 @click.option("-model", metavar="FILE", help="the network's file, as --weights")
@@ -45,9 +65,10 @@ RANDOMIZE = "nnRandomize"
 @click.option("-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input drop what still waits")
 @click.option("--visits", default=Settings.visits, type=click.IntRange(1), help="of queries that say nothing of them")
 @click.version_option(__version__, "-version", "--version", prog_name="Keima")
-@settings_option(SearchOptions, SetupOptions)
+@settings_option(SearchOptions, SetupOptions, SessionOptions)
 @options_of(SetupOptions, "weights", "device")
 @options_of(SearchOptions)
+@options_of(SessionOptions, "log_file")
 @click.pass_context
 def analysis(
     ctx: click.Context, /, configs: tuple[str, ...], model: str | None, human_model: str | None,
@@ -69,6 +90,9 @@ def analysis(
     if human_model:
         print(f"keima: {human_model} is not used: human play is not imitated", file=sys.stderr)
     try:
+        values = with_player(ctx, values | {"weights": model or values["weights"]})
+        log_file = with_whole_paths(values, Path.cwd())["log_file"]
+        log = start_log(Path(log_file)) if log_file else None
         given = {key: value for name in configs for key, value in read_config(Path(name)).items()}
         given |= {key: value for text in overrides for key, value in read_pairs(text).items()}
         settings = _start_settings(Settings(options_from(SearchOptions, values), visits), given)
@@ -77,18 +101,22 @@ def analysis(
         at_once = at_once or _count(given, "numAnalysisThreads", 0, MOST_POSITIONS)
         network = find_network(model) if model else network_of(ctx, config, str(values["weights"]))
         startup.bar = show_bar
-        engine = load_engine(settings, network, str(values["device"]), at_once, output)
+        sender = Sender(output, log.note if log else None)
+        engine = load_engine(settings, network, str(values["device"]), at_once, sender)
     except Exception as error:
-        # KataGo's words, which its clients show to people.
-        print(f"Uncaught exception: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        _say_uncaught(str(error))
         os._exit(FAILED)
     print(STARTED, file=sys.stderr, flush=True)
     for line in _lines():
+        if log is not None:
+            log.note(IN, line)
         engine.take(line)
     if quits_at_once:
         engine.close()
+        sender.finish(QUIT_S)
     else:
         engine.finish()
+        sender.finish()
     os._exit(0)
 
 

@@ -16,7 +16,7 @@ from engine.nets.on_device import choose_device
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
 from engine.train.signals import StopOnSignal
 from gtp.cli.options import Decorator, with_options
-from gtp.cli.terminal import bar, parsed
+from gtp.cli.terminal import bar, one_line_errors, parsed
 
 GOES_ON = "the same command goes on from here"
 OUT_OPTION = click.option(
@@ -79,7 +79,8 @@ def effort_options(at_once: Mapping[str, int], what: str) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def command(*, device: str, threads: int, **rest: Any) -> Any:
-            chosen = choose_device(device)
+            with one_line_errors():
+                chosen = choose_device(device)
             batch = rest.pop("at_once") or at_once["cpu" if chosen.type == "cpu" else "gpu"]
             return function(effort=Effort(chosen, threads, batch), **rest)
 

@@ -24,7 +24,7 @@ from engine.train.signals import StopOnSignal
 from gtp import startup
 from gtp.analysing import load_analysing
 from gtp.cli.bulk import GOES_ON, identity
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option
+from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
 from gtp.cli.terminal import INTERRUPTED, PATHS, bar, one_line_errors, parsed
 
@@ -97,6 +97,7 @@ def review(
             check_pictures()
         means_visits = VISITS if visits is None and not seconds else visits or 0
         wanted = Wanted(as_json, svg, png, lines, katrain)
+        values = with_player(ctx, values)
         network = network_of(ctx, config, str(values["weights"]))
         options = options_from(SearchOptions, values)
         setup = options_from(SetupOptions, {name: values[name] for name in ("weights", "device", "rules", "komi")})

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from gtp import info
 from gtp.host import Host
-from gtp.protocol import CommandError
+from gtp.protocol import COLORS, CommandError
 
 INVALID = "invalid color or coordinate"
-COLORS = {"b": "b", "black": "b", "w": "w", "white": "w"}
-"""GTP's words for a color -> its first letter"""
 
 
 def color(text: str) -> int:

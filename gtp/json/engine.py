@@ -1,12 +1,13 @@
 """The conversation: a line of JSON comes in, errors and warnings go out at once, analyses when they are done.
 
-Threads: lines are taken by one thread; answers are written by those that analyse.
+Threads: lines are taken by one thread; answers are given by those that analyse.
 """
 
 import json
 import math
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,12 +32,12 @@ class JsonEngine:
     """Answers requests. Threads: one calls what is public."""
 
     def __init__(self, analyses: Analyses, defaults: Settings, write: Callable[[str], None],
-                 models: Callable[[], list[dict[str, Any]]]) -> None:  # fmt: skip
+                 models: list[dict[str, Any]]) -> None:  # fmt: skip
         """Make an engine that has nothing to do yet.
 
         Args:
-            write: sends a line; called by one thread at a time.
-            models: describes the networks, as ``query_models`` answers.
+            write: sends a line and returns at once; called by one thread at a time.
+            models: the networks, as ``query_models`` answers.
         """
         self._analyses, self._defaults, self._write, self._models = analyses, defaults, write, models
         self._open: dict[tuple[str, int], list[Job]] = {}
@@ -45,7 +46,7 @@ class JsonEngine:
         self._is_mute = False
 
     def take(self, line: str) -> None:
-        """Act on one line of input."""
+        """Act on one line of input; whatever is wrong with it is answered, since others wait for theirs."""
         text = line.strip()
         if not text:
             return
@@ -54,16 +55,16 @@ class JsonEngine:
         except ValueError as error:
             self._send({"error": f"{error} - could not parse input line as json request: {text}"})
             return
-        if not isinstance(request, dict):
-            shown = json.dumps(request, ensure_ascii=False, separators=(",", ":"))
-            self._send({"error": f"Request line was valid json but was not an object, ignoring: {shown}"})
-        elif not isinstance(request.get("id"), str):
-            self._send({"error": 'Request must have a string "id" field'})
-        else:
-            try:
-                self._act(request)
-            except FieldError as error:
-                self._complain("error", request["id"], error.field, str(error))
+        name = request.get("id") if isinstance(request, dict) else None
+        about = {"id": name} if isinstance(name, str) else {}
+        try:
+            self._answer(request)
+        except FieldError as error:
+            self._send(about | {"error": str(error), "field": error.field})
+        except Exception as error:
+            traceback.print_exc(file=sys.stderr)
+            reason = " ".join(str(error).split())
+            self._send(about | {"error": f"internal error: {type(error).__name__}: {reason}"})
 
     def finish(self) -> None:
         """Answer all that waits."""
@@ -75,19 +76,29 @@ class JsonEngine:
             self._is_mute = True
         self._analyses.close()
 
-    def _act(self, request: dict[str, Any]) -> None:
+    def _answer(self, request: Any) -> None:
         """Do what a request asks for.
 
         Raises:
             FieldError: one of its fields is wrong.
         """
+        if not isinstance(request, dict):
+            shown = json.dumps(request, ensure_ascii=False, separators=(",", ":"))
+            self._send({"error": f"Request line was valid json but was not an object, ignoring: {shown}"})
+        elif not isinstance(request.get("id"), str):
+            self._send({"error": 'Request must have a string "id" field'})
+        else:
+            self._act(request)
+
+    def _act(self, request: dict[str, Any]) -> None:
+        """Do what an object that has an id asks for; errors as of :meth:`_answer`."""
         action = request.get("action")
         if not isinstance(action, str):
             self._queue(request)
         elif action == "query_version":
             self._send(request | {"version": KATAGO_VERSION, "git_hash": f"keima-{__version__}"})
         elif action == "query_models":
-            self._send(request | {"models": self._models()})
+            self._send(request | {"models": self._models})
         elif action == "clear_cache":
             self._analyses.forget()
             self._send(request)
@@ -114,7 +125,7 @@ class JsonEngine:
 
     def _queue(self, request: dict[str, Any]) -> None:
         """Check a query and queue its turns."""
-        warn = partial(self._complain, "warning", request["id"])
+        warn = partial(self._warn, request["id"])
         query = read_query(request, self._defaults, warn, lambda settings: self._analyses.check(settings.search))
         jobs = [self._job(query, turn) for turn in query.turns]
         with self._lock:
@@ -124,11 +135,12 @@ class JsonEngine:
 
     def _job(self, query: Query, turn: Turn) -> Job:
         """The job of one turn."""
+        settings = query.settings
         task = Task(
             turn.position,
-            query.settings.search,
-            query.settings.visits,
-            query.settings.seconds,
+            settings.search,
+            min(settings.visits, settings.playouts or settings.visits),
+            settings.seconds,
             query.moves,
             query.wanted.policy,
             query.wanted.any_ownership,
@@ -164,9 +176,9 @@ class JsonEngine:
             else:
                 del self._open[name, turn]
 
-    def _complain(self, kind: str, name: str, field: str, text: str) -> None:
-        """Send an error or a warning about a field of a request."""
-        self._send({kind: text, "field": field, "id": name})
+    def _warn(self, name: str, field: str, text: str) -> None:
+        """Send a warning about a field of a request."""
+        self._send({"warning": text, "field": field, "id": name})
 
     def _send(self, value: dict[str, Any]) -> None:
         """Write an object."""

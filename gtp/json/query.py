@@ -15,7 +15,7 @@ from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points, other
 from engine.go.position import Position, hide_course, new_position, with_capacity
 from engine.go.rules import KATAGO_KEYS, Rules
 from engine.search.move_filter import MoveFilter, Restriction
-from gtp.json.rules import parse_rules
+from gtp.json.rules import MOST_KOMI, parse_rules
 from gtp.json.settings import Settings, override, unknown
 from gtp.json.values import (
     FieldError,
@@ -34,7 +34,6 @@ SIZES = f"Must provide an integer from {LEAST_SIZE} to {MOST_SIZE}"
 SQUARE = "Must be equal to boardXSize, Keima analyses square boards alone"
 MOST_PRIORITY = (1 << 62) - 1
 MOST_VISITS = 1 << 50
-MOST_KOMI = 400.0
 KOMI = "Must be a integer or half-integer from -400.0 to 400.0"
 NO_RULES = (
     'Must specify rules string, such as "chinese" or "tromp-taylor", or a JSON object with detailed rules parameters.'

@@ -7,14 +7,11 @@ import json
 import re
 from typing import Any
 
-from engine.go.rules import SCORING_TERRITORY, Rules, rules_from
+from engine.go.rules import SCORING_TERRITORY, Rules, rules_from, rules_named
 from gtp.json.values import FieldError
 
-ING = {"ko": "POSITIONAL", "suicide": True, "friendlyPassOk": True}
-"""Ing's rules as KataGo plays them, but for what they make of ko"""
-OTHER_NAMES = {"goe": ING, "ing": ING}
-KOMIS = {"newzealand": 7.0}
-"""Komi of rules that have their own"""
+KOMIS = {"new-zealand": 7.0}
+"""Komi of named rules that is not the one of their flags"""
 MOST_KOMI = 400.0
 PARTS = re.compile(
     r"komi(?P<komi>[^a-zA-Z\s]+)|ko(?P<ko>SIMPLE|POSITIONAL|SITUATIONAL)|scor(?:ing|e)(?P<scoring>AREA|TERRITORY)"
@@ -33,23 +30,22 @@ def parse_rules(given: str | dict[str, Any]) -> tuple[Rules, float]:
     """
     shown = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, separators=(",", ":"))
     try:
-        if isinstance(given, str) and not given.lstrip().startswith("{"):
-            name = re.sub(r"[-_ ]", "", given.strip().lower())
-            if name not in OTHER_NAMES and not given.strip().startswith(("ko", "scor", "tax", "sui", "whb", "fpok")):
-                rules = rules_from(given)
-                return rules, KOMIS.get(name.replace("nz", "newzealand"), default_komi(rules))
-            found = dict(OTHER_NAMES.get(name) or _from_short_form(given))
-        else:
-            found = dict(json.loads(given) if isinstance(given, str) else given)
-        return _from_object(found)
+        if not isinstance(given, str):
+            return _from_object(given)
+        if given.lstrip().startswith("{"):
+            return _from_object(json.loads(given))
+        try:
+            rules = rules_named(given)
+        except ValueError:
+            return _from_object(_from_short_form(given))
+        return rules, KOMIS.get(rules.name, default_komi(rules))
     except (ValueError, TypeError, RecursionError) as error:
         raise FieldError("rules", f"Could not parse rules: {shown}") from error
 
 
-def _from_object(found: dict[str, Any]) -> tuple[Rules, float]:
-    """Rules of KataGo's keys, ``score`` and ``komi`` among them."""
-    if "score" in found:
-        found["scoring"] = found.pop("score")
+def _from_object(given: dict[str, Any]) -> tuple[Rules, float]:
+    """Rules of KataGo's keys, ``komi`` among them."""
+    found = dict(given)
     komi = found.pop("komi", None)
     if komi is not None and (isinstance(komi, bool) or abs(komi) > MOST_KOMI or not float(2 * komi).is_integer()):
         raise ValueError(f"komi {komi}")
@@ -69,6 +65,8 @@ def _from_short_form(text: str) -> dict[str, Any]:
         for key, word in part.groupdict().items():
             if word is not None and key != "space":
                 found[key] = float(word) if key == "komi" else word == "1" if key in SWITCHED else word
+    if not found:
+        raise ValueError(text)
     return found
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import SearchOptions
+from gtp.protocol import COLORS
 
 _NUMBERS = """
 avoidRepeatedPatternUtility -3 3, chosenMovePrune 0 1e10, chosenMoveSubtract 0 1e10, chosenMoveTemperature 0 5,
@@ -53,7 +54,7 @@ _FIXED = ("nodeTableShardsPowerOfTwo", "useEvalCache", "evalCacheMinVisits")
 AT_START = (*_FIXED, "humanSLProfile")
 """What means nothing here at the start, and is refused later"""
 TRUE, FALSE = ("true", "t", "1", "enabled", "yes"), ("false", "f", "0", "disabled", "no")
-PERSPECTIVES = {"b": "b", "black": "b", "w": "w", "white": "w", "sidetomove": ""}
+PERSPECTIVES = COLORS | {"sidetomove": ""}
 AUTO = "auto"
 
 
@@ -69,7 +70,6 @@ OPTIONS = {
     "cpuctExploration": "c_puct",
     "cpuctExplorationLog": "c_puct_growth",
     "fpuReductionMax": "fpu_reduction",
-    "rootDirichletNoiseWeight": "root_noise",
     "useGraphSearch": "transpositions",
 }
 """KataGo's key -> our search option, where both mean the same"""
@@ -83,8 +83,12 @@ class Settings:
 
     search: SearchOptions
     visits: int = 500
+    playouts: int = 0
+    """0 = no limit"""
     seconds: float = 0.0
     """0 = no limit"""
+    noise_weight: float = 0.25
+    """of noise at the root, where it is switched on"""
     perspective: str = ""
     """whose numbers answers hold: b, w, or empty for the side to move"""
     hides_course: bool = True
@@ -114,16 +118,20 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
             options[OPTIONS[key]] = value
     if "nnPolicyTemperature" in values:
         options["policy_temperature"] = max(MIN_TEMPERATURE, float(values["nnPolicyTemperature"]))
-    if values.get("rootNoiseEnabled") is False:
-        options["root_noise"] = 0.0
+    noise_weight = float(values.get("rootDirichletNoiseWeight", settings.noise_weight))
+    if values.keys() & {"rootNoiseEnabled", "rootDirichletNoiseWeight"}:
+        is_noisy = values.get("rootNoiseEnabled", settings.search.root_noise > 0.0)
+        options["root_noise"] = noise_weight if is_noisy else 0.0
     if "useLcbForSelection" in values:
         options["move_choice"] = "lcb" if values["useLcbForSelection"] else "visits"
     if "rootNumSymmetriesToSample" in values:
         options["root_symmetries"] = "8" if int(values["rootNumSymmetriesToSample"]) > 1 else "1"
-    changed = replace(settings, search=replace(settings.search, **options))  # type: ignore[arg-type]
-    visits = [int(values[key]) for key in ("maxVisits", "maxPlayouts") if key in values]
-    if visits:
-        changed = replace(changed, visits=min(visits))
+    search = replace(settings.search, **options)  # type: ignore[arg-type]
+    changed = replace(settings, search=search, noise_weight=noise_weight)
+    if "maxVisits" in values:
+        changed = replace(changed, visits=int(values["maxVisits"]))
+    if "maxPlayouts" in values:
+        changed = replace(changed, playouts=int(values["maxPlayouts"]))
     if "maxTime" in values:
         seconds = float(values["maxTime"])
         changed = replace(changed, seconds=seconds if seconds < MAX_SECONDS else 0.0)

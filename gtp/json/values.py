@@ -4,10 +4,12 @@ import json
 import math
 from typing import Any, NoReturn
 
+from gtp.protocol import COLORS
+
 SHOWN_DIGITS = 9
 MAX_INT = 1 << 63
 VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
-PLAYERS = {"b": "b", "black": "b", "w": "w", "white": "w"}
+BYTE_ORDER_MARK = "\ufeff"
 COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 Vertex = tuple[int, int] | None
 """Column and row from the top left, both from 0; None = a pass"""
@@ -22,7 +24,7 @@ class FieldError(ValueError):
 
 
 def parse_line(line: str) -> Any:
-    """The value that a line holds.
+    """The value that a line holds; a byte order mark before it is passed over, as KataGo does.
 
     Raises:
         ValueError: it is no JSON.
@@ -32,7 +34,7 @@ def parse_line(line: str) -> Any:
         raise ValueError(f"{word} is no JSON")
 
     try:
-        return json.loads(line, parse_constant=refuse)
+        return json.loads(line.removeprefix(BYTE_ORDER_MARK), parse_constant=refuse)
     except RecursionError as error:
         raise ValueError("too many brackets within brackets") from error
 
@@ -89,7 +91,7 @@ def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
 def player(values: dict[str, Any], field: str) -> str:
     """``b`` or ``w``."""
     value = values[field]
-    found = PLAYERS.get(value.lower()) if isinstance(value, str) else None
+    found = COLORS.get(value.lower()) if isinstance(value, str) else None
     if found is None:
         raise FieldError(field, 'Must be "b" or "w"')
     return found
@@ -104,7 +106,7 @@ def moves(values: dict[str, Any], field: str, size: int, allow_pass: bool) -> li
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, str) for one in pair):
             raise FieldError(field, VERTEX_PAIRS)
-        who = PLAYERS.get(pair[0].lower())
+        who = COLORS.get(pair[0].lower())
         if who is None:
             raise FieldError(field, f"Could not parse player: {pair[0]}")
         found.append((who, vertex(field, pair[1], size, allow_pass)))

@@ -69,6 +69,7 @@ def test_named_sets_have_the_flags_katago_gives_them(shared_path):
         ("korean", KO_SIMPLE, SCORING_TERRITORY, False),
         ("aga", KO_SITUATIONAL, SCORING_AREA, False),
         ("new-zealand", KO_SITUATIONAL, SCORING_AREA, True),
+        ("goe", KO_POSITIONAL, SCORING_AREA, True),
         ("stone-scoring", KO_SIMPLE, SCORING_AREA, False),
         ("ancient-territory", KO_SIMPLE, SCORING_TERRITORY, False),
     ],
@@ -88,6 +89,15 @@ def test_named_sets(name, ko, scoring, suicide):
         ("Tromp-Taylor", "tromp-taylor"),
         ("jp", "japanese"),
         ("AGA-Button", "aga-button"),
+        ("chineseogs", "chinese-ogs"),
+        ("chinesekgs", "chinese-ogs"),
+        ("stonescoring", "stone-scoring"),
+        ("ancientarea", "stone-scoring"),
+        ("ancientterritory", "ancient-territory"),
+        ("agabutton", "aga-button"),
+        ("tromptaylor", "tromp-taylor"),
+        ("goe", "goe"),
+        ("Ing", "goe"),
     ],
 )
 def test_rules_are_found_by_any_common_spelling(text, name):
@@ -158,6 +168,8 @@ def test_rules_of_json_begin_with_tromp_taylors():
     assert rules_from("{}") is rules_named("tromp-taylor")
     assert rules_from('{"scoring":"territory","suicide":"false","KO":"Simple"}') is rules_named("japanese")
     assert rules_from('{"scoring":"TERRITORY","tax":"NONE"}').name == "custom"
+    assert rules_from('{"score":"TERRITORY","ko":"SIMPLE","suicide":false}') is rules_named("japanese")
+    assert rules_from('{"friendlyPassOk":true}') is rules_named("goe")
 
 
 def test_one_flag_can_be_changed_and_rules_with_a_name_keep_it():

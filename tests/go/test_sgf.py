@@ -256,6 +256,11 @@ def test_rules_and_komi_in_force_hold_where_the_file_does_not_name_them():
     assert (named.rules.name, named.komi) == ("japanese", 0.5)
 
 
+def test_ings_rules_have_the_standards_name():
+    assert read_sgf(b"(;SZ[9]RU[GOE])").rules_name == "goe"
+    assert "RU[GOE]" in write_sgf(Game(9, rules_named("ing"), 7.5))
+
+
 @pytest.mark.shared
 def test_every_real_file_reads_and_replays(shared_path):
     with zipfile.ZipFile(shared_path / "data" / "sgf_samples.zip") as archive:

@@ -12,13 +12,13 @@ VERTEX = r"(?:[A-HJ][1-9]|pass)"
 FLOAT = r"-?[0-9.]+(?:e-[0-9]+)?"
 KATA = re.compile(
     rf"info move {VERTEX} visits \d+ edgeVisits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} "
-    rf"(?:scoreStdev {FLOAT} )?scoreLead {FLOAT} prior {FLOAT} lcb {FLOAT} utilityLcb {FLOAT} weight \d+ order \d+ "
-    rf"pv {VERTEX}(?: {VERTEX})*"
+    rf"(?:scoreStdev {FLOAT} )?scoreLead {FLOAT} scoreSelfplay {FLOAT} prior {FLOAT} lcb {FLOAT} utilityLcb {FLOAT} "
+    rf"weight \d+ order \d+ pv {VERTEX}(?: {VERTEX})*"
 )
 LZ = re.compile(rf"info move {VERTEX} visits \d+ winrate \d+ prior \d+ lcb \d+ order \d+ pv {VERTEX}(?: {VERTEX})*")
 ROOT = re.compile(
     rf"rootInfo visits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} (?:scoreStdev {FLOAT} )?scoreLead {FLOAT} "
-    r"weight \d+ rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
+    rf"scoreSelfplay {FLOAT} weight \d+ rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
 )
 
 

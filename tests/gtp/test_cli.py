@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
+from gtp.cli.analysis import analysis
 from gtp.cli.crew import CrewOptions
 from gtp.cli.options import options_of
 from gtp.cli.play import gtp
@@ -54,3 +55,20 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch):
     said = f"^--ray needs Ray: pip install '{wanted}' beside Keima"
     with ExitStack() as stack, pytest.raises(ValueError, match=said):
         CrewOptions("local", 0).open(stack, chunk=1)
+
+
+@pytest.mark.parametrize("flag", ["--weights", "-model"])
+def test_a_shipped_player_brings_its_options_to_analyses(monkeypatch, flag):
+    seen = []
+
+    def load(settings, *_):
+        seen.append(settings.search.rollout_weight)
+        raise SystemExit
+
+    monkeypatch.setattr("gtp.cli.analysis.load_engine", load)
+    for name in ("Output", "Sender"):
+        monkeypatch.setattr(f"gtp.cli.analysis.{name}", lambda *_: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    CliRunner().invoke(analysis, [flag, "alphago-9"])
+    CliRunner().invoke(analysis, [flag, "alphago-9", "--rollout-weight", "0.2"])
+    assert seen == [0.5, 0.2]

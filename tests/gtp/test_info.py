@@ -10,7 +10,7 @@ from engine.go.geometry import PASS, point_at
 from engine.insight.analyses import Analysis
 from engine.insight.glance import NOTHING
 from engine.search.report import MoveReport, Report
-from gtp.info import CGOS_STEPS, LIKELIEST, ReportOptions, caption, cgos_line, kata_line, lz_line, lz_summary
+from gtp.info import LIKELIEST, ReportOptions, caption, cgos_line, kata_line, lz_line, lz_summary
 
 D4, C3 = point_at(5, 3, 9), point_at(6, 2, 9)
 OWNED = np.linspace(-1.0, 1.0, 81, dtype=np.float32)
@@ -30,10 +30,10 @@ SECOND = MoveReport(PASS, 20, 0.00001234, -0.5, -2.7, -3.0, [PASS], [20])
 
 def test_kata_line():
     assert kata_line(found(FIRST, SECOND), 9, True, ReportOptions()) == (
-        "info move D4 visits 100 edgeVisits 100 utility 0.25 winrate 0.625 scoreMean 1.5 scoreLead 1.5 prior 0.218518"
-        " lcb 0.55 utilityLcb 0.1 weight 100 order 0 pv D4 pass C3"
-        " info move pass visits 20 edgeVisits 20 utility -0.5 winrate 0.25 scoreMean -3 scoreLead -3 prior 1.234e-05"
-        " lcb 0 utilityLcb -2.7 weight 20 order 1 pv pass"
+        "info move D4 visits 100 edgeVisits 100 utility 0.25 winrate 0.625 scoreMean 1.5 scoreLead 1.5"
+        " scoreSelfplay 1.5 prior 0.218518 lcb 0.55 utilityLcb 0.1 weight 100 order 0 pv D4 pass C3"
+        " info move pass visits 20 edgeVisits 20 utility -0.5 winrate 0.25 scoreMean -3 scoreLead -3"
+        " scoreSelfplay -3 prior 1.234e-05 lcb 0 utilityLcb -2.7 weight 20 order 1 pv pass"
     )
 
 
@@ -55,7 +55,7 @@ def test_root_and_owners_follow_the_moves():
     moves, _, owners = line.partition(" ownership ")
     assert moves.endswith(
         "pv D4 pass C3 rootInfo visits 130 utility 0.123457 winrate 0.561728 scoreMean 1.25 scoreStdev 12.7792"
-        " scoreLead 1.25 weight 130 rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
+        " scoreLead 1.25 scoreSelfplay 1.25 weight 130 rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"
     )
     assert owners.split()[:2] == ["-1", "-0.975"] and len(owners.split()) == 81
     white = kata_line(found(FIRST, owners=OWNED), 9, False, ReportOptions(ownership=True))
@@ -89,7 +89,6 @@ def test_cgos_gets_the_movers_view_in_json():
     black = json.loads(cgos_line(found(replace(FIRST, score_stm=None), owners=owners), 9, True, ReportOptions()))
     assert black["ownership"] == "Affn+" and "score" not in black["moves"][0]
     assert "ownership" not in json.loads(cgos_line(found(FIRST), 9, True, ReportOptions()))
-    assert (CGOS_STEPS[0], CGOS_STEPS[31], CGOS_STEPS[62], len(CGOS_STEPS)) == ("A", "f", "+", 63)
 
 
 def test_owners_of_moves_stand_behind_their_variations_and_deviations_at_the_end():

@@ -55,7 +55,7 @@ class Talk:
         self.server = new_analysis_server(parts)
         self._said, self._more = [], threading.Condition()
         analyses = Analyses(parts, self.server, at_once)
-        self.engine = JsonEngine(analyses, Settings(parts.options, 20), self._hear, lambda: [{"name": "hash"}])
+        self.engine = JsonEngine(analyses, Settings(parts.options, 20), self._hear, [{"name": "hash"}])
 
     def _hear(self, text: str) -> None:
         with self._more:
@@ -208,6 +208,19 @@ def test_warnings_come_first_and_the_query_goes_on(talk):
     assert third["rootInfo"]["visits"] == 30
 
 
+def test_a_line_that_cannot_be_acted_upon_is_answered_and_the_next_one_too(talk):
+    depths = range(900, 1000)
+    for depth in depths:
+        nested = "[" * depth + "]" * depth
+        talk.engine.take(f'{{"id":"deep","action":"query_version","x":{nested}}}')
+        talk.engine.take(nested)
+    found = talk.lines(2 * len(depths))
+    assert all("version" in line or "error" in line for line in found)
+    inner = [line for line in found if line.get("error", "").startswith("internal error: RecursionError: ")]
+    assert any(line.get("id") == "deep" for line in inner)
+    assert talk.ask()["rootInfo"]["visits"] == 30
+
+
 def test_actions_give_the_request_back(talk):
     talk.send(id="v", action="query_version", more=[1])
     talk.send(id="m", action="query_models")
@@ -223,6 +236,16 @@ def test_actions_give_the_request_back(talk):
     assert end == {"action": "terminate", "id": "t", "terminateId": "unknown"}
     assert all_["turnNumbers"] == [3]
     assert (wrong["field"], turns["field"]) == ("terminateId", "turnNumbers")
+
+
+def test_the_cache_may_be_cleared_in_the_middle_of_searches(talk):
+    talk.send(**QUERY | {"maxVisits": 10**9, "reportDuringSearchEvery": 0.01, "analyzeTurns": [0, 1]})
+    for count in range(3, 30, 3):
+        talk.lines(count)
+        talk.send(id="c", action="clear_cache")
+    talk.send(id="t", action="terminate_all")
+    finals = [line for line in talk.all() if line.get("isDuringSearch") is False]
+    assert [line["rootInfo"]["visits"] > 1 for line in finals] == [True, True]
 
 
 def test_what_is_terminated_in_the_queue_has_no_results(talk):
@@ -330,3 +353,26 @@ def test_a_network_that_fails_is_an_error_of_the_query(talk):
     assert found["id"] == "bad" and "out of order" in found["error"]
     talk.gate.broken = False
     assert talk.ask(id="good", moves=[["b", "A1"]])["id"] == "good"
+
+
+def test_a_fault_of_ours_leaves_its_trace_on_standard_error(talk, monkeypatch, capsys):
+    monkeypatch.setattr("engine.insight.analyses._share", lambda *_: [][0])
+    talk.send(**QUERY)
+    assert talk.lines(1)[0]["error"].startswith("IndexError: ")
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_network_for_one_komi_says_so_of_games_with_another(capsys):
+    talk = Talk(HashNetwork("leela-18"))
+    talk.ask(komi=7.5)
+    assert "komi" not in capsys.readouterr().err
+    talk.ask(komi=0.5)
+    assert "knows komi 7.5 alone: at 0.5 its win rates are those of another game" in capsys.readouterr().err
+    talk.engine.close()
+    talk.server.close()
+
+
+def test_visits_and_playouts_both_limit_a_search(talk):
+    for visits, playouts, found in ((30, 10, 10), (10, 30, 10)):
+        asked = {"maxVisits": visits, "overrideSettings": {"maxPlayouts": playouts}}
+        assert talk.ask(**asked)["rootInfo"]["visits"] == found

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -81,6 +82,9 @@ def test_clients_requests_are_all_answered_and_the_end_of_input_ends_it(tmp_path
         (["-model", "none.bin.gz"], "unknown network 'none.bin.gz'"),
         (["-override-config", "maxVisits=0"], "Key 'maxVisits' must be in the range 1 to"),
         (["-override-config", "numAnalysisThreads=2", "-analysis-threads", "2"], "numAnalysisThreads is in the config"),
+        (["--config", "none.toml"], "settings file none.toml: no such file"),
+        (["--threads", "many"], 'threads is "many"'),
+        (["--nonsense"], "No such option"),
     ],
 )
 def test_a_start_that_fails_says_why_as_katago_does(options, reason):
@@ -95,6 +99,30 @@ def test_quitting_without_waiting_drops_what_waits(tmp_path):
     said, told = process.communicate(json.dumps(KATRAIN | {"maxVisits": 10**6, "maxTime": 60}) + "\n", ANSWER_S)
     assert process.returncode == 0 and STARTED in told
     assert all('isDuringSearch":false' not in line for line in said.splitlines())
+
+
+def test_all_queries_may_be_sent_before_an_answer_is_read(tmp_path):
+    count, process = 400, start(*katagos_command_line(tmp_path))
+    query = LIZZIEYZY | {"includeOwnership": True, "maxVisits": 1}
+    sent = "".join(json.dumps(query | {"id": f"{n:03}" + "-" * 2000}) + "\n" for n in range(count))
+    writer = threading.Thread(target=lambda: (process.stdin.write(sent), process.stdin.close()), daemon=True)
+    watchdog = threading.Timer(ANSWER_S, process.kill)
+    watchdog.start()
+    writer.start()
+    writer.join(ANSWER_S)
+    found = sorted(json.loads(line)["id"][:3] for line in process.stdout)
+    watchdog.cancel()
+    assert found == [f"{n:03}" for n in range(count)] and process.wait(ANSWER_S) == 0
+
+
+def test_the_conversation_is_kept_on_file_and_a_byte_order_mark_is_no_part_of_it(tmp_path):
+    log = tmp_path / "log.txt"
+    process = start("--weights", "none", "--log-file", str(log))
+    said, _ = process.communicate("\ufeff" + json.dumps({"id": "v", "action": "query_version"}) + "\n", ANSWER_S)
+    assert json.loads(said)["version"].count(".") == 2
+    lines = [line.split(" ", 2)[2] for line in log.read_text(encoding="utf-8").splitlines()]
+    assert any(line.startswith("< ") and "query_version" in line for line in lines)
+    assert f"> {said.rstrip()}" in lines and f"! {STARTED}" in lines
 
 
 @pytest.mark.shared

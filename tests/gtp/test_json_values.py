@@ -7,7 +7,7 @@ import pytest
 from engine.config import SearchOptions
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex
 from engine.go.position import META_N_MOVES, META_TO_MOVE
-from engine.go.rules import RULE_KO, RULE_KOMI_X2, RULE_SUICIDE, rules_named
+from engine.go.rules import rules_named
 from gtp.json.query import KOMI, NO_RULES, RESTRICTIONS, SIZES, SQUARE, read_query
 from gtp.json.rules import parse_rules
 from gtp.json.settings import Settings, override, read_config, read_pairs, unknown
@@ -149,6 +149,13 @@ def test_stones_are_laid_one_by_one_with_captures():
     assert found == {"A1": EMPTY, "A2": WHITE, "J9": WHITE}
 
 
+def test_a_stone_laid_over_another_where_it_has_no_liberty_leaves_the_point_empty():
+    stones = [["b", "A2"], ["b", "B1"], ["b", "A1"], ["w", "A1"]]
+    board = read(initialStones=stones, moves=[]).turns[0].position.board
+    found = [int(board.color[from_vertex(name, 9)]) for name in ("A1", "A2", "B1")]
+    assert found == [EMPTY, BLACK, BLACK]
+
+
 @pytest.mark.parametrize(
     ("changes", "color"),
     [
@@ -171,6 +178,33 @@ def test_settings_of_a_query_hold_for_it_alone():
     assert told == [("overrideSettings", "Unknown config params: typo")]
     assert read(overrideSettings=wide, maxVisits=3).settings.visits == 3, "the field beats the setting"
     assert read().settings == DEFAULTS
+
+
+def test_playouts_are_a_limit_beside_that_of_visits():
+    settings = read(overrideSettings={"maxPlayouts": 5}, maxVisits=9).settings
+    assert (settings.visits, settings.playouts) == (9, 5)
+    assert read(overrideSettings={"maxPlayouts": 10**6}).settings.visits == DEFAULTS.visits
+
+
+@pytest.mark.parametrize(
+    ("given", "noise"),
+    [
+        ({"rootDirichletNoiseWeight": "0.3"}, 0.0),
+        ({"rootNoiseEnabled": "true"}, 0.25),
+        ({"rootNoiseEnabled": "true", "rootDirichletNoiseWeight": "0.3"}, 0.3),
+        ({"rootNoiseEnabled": "false", "rootDirichletNoiseWeight": "0.3"}, 0.0),
+    ],
+)
+def test_noise_is_added_where_it_is_switched_on(given, noise):
+    assert override(DEFAULTS, given).search.root_noise == noise
+
+
+def test_noise_may_be_switched_on_and_weighed_in_different_places():
+    weighed = override(DEFAULTS, {"rootDirichletNoiseWeight": "0.3"})
+    assert override(weighed, {"rootNoiseEnabled": "true"}).search.root_noise == 0.3
+    noisy = override(DEFAULTS, {"rootNoiseEnabled": "true"})
+    assert override(noisy, {"rootDirichletNoiseWeight": "0.1"}).search.root_noise == 0.1
+    assert override(noisy, {"rootNoiseEnabled": "false"}).search.root_noise == 0.0
 
 
 def test_what_clients_set_is_known():
@@ -219,20 +253,21 @@ def test_settings_that_mean_the_same_here_change_the_search():
         ("koPOSITIONALscoreAREAtaxNONEsui1komi6", "tromp-taylor", 6.0),
         ("koSIMPLEscoringTERRITORY taxSEKI sui0", "japanese", 6.5),
         ("koSIMPLEscoreAREAtaxNONEsui0whbNfpok1", "chinese", 7.5),
+        ("button1sui0koSITUATIONALwhbN-1fpok1", "aga-button", 7.0),
+        ("korean", "korean", 6.5),
+        ("chinesekgs", "chinese-ogs", 7.5),
+        ("stonescoring", "stone-scoring", 7.5),
+        ("Goe", "goe", 7.5),
+        ("ing", "goe", 7.5),
     ],
 )
 def test_rules_as_clients_write_them(given, like, komi):
     assert parse_rules(given) == (rules_named(like), komi)
 
 
-@pytest.mark.parametrize("name", ["ing", "Goe"])
-def test_ings_rules_are_understood(name):
-    position = read(rules=name).turns[0].position
-    assert position.rules[RULE_SUICIDE] == 1 and position.rules[RULE_KO] == rules_named("tromp-taylor").ko
-    assert position.rules[RULE_KOMI_X2] == 15
-
-
-@pytest.mark.parametrize("given", ["", "koSPIGHTscoreAREA", {"komi": 7.3}, {"komi": "x"}, {"odd": 1}, {"ko": []}, "{"])
+@pytest.mark.parametrize(
+    "given", ["", " ", "koSPIGHTscoreAREA", {"komi": 7.3}, {"komi": "x"}, {"odd": 1}, {"ko": []}, "{"]
+)
 def test_other_rules_are_refused(given):
     with pytest.raises(FieldError, match="Could not parse rules: "):
         parse_rules(given)
@@ -254,6 +289,10 @@ def test_passes_may_be_left_out():
 def test_what_is_no_json_is_told(line):
     with pytest.raises(ValueError):
         parse_line(line)
+
+
+def test_a_byte_order_mark_before_json_is_passed_over():
+    assert parse_line('\ufeff{"id":"a"}') == {"id": "a"}
 
 
 def test_lines_are_compact_and_their_keys_in_order():

@@ -26,6 +26,7 @@ def command(monkeypatch, tmp_path):
     searched = []
 
     def load(options, network, device):
+        run.options = options
         server = new_analysis_server(parts)
         analyses = Analyses(parts, server, 2)
         submit = analyses.submit
@@ -61,6 +62,11 @@ def test_the_same_command_again_searches_nothing_and_writes_the_same(command, tm
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").glob("game.*")} == before
     assert command("out/game.sgf", "--out", "out")[2] == 0, "a reviewed record holds the same game"
     assert (tmp_path / "out/game.sgf").read_bytes() == before["game.sgf"]
+
+
+def test_a_shipped_player_brings_its_options(command):
+    command("game.sgf", "--out", "out", "--weights", "alphago-9")
+    assert command.options.rollout_weight == 0.5
 
 
 def test_several_games_get_an_index_and_what_is_broken_is_named(command, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from engine.insight.review.page import page_of
 from tests.insight.reviews import reviewed
 
-LEADS = (0, 0, 0, 0, 0, 0, 0, -3, 4, -16, 0)
+LEADS = (0, 0, 0, 0, 0, -1, 0, -3, 4, -16, 0)
 WAIT_S = 300.0
 WATCH = """<script>
 window.seen = {errors: [], violations: []};
@@ -57,6 +57,12 @@ ACT = """<script>
   seen.label = board.getAttribute("aria-label");
   setTimeout(() => {
     seen.hash = status();
+    key("Home", board); document.querySelector('a[href="#b9"]').click(); seen.again = status();
+    const slider = $("slider");
+    slider.focus(); key("b", slider); seen.best = $("t-best").getAttribute("aria-pressed");
+    document.querySelectorAll("#lines button")[1].focus(); key("ArrowLeft", document.activeElement);
+    seen.focus = document.activeElement === document.querySelectorAll("#lines button")[1];
+    key("ArrowLeft"); key("ArrowLeft"); seen.point = status();
     seen.wide = document.documentElement.scrollWidth <= innerWidth;
     const found = document.createElement("pre");
     found.id = "found"; found.textContent = JSON.stringify(seen); document.body.append(found);
@@ -94,4 +100,8 @@ def test_the_page_does_what_it_says_in_a_browser(tmp_path):
     assert seen["wrong"] is True and seen["theme"] in ("light", "dark")
     assert seen["label"].startswith("Board of 9 by 9. Move 10:")
     assert seen["hash"].startswith("Move 8: White D4.")
+    assert seen["again"].startswith("Move 8: White D4."), "a link works where the address is its own already"
+    assert seen["best"] == "false", "letters are no input of the slider"
+    assert seen["focus"] is True, "a step takes nobody off the list"
+    assert seen["point"].startswith("Move 5: Black D5. Good, lost 1.0 point.")
     assert seen["wide"] is True, "a phone need not scroll sideways"

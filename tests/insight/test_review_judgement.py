@@ -1,15 +1,19 @@
 """What moves cost: drift, noise, kinds, phases, accuracy, on games whose figures are made by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.sgf import read_sgf
+from engine.insight.review.game import game_to_review
 from engine.insight.review.judgement import (
     KINDS,
     PERCENT,
     POINTS,
     SURE,
+    THRESHOLDS,
     USUAL_NOISE,
     USUAL_WEIGHT,
     judged,
@@ -17,9 +21,10 @@ from engine.insight.review.judgement import (
     noise_scale,
     unit_of,
 )
+from engine.insight.review.review import review_of
 from engine.insight.review.summary import most_costly, phase_of, score_of, summary_of
 from engine.insight.review.turns import from_line, to_line
-from tests.insight.reviews import SIZE, candidate, game, point, turn
+from tests.insight.reviews import MEANS, SIZE, candidate, game, point, turn
 
 NOISE_AT_50 = 10.0 * math.sqrt(1 / 50 + 1 / 100)
 """Of a first choice with 50 visits and a position of 100, the deviation of the result being 10 points, at scale 1"""
@@ -138,6 +143,22 @@ def test_accuracy_weighs_what_could_be_lost():
     assert [move.number for move in summary.costly] == [1]
 
 
+def test_a_point_of_win_rate_weighs_and_counts_like_a_point():
+    """Four percent stand for one: who may lose as much weighs 1, half of it is as good as the best."""
+    turns = [
+        turn(0, (0.6,), candidate("C3", (0.6,), prior=0.0), candidate("E5", (0.56,), prior=0.9)),
+        turn(1, (0.585,), candidate("D4", (0.585,))),
+    ]
+    (move,) = judged(turns, game("E5"), SIZE)
+    assert move.difficulty == 1.0 and move.loss == 1.5
+    sure = replace(move, noise=0.0)
+    assert score_of([sure], PERCENT).near_best == 1.0
+    assert score_of([sure], PERCENT).accuracy == round(100 * 0.75 ** (1.5 / 4), 1)
+    easy = replace(move, difficulty=0.0, loss=0.0)
+    mean = sure.loss / 4 / (1.0 + 0.05)
+    assert score_of([sure, easy], PERCENT).accuracy == round(100 * 0.75**mean, 1)
+
+
 def test_the_most_costly_moves_come_worst_first_and_none_that_was_as_good():
     losses = (5.0, 0.1, 9.0, 7.0, 6.0)
     turns = []
@@ -149,6 +170,16 @@ def test_the_most_costly_moves_come_worst_first_and_none_that_was_as_good():
     assert [move.number for move in most_costly(moves)] == [3, 4, 5]
     assert most_costly(moves[1:2]) == []
     assert score_of([], POINTS).accuracy is None
+
+
+def test_thresholds_that_cannot_be_used_are_named(capsys):
+    turns = [turn(0, (0.6,), candidate("C3", (0.6,))), turn(1, (0.4,), candidate("D4", (0.4,)))]
+    made = game_to_review(read_sgf(b"(;SZ[9];B[ee])"))
+    review_of("game", made, turns, MEANS)
+    assert "--thresholds" not in capsys.readouterr().err
+    review = review_of("game", made, turns, MEANS, (1, 2, 3, 4, 5))
+    assert review.thresholds == THRESHOLDS[PERCENT]
+    assert "--thresholds are points: this network gives no score" in capsys.readouterr().err
 
 
 def test_a_turn_comes_back_from_its_line():

@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from engine.go.geometry import BLACK, WHITE, on_board_points
+from engine.go.geometry import BLACK, WHITE
+from engine.insight.glance import OWNER_LETTERS, owner_letters
 from engine.insight.review import graphs, svg
-from engine.insight.review.data import LEVELS, levels, page_data, report_of
+from engine.insight.review.data import page_data, report_of
 from engine.insight.review.files import Wanted, drawings, write_index, write_review
-from engine.insight.review.page import entry_of, index_of_games, page_of
+from engine.insight.review.page import HERE, entry_of, index_of_games, page_of
 from tests.insight.reviews import PLAYED, reviewed
 
 LEADS = (0, 0, 0, 0, 0, 0, 0, -3, 4, -16, 0)
@@ -120,17 +121,19 @@ def test_the_script_can_replay_the_game():
     review = reviewed(data)[0]
     found, colors = page_data(review), [0] * 25
     assert found["start"] == "0" * 25
-    for move, position, board in zip(found["moves"], review.game.positions[1:], graphs.boards(review)[1:], strict=True):
+    for turn, move in enumerate(found["moves"], 1):
         if move["i"] >= 0:
             colors[move["i"]] = move["c"]
         for gone in move["x"]:
             colors[gone] = 0
-        assert colors == [int(color) for color in position.board.color[on_board_points(5)]] == board
+        assert colors == review.game.colors(turn)
     assert any(move["x"] for move in found["moves"])
 
 
 def test_ownership_is_a_character_a_point():
-    assert levels([-1.0, 0.0, 1.0, -2.0]) == "Af+A" and len(LEVELS) == 63
+    assert owner_letters(np.array([-1.0, 0.0, 1.0, -2.0])) == "Af+A"
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    assert f'LEVELS = "{OWNER_LETTERS}"' in script and len(OWNER_LETTERS) == 63
 
 
 def test_the_report_for_programs_has_every_move_and_position(review):

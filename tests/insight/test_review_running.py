@@ -80,6 +80,15 @@ def test_a_review_goes_on_where_it_was_killed(analyses, tmp_path):
     assert run(analyses, [work(tmp_path, SHORT)]) == (["game"], 0)
 
 
+def test_two_copies_of_a_game_keep_their_analyses_in_one_file(analyses, tmp_path):
+    first, second = work(tmp_path, SHORT, "a"), work(tmp_path, SHORT, "b")
+    assert run(analyses, [first, second]) == (["a", "b"], 12)
+    for one in (first, second):
+        one.store.close()
+    lines = first.store.path.read_bytes().splitlines()
+    assert len(lines) == 13 and work(tmp_path, SHORT).missing == []
+
+
 @pytest.mark.parametrize("broken", [b"", b"junk", b'{"format": 1}\nnot ours\n', b"\xff\xfe\n\n"])
 def test_a_store_that_is_none_of_ours_is_begun_anew(tmp_path, broken):
     store = Store(tmp_path, {"game": "x"})

@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 import pytest
-from sgfmill import sgf
+from sgfmill import sgf, sgf_grammar
 
 from engine.go.sgf import read_sgf
-from engine.go.sgf_tree import read_trees, text_of
+from engine.go.sgf_tree import read_trees
 from engine.insight.review.annotate import FENCE, MARK, annotate, remove_review
 from tests.insight.reviews import PLAYED, reviewed
 
@@ -27,6 +27,11 @@ def annotated(data=PLAYED, leads=LEADS, **more):
 def nodes_of(data):
     [(_, tree)] = read_trees(data)
     return tree.main_line()
+
+
+def text_of(node, name):
+    """A property's first value as text; empty if it is missing."""
+    return sgf_grammar.text_value(node.get(name, [b""])[0]).decode()
 
 
 def without_ours(data):
@@ -95,6 +100,22 @@ def test_a_review_is_found_by_its_comments_where_a_program_has_dropped_our_prope
     remove_review(tree)
     assert [text_of(node, "C") for node in tree.main_line()[:3]] == ["Ours", "centre", ""]
     assert all("SBKV" not in node for node in tree.main_line())
+
+
+def test_analyses_of_other_programs_stay_but_where_ours_replaces_them():
+    def numbers(data, color, point):
+        [(_, tree)] = read_trees(data)
+        node = next(node for node in tree.every_node() if node.get(color) == [point])
+        return node.get("SBKV"), node.get("KT")
+
+    theirs = PLAYED.replace(b";W[aa]", b";W[aa]SBKV[61.00]KT[x]").replace(b";W[ce]", b";W[ce]KT[y]SBKV[9]SBKS[9]")
+    first = annotated(theirs, katrain=False)
+    assert numbers(first, "W", b"aa") == ([b"61.00"], [b"x"]), "in a variation"
+    assert numbers(first, "W", b"ce") == ([b"50.00"], [b"y"])
+    (_, ours) = numbers(annotated(first), "W", b"ce")
+    assert ours is not None and ours != [b"y"]
+    bare = without_ours(first)
+    assert numbers(bare, "W", b"aa") == ([b"61.00"], [b"x"]) and numbers(bare, "W", b"ce") == (None, [b"y"])
 
 
 def test_lines_of_the_engine_that_people_went_on_with_stay():

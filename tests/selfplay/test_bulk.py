@@ -274,6 +274,7 @@ def test_the_command_started_as_one_of_two(tiny_network, tmp_path, monkeypatch):
         (["nobody"], "unknown network 'nobody'"),
         (["default", "--size", "25"], "plays boards of"),
         (["default", "--passes", "never"], "passes"),
+        (["default", "--device", "nonsense"], "nonsense"),
         (["default", "--komi", "7.3"], "komi '7.3'"),
     ],
 )

@@ -19,9 +19,11 @@ MARK = "KEIMA"
 LINE = b"LINE"
 FENCE = "\u2063\u2063".encode()
 """Around our part of a comment"""
-REPLACED = ("SBKV", "SBKS", "KT", "KTV", "LZ", "LZOP")
-"""Numbers of an analysis, by any program"""
+NUMBERS, KATRAIN = ("SBKV", "SBKS", "LZ", "LZOP"), ("KT", "KTV")
+"""Of an analysis, by any program"""
 MARKS = ("BM", "DO", "IT", "TE")
+OURS = frozenset((*NUMBERS, *KATRAIN, *MARKS, "HO"))
+"""What a review may have written besides comments"""
 MARKS_OF_KIND = ({"TE": b"1"}, {"TE": b"1"}, {"IT": b""}, {"DO": b""}, {"BM": b"1"}, {"BM": b"2", "HO": b"1"})
 """As in ``KINDS``. Source: SGF FF[4], move annotation"""
 SHORTEST_LINE = 2
@@ -57,13 +59,14 @@ def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True
 def remove_review(tree: SgfTree) -> None:
     """Take an earlier review out of a tree; lines that a person has added to or commented stay."""
     for node in tree.every_node():
-        for own in node.get(MARK, []):
-            if (written := own.decode("utf-8", "replace")) in (*MARKS, "HO"):
-                node.pop(written, None)
-        for name in REPLACED:
-            node.pop(name, None)
         first, *others = node.get("C", [b""])
         before, *rest = first.split(FENCE)
+        written = {name.decode("utf-8", "replace") for name in node.get(MARK, [])}
+        if rest and not written:
+            # A program has dropped our property, but the comment tells whose the numbers are.
+            written = {*NUMBERS, *KATRAIN}
+        for name in written & OURS:
+            node.pop(name, None)
         if rest:
             # Every second piece is ours.
             kept = b"".join([before, *rest[1::2]])
@@ -91,7 +94,9 @@ def _comment(node: Node, text: str) -> None:
 
 
 def _write_turn(node: Node, turn: Turn, size: int, katrain: bool) -> None:
-    """What was found of the position that a node leads to."""
+    """What was found of the position that a node leads to, in place of what any program has found."""
+    for name in (*NUMBERS, *(KATRAIN if katrain else ())):
+        node.pop(name, None)
     _put(node, "SBKV", [f"{100 * turn.winrate_black:.2f}".encode()])
     if turn.lead_black is not None:
         _put(node, "SBKS", [f"{turn.lead_black:.2f}".encode()])

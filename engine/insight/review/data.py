@@ -5,6 +5,7 @@ from typing import Any
 
 from engine import __version__
 from engine.go.geometry import BLACK, WHITE, to_sgf
+from engine.insight.glance import owner_letters
 from engine.insight.review.judgement import KINDS, Move
 from engine.insight.review.review import LETTERS, Review
 from engine.insight.review.summary import PHASES, Score
@@ -13,8 +14,6 @@ from engine.insight.review.turns import Turn
 PAGE_CANDIDATES = 6
 """Moves of a position that a page shows"""
 PAGE_LINE = 10
-LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
-"""Ownership as one character: A = White's, f = open, + = Black's. Source: CGOS's analysis format"""
 
 
 def report_of(review: Review) -> dict[str, Any]:
@@ -95,15 +94,15 @@ def page_data(review: Review) -> dict[str, Any]:
         "start": "".join(map(str, review.game.start)),
         "moves": [
             {
-                "c": step.color, "i": step.index, "x": step.captured, "l": move.loss, "k": move.counted,
-                "d": move.winrate_loss, "n": move.noise, "f": int(move.is_first_choice), "r": move.rank,
+                "c": step.color, "i": step.index, "x": step.captured, "l": move.loss, "n": move.noise,
+                "f": int(move.is_first_choice),
             }
             for step, move in zip(review.game.steps, review.moves, strict=True)
         ],
         "turns": [
             {
-                "c": turn.to_move, "w": round(100 * turn.winrate_black, 1), "s": turn.lead_black, "v": turn.visits,
-                "o": None if turn.ownership_black is None else levels(turn.ownership_black.astype(float).tolist()),
+                "c": turn.to_move, "w": round(100 * turn.winrate_black, 1), "s": turn.lead_black,
+                "o": None if turn.ownership_black is None else owner_letters(turn.ownership_black),
                 "m": [
                     [_letters(one.line[:PAGE_LINE], size), one.visits, round(100 * one.winrate_black, 1),
                      one.lead_black, round(100 * one.prior, 1)]
@@ -118,8 +117,3 @@ def page_data(review: Review) -> dict[str, Any]:
 def _letters(line: list[int], size: int) -> str:
     """A line as a page has it, two letters a move, ``..`` for a pass: lines are most of a page."""
     return "".join(to_sgf(point, size) or ".." for point in line)
-
-
-def levels(owners: list[float]) -> str:
-    """Who owns each point, a character each."""
-    return "".join(LEVELS[round((max(-1.0, min(1.0, owner)) + 1) / 2 * 62)] for owner in owners)

@@ -59,10 +59,10 @@ def drawings(review: Review) -> dict[str, str]:
         "lead": graphs.lead_graph(review),
         "loss": graphs.loss_graph(review),
     }
-    boards = graphs.boards(review)
     for move in review.summary.costly:
-        found[f"move-{move.number}"] = graphs.costly_diagram(review, move, boards[move.number - 1])
-    found["end"] = svg.board(boards[-1], review.size, f"The board after move {len(review.moves)}")
+        found[f"move-{move.number}"] = graphs.costly_diagram(review, move)
+    last = len(review.moves)
+    found["end"] = svg.board(review.game.colors(last), review.size, f"The board after move {last}")
     return {part: drawn for part, drawn in found.items() if drawn}
 
 

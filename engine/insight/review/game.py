@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points
 from engine.go.position import META_TO_MOVE, Position, hide_course, with_capacity
-from engine.go.rules import RULE_SETS, Rules, rules_named
+from engine.go.rules import RULE_SETS, Rules
 from engine.go.sgf import SgfGame
 
 MOST_MOVES = 2000
@@ -31,8 +31,6 @@ class GameToReview:
     rules: Rules
     komi: float
     handicap: int
-    start: list[int]
-    """colour of each point before the first move, in policy order"""
     positions: list[Position] = field(repr=False)
     """before each move, the colour that made it to move; then the last one"""
     steps: list[Step] = field(repr=False)
@@ -44,9 +42,19 @@ class GameToReview:
         return self.record.size
 
     @property
+    def start(self) -> list[int]:
+        """Colour of each point before the first move, in policy order."""
+        return self.colors(0)
+
+    @property
     def played(self) -> list[tuple[int, int]]:
         """Colour and point of each move."""
         return [(step.color, step.point) for step in self.steps]
+
+    def colors(self, turn: int) -> list[int]:
+        """Colour of each point after some moves, in policy order."""
+        found: list[int] = self.positions[turn].board.color[on_board_points(self.size)].tolist()
+        return found
 
 
 def game_to_review(
@@ -66,11 +74,10 @@ def game_to_review(
         raise ValueError(f"{len(record.moves)} moves, at most {MOST_MOVES} are reviewed")
     # The whole game first, whose errors say where they are.
     whole = record.to_game(rules, komi)
-    game = Game(record.size, rules_named(record.rules_name) if record.rules_name else rules, whole.komi)
+    game = Game(record.size, whole.rules, whole.komi)
     if record.black or record.white or record.to_move != BLACK:
         game.setup_stones(record.black, record.white, record.to_move)
     points = on_board_points(record.size)
-    start = [int(color) for color in game.position.board.color[points]]
     positions, steps = [], []
     for color, point in record.moves:
         positions.append(_with_to_move(game, color))
@@ -85,7 +92,7 @@ def game_to_review(
         steps.append(Step(color, point, index, gone))
     positions.append(_with_to_move(game, game.to_move))
     first = record.moves[0][0] if record.moves else game.to_move
-    return GameToReview(record, game.rules, game.komi, game.handicap, start, positions, steps, first)
+    return GameToReview(record, game.rules, game.komi, game.handicap, positions, steps, first)
 
 
 def _with_to_move(game: Game, color: int) -> Position:

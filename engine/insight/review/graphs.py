@@ -55,29 +55,13 @@ def scale(values: Sequence[float]) -> float:
     return step * math.ceil(most / step)
 
 
-def boards(review: Review) -> list[list[int]]:
-    """The colours of all points in policy order, before each move and at the end."""
-    board, found = list(review.game.start), [list(review.game.start)]
-    for step in review.game.steps:
-        if step.index >= 0:
-            board[step.index] = step.color
-        for at in step.captured:
-            board[at] = 0
-        found.append(list(board))
-    return found
-
-
 def indices(points: Sequence[int], size: int) -> list[int]:
     """Policy indices of points, -1 = a pass."""
     return [-1 if point == PASS else int(index_of(point, size)) for point in points]
 
 
-def costly_diagram(review: Review, move: Move, colors: Sequence[int]) -> str:
-    """The position before a costly move: the move crossed, and what was better with numbers.
-
-    Args:
-        colors: of the position's points.
-    """
+def costly_diagram(review: Review, move: Move) -> str:
+    """The position before a costly move: the move crossed, and what was better with numbers."""
     lines = review.better(move)
     line = indices(lines[0], review.size)[:SHOWN_OF_A_LINE] if lines else []
     better = " ".join(review.vertex(point) for point in lines[0][:SHOWN_OF_A_LINE]) if lines else ""
@@ -86,4 +70,4 @@ def costly_diagram(review: Review, move: Move, colors: Sequence[int]) -> str:
         f" which lost {amount(move.counted, review.unit)}. Better: {better or 'nothing known'}."
     )
     played = indices([move.point], review.size)[0]
-    return svg.board(colors, review.size, title, line, move.color, played)
+    return svg.board(review.game.colors(move.number - 1), review.size, title, line, move.color, played)

@@ -24,6 +24,8 @@ UNBLAMED = KINDS.index("good")
 """The worst that a loss within the noise is called"""
 POINTS, PERCENT = "points", "percent"
 """Units of losses; percent of the win rate where nothing estimates leads"""
+A_POINT = {POINTS: 1.0, PERCENT: 4.0}
+"""What stands for a point where moves are weighed"""
 THRESHOLDS = {POINTS: (0.2, 0.6, 1.2, 4.0, 10.0), PERCENT: (0.5, 1.0, 2.0, 5.0, 15.0)}
 """Where the next kind begins. Points: those of OGS"""
 SURE = 2.0
@@ -59,7 +61,7 @@ class Move:
     """among all moves, by the network's probability, from 1"""
     prior: float | None
     difficulty: float
-    """what the network's own moves would lose here in the mean, at most 1"""
+    """points that the network's own moves would lose here in the mean, at most 1"""
     kind: int | None
     """index into ``KINDS``"""
 
@@ -137,7 +139,7 @@ def kind_of(loss: float, noise: float, thresholds: Sequence[float]) -> int:
 
 
 def difficulty(turn: Turn, color: int, unit: str) -> float:
-    """How much the network's own candidates would lose in the mean, from 0 to 1 (KataGo's clients weigh moves so)."""
+    """Points that the network's own candidates would lose in the mean, at most 1 (KataGo's clients weigh moves so)."""
     if not turn.moves:
         return 0.0
     sign = 1.0 if color == BLACK else -1.0
@@ -146,7 +148,7 @@ def difficulty(turn: Turn, color: int, unit: str) -> float:
     losses = [max(0.0, best - sign * _value(move, unit)) for move in turn.moves]
     whole = sum(weights)
     mean = sum(weight * loss for weight, loss in zip(weights, losses, strict=True)) / whole if whole else 0.0
-    return round(min(1.0, mean), 3)
+    return round(min(1.0, mean / A_POINT[unit]), 3)
 
 
 def _compares(before: Turn, after: Turn, color: int) -> bool:

@@ -14,7 +14,10 @@
 
   const vertex = (i) => (i < 0 ? "pass" : COLUMNS[i % S] + (S - Math.floor(i / S)));
   const at = (i) => [24 * ((i % S) + 1.5), 24 * (Math.floor(i / S) + 1)];
-  const unit = (loss) => (D.unit === "points" ? `${loss.toFixed(1)} points` : `${loss.toFixed(0)}% of the win rate`);
+  const unit = (loss) => {
+    const points = loss.toFixed(1);
+    return D.unit === "points" ? `${points} point${points === "1.0" ? "" : "s"}` : `${loss.toFixed(0)}% of the win rate`;
+  };
   const lead = (s) => (s === null ? "" : Math.abs(s) < 0.05 ? "even" : (s > 0 ? "B+" : "W+") + Math.abs(s).toFixed(1));
   const kindOf = (m) => {
     if (m.l === null) return -1;
@@ -106,6 +109,7 @@
 
   function drawLines() {
     const turn = D.turns[now], list = $("lines");
+    const held = Array.from(list.children).findIndex((item) => item.contains(document.activeElement));
     list.textContent = "";
     turn.m.forEach((m, n) => {
       const [line, visits, rate, s, prior] = m, item = document.createElement("li"), button = document.createElement("button");
@@ -119,6 +123,8 @@
       item.append(button);
       list.append(item);
     });
+    // The keys go on from where the focus was, or from the board.
+    if (held >= 0) (list.children[held]?.firstElementChild || $("board")).focus({ preventScroll: true });
   }
 
   function drawCursors() {
@@ -199,7 +205,7 @@
     p: actions.earlier, Escape: () => showLine(-1) };
   const BOARD_KEYS = { Home: actions.first, End: actions.last, PageUp: () => go(now - 10), PageDown: () => go(now + 10) };
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input")) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input:not([type=range])")) return;
     const act = KEYS[event.key] || ($("play").contains(event.target) ? BOARD_KEYS[event.key] : undefined);
     if (act) act();
     else if (/^[1-6]$/.test(event.key)) showLine(Number(event.key) - 1);
@@ -252,6 +258,10 @@
     root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
   });
   addEventListener("hashchange", followHash);
+  for (const link of document.querySelectorAll('a[href^="#m"], a[href^="#b"]')) {
+    // An address that is the link's already does not change.
+    link.addEventListener("click", () => { if (location.hash === link.hash) followHash(); });
+  }
   for (const part of document.querySelectorAll("[data-script]")) part.hidden = false;
   classify();
   go(0);

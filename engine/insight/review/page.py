@@ -77,19 +77,18 @@ def _costly(review: Review) -> str:
     """The most costly moves, with what was better."""
     if not review.summary.costly:
         return "<section><h2>Most costly moves</h2><p>No move lost more than the search can tell.</p></section>"
-    boards = graphs.boards(review)
-    cards = "".join(_card(review, move, boards[move.number - 1]) for move in review.summary.costly)
+    cards = "".join(_card(review, move) for move in review.summary.costly)
     return f'<section><h2>Most costly moves</h2><div class="cards">{cards}</div></section>'
 
 
-def _card(review: Review, move: Move, colors: Sequence[int]) -> str:
+def _card(review: Review, move: Move) -> str:
     """One costly move."""
     before, after = review.turns[move.number - 1], review.turns[move.number]
     lines = review.better(move)
     better = f"<p>Better: <b>{escape(' '.join(review.vertex(point) for point in lines[0]))}</b></p>" if lines else ""
     kind = f'<span class="kind k{move.kind}">{KINDS[move.kind]}</span>' if move.kind is not None else ""
     return (
-        f'<article class="card">{graphs.costly_diagram(review, move, colors)}'
+        f'<article class="card">{graphs.costly_diagram(review, move)}'
         f"<h3>Move {move.number}: {COLOR_NAMES[move.color]} {review.vertex(move.point)}, {kind}</h3>"
         f"<p>Lost <b>{amount(move.counted, review.unit)}</b>.</p>{better}"
         f'<p class="soft">From {escape(standing(before))} to {escape(standing(after))}.</p>'

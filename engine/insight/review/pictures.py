@@ -8,7 +8,7 @@ from engine.go.geometry import BLACK, COLUMNS, EMPTY, WHITE
 from engine.insight.review import graphs
 from engine.insight.review.judgement import POINTS
 from engine.insight.review.review import Review
-from engine.insight.review.svg import star_points
+from engine.insight.review.svg import KIND_COLORS, LINES, WOOD, star_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 MISSING = "PNG needs matplotlib: pip install matplotlib beside Keima, or take --svg"
 BOARD_INCHES, GRAPH_INCHES, DPI = 6.0, (9.0, 2.4), 110
-WOOD, LINES = "#e3b667", "#5b431b"
-KIND_COLORS = ("#1a7f4f", "#4f8f2f", "#7d8a1a", "#b07a00", "#c8500a", "#b3123f")
 
 
 def check_pictures() -> None:
@@ -39,7 +37,6 @@ def pictures(review: Review) -> dict[str, bytes]:
         ValueError: without matplotlib; one line.
     """
     check_pictures()
-    boards = graphs.boards(review)
     found = {"winrate": _winrate(review), "loss": _loss(review)}
     if review.unit == POINTS:
         found["lead"] = _lead(review)
@@ -47,8 +44,9 @@ def pictures(review: Review) -> dict[str, bytes]:
         lines = review.better(move)
         line = graphs.indices(lines[0], review.size)[: graphs.SHOWN_OF_A_LINE] if lines else []
         played = graphs.indices([move.point], review.size)[0]
-        found[f"move-{move.number}"] = _board(boards[move.number - 1], review.size, line, move.color, played)
-    found["end"] = _board(boards[-1], review.size, [], BLACK, -1)
+        colors = review.game.colors(move.number - 1)
+        found[f"move-{move.number}"] = _board(colors, review.size, line, move.color, played)
+    found["end"] = _board(review.game.colors(len(review.moves)), review.size, [], BLACK, -1)
     return found
 
 

@@ -8,6 +8,7 @@ from engine.insight.review.game import GameToReview
 from engine.insight.review.judgement import KINDS, PERCENT, POINTS, THRESHOLDS, Move, judged, unit_of
 from engine.insight.review.summary import Summary, summary_of
 from engine.insight.review.turns import Turn
+from engine.nets.notices import say_once
 
 COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
 LETTERS = {BLACK: "B", WHITE: "W"}
@@ -77,9 +78,11 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
     """Judge a game whose positions are all analysed.
 
     Args:
-        thresholds: of losses in points; None = the usual ones.
+        thresholds: of losses in points; None = the usual ones. Not used, and a line says so, where losses are percent.
     """
     unit = unit_of(turns)
+    if thresholds and unit != POINTS:
+        say_once("--thresholds are points: this network gives no score, kinds begin where they usually do")
     used = tuple(thresholds) if thresholds and unit == POINTS else THRESHOLDS[unit]
     moves = judged(turns, game.played, game.size, used)
     return Review(name, game, turns, moves, summary_of(moves, game.size, unit), unit, used, means)

@@ -6,6 +6,7 @@ dropped. A file whose first line says something else is begun anew.
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ FORMAT = 1
 
 
 class Store:
-    """One game's turns on disk. Threads: the caller sees to it that one calls at a time."""
+    """One game's turns on disk. Threads: the caller sees to it that one calls at a time.
+
+    Several stores may have one file, where a game is reviewed twice in one run: each appends whole lines.
+    """
 
     def __init__(self, folder: Path, subject: Mapping[str, Any]) -> None:
         """Open the file that belongs to a game and what it is analysed with, and read what is there.
@@ -30,20 +34,16 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{hashlib.sha256(first.encode()).hexdigest()[:24]}.jsonl"
         self.turns: dict[int, Turn] = {}
-        whole = self._read(first)
-        self._file = self.path.open("r+b" if whole else "wb")
-        if whole:
-            self._file.truncate(whole)
-            self._file.seek(whole)
-        else:
-            self._write(first)
+        data = self.path.read_bytes() if self.path.exists() else b""
+        sound = self._read(data, first)
+        if not sound:
+            self.path.write_bytes(first.encode("ascii") + b"\n")
+        elif sound < len(data):
+            os.truncate(self.path, sound)
+        self._file = self.path.open("ab")
 
-    def _read(self, first: str) -> int:
+    def _read(self, data: bytes, first: str) -> int:
         """Read the turns that are there; returns the bytes that are sound, 0 = none."""
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return 0
         lines = data.split(b"\n")
         if lines[0] != first.encode() or len(lines) < 2:
             return 0
@@ -60,10 +60,7 @@ class Store:
     def add(self, turn: Turn) -> None:
         """Keep a turn; it is in the hands of the system when this returns."""
         self.turns[turn.number] = turn
-        self._write(to_line(turn))
-
-    def _write(self, line: str) -> None:
-        self._file.write(line.encode("ascii") + b"\n")
+        self._file.write(to_line(turn).encode("ascii") + b"\n")
         self._file.flush()
 
     def close(self) -> None:

@@ -4,19 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.go.geometry import BLACK, WHITE
-from engine.insight.review.judgement import KINDS, PERCENT, Move
+from engine.insight.review.judgement import A_POINT, KINDS, Move
 
 PHASES = ("opening", "middle game", "endgame")
 PHASE_ENDS = (0.14, 0.40)
 """Where the first two phases end, in moves for each point of the board. Source: KaTrain's report"""
 KEPT_BY_A_POINT = 0.75
 """What a weighted mean loss of one point leaves of the accuracy. Source: KaTrain's report"""
-PERCENT_OF_A_POINT = 4.0
-"""Win rate in place of a point where nothing estimates leads"""
 WEIGHTS = (0.05, 1.0)
 """Least and most that a move weighs"""
 NEAR_BEST, FIRST_FEW = 0.5, 5
-"""A move among the first few that loses less than this is as good as the best"""
+"""A move among the first few that loses less points than this is as good as the best"""
 MOST_COSTLY = 3
 
 
@@ -87,7 +85,8 @@ def score_of(moves: Sequence[Move], unit: str) -> Score:
     if not told:
         return Score(0, None, None, None, None, kinds)
     near = [
-        move.is_first_choice or (move.counted < NEAR_BEST and move.rank is not None and move.rank <= FIRST_FEW)
+        move.is_first_choice
+        or (move.counted < NEAR_BEST * A_POINT[unit] and move.rank is not None and move.rank <= FIRST_FEW)
         for move in told
     ]
     return Score(
@@ -106,12 +105,9 @@ def accuracy_of(moves: Sequence[Move], unit: str) -> float:
     A position where all candidates are as good weighs little, one where the network's own moves lose much weighs much;
     a move that costs much weighs as much as it costs.
     """
-    point = PERCENT_OF_A_POINT if unit == PERCENT else 1.0
     least, most = WEIGHTS
-    losses = [move.counted / point for move in moves]
-    weights = [
-        min(most, max(least, move.difficulty / point, loss / 4)) for move, loss in zip(moves, losses, strict=True)
-    ]
+    losses = [move.counted / A_POINT[unit] for move in moves]
+    weights = [min(most, max(least, move.difficulty, loss / 4)) for move, loss in zip(moves, losses, strict=True)]
     mean = sum(weight * loss for weight, loss in zip(weights, losses, strict=True)) / sum(weights)
     accuracy: float = 100 * KEPT_BY_A_POINT**mean
     return accuracy

@@ -13,10 +13,13 @@ CELL = 24
 GRAPH_WIDTH, GRAPH_HEIGHT = 640, 150
 LEFT, BOTTOM, TOP = 40, 18, 8
 """Margins of a graph for its labels"""
+WOOD, LINES = "#e3b667", "#5b431b"
+KIND_COLORS = ("#1a7f4f", "#4f8f2f", "#7d8a1a", "#b07a00", "#c8500a", "#b3123f")
+"""Of moves, as in ``KINDS``, where there is no theme"""
 STANDALONE = (
-    "<style>:root{--board:#e3b667;--line:#5b431b;--stone-b:#111;--stone-w:#fafafa;--edge:#444;--ink:#222;--paper:#fff;"
-    "--grid:#ccc;--shade:#00000014;--accent:#1f5fbf;--k0:#1a7f4f;--k1:#4f8f2f;--k2:#7d8a1a;--k3:#b07a00;--k4:#c8500a;"
-    "--k5:#b3123f}svg{font:11px sans-serif}</style>"
+    f"<style>:root{{--board:{WOOD};--line:{LINES};--stone-b:#111;--stone-w:#fafafa;--edge:#444;--ink:#222;--paper:#fff;"
+    "--grid:#ccc;--shade:#00000014;--accent:#1f5fbf;"
+    f"{';'.join(f'--k{kind}:{color}' for kind, color in enumerate(KIND_COLORS))}}}svg{{font:11px sans-serif}}</style>"
 )
 MARK_SIZE = 11
 
@@ -102,7 +105,7 @@ def ring(index: int, size: int) -> str:
 
 def board(
     colors: Sequence[int], size: int, title: str, line: Sequence[int] = (), to_move: int = BLACK,
-    played: int | None = None, attributes: str = "",
+    played: int | None = None,
 ) -> str:  # fmt: skip
     """A position, as an ``svg`` element.
 
@@ -124,7 +127,7 @@ def board(
     if played is not None and played >= 0:
         drawn.append(ring(played, size) if played in seen else cross(played, size))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" {attributes}>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
         f"<title>{escape(title)}</title>{''.join(drawn)}</svg>"
     )
 
