@@ -9,7 +9,7 @@ from engine.features.encoder import ALPHAGO_POLICY, ALPHAGO_VALUE
 from engine.go.geometry import BLACK, WHITE
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL
 from tests.features.twin import Game, alphago_planes, encoded, random_game, shown
-from tests.go.test_ladder import POSITIONS
+from tests.go.ladder_twin import POSITIONS
 
 OWN, OPPONENT, EMPTY, ONES, TURNS, LIBERTIES, CAPTURE, SELF_ATARI, AFTER = 0, 1, 2, 3, 4, 12, 20, 28, 36
 LADDER_CAPTURE, LADDER_ESCAPE, SENSIBLE, ZEROS, BLACK_TO_MOVE = 44, 45, 46, 47, 48

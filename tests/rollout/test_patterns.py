@@ -24,6 +24,7 @@ from engine.rollout.patterns import (
     square_code,
     swap_colors,
 )
+from tests.go.cells import to_point
 from tests.rollout import twin
 
 SIZES = [2, 3, 4, 9, 19, 25]
@@ -76,7 +77,7 @@ def test_states_and_codes_are_those_of_the_twin(size):
             board, stride = moment.board, int(moment.board.meta[META_STRIDE])
             cell, states = cells_of(board), twin.states_of(twin.stones_of(board), size)
             for at, state in states.items():
-                point = twin.to_point(at, size)
+                point = to_point(at, size)
                 assert cell[point] == state
                 for color in (BLACK, WHITE):
                     square, diamond = square_code(cell, point, stride), diamond_code(cell, point, stride)

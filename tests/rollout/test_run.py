@@ -17,23 +17,13 @@ from engine.rollout.run import (
     play_out,
     random_move,
 )
+from tests.go.positions import TANGLED
 
 
 def candidates(board, color):
     """The points a random player may choose, by the board's own rules."""
     empty = [int(p) for p in board.empty[: board.meta[META_N_EMPTY]]]
     return sorted(p for p in empty if is_legal(board, p, color, False) and not is_eye(board, p, color))
-
-
-# Eyes, a false eye, a ko, suicides, captures and open points, for either side.
-TANGLED = """
-    . X . X O .
-    X X X O . O
-    . X O . O .
-    X O . O O .
-    O O O X X X
-    . O X . X .
-"""
 
 
 @pytest.mark.parametrize("color", [BLACK, WHITE])
