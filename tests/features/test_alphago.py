@@ -19,7 +19,7 @@ NAMES = ["own", "opponent", "empty", "ones"] + [
 NAMES += ["ladder capture", "ladder escape", "sensible", "zeros", "black to move"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([(5, 60), (6, 70), (6, 70), (7, 90), (9, 120), (13, 150), (19, 250)]),
     st.integers(0, 2**32),

@@ -101,7 +101,7 @@ def play_both(size: int, choices: list[int], corner: Cell, span: int) -> None:
 
 
 CHOICE = st.integers(0, 16 * 625 - 1)
-RANDOM_GAMES = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+RANDOM_GAMES = settings(derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @settings(RANDOM_GAMES, max_examples=100)

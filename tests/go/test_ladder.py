@@ -100,7 +100,7 @@ def test_many_dense_boards_agree_with_the_twin():
         assert_planes_agree(board, scratch)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     size=st.integers(2, 6),
     moves=st.lists(st.tuples(st.integers(0, 35), st.sampled_from((BLACK, WHITE))), min_size=20, max_size=120),

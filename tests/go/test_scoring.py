@@ -175,7 +175,7 @@ def test_regions_of_every_shape_are_worth_the_eyes_of_the_twin(cells, shapes):
 CHOICES = st.lists(st.integers(0, 10**6), min_size=20, max_size=150)
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@settings(derandomize=True, max_examples=80)
 @given(st.integers(3, 9), CHOICES)
 def test_random_positions_score_as_the_twin_does(size, choices):
     game, twin, mask = Game(size, AREA, 0), Twin(size), np.empty(size * size + 1, np.uint8)

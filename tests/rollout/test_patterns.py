@@ -124,7 +124,7 @@ def test_symmetric_boards_show_patterns_that_fold_to_one():
             assert {tuple(permuted(codes, places)) for places in tables} >= {tuple(images)}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(size=st.integers(2, 9), seed=st.integers(0, 10**6))
 def test_a_code_says_whether_a_move_is_sensible(size, seed):
     # Ko apart: a forbidden ko is no matter of what surrounds the point.

@@ -99,7 +99,7 @@ def follow_game(tables, size, seed, moves, twin_every):
             check_against_twin(weights, moment.board, tables)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(size=st.integers(2, 13), seed=st.integers(0, 10**6))
 def test_weights_after_every_move_are_those_from_scratch(size, seed):
     follow_game(hashed_tables(), size, seed, 2 * size * size, 1 if size < 8 else 9)

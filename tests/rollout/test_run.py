@@ -57,7 +57,7 @@ def test_ko_is_not_retaken_at_once():
     assert all(random_move(board, WHITE, state) != ko for _ in range(200))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     size=st.integers(2, 7),
     moves=st.lists(st.tuples(st.integers(0, 48), st.sampled_from((BLACK, WHITE))), min_size=5, max_size=120),

@@ -38,7 +38,7 @@ def considered(moment, color, is_tree, moves=None):
     return moves, consider(moves, moment.board, numbers(is_tree), color)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(size=st.integers(2, 10), seed=st.integers(0, 10**6), is_tree=st.booleans())
 def test_features_are_those_of_the_twin(size, seed, is_tree):
     places, moves = twin.Places(twin.small_vocabulary(is_tree)), new_candidates(size)
@@ -117,7 +117,7 @@ def test_symmetric_games_and_swapped_colours_have_the_same_probabilities(symmetr
             assert abs(found[moved(cell)] - probability) < 1e-9
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(size=st.integers(2, 8), seed=st.integers(0, 10**6))
 def test_self_atari_is_what_the_twin_finds_after_the_move(size, seed):
     for ply, moment in enumerate(twin.random_game(size, seed, 2 * size * size)):
@@ -199,7 +199,7 @@ def test_savers_beyond_the_memory_are_left_out():
     assert to_vertex(int(points[0]), 5) in ("A4", "D5")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(size=st.integers(3, 9), seed=st.integers(0, 10**6))
 def test_savers_are_those_of_the_twin(size, seed):
     points = np.zeros(MOST_SAVERS, np.int16)
