@@ -1,6 +1,6 @@
 """``make map``: the list of files in docs/architecture.md, made anew from the files' own first lines.
 
-Order: floors from the ground up, rooms as tests/test_layers.py has them, in a room imported files before those that
+Order: floors from the ground up, rooms as tests/rooms.py has them, in a room imported files before those that
 import them.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 
 from tests.listed import with_list
-from tests.test_layers import FLOORS, IMPORTS, MODULES, ROOT, room_of
+from tests.rooms import FLOORS, IMPORTS, MODULES, ROOT, room_of
 
 PAGE = ROOT / "docs" / "architecture.md"
 

@@ -12,11 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 # The user's own settings file is no part of what is tested.
 os.environ["KEIMA_CONFIG"] = "none"
+# How long an example takes depends on how busy the machine is.
+hypothesis_settings.register_profile("without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("without a clock")
 GAMES_FOLDERS = ("/usr/games", "/usr/local/games")
 """Where Debian puts games; not on the search path of every account"""
 

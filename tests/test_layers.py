@@ -1,34 +1,16 @@
-"""The shape of the project, as docs/architecture.md draws it: who may import whom, and how long things may grow.
-
-The rules are read off the sources with ``ast``. An import counts wherever it stands in a file, also inside a function
-or for type checkers only. The command ``keima`` finds its subcommands in ``bench`` by name when they are called, so no
-room below imports it.
-"""
+"""The shape of the project, as docs/architecture.md draws it: who may import whom, and how long things may grow."""
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("engine", "gtp", "bench", "weights")
+from tests import architecture_map
+from tests.rooms import FLOORS, IMPORTS, MODULES, PACKAGES, ROOMS, ROOT, room_of, sources
+
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 400, 60, 120
-FLOORS = (
-    ("engine", "engine.config", "engine.system", "weights"),
-    ("engine.go", "engine.nets"),
-    ("engine.rollout", "engine.features", "engine.inference"),
-    ("engine.records", "engine.search"),
-    ("engine.play", "engine.train"),
-    ("engine.insight", "engine.evaluation", "engine.selfplay"),
-    ("gtp",),
-    ("bench",),
-)
-"""Rooms from the ground up; a room imports from floors below its own. "engine" is the package's own file."""
 APART = {
     "engine.nets": {"engine.go"},
     "engine.inference": {"engine.go", "engine.rollout", "engine.features"},
@@ -43,75 +25,22 @@ STANDARD_LIBRARY_ONLY = (
     "weights",
 )
 ONLY_IN = {
-    ("torch", "safetensors"): (
-        "engine.nets",
-        "engine.inference",
-        "engine.train",
-        "engine.evaluation",
-        "gtp.cli",
-        "bench",
-    ),
+    ("torch", "safetensors"): ("engine.nets", "engine.inference", "engine.train", "gtp.cli", "bench"),
     ("click", "rich"): ("gtp.cli", "bench"),
     ("ray",): ("engine.system.crew",),
 }
 """Packages, and where alone they may be imported"""
 
 
-class Import(NamedTuple):
-    """One module named by an import statement."""
-
-    target: str
-    line: int
-    is_lazy: bool
-    """inside a function"""
-
-
-def sources(*packages: str) -> list[Path]:
-    """All source files of some packages."""
-    return sorted(path for package in packages for path in (ROOT / package).rglob("*.py"))
-
-
-def module_name(path: Path) -> str:
-    """Dotted name of a source file."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in sources(*PACKAGES)}
-ROOMS = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-
-
-def room_of(module: str) -> str:
-    """Room of one of our modules: the second folder level inside engine, else the package."""
-    parts = module.split(".")
-    return ".".join(parts[:2]) if parts[0] == "engine" else parts[0]
-
-
-def imports_of(name: str) -> Iterator[Import]:
-    """Every module a module of ours imports."""
-
-    def walk(node: ast.AST, is_lazy: bool) -> Iterator[Import]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Import):
-                yield from (Import(alias.name, child.lineno, is_lazy) for alias in child.names)
-            elif isinstance(child, ast.ImportFrom):
-                assert child.level == 0, f"{MODULES[name]}:{child.lineno}: relative import"
-                for alias in child.names:
-                    whole = f"{child.module}.{alias.name}"
-                    yield Import(whole if whole in MODULES else child.module, child.lineno, is_lazy)
-            else:
-                yield from walk(child, is_lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
-
-    yield from walk(ast.parse(MODULES[name].read_text(encoding="utf-8")), False)
-
-
-IMPORTS = {name: list(imports_of(name)) for name in MODULES}
-
-
 def test_there_are_few_rooms_and_every_one_is_known():
     rooms = {room_of(name) for name in MODULES}
     assert rooms == set(ROOMS)
     assert len(rooms - {"engine"}) <= 17 and len(FLOORS) <= 8
+
+
+def test_the_folders_of_tests_are_the_rooms():
+    folders = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/*.py")}
+    assert folders - {"data"} == {room.rpartition(".")[2] for room in ROOMS} - {"engine"}
 
 
 def test_imports_point_down():
@@ -185,6 +114,4 @@ def test_files_and_functions_stay_short_and_say_what_they_are():
 
 
 def test_the_map_is_that_of_today():
-    from tests import architecture_map
-
     assert architecture_map.PAGE.read_text(encoding="utf-8") == architecture_map.page(), "make map writes it anew"

@@ -1,7 +1,7 @@
 """The clocks of a match: read, kept, and told to engines that know only some of them."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.match.clocks import Dialect, PlayerClock, kind_of, time_control
@@ -122,7 +122,6 @@ class PlainEngine:
         return seconds + self.period_s if self.stones == 1 else seconds
 
 
-@settings(deadline=None)
 @given(
     control=st.one_of(
         st.builds(absolute, st.floats(1, 100)),

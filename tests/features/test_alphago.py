@@ -9,7 +9,7 @@ from engine.features.encoder import ALPHAGO_POLICY, ALPHAGO_VALUE
 from engine.go.geometry import BLACK, WHITE
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL
 from tests.features.twin import Game, alphago_planes, encoded, random_game, shown
-from tests.go.test_ladder import POSITIONS
+from tests.go.ladder_twin import POSITIONS
 
 OWN, OPPONENT, EMPTY, ONES, TURNS, LIBERTIES, CAPTURE, SELF_ATARI, AFTER = 0, 1, 2, 3, 4, 12, 20, 28, 36
 LADDER_CAPTURE, LADDER_ESCAPE, SENSIBLE, ZEROS, BLACK_TO_MOVE = 44, 45, 46, 47, 48
@@ -19,7 +19,7 @@ NAMES = ["own", "opponent", "empty", "ones"] + [
 NAMES += ["ladder capture", "ladder escape", "sensible", "zeros", "black to move"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([(5, 60), (6, 70), (6, 70), (7, 90), (9, 120), (13, 150), (19, 250)]),
     st.integers(0, 2**32),

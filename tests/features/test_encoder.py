@@ -56,7 +56,7 @@ def test_what_memory_held_before_does_not_show(encoder):
 
 
 @ALL
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from([KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL]), st.booleans())
 def test_equal_keys_mean_equal_input(encoder, seed, ko, suicide):
     """On so small a board everything comes again: stones with other ages, other histories, other moves forbidden."""

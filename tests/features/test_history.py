@@ -10,7 +10,7 @@ from engine.go.rules import KO_POSITIONAL, KO_SIMPLE
 from tests.features.twin import Game, encoded, leela_planes, random_game, zero_planes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([(5, 60), (7, 90), (9, 120), (19, 250)]),
     st.integers(0, 2**32),

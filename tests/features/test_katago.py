@@ -79,7 +79,7 @@ def random_game(size, most, seed, rules):
     return game
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.sampled_from([(2, 30), (3, 40), (4, 50), (5, 70), (6, 80), (7, 90), (9, 90)]), st.integers(0, 2**32), all_rules()
 )
@@ -116,7 +116,7 @@ def test_input_equals_katagos_bit_for_bit(shared_path):
         assert globals_.tobytes() == np.array(row["global"], np.float32).tobytes(), row["id"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32), all_rules())
 def test_equal_keys_mean_equal_input(seed, rules):
     """On so small a board positions come again with other histories, komis and rules."""
@@ -158,7 +158,7 @@ def cells(plane):
     return [(int(row), int(column)) for row, column in np.argwhere(plane)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(5, 8), st.integers(0, 2**32))
 def test_ladders_equal_plain_recursion(size, seed):
     """On crowded boards of stones dropped at random, where every third chain is short of liberties."""

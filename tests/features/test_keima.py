@@ -132,7 +132,7 @@ def twin(position):
     return planes.reshape(-1, size, size)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([(5, 40), (7, 70), (9, 110), (19, 180)]),
     st.integers(0, 2**32),
@@ -187,7 +187,7 @@ def test_komi_is_seen_from_the_side_to_move_and_counts_stones_under_territory():
     assert encoded(position)[1][keima.KOMI] == pytest.approx(7.5 / keima.KOMI_SCALE)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_equal_keys_mean_equal_planes(seed):
     seen = {}

@@ -17,7 +17,7 @@ def told(board, point, color, most, scratch):
     return after_move(board, point, color, most, scratch)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(4, 9), st.integers(0, 120), st.integers(0, 2**32), st.integers(1, 30))
 def test_captures_stones_and_liberties_of_every_legal_move(size, moves, seed, most):
     game = random_game(size, moves, seed, suicide=True)

@@ -1,6 +1,7 @@
 """Slow twins of the encoders: games kept as dictionaries of stones, and planes written down from the papers' tables.
 
-Moves, chains and legality are those of ``tests/go/twin.py``, ladders those read in ``tests/go/test_ladder.py``.
+Moves, chains and legality are those of :mod:`bench.reliability.rules_twin`, ladders those of
+:mod:`tests.go.ladder_twin`.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import Position, begin, legal_moves, new_position, play_move
 from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
-from tests.go import test_ladder
+from tests.go.ladder_twin import LadderTwin
 
 MOST_READ = 6
 """Largest board whose ladders the slow reader reads"""
@@ -156,7 +157,7 @@ def ladders(position: Position, cell: Cell, color: int) -> tuple[bool, bool]:
     board, size = position.board, int(position.board.meta[META_SIZE])
     point = point_at(*cell, size)
     if size <= MOST_READ:
-        reader = test_ladder.Twin(board)
+        reader = LadderTwin(board)
         return reader.is_capture(point, color), reader.is_escape(point, color)
     planes = np.empty((2, size * size), np.uint8)
     ladder_planes(board, color, new_ladder_scratch(size), *planes)

@@ -19,17 +19,14 @@ from engine.go.board import (
     stones_lost_by_suicide,
 )
 from engine.go.diagram import parse
-from engine.go.geometry import BLACK, PASS, WHITE, ZOBRIST, point_at
+from engine.go.geometry import BLACK, PASS, WHITE, ZOBRIST
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, apply_rules, legal_moves, new_position, play_move
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, RULE_SUICIDE, Rules
 from engine.go.scoring import area_owner
+from tests.go.cells import to_point
 
 KO_RULES = (KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL)
 RULE_PAIRS = [(ko_rule, suicide) for ko_rule in KO_RULES for suicide in (False, True)]
-
-
-def to_point(cell: Cell, size: int) -> int:
-    return int(point_at(cell[0], cell[1], size))
 
 
 def expected_hash(stones: Stones, size: int) -> int:
@@ -104,7 +101,7 @@ def play_both(size: int, choices: list[int], corner: Cell, span: int) -> None:
 
 
 CHOICE = st.integers(0, 16 * 625 - 1)
-RANDOM_GAMES = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+RANDOM_GAMES = settings(derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @settings(RANDOM_GAMES, max_examples=100)

@@ -156,7 +156,7 @@ def random_board(size, seed, moves):
     return board
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(2, 7), st.integers(0, 2**32), st.integers(1, 120))
 def test_equals_the_slow_twin_on_random_positions(size, seed, moves):
     board = random_board(size, seed, moves)

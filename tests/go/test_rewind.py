@@ -46,7 +46,7 @@ def assert_same(board, wanted):
     assert board.slot[board.empty[:count]].tolist() == list(range(count))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([2, 3, 4, 5, 7, 9]), st.integers(0, 2**32), st.booleans())
 def test_boards_are_taken_back_as_they_were(size, seed, suicide):
     rng = np.random.default_rng(seed)

@@ -7,70 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.reliability.rules_twin import Cell, Twin, eyes, neighbours, taxed_score_black
-from engine.go.board import META_SIZE
-from engine.go.diagram import parse
+from bench.reliability.rules_twin import Cell, Twin, neighbours
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_at, to_vertex
 from engine.go.position import legal_moves
 from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
 from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead, result_text
 from engine.go.seki import seki_stones
+from tests.go.positions import DAME, ONE_EYE, SEKI, TWO_EYES, game_from
+from tests.go.score_twin import eyes, taxed_score_black
 
 AREA = Rules("area", scoring=SCORING_AREA)
 TERRITORY = Rules("territory", scoring=SCORING_TERRITORY)
 
 
-def game_from(diagram: str, rules: Rules = AREA, komi: float = 0.0) -> Game:
-    """A game that begins from a diagram, Black to move."""
-    board, _ = parse(diagram)
-    game = Game(int(board.meta[META_SIZE]), rules, komi)
-    black, white = ([p for p in on_board_points(game.size) if board.color[p] == c] for c in (BLACK, WHITE))
-    game.setup_stones(black, white, BLACK)
-    return game
-
-
 def points(game: Game, text: str) -> list[int]:
     return [from_vertex(vertex, game.size) for vertex in text.split()]
 
-
-DAME = """
-    . X . O .
-    . X . O .
-    . X . O O
-    . X X O .
-    . X . O .
-"""
-
-SEKI = """
-    . X . O . X .
-    X X O O O X X
-    O O O O O O O
-    X X X X X X X
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-"""
-
-TWO_EYES = """
-    . X . X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-"""
-
-ONE_EYE = """
-    . X X X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-    X X X X . O .
-"""
 
 DEAD_STONES = """
     . . . X O . .
@@ -104,7 +57,7 @@ def test_area_owner_is_tromp_and_taylors():
 def test_scores_under_each_tax(diagram, area, territory):
     for scoring, expected in [(SCORING_AREA, area), (SCORING_TERRITORY, territory)]:
         scores = [
-            final_score_black(game_from(diagram, Rules("test", scoring=scoring, tax=tax)).position)
+            final_score_black(game_from(diagram, rules=Rules("test", scoring=scoring, tax=tax)).position)
             for tax in (TAX_NONE, TAX_SEKI, TAX_ALL)
         ]
         assert tuple(scores) == expected
@@ -124,7 +77,7 @@ def test_scores_under_each_tax(diagram, area, territory):
     ],
 )
 def test_dead_chains_are_taken_off(rules, dead, lead):
-    game = game_from(DEAD_STONES, rules)
+    game = game_from(DEAD_STONES, rules=rules)
     before = game.position.board.color.copy()
     assert final_score_black(remove_dead(game.position, points(game, dead))) == lead
     np.testing.assert_array_equal(game.position.board.color, before)
@@ -222,7 +175,7 @@ def test_regions_of_every_shape_are_worth_the_eyes_of_the_twin(cells, shapes):
 CHOICES = st.lists(st.integers(0, 10**6), min_size=20, max_size=150)
 
 
-@settings(deadline=None, derandomize=True, max_examples=80)
+@settings(derandomize=True, max_examples=80)
 @given(st.integers(3, 9), CHOICES)
 def test_random_positions_score_as_the_twin_does(size, choices):
     game, twin, mask = Game(size, AREA, 0), Twin(size), np.empty(size * size + 1, np.uint8)

@@ -3,21 +3,9 @@
 import pytest
 
 from engine.go.geometry import on_board_points, to_vertex
-from engine.go.rules import RULE_SETS
 from engine.go.scoring import final_score_black
 from engine.go.seki import score_with_dame_filled, seki_points, seki_stones
-from tests.go.test_scoring import DAME, ONE_EYE, SEKI, TWO_EYES, game_from
-
-TO_CONNECT = """
-    . O O . O O .
-    O O X X X O O
-    X X X . X X X
-    . . X X X . .
-    X X X X X X X
-    X . X . X . X
-    X X X X X X X
-"""
-"""White's two chains have an eye each, and Black has left the dame at D7 to them."""
+from tests.go.positions import DAME, ONE_EYE, SEKI, TO_CONNECT, TWO_EYES, game_from
 
 
 def vertices(game, points):
@@ -34,12 +22,12 @@ def test_only_what_no_dame_connects_is_in_seki(diagram, n_stones):
 
 def test_a_group_that_a_dame_connects_to_its_second_eye_keeps_its_points():
     """As the board stands it would look like a seki, and its points would not count."""
-    game = game_from(TO_CONNECT, RULE_SETS["japanese"])
+    game = game_from(TO_CONNECT, rules="japanese")
     assert score_with_dame_filled(game.position) == final_score_black(game.position) - 2
 
 
 def test_the_eyes_of_a_seki_do_not_count():
-    game = game_from(SEKI, RULE_SETS["japanese"])
+    game = game_from(SEKI, rules="japanese")
     assert score_with_dame_filled(game.position) == final_score_black(game.position) == 21
     marks = seki_points(game.position.board)
     assert vertices(game, on_board_points(7)[marks == 1][:3].tolist()) == "A7 B7 D7"
@@ -47,7 +35,7 @@ def test_the_eyes_of_a_seki_do_not_count():
 
 @pytest.mark.parametrize("rules", ["chinese", "tromp-taylor", "ancient-territory"])
 def test_rules_that_do_not_tax_seki_alone_are_left_as_they_are(rules):
-    game = game_from(TO_CONNECT, RULE_SETS[rules])
+    game = game_from(TO_CONNECT, rules=rules)
     assert score_with_dame_filled(game.position) == final_score_black(game.position)
 
 

@@ -5,12 +5,11 @@ import pytest
 
 from bench.reliability.rules_twin import Twin
 from bench.reliability.superko import play_beside_twin
-from engine.go.board import META_SIZE
-from engine.go.diagram import parse
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_of
+from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, point_of
 from engine.go.position import begin, legal_moves, new_position, superko_key
 from engine.go.rules import KO_POSITIONAL, KO_SIMPLE, KO_SITUATIONAL, RULE_KO, RULE_SETS, Rules
+from tests.go.positions import game_from
 
 KO_RULES = [KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL]
 every_ko_rule = pytest.mark.parametrize("ko", KO_RULES, ids=["simple", "positional", "situational"])
@@ -44,15 +43,6 @@ SENDING_TWO = """
 """
 
 
-def game_from(diagram: str, ko: int) -> Game:
-    """A game that begins from a diagram, Black to move."""
-    board, _ = parse(diagram)
-    game = Game(int(board.meta[META_SIZE]), Rules("test", ko))
-    black, white = ([p for p in on_board_points(game.size) if board.color[p] == c] for c in (BLACK, WHITE))
-    game.setup_stones(black, white, BLACK)
-    return game
-
-
 def is_legal(game: Game, vertex: str) -> bool:
     """Whether the side to move may play there."""
     return game.is_legal(game.to_move, from_vertex(vertex, game.size))
@@ -67,7 +57,7 @@ def play_line(game: Game, line: str) -> None:
 
 @every_ko_rule
 def test_a_ko_is_retaken_only_after_a_move_elsewhere(ko):
-    game = game_from(KO, ko)
+    game = game_from(KO, rules=Rules("test", ko))
     play_line(game, "C4")
     assert not is_legal(game, "B4")
     play_line(game, "E1 D1 B4")
@@ -76,14 +66,14 @@ def test_a_ko_is_retaken_only_after_a_move_elsewhere(ko):
 
 @every_ko_rule
 def test_two_passes_lift_a_simple_ko_but_no_superko(ko):
-    game = game_from(KO, ko)
+    game = game_from(KO, rules=Rules("test", ko))
     play_line(game, "C4 pass pass")
     assert is_legal(game, "B4") == (ko == KO_SIMPLE)
 
 
 @every_ko_rule
 def test_triple_ko_cycles_under_simple_ko_only(ko):
-    game = game_from(TRIPLE_KO, ko)
+    game = game_from(TRIPLE_KO, rules=Rules("test", ko))
     stones = game.position.board.color.copy()
     for _ in range(3):
         play_line(game, "C8 B5 C2 B8 C5")
@@ -97,12 +87,12 @@ def test_triple_ko_cycles_under_simple_ko_only(ko):
 
 @every_ko_rule
 def test_triple_ko_goes_on_after_a_threat(ko):
-    play_line(game_from(TRIPLE_KO, ko), "C8 B5 C2 B8 C5 J1 J9 B2")
+    play_line(game_from(TRIPLE_KO, rules=Rules("test", ko)), "C8 B5 C2 B8 C5 J1 J9 B2")
 
 
 @every_ko_rule
 def test_sending_two_returning_one(ko):
-    game = game_from(SENDING_TWO, ko)
+    game = game_from(SENDING_TWO, rules=Rules("test", ko))
     stones = game.position.board.color.copy()
     play_line(game, "B5 D5")
     # Taking the one back leaves the stones as at the start, but White to move: the position recurs, no situation does.
@@ -146,7 +136,7 @@ def test_superko_keeps_long_games_from_repeating(size, longest, ko, suicide):
 
 
 def test_play_accepts_a_repetition_and_goes_on():
-    game = game_from(KO, KO_POSITIONAL)
+    game = game_from(KO, rules=Rules("test", KO_POSITIONAL))
     play_line(game, "C4")
     retake = from_vertex("B4", 5)
     assert not game.is_legal(WHITE, retake)

@@ -1,6 +1,6 @@
 """Cutting batches: every position travels once, in order, and batches are as full as may be."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.inference.device_batch import Piece, cut, positions_of
@@ -20,7 +20,6 @@ def whole(requests):
     return [Piece(request, 0, request.count) for request in requests]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 12))
 def test_cutting_keeps_order_and_fills_batches(counts, limit):
     requests = requests_of(counts)

@@ -144,7 +144,7 @@ def test_stacks_within_stacks_end(tmp_path):
     refused(tmp_path / "net", deeper, f"blocks: {MAX_DEPTH + 1} stacks within each other, expected at most {MAX_DEPTH}")
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(is_packed=st.booleans(), is_binary=st.booleans(), share=st.floats(0, 1, exclude_max=True))
 def test_every_truncation_is_refused(is_packed, is_binary, share, tmp_path_factory):
     whole = (CONTENT if is_binary else TEXT).rstrip(b"\n")
@@ -155,7 +155,7 @@ def test_every_truncation_is_refused(is_packed, is_binary, share, tmp_path_facto
     refused(tmp_path_factory.getbasetemp() / "truncated", whole[: int(len(whole) * share)])
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, derandomize=True)
 @given(
     is_packed=st.booleans(),
     is_binary=st.booleans(),

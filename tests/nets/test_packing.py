@@ -23,7 +23,7 @@ def one_thread():
 
 
 @needs_onednn
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     size=st.integers(2, 21), count=st.integers(1, 9), channels=st.integers(1, 40), filters=st.integers(1, 40),
     kernel=st.sampled_from((1, 3, 5)), dilation=st.integers(1, 2), bias=st.booleans(), reduced=st.booleans(),

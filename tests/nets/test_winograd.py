@@ -20,7 +20,7 @@ def direct(convolution: nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
     return nn.functional.conv2d(x.double(), convolution.weight.detach().double(), bias, padding=1)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     size=st.integers(2, 21), count=st.integers(1, 5), channels=st.integers(1, 40), filters=st.integers(1, 40),
     bias=st.booleans(), seed=st.integers(0, 99),

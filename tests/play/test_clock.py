@@ -5,7 +5,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.go.geometry import BLACK, WHITE
@@ -284,7 +284,6 @@ MAKE = {
 }
 
 
-@settings(deadline=None)
 @given(
     kind=st.sampled_from(list(MAKE)),
     main_s=st.floats(0, 3600),

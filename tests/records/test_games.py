@@ -50,7 +50,7 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(one, other, err_msg=name)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(games_strategy())
 def test_what_is_written_reads_back(tmp_path_factory, games):
     path = tmp_path_factory.getbasetemp() / "round-trip.npz.xz"
@@ -83,7 +83,7 @@ def test_arrays_left_out_say_that_nothing_is_known():
     assert games._replace(first=np.array([1, 2, 1], np.uint8)).starts_even().tolist() == [True, False, True]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(games_strategy(), st.integers(0, 1000))
 def test_joining_and_selecting_keep_games_whole(games, seed):
     rows = np.random.default_rng(seed).permutation(len(games.size))

@@ -14,7 +14,7 @@ from engine.rollout.policy import new_weights, play_out_by_policy
 from engine.rollout.random import seed_state
 from engine.rollout.run import owner_at_end, play_out
 from tests.clock import stop_the_machines
-from tests.rollout.test_run import TANGLED
+from tests.go.positions import TANGLED
 
 
 @pytest.mark.parametrize("policy", ["uniform", "learnt"])

@@ -24,6 +24,7 @@ from engine.rollout.patterns import (
     square_code,
     swap_colors,
 )
+from tests.go.cells import to_point
 from tests.rollout import twin
 
 SIZES = [2, 3, 4, 9, 19, 25]
@@ -76,7 +77,7 @@ def test_states_and_codes_are_those_of_the_twin(size):
             board, stride = moment.board, int(moment.board.meta[META_STRIDE])
             cell, states = cells_of(board), twin.states_of(twin.stones_of(board), size)
             for at, state in states.items():
-                point = twin.to_point(at, size)
+                point = to_point(at, size)
                 assert cell[point] == state
                 for color in (BLACK, WHITE):
                     square, diamond = square_code(cell, point, stride), diamond_code(cell, point, stride)
@@ -123,7 +124,7 @@ def test_symmetric_boards_show_patterns_that_fold_to_one():
             assert {tuple(permuted(codes, places)) for places in tables} >= {tuple(images)}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(size=st.integers(2, 9), seed=st.integers(0, 10**6))
 def test_a_code_says_whether_a_move_is_sensible(size, seed):
     # Ko apart: a forbidden ko is no matter of what surrounds the point.

@@ -31,6 +31,7 @@ from engine.rollout.run import is_sensible, owner_at_end
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.rollout.vocabulary import FIRST_CELL, unfold
 from engine.system.jit import kernel
+from tests.go.cells import to_cell, to_point
 from tests.rollout import twin
 from weights import find_patterns
 
@@ -98,7 +99,7 @@ def follow_game(tables, size, seed, moves, twin_every):
             check_against_twin(weights, moment.board, tables)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(size=st.integers(2, 13), seed=st.integers(0, 10**6))
 def test_weights_after_every_move_are_those_from_scratch(size, seed):
     follow_game(hashed_tables(), size, seed, 2 * size * size, 1 if size < 8 else 9)
@@ -160,7 +161,7 @@ def expected_weight(moment, color, tables):
         factor = 1 << FACTOR_BITS
         for other in factors[cell]:
             factor = factor * int(other) >> FACTOR_BITS
-        result[twin.to_point(cell, sight.size)] = plain * factor >> FACTOR_BITS
+        result[to_point(cell, sight.size)] = plain * factor >> FACTOR_BITS
     return result
 
 
@@ -256,7 +257,7 @@ def test_the_positions_show_what_they_are_meant_to():
     assert len(POSITIONS["many captured"]().captured) == 10
     sight = twin.Sight(savers, BLACK)
     points = {from_vertex("B4", 7), from_vertex("D7", 7)}
-    assert {twin.to_point(cell, 7) for cell in twin.savers(sight.stones, 7, sight.last[0], BLACK)} == points
+    assert {to_point(cell, 7) for cell in twin.savers(sight.stones, 7, sight.last[0], BLACK)} == points
     for moment in (nakade, savers):
         with_answers = expected_weight(moment, BLACK, made_up_tables())
         assert with_answers != expected_weight(moment._replace(last=PASS), BLACK, made_up_tables())
@@ -279,7 +280,7 @@ def test_the_policy_passes_when_a_ko_is_all_there_is():
     moment = POSITIONS["ko"]()
     ko = int(moment.board.meta[META_KO_POINT])
     tables = made_up_tables()
-    code = twin.code_at(twin.states_of(twin.stones_of(moment.board), 5), twin.to_cell(ko, 5), twin.NEAR, BLACK)
+    code = twin.code_at(twin.states_of(twin.stones_of(moment.board), 5), to_cell(ko, 5), twin.NEAR, BLACK)
     square = np.zeros_like(tables.square)
     square[code] = square[swap_colors(code)] = 1
     only_ko = tables._replace(square=square)

@@ -17,23 +17,13 @@ from engine.rollout.run import (
     play_out,
     random_move,
 )
+from tests.go.positions import TANGLED
 
 
 def candidates(board, color):
     """The points a random player may choose, by the board's own rules."""
     empty = [int(p) for p in board.empty[: board.meta[META_N_EMPTY]]]
     return sorted(p for p in empty if is_legal(board, p, color, False) and not is_eye(board, p, color))
-
-
-# Eyes, a false eye, a ko, suicides, captures and open points, for either side.
-TANGLED = """
-    . X . X O .
-    X X X O . O
-    . X O . O .
-    X O . O O .
-    O O O X X X
-    . O X . X .
-"""
 
 
 @pytest.mark.parametrize("color", [BLACK, WHITE])
@@ -67,7 +57,7 @@ def test_ko_is_not_retaken_at_once():
     assert all(random_move(board, WHITE, state) != ko for _ in range(200))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     size=st.integers(2, 7),
     moves=st.lists(st.tuples(st.integers(0, 48), st.sampled_from((BLACK, WHITE))), min_size=5, max_size=120),

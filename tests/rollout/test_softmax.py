@@ -15,6 +15,7 @@ from engine.rollout.patterns import all_states
 from engine.rollout.responses import MOST_SAVERS, list_savers, nakade_pattern
 from engine.rollout.softmax import consider, is_self_atari, new_candidates, weigh
 from engine.rollout.vocabulary import LAST_DISTANCE, unfold
+from tests.go.cells import to_cell, to_point
 from tests.rollout import twin
 
 
@@ -37,7 +38,7 @@ def considered(moment, color, is_tree, moves=None):
     return moves, consider(moves, moment.board, numbers(is_tree), color)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(size=st.integers(2, 10), seed=st.integers(0, 10**6), is_tree=st.booleans())
 def test_features_are_those_of_the_twin(size, seed, is_tree):
     places, moves = twin.Places(twin.small_vocabulary(is_tree)), new_candidates(size)
@@ -49,13 +50,13 @@ def test_features_are_those_of_the_twin(size, seed, is_tree):
         expected = twin.Sight(moment, color).features(places)
         found = {}
         for i in range(count):
-            cell = twin.to_cell(moves.point[i], size)
+            cell = to_cell(moves.point[i], size)
             found[cell] = sorted(moves.feature[i, : moves.n_features[i]].tolist())
         assert found == expected
         for point in moment.board.empty[: moment.board.meta[META_N_EMPTY]].tolist():
             place = moves.place[point]
             assert place == -1 or moves.point[place] == point
-            assert (place >= 0) == (twin.to_cell(point, size) in expected)
+            assert (place >= 0) == (to_cell(point, size) in expected)
 
 
 def test_every_kind_of_feature_occurs():
@@ -89,7 +90,7 @@ def probabilities(moment, color, is_tree):
     if count:
         weigh(moves, count, theta(is_tree))
     size = int(moment.board.meta[META_SIZE])
-    return {twin.to_cell(moves.point[i], size): moves.probability[i] for i in range(count)}
+    return {to_cell(moves.point[i], size): moves.probability[i] for i in range(count)}
 
 
 @pytest.mark.parametrize("is_tree", [False, True])
@@ -102,7 +103,7 @@ def test_symmetric_games_and_swapped_colours_have_the_same_probabilities(symmetr
         return twin.shifted(images[symmetry](cell[0] - 3, cell[1] - 3), (3, 3))
 
     def moved_point(point):
-        return twin.to_point(moved(twin.to_cell(point, size)), size) if point else PASS
+        return to_point(moved(to_cell(point, size)), size) if point else PASS
 
     for moment in twin.random_game(size, symmetry, 70):
         play(image, moved_point(moment.last), 3 - moment.color)
@@ -116,7 +117,7 @@ def test_symmetric_games_and_swapped_colours_have_the_same_probabilities(symmetr
             assert abs(found[moved(cell)] - probability) < 1e-9
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(size=st.integers(2, 8), seed=st.integers(0, 10**6))
 def test_self_atari_is_what_the_twin_finds_after_the_move(size, seed):
     for ply, moment in enumerate(twin.random_game(size, seed, 2 * size * size)):
@@ -126,7 +127,7 @@ def test_self_atari_is_what_the_twin_finds_after_the_move(size, seed):
         for point in board.empty[: board.meta[META_N_EMPTY]].tolist():
             for color in (BLACK, WHITE):
                 if is_legal(board, point, color, False):
-                    expected = twin.is_self_atari(stones, size, twin.to_cell(point, size), color)
+                    expected = twin.is_self_atari(stones, size, to_cell(point, size), color)
                     assert is_self_atari(board, point, color) == expected, to_vertex(point, size)
 
 
@@ -198,20 +199,20 @@ def test_savers_beyond_the_memory_are_left_out():
     assert to_vertex(int(points[0]), 5) in ("A4", "D5")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(size=st.integers(3, 9), seed=st.integers(0, 10**6))
 def test_savers_are_those_of_the_twin(size, seed):
     points = np.zeros(MOST_SAVERS, np.int16)
     for moment in twin.random_game(size, seed, 2 * size * size):
         if moment.last == PASS:
             continue
-        stones, last = twin.stones_of(moment.board), twin.to_cell(moment.last, size)
+        stones, last = twin.stones_of(moment.board), to_cell(moment.last, size)
         for color in (BLACK, WHITE):
             found = points[: list_savers(moment.board, moment.last, color, points)].tolist()
             expected = twin.savers(stones, size, last, color)
             assert len(found) == len(set(found)) <= MOST_SAVERS
             if len(expected) <= MOST_SAVERS:
-                assert {twin.to_cell(point, size) for point in found} == expected
+                assert {to_cell(point, size) for point in found} == expected
 
 
 @pytest.mark.parametrize(

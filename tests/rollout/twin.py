@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.reliability.rules_twin import Cell, Stones, after, chain_and_liberties, neighbours
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board, is_legal, new_board, play
-from engine.go.geometry import BLACK, PASS, WHITE, cell_count, on_board_points, point_at
+from engine.go.geometry import BLACK, PASS, WHITE, cell_count, on_board_points
 from engine.rollout.random import seed_state
 from engine.rollout.run import random_move
 from engine.rollout.vocabulary import (
@@ -28,6 +28,7 @@ from engine.rollout.vocabulary import (
     UNSEEN,
     Vocabulary,
 )
+from tests.go.cells import to_cell, to_point
 
 BORDER = 4
 NEAR = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1) if (row, column) != (0, 0)]
@@ -43,17 +44,6 @@ SYMMETRIES = [
     for swap in (False, True)
 ]
 """The eight symmetries of the board around a centre"""
-
-
-def to_cell(point: int, size: int) -> Cell:
-    """Row and column of a point."""
-    row, column = divmod(int(point), size + 1)
-    return row - 1, column - 1
-
-
-def to_point(cell: Cell, size: int) -> int:
-    """Point of a row and column."""
-    return int(point_at(cell[0], cell[1], size))
 
 
 def stones_of(board: Board) -> Stones:

@@ -10,7 +10,7 @@ from engine.search.search import Search
 from engine.search.tree import new_tree
 from engine.search.values import value_margin
 from tests.clock import stop_the_machines
-from tests.search.positions import game_from
+from tests.go.positions import game_from
 
 EMPTY_BOARD = "\n".join([". . . . . . ."] * 7)
 ONE_MOVE = """

@@ -22,7 +22,7 @@ from engine.search.search import Search
 from engine.search.tuning import resolved
 from engine.search.values import edge_mean
 from tests.clock import stop_the_machines
-from tests.search.positions import random_game
+from tests.go.positions import random_game
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
 
 

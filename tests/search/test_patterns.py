@@ -21,7 +21,7 @@ from engine.search.limits import SearchLimits
 from engine.search.pools import EXPANDED, NONE
 from engine.search.search import OWNERSHIP_ROLLOUTS, Search
 from engine.search.tuning import resolved
-from tests.search.positions import random_game
+from tests.go.positions import random_game
 from tests.search.tree_tools import check_at_rest, edges_of, moves_of
 from weights import find_network, find_patterns
 

@@ -17,8 +17,7 @@ from engine.search.limits import SearchLimits
 from engine.search.move_filter import only
 from engine.search.root import choose
 from engine.search.search import Search
-from tests.go.test_seki import TO_CONNECT
-from tests.search.positions import game_from
+from tests.go.positions import TO_CONNECT, game_from
 
 
 def best_moves(game, visits: int = 2000, count: int = 1) -> set[str]:

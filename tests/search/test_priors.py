@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.rollout.random import seed_state
@@ -19,7 +19,6 @@ from engine.search.unchosen import (
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.integers(0, GONE), st.sampled_from((5, GONE))), min_size=1, max_size=700))
 def test_the_likeliest_move_has_the_fewest_steps_and_the_first_of_several_is_taken(steps):
     top = likeliest(np.array(steps, np.uint16))
@@ -30,7 +29,6 @@ def test_the_likeliest_move_has_the_fewest_steps_and_the_first_of_several_is_tak
     assert not is_move(NO_MOVE)
 
 
-@settings(deadline=None)
 @given(st.floats(1e-13, 1.0))
 def test_steps_nearly_keep_a_prior(prior):
     assert prior_of(to_prior_code(-np.log(prior))) == pytest.approx(prior, rel=3e-4)

@@ -24,7 +24,7 @@ from engine.search.pools import EXPANDED, META_USED_NODES, NONE, TERMINAL
 from engine.search.report import Watcher
 from engine.search.search import Search
 from engine.search.tuning import resolved
-from tests.search.positions import game_from, random_game
+from tests.go.positions import game_from, random_game
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of
 
 

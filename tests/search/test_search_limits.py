@@ -16,7 +16,7 @@ from engine.search.limits import SearchLimits
 from engine.search.pools import byte_count
 from engine.search.search import Search
 from tests.clock import Clock, stop_the_machines
-from tests.search.positions import random_game
+from tests.go.positions import random_game
 from tests.search.tree_tools import check_at_rest
 
 

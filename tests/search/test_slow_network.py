@@ -12,7 +12,7 @@ from engine.search import crew
 from engine.search.limits import SearchLimits
 from engine.search.search import Search
 from tests.clock import stop_the_machines
-from tests.search.positions import random_game
+from tests.go.positions import random_game
 from tests.search.tree_tools import check_at_rest
 
 STUCK_S = 60.0

@@ -26,7 +26,7 @@ from engine.search.selection import Tuning, select
 from engine.search.transpositions import enter, forget, look_up, position_key
 from engine.search.tree import add_edge, edge_visits, new_node, new_tree, store_moves
 from engine.search.values import edge_mean
-from tests.search.positions import game_from, random_game
+from tests.go.positions import game_from, random_game
 from tests.search.tree_tools import check_at_rest, edges_of, root_of
 
 EMPTY = "\n".join([". . . . ."] * 5)

@@ -1,0 +1,99 @@
+"""Games that begin at a diagram, or by random moves, and diagrams that several tests use."""
+
+import random
+
+import numpy as np
+
+from engine.go.board import META_SIZE
+from engine.go.diagram import parse
+from engine.go.game import Game
+from engine.go.geometry import BLACK, PASS, WHITE, other
+from engine.go.position import is_legal_move
+from engine.go.rules import Rules, rules_named
+
+DAME = """
+    . X . O .
+    . X . O .
+    . X . O O
+    . X X O .
+    . X . O .
+"""
+
+SEKI = """
+    . X . O . X .
+    X X O O O X X
+    O O O O O O O
+    X X X X X X X
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+"""
+
+TWO_EYES = """
+    . X . X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+"""
+
+ONE_EYE = """
+    . X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+    X X X X . O .
+"""
+
+TO_CONNECT = """
+    . O O . O O .
+    O O X X X O O
+    X X X . X X X
+    . . X X X . .
+    X X X X X X X
+    X . X . X . X
+    X X X X X X X
+"""
+"""White's two chains have an eye each, and Black has left the dame at D7 to them."""
+
+TANGLED = """
+    . X . X O .
+    X X X O . O
+    . X O . O .
+    X O . O O .
+    O O O X X X
+    . O X . X .
+"""
+"""Eyes, a false eye, a ko, suicides, captures and open points, for either side."""
+
+
+def game_from(
+    text: str, to_move: int = BLACK, komi: float = 0.0, rules: Rules | str = "tromp-taylor", passed: bool = False
+) -> Game:
+    """A game that begins at a diagram.
+
+    Args:
+        passed: the opponent has just passed.
+    """
+    board = parse(text).board
+    game = Game(int(board.meta[META_SIZE]), rules_named(rules) if isinstance(rules, str) else rules, komi)
+    black, white = (np.flatnonzero(board.color == color).tolist() for color in (BLACK, WHITE))
+    game.setup_stones(black, white, other(to_move) if passed else to_move)
+    if passed:
+        game.play(other(to_move), PASS)
+    return game
+
+
+def random_game(size: int, moves: int, seed: int, rules: str = "tromp-taylor", komi: float = 0.5) -> Game:
+    """A game of so many random legal moves."""
+    rng = random.Random(seed)
+    game = Game(size, rules_named(rules), komi)
+    points = [(row + 1) * (size + 1) + column + 1 for row in range(size) for column in range(size)]
+    for _ in range(moves):
+        legal = [point for point in points if is_legal_move(game.position, point, game.to_move)]
+        game.play(game.to_move, rng.choice(legal) if legal else PASS)
+    return game
