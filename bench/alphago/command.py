@@ -8,16 +8,16 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import click
-from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import Progress, TimeRemainingColumn
 
 from bench.alphago.page import PAGE, REPORT, write_report
 from bench.alphago.presets import PRESETS, chosen
-from bench.alphago.runner import LOCK, CommandFailed, Interrupted, Record, Watch, run_stage
+from bench.alphago.runner import CommandFailed, Interrupted, Record, Watch, run_stage
 from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.system.files import alone_in
 from gtp.cli.terminal import INTERRUPTED, PATHS, one_line_errors
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
@@ -61,15 +61,12 @@ def command(
                 for one in stage.commands:
                     click.echo(one.text)
             return
-        out.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(out / LOCK, timeout=0):
+            with alone_in(out):
                 record = Record.of(out)
                 _run(stages, record, tuple(shlex.split(launcher)), console)
                 write_report(way, {stage.name: record.spent(stage) for stage in all_stages(way)})
                 say(console, f"written: {out / REPORT}, {out / PAGE}")
-        except Timeout:
-            raise ValueError(f"{out}: another keima alphago is at work here") from None
         except Interrupted:
             say(console, "interrupted; the same command goes on from here")
             ctx.exit(INTERRUPTED)

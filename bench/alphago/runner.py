@@ -21,7 +21,7 @@ from engine.config.declaration import core_count
 from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole
 
-RECORD, LOCK, LOG = "alphago.json", "alphago.lock", "log.txt"
+RECORD, LOG = "alphago.json", "log.txt"
 MADE_FROM = "begun-with.json"
 """Beside what a command makes: checksums of the files that it works with"""
 POLL_S = 0.2

@@ -30,6 +30,7 @@ from engine.go.rules import RULE_SETS, rules_named
 from engine.go.sgf import read_sgf
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Crew, Done, Opened
+from engine.system.files import alone_in
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.terminal import one_line_errors, parsed
 
@@ -167,6 +168,8 @@ def command(
     with ExitStack() as stack:
         with one_line_errors():
             match = _match_of(**chosen)
+            if folder:
+                stack.enter_context(alone_in(folder))
             found = MatchFolder(folder, _settings_of(match))
             is_away = crew.ray and found.missing(match.games)
             # A game may take hours: none waits at an actor while another has nothing to do.

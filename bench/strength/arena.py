@@ -12,7 +12,9 @@ Rules are Tromp-Taylor's, under which a search knows by itself what a pass is wo
 import multiprocessing
 import queue
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -34,6 +36,7 @@ from engine.play.clock import NO_CLOCK
 from engine.play.resignation import Resignation
 from engine.search.limits import SearchLimits
 from engine.search.root import choose
+from engine.system.files import alone_in
 from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT_ALIAS
 
@@ -206,14 +209,18 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
     \b
         python -m bench.strength.arena --first "move-choice=visits" --games 400 --processes 2 --sgf runs/visits
     """
-    with one_line_errors():
-        one, two = (side_from(text, weights, visits) for text in (first, second))
-        if one.name == two.name:
-            one, two = replace(one, name=f"{one.name} (1)"), replace(two, name=f"{two.name} (2)")
-        arena = Arena(one, two, **conditions)
-        Game(arena.size, rules_named(RULES), arena.komi)
-        found = MatchFolder(folder, arena.settings())
-    play_and_report(found, json_path, lambda progress: play_match(arena, found, games, processes, at_once, progress))
+    with ExitStack() as stack:
+        with one_line_errors():
+            one, two = (side_from(text, weights, visits) for text in (first, second))
+            if one.name == two.name:
+                one, two = replace(one, name=f"{one.name} (1)"), replace(two, name=f"{two.name} (2)")
+            arena = Arena(one, two, **conditions)
+            Game(arena.size, rules_named(RULES), arena.komi)
+            if folder:
+                stack.enter_context(alone_in(folder))
+            found = MatchFolder(folder, arena.settings())
+        play = partial(play_match, arena, found, games, processes, at_once)
+        play_and_report(found, json_path, play)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
-from filelock import FileLock, Timeout
 from rich.console import Console
 
 from bench.terminal import say
@@ -24,6 +23,7 @@ from engine.selfplay.zero import MANIFEST, Zero
 from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import LEARNING, Ways
+from engine.system.files import alone_in
 from engine.train.ranks import own_cores
 from engine.train.signals import StopOnSignal
 from gtp.cli.crew import CrewOptions, ray_options
@@ -31,7 +31,6 @@ from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import find
 
-LOCK = "zero.lock"
 PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")
 SHAPE = ("blocks", "channels")
 MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
@@ -88,12 +87,9 @@ def command(
         if dry_run:
             click.echo(json.dumps({"size": size, "shape": ways.shape, **ways.settings}, indent=1))
             return
-        out.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(out / LOCK, timeout=0):
+            with alone_in(out):
                 _run(out, ways, ladder, start, (minutes, turns), Machine(device, threads, crew), console)
-        except Timeout:
-            raise ValueError(f"{out}: another keima zero is at work here") from None
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
 

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and arrays unpacked no further than sound files ever are."""
+"""Files written whole or not at all, folders held by one process, arrays unpacked no further than sound ones are."""
 
 import hashlib
 import io
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from engine.system.errors import one_line
 
@@ -29,6 +30,29 @@ HEADER = re.compile(
 """An array's dtype, order and shape, as numpy writes them"""
 Known = Mapping[str, tuple[str, tuple[int | None, ...]]]
 """What arrays a file may hold: by name the dtype and the shape, None being any length"""
+
+
+@contextmanager
+def alone_in(folder: Path, part: str = "") -> Iterator[None]:
+    """Hold a folder, made if need be, for one process at a time: two would append to the same files.
+
+    Args:
+        part: of the folder, where several processes share it out.
+    Raises:
+        ValueError: another process is at work there, or it is no folder; one line.
+    """
+    if folder.is_file():
+        raise ValueError(f"{folder}: already there, expected a new or empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / f"keima{part}.lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ValueError(f"{folder}: another process is at work here") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

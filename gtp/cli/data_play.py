@@ -18,6 +18,7 @@ from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety
 from engine.system.crew.job import Away
+from engine.system.files import alone_in
 from engine.train.ranks import find_ranks, own_cores
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
 from gtp.cli.crew import CrewOptions, ray_options
@@ -91,6 +92,7 @@ def play_in_bulk(
         threads = effort.threads or own_cores()
         servers.append(stack.enter_context(InferenceServer(loaded, cache_mib=1, threads=threads)))
         identities.append(identity(path, loaded.spec.name))
+    stack.enter_context(alone_in(out, f"-{ranks.rank}of{ranks.count}" if ranks.count > 1 else ""))
     play = BulkPlay(servers, plan, identities, out, ranks)
     stack.callback(play.close)
     away = None

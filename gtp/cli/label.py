@@ -18,6 +18,7 @@ from engine.selfplay.labelling import GAMES, Labelling, check_out
 from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Shares, Variety
 from engine.system.crew.job import Away
+from engine.system.files import alone_in
 from engine.train.teacher import Teacher
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, share, variety_options
 from gtp.cli.crew import CrewOptions, ray_options
@@ -64,6 +65,7 @@ def label_command(
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
         found = find_network(network)
+        stack.enter_context(alone_in(out))
         files = _game_shards(sources, out, console)
         # Where others label, the network here only says what it can.
         teacher = Teacher(load_network(found, "cpu" if crew.ray else effort.device), effort.threads)

@@ -10,6 +10,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.nets.on_device import choose_device, load_network
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.selfplay.variety import Variety
+from engine.system.files import alone_in
 from engine.train.ranks import join_ranks
 from engine.train.signals import StopOnSignal
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, identity, machine_options, variety_options
@@ -44,6 +45,8 @@ def reinforce_command(
         (ranks, chosen), start = join_ranks(choose_device(device)), find(network)
         stack.push(lambda kind, *_: ranks.leave(kind is not None))
         console = Console(stderr=True, quiet=not ranks.is_first)
+        if ranks.is_first:
+            stack.enter_context(alone_in(out))
         known = None
         if baseline:
             path = find_network(baseline)

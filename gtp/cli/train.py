@@ -27,6 +27,7 @@ from engine.nets.on_device import choose_device, load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
+from engine.system.files import alone_in
 from engine.system.jit import cache_root
 from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown
@@ -175,6 +176,8 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         ranks, chosen = join_ranks(choose_device(asked.device, asked.threads))
         stack.push(lambda kind, *_: ranks.leave(kind is not None))
         console = Console(stderr=True, quiet=not ranks.is_first)
+        if ranks.is_first:
+            stack.enter_context(alone_in(asked.out))
         model = _new_network(asked.architecture, asked.shape, asked.start)
         spec = new_spec(model, asked.out.name)
         game_files = shard_files(asked.games, asked.validation)

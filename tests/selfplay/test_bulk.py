@@ -17,6 +17,7 @@ from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew.job import Away
+from engine.system.files import alone_in
 from engine.train.ranks import Ranks
 from gtp.cli import main
 
@@ -203,6 +204,14 @@ def test_the_command_plays_and_goes_on(tiny_network, tmp_path):
         assert done.exit_code == 0 and done.stdout == "", done.output
         assert f"{games} games" in done.stderr
     assert sorted(all_games(tmp_path / "out")) == list(range(9))
+
+
+def test_a_folder_that_another_command_fills_is_refused(tiny_network, tmp_path):
+    """Two would append to one journal and truncate it under each other."""
+    words = ["data", "play", str(tiny_network), "--out", str(tmp_path / "out"), "--size", "7", "--games", "1"]
+    with alone_in(tmp_path / "out"):
+        done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1 and "another process is at work here" in done.output
 
 
 def test_processes_share_out_the_games_and_go_on(server, tmp_path):

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from engine.system.files import read_arrays, read_packed_arrays, written_whole
+from engine.system.files import alone_in, read_arrays, read_packed_arrays, written_whole
 from tests.memory import at_most_mib
 
 KNOWN = {"one": ("u2", (None,)), "two": ("f4", (None, 2)), "version": ("u1", ())}
@@ -130,3 +130,16 @@ def test_what_fails_leaves_the_old_file_and_no_part(tmp_path):
         raise OSError(28, "No space left on device")
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old" and [file.name for file in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_folder_is_one_processs_at_a_time(tmp_path):
+    with alone_in(tmp_path / "run"):
+        with pytest.raises(ValueError, match="another process is at work here"), alone_in(tmp_path / "run"):
+            pass
+        with alone_in(tmp_path / "run", "-0of2"):
+            pass
+    with alone_in(tmp_path / "run"):
+        pass
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="expected a new or empty folder"), alone_in(tmp_path / "file"):
+        pass
