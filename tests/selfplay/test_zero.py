@@ -126,7 +126,7 @@ def test_a_turn_is_worth_the_samples_of_its_own_rows(finished, tmp_path, change)
     assert steps > 1
     assert abs(loop.batch * steps - loop.samples * new) <= max(loop.batch, WAYS.loop.batch)
     trained = WAYS.loop.batch * before + loop.batch * steps
-    assert latest(zero.out)["zero/samples_per_row"] == pytest.approx(trained / (rows + new))
+    assert latest(zero.out)["zero/samples_per_row"] == pytest.approx(trained / (rows + new), rel=1e-4)
 
 
 def test_what_rounding_leaves_of_a_turn_is_not_lost():
@@ -174,7 +174,7 @@ def test_a_turn_is_measured_on_all_its_games(tmp_path, monkeypatch):
         assert len(shards) > 2
         facts = facts_of_rows(join_rows([read_search_rows(tmp_path / ROWS / shard["file"]) for shard in shards]))
         measured = latest(tmp_path)
-        assert {name: measured[name] for name in facts} == pytest.approx(facts)
+        assert {name: measured[name] for name in facts} == pytest.approx(facts, rel=1e-4)
         assert zero.turn.number == turns
         seen += len(shards)
 
