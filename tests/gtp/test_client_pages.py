@@ -8,7 +8,7 @@ import pytest
 
 from gtp.cli.play import gtp
 from tests.conftest import ROOT
-from tests.gtp.test_json import Talk
+from tests.gtp.json_talk import Talk
 
 PAGES = sorted((ROOT / "docs" / "clients").glob("*.md"))
 CHANGING = {
