@@ -33,6 +33,19 @@ SEKI_IN_A_CORNER = """
 """
 """One eye each, at A9 and E9, and a dame between them; White has the rest of the right"""
 
+SEKI_AT_C3 = """
+    X . X . X O O . O
+    . X . X X X O O .
+    X . X X . X O O O
+    X X X . X X O . O
+    O O X X O X X O O
+    . O O O O X . X O
+    O O . O X X X X O
+    X X X O X . X O O
+    . X X O X . X X O
+"""
+"""From a game against GNU Go 3.8: in the lower left each side has one eye, and a move at C3 loses for both"""
+
 TWO_EYES = """
     . X O O .
     X X O O O

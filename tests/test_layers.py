@@ -1,6 +1,7 @@
 """The shape of the project, as docs/architecture.md draws it: who may import whom, and how long things may grow."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -41,6 +42,13 @@ def test_there_are_few_rooms_and_every_one_is_known():
 def test_the_folders_of_tests_are_the_rooms():
     folders = {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").glob("*/**/*.py")}
     assert folders - {"data"} == {room.rpartition(".")[2] for room in ROOMS} - {"engine"}
+
+
+def test_no_test_imports_from_a_test():
+    """What two of them need lies beside them; also in programs that they write."""
+    taken = re.compile(r"\b(?:from|import) tests[\w.]*(?:\.| import )test_\w+")
+    found = {path.name: taken.findall(path.read_text(encoding="utf-8")) for path in sources("tests")}
+    assert not {name: lines for name, lines in found.items() if lines}
 
 
 def test_imports_point_down():

@@ -29,10 +29,12 @@ from engine.nets.files.read import read_network
 from engine.records.final_owners import FinalOwners, find_final_owners, saved_final_owners
 from engine.records.games import Games, read_games
 from engine.records.labels import Labels, read_labels
+from engine.records.search_rows import read_search_rows
 from engine.rollout.model import load_patterns, rollout_tables
 from engine.train.curves import Curves
 from engine.train.dataset import Material, Mixture
 from engine.train.state import read_state
+from engine.train.window import WindowBatches
 from gtp.cli.settings import read_settings, write_settings
 
 FILES, BLOCK = 1000, 50
@@ -84,6 +86,13 @@ def _labels(path: Path) -> None:
     _learn([], [read_labels(path)], [])
 
 
+def _rows(path: Path) -> None:
+    """Read a shard of self-play rows and make some batches."""
+    batches = WindowBatches(KEIMA, read_search_rows(path), batch=4, seed=1)
+    for step in range(3):
+        batches.batch_at(step)
+
+
 def _owners(path: Path) -> None:
     """Let the file be what an earlier run saved: it is used if it is sound, else made anew."""
     place = path.parent / "owners"
@@ -113,7 +122,7 @@ def _match(path: Path) -> None:
 READERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "keima": (_network, "file"), "leela-zero": (_network, "file"), "katago": (_network, "file"), "sgf": (_sgf, "file"),
     "settings": (_settings, "file"), "games": (_games, "file"), "labels": (_labels, "file"),
-    "owners": (_owners, "file"), "patterns": (_patterns, "file"), "state": (_state, "file"),
+    "rows": (_rows, "file"), "owners": (_owners, "file"), "patterns": (_patterns, "file"), "state": (_state, "file"),
     "match": (_match, "match/games.jsonl"), "match-settings": (_match, "match/match.json"),
 }  # fmt: skip
 """By what files are, who reads them, and by which name"""

@@ -365,8 +365,7 @@ def _cases(campaign: Campaign) -> Iterator[Case]:
 
 PART = Part(
     __name__,
-    title="Kill -9 at random moments of training, labelling, games in bulk, value positions, "
-    "reinforcement, data build, match, arena, evaluation",
+    title=f"Kill -9 at random moments of {', '.join(WORKS)}",
     unit="kills",
     wanted=f"{CASES} of each: the same command goes on, nothing kept is lost, the end is as undisturbed",
     cases=_cases,

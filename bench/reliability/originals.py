@@ -18,8 +18,9 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
 from engine.nets.network import Model
 from engine.records.final_owners import saved_final_owners
-from engine.records.games import Games, write_games
+from engine.records.games import COUNTED, Games, write_games
 from engine.records.labels import CHINESE_FLAGS, Labels, pack_policy, unpack_policy, write_labels
+from engine.records.search_rows import SearchRows, write_search_rows
 from engine.train.dataset import Material, Mixture
 from engine.train.trainer import Goal, Measure, Trainer
 from gtp.cli.settings import KINDS, render
@@ -136,6 +137,24 @@ def label_shard(path: Path) -> None:
     write_labels(path, made_labels(), np.zeros(GAMES, np.int64), np.arange(GAMES))
 
 
+def made_rows() -> SearchRows:
+    """Two searches of every game."""
+    random, area = np.random.default_rng(3), SIZE * SIZE
+    games = made_games()._replace(ending=np.full(GAMES, COUNTED, np.uint8), number=np.arange(GAMES))
+    return SearchRows(
+        games, np.tile(CHINESE_FLAGS, (GAMES, 1)), random.integers(-1, 2, (GAMES, area)).astype(np.int8),
+        np.full(GAMES, 1 << 60, np.uint64), np.arange(GAMES), np.zeros(GAMES, np.uint8), np.ones(GAMES, bool),
+        random.uniform(-1, 1, (GAMES, 2)).astype(np.float32), np.repeat(np.arange(GAMES), 2),
+        np.tile([3, 20], GAMES), random.integers(1, 99, (2 * GAMES, area + 1)).astype(np.uint16),
+        random.uniform(-1, 1, 2 * GAMES).astype(np.float32), np.ones(2 * GAMES, np.float32),
+    )  # fmt: skip
+
+
+def row_shard(path: Path) -> None:
+    """Write a shard of self-play rows."""
+    write_search_rows(path, made_rows())
+
+
 def patterns(path: Path) -> None:
     """Write the shipped rollout policy."""
     path.write_bytes(find_patterns("rollout").read_bytes())
@@ -177,7 +196,7 @@ def match_settings(path: Path) -> None:
 
 ORIGINALS: dict[str, Callable[[Path], None]] = {
     "keima": keima_network, "leela-zero": leela_network, "katago": katago_network, "sgf": sgf, "settings": settings,
-    "games": game_shard, "labels": label_shard, "owners": final_owners, "patterns": patterns, "state": run_state,
-    "match": match_games, "match-settings": match_settings,
+    "games": game_shard, "labels": label_shard, "rows": row_shard, "owners": final_owners,
+    "patterns": patterns, "state": run_state, "match": match_games, "match-settings": match_settings,
 }  # fmt: skip
 """By what they are, functions that write one"""

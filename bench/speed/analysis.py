@@ -8,12 +8,12 @@ here; Linux only. Start at :func:`command`.
 """
 
 import time
-from pathlib import Path
 
 import click
 import numpy as np
 
 from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, keima
+from bench.reliability.memory import own_mib
 from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
 from gtp.cli.settings import NO_FILE
@@ -69,15 +69,9 @@ def growth_of(client: GtpClient, minutes: float) -> float:
     used = []
     while time.perf_counter() < end_s:
         client.read_line(PATIENCE_S)
-        used.append(_resident_mib(client.pid))
+        used.append(own_mib(client.pid))
         click.echo(f"{used[-1]:.0f} MiB", err=True)
     return max(used[len(used) // 2 :]) - used[len(used) // 2]
-
-
-def _resident_mib(pid: int) -> float:
-    """Memory of a process."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
 
 
 @click.command(context_settings={"show_default": True})

@@ -20,7 +20,7 @@ from engine.features.encoder import ENCODERS
 from engine.go.position import META_N_MOVES
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.on_device import choose_device
-from engine.records.games import Games
+from engine.records.games import Games, offsets_of, policy_indices
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import Material, Mixture
 from engine.train.trainer import Goal, Measure, Trainer
@@ -33,13 +33,12 @@ def made_games() -> Games:
     """Games to the middle game, played by the rollout policy."""
     moves = []
     for position, _ in middle_games(SIZE):
-        played = position.moves[: int(position.meta[META_N_MOVES])].astype(np.int64)
-        row, column = np.divmod(played, SIZE + 1)
-        moves.append(np.where(played == 0, SIZE * SIZE, (row - 1) * SIZE + column - 1).astype(np.uint16))
+        played = position.moves[: int(position.meta[META_N_MOVES])]
+        moves.append(policy_indices(played, SIZE).astype(np.uint16))
     count = len(moves)
     return Games(
         size=np.full(count, SIZE), komi=np.full(count, 7.5, np.float32),
-        offsets=np.concatenate([[0], np.cumsum([len(one) for one in moves])]), moves=np.concatenate(moves),
+        offsets=offsets_of([len(one) for one in moves]), moves=np.concatenate(moves),
         result=np.ones(count, np.int8), territory=np.zeros(count, bool),
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ from bench.alphago.page import command as page_command
 from bench.alphago.presets import PRESETS, Preset, chosen
 from bench.alphago.results import _ablation, counted, outcomes_of
 from bench.alphago.runner import CommandFailed, Record, Watch, run_stage
-from bench.alphago.stages import Command, Stage, Way, all_stages
+from bench.alphago.stages import Way, all_stages
 from bench.charts import interval_chart, line_chart
 from bench.match.elo import ELO_SCALE, Z_95
 from bench.match.record import GameRecord
@@ -31,6 +31,7 @@ from engine.records.games import Games, write_games
 from gtp.cli import main
 from gtp.cli.settings import read_settings
 from tests.bench.parents import kill_parent
+from tests.bench.small_stage import stage_of
 from tests.nets.models import toy
 
 ROOT = Path(__file__).parents[2]
@@ -133,27 +134,6 @@ def test_the_tour_learns(tmp_path):
     assert len(report["ablation"]) == 7
 
 
-PROGRAM = """
-import pathlib, sys, time
-out = pathlib.Path(sys.argv[1])
-with out.open("a") as file:
-    file.write("x")
-if sys.argv[2] == "waits":
-    time.sleep(600)
-sys.exit(int(sys.argv[2]))
-"""
-
-
-def stage_of(tmp_path, *ends):
-    """A stage of small programs, each with its exit status or "waits"."""
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    made = [
-        Command((str(program), str(tmp_path / f"made-{i}"), end), tmp_path / f"made-{i}") for i, end in enumerate(ends)
-    ]
-    return Stage("stage", "what it is", tuple(made), 1.0)
-
-
 def runs(tmp_path):
     """How often each program of a stage has been run."""
     return [len(path.read_text()) for path in sorted(tmp_path.glob("made-*"))]
@@ -203,9 +183,10 @@ def test_a_way_that_is_killed_takes_its_command_along(tmp_path):
     stage_of(tmp_path, "waits")
     code = (
         "import sys; from pathlib import Path; from bench.alphago import stages\n"
-        "from tests.bench import test_alphago as t\n"
+        "from bench.alphago.runner import Record, Watch, run_stage\n"
+        "from tests.bench.small_stage import stage_of\n"
         "stages.PROGRAM = (sys.executable,); out = Path(sys.argv[1])\n"
-        "t.run_stage(t.stage_of(out, 'waits'), t.Record(out / 'alphago.json'), (), False, t.Watch())"
+        "run_stage(stage_of(out, 'waits'), Record(out / 'alphago.json'), (), False, Watch())"
     )
     kill_parent(code, tmp_path, tmp_path / "made-0")
 

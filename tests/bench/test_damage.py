@@ -14,7 +14,7 @@ def test_every_kind_has_an_original_and_a_reader():
     assert ORIGINALS.keys() == damage.READERS.keys()
 
 
-@pytest.mark.parametrize("kind", ["keima", "katago", "sgf", "settings", "games", "patterns", "match"])
+@pytest.mark.parametrize("kind", ["keima", "katago", "sgf", "settings", "games", "rows", "patterns", "match"])
 def test_damage_follows_from_its_number_and_is_refused_in_one_line(kind, tmp_path):
     sound = damage._original(kind)
     damaged = [mutated(sound, Random(f"{kind} {number}")) for number in range(1, 6)]

@@ -16,10 +16,10 @@ from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
 from engine.play.assembly import shipped_tables
-from engine.records.games import Games, join, write_games
+from engine.records.games import join, write_games
 from engine.train.metrics import PositionMetrics
 from gtp.cli import main
-from tests.train.made import made_games
+from tests.train.made import made_games, settled_games
 from weights import DEFAULT
 
 
@@ -72,20 +72,6 @@ def test_rows_by_move_hold_twenty_moves_and_the_last_all_others():
         {"from": 280, "to": 299, "positions": 1, "a": 4.0},
         {"from": 300, "to": None, "positions": 2, "a": 6.0},
     ]
-
-
-def settled_games(komi, territory):
-    """A 5x5 board where both sides can only pass, Black with 15 points of area and White with 10, then passes.
-
-    Black has 12 stones and White 7, and both three eyes.
-    """
-    black = [5 * row + column for row in range(5) for column in (1, 2)] + [5, 15]
-    white = [5 * row + 3 for row in range(5)] + [9, 19]
-    return Games(
-        size=np.array([5]), komi=np.array([komi], np.float32), offsets=np.array([0, 2]),
-        moves=np.array([25, 25], np.uint16), result=np.array([1], np.int8), territory=np.array([territory]),
-        setup_offsets=np.array([0, 19]), setup=np.array([2 * p for p in black] + [2 * p + 1 for p in white], np.uint16),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

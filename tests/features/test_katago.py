@@ -1,7 +1,5 @@
 """KataGo's input against its slow twin, against inputs of KataGo itself, and known values on diagrams."""
 
-import gzip
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +17,7 @@ from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import META_TO_MOVE, legal_moves
 from engine.go.rules import RULE_KO, RULE_SETS, Rules, rules_named
 from tests.features.katago_twin import KatagoGame, Ladders, UnreadError, katago_input
+from tests.references import rows
 
 OWN, OPPONENT, FORBIDDEN, RECENT, CAUGHT, WORKING, OWN_AREA, OPPONENT_AREA = 1, 2, 6, 9, 14, 17, 18, 19
 KOMI, PASS_ENDS, BUTTON, WAVE = 5, 14, 17, 18
@@ -98,10 +97,9 @@ def test_input_equals_the_slow_twin(board, seed, rules):
 
 @pytest.mark.shared
 def test_input_equals_katagos_bit_for_bit(shared_path):
-    with gzip.open(shared_path / "refs" / "features_v7.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    assert {row["rules"] for row in rows} < set(RULE_SETS)
-    for row in rows:
+    compared = rows(shared_path / "refs" / "features_v7.jsonl.gz")
+    assert {row["rules"] for row in compared} < set(RULE_SETS)
+    for row in compared:
         size = row["boardsize"]
         game = Game(size, rules_named(row["rules"]), row["komi"])
         if row["handicap_stones"]:

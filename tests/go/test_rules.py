@@ -1,7 +1,5 @@
 """The table of rule sets, names and komi."""
 
-import gzip
-import json
 import math
 
 import pytest
@@ -28,6 +26,7 @@ from engine.go.rules import (
     twice_komi,
     with_flag,
 )
+from tests.references import rows
 
 KO_NAMES = ("SIMPLE", "POSITIONAL", "SITUATIONAL")
 SCORING_NAMES = ("AREA", "TERRITORY")
@@ -52,8 +51,7 @@ def as_katago_writes(rules: Rules) -> dict[str, object]:
 def test_named_sets_have_the_flags_katago_gives_them(shared_path):
     compared = set()
     for path in sorted((shared_path / "refs").glob("g170*.jsonl.gz")):
-        for line in gzip.decompress(path.read_bytes()).splitlines():
-            row = json.loads(line)
+        for row in rows(path):
             assert as_katago_writes(RULE_SETS[row["rules"]]) == row["rules_json"], row["rules"]
             compared.add(row["rules"])
     assert len(compared) == 8

@@ -8,7 +8,7 @@ import pytest
 
 from gtp.cli.play import gtp
 from tests.conftest import ROOT
-from tests.gtp.test_json import Talk
+from tests.gtp.json_talk import Talk
 
 PAGES = sorted((ROOT / "docs" / "clients").glob("*.md"))
 CHANGING = {
@@ -26,6 +26,8 @@ OGS_CLOCKS = {
     "fischer": {"initial_time_range", "max_time_range", "time_increment_range"},
 }
 """What gtp2ogs wants to know of each clock. Source: gtp2ogs 9.0.1, schema/Config.schema.json"""
+PLAIN = {ROOT / "docs" / "clients" / f"{name}.md" for name in ("README", "katrain", "ogatak")}
+"""Pages that show no options of ``keima gtp``"""
 
 
 def form(reply):
@@ -86,7 +88,8 @@ def test_transcripts_are_what_the_engine_says(engine, page):
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_the_options_that_are_shown_exist(page):
     text = re.sub(r'", "', " ", page.read_text(encoding="utf-8")).replace("\n--", " --")
-    shown = re.findall(r"keima(?:\.exe)? gtp((?: --?[^\s`\"\]]+(?: [^\s`\"\]\\-][^\s`\"\]]*)?)+)", text)
+    shown = re.findall(r"(?:keima(?:\.exe)? |`)gtp((?: --?[^\s`\"\]]+(?: [^\s`\"\]\\-][^\s`\"\]]*)?)+)", text)
+    assert bool(shown) == (page not in PLAIN)
     for options in shown:
         if "--help" in options:
             continue

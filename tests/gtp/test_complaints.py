@@ -10,8 +10,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
-from tests.play.test_life_and_death import SEKI
-from tests.playing import DEAD_STONES
+from tests.playing import DEAD_STONES, SEKI_AT_C3
 
 VERTEX = re.compile("= [A-HJ][1-9]")
 COLORS = {BLACK: "b", WHITE: "w"}
@@ -182,7 +181,7 @@ def test_a_ring_is_judged_by_what_is_in_it(network, text, dead):
 
 def test_stones_in_seki_are_neither_dead_nor_without_a_name(network):
     """One finished game in twenty was scored wrongly, mostly where groups lived in seki."""
-    set_up(network, SEKI)
+    set_up(network, SEKI_AT_C3)
     assert network("final_status_list dead") == "="
     assert network("final_status_list seki") == "= A5 B5 E5 B4 C4 D4 E4 A3 B3 D3 D2 D1\nA2 B2 C2 B1 C1"
     assert network("final_score") == "= B+6.5"

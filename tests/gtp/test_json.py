@@ -1,20 +1,11 @@
 """The JSON engine with a network made of hashes: answers, their keys and views, queue, ends and reports."""
 
-import json
-import threading
-
 import pytest
 
-from engine.config import SearchOptions
-from engine.features.encoder import ENCODERS
-from engine.insight.analyses import Analyses, new_analysis_server
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import Parts
-from gtp.json.engine import ACTIONS, JsonEngine
-from gtp.json.settings import Settings
+from gtp.json.engine import ACTIONS
+from tests.gtp.json_talk import ANSWER_S, QUERY, Talk
 
-ANSWER_S = 300.0
-QUERY = {"id": "q", "moves": [["b", "C3"]], "rules": "chinese", "boardXSize": 5, "boardYSize": 5, "maxVisits": 30}
 _MOVE_KEYS = """
 edgeVisits edgeWeight lcb move order playSelectionValue prior pv scoreLead scoreMean scoreSelfplay scoreStdev
  utility utilityLcb visits weight winrate
@@ -25,68 +16,6 @@ currentPlayer rawLead rawNoResultProb rawScoreSelfplay rawScoreSelfplayStdev raw
 """
 MOVE_KEYS, ROOT_KEYS = _MOVE_KEYS.split(), _ROOT_KEYS.split()
 FLIPPED = ("winrate", "scoreLead", "utility", "rawWinrate", "rawLead")
-
-
-class Gate:
-    """A network that answers when it may."""
-
-    def __init__(self, network) -> None:
-        self._network = network
-        self.spec, self.device, self.merges = network.spec, network.device, network.merges
-        self.opened, self.asked = threading.Event(), threading.Event()
-        self.opened.set()
-        self.broken = False
-
-    def evaluate(self, planes, globals_):
-        self.asked.set()
-        assert self.opened.wait(ANSWER_S)
-        if self.broken:
-            raise RuntimeError("out of order")
-        return self._network.evaluate(planes, globals_)
-
-
-class Talk:
-    """An engine, and what it has said."""
-
-    def __init__(self, network: HashNetwork | None = None, at_once: int = 2) -> None:
-        self.gate = Gate(network or HashNetwork("keima-1"))
-        encoder = ENCODERS[self.gate.spec.encoder]
-        parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, encoder, None)
-        self.server = new_analysis_server(parts)
-        self._said, self._more = [], threading.Condition()
-        analyses = Analyses(parts, self.server, at_once)
-        self.engine = JsonEngine(analyses, Settings(parts.options, 20), self._hear, [{"name": "hash"}])
-
-    def _hear(self, text: str) -> None:
-        with self._more:
-            self._said.append(text)
-            self._more.notify_all()
-
-    def send(self, **values) -> None:
-        self.engine.take(json.dumps(values))
-
-    def hold(self) -> None:
-        """Let no evaluation end from now on."""
-        self.gate.opened.clear()
-        self.gate.asked.clear()
-
-    def lines(self, count: int) -> list[dict]:
-        """The first lines, as soon as there are so many."""
-        with self._more:
-            assert self._more.wait_for(lambda: len(self._said) >= count, ANSWER_S), self._said
-            return [json.loads(line) for line in self._said[:count]]
-
-    def ask(self, **values) -> dict:
-        """The next line after this query; evaluated anew, since the cache rounds."""
-        self.server.forget()
-        before = len(self._said)
-        self.send(**QUERY | values)
-        return self.lines(before + 1)[before]
-
-    def all(self) -> list[dict]:
-        """Everything, at the end."""
-        self.engine.finish()
-        return self.lines(len(self._said))
 
 
 @pytest.fixture

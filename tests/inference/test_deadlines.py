@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import engine.inference.evaluators
-from engine.inference.server import InferenceServer, NetworkFailed
+from engine.inference.server import CLOSE_S, InferenceServer, NetworkFailed
 from engine.inference.slots import State
 from engine.nets.compute.runner import PlainRunner
 from engine.nets.fakes import HashNetwork, UniformNetwork
@@ -89,6 +89,35 @@ def test_how_much_is_evaluated_by_a_deadline_follows_recent_times_and_what_runs(
         assert server.positions_until(clock() + 3.1) == 1, "one runs, one waits"
         network.let_out()
         wait_for(server, requests)
+
+
+def test_a_call_that_failed_says_nothing_of_how_long_one_takes():
+    with InferenceServer(FailingNetwork(ValueError("refused at once")), cache_mib=1, threads=1) as server:
+        server.pace.note(1, 2.0)
+        (request,) = submitted(server, 1)
+        with pytest.raises(NetworkFailed, match="refused at once"):
+            server.wait(request)
+        assert (server.seconds_per_position, server.pace.seconds_per_call, server.evaluations) == (2.0, 2.0, 0)
+
+
+def test_the_end_waits_no_longer_for_two_evaluators_that_hang_than_for_one(monkeypatch):
+    network, given_s = GatedNetwork(), []
+    server = InferenceServer(network, cache_mib=1, threads=2)
+    submitted(server, 1, 1)
+    for _ in range(2):
+        network.next_entered()
+    clock = stop_the_machines(monkeypatch, look_s=0.0)
+
+    def hangs(thread, timeout_s):
+        given_s.append(timeout_s)
+        clock.advance(timeout_s)
+
+    monkeypatch.setattr(threading.Thread, "join", hangs)
+    server.close()
+    monkeypatch.undo()
+    assert given_s == [CLOSE_S, 0.0]
+    network.let_out()
+    server.close()
 
 
 class Preparing(PlainRunner):

@@ -1,6 +1,5 @@
 """A network's output without a search: whole from moves to probabilities, and for KataGo's networks KataGo's own."""
 
-import gzip
 import json
 
 import numpy as np
@@ -12,15 +11,10 @@ from engine.go.geometry import BLACK, WHITE, from_vertex
 from engine.go.rules import rules_from
 from engine.insight.raw_policy import raw_evaluation
 from engine.nets.raw import RawNetwork
+from tests.references import rows
 from weights import find_network
 
 KATAGO = ("g170-b6c96-s175395328-d26788732", "b7c96h3tfrs-test5-cnorm", "b10c384h6nbttflrs")
-
-
-def rows(path):
-    """Objects of a compressed file, one a line."""
-    with gzip.open(path, "rt") as file:
-        return [json.loads(line) for line in file]
 
 
 def game_of(row) -> Game:

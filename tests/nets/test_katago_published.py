@@ -4,9 +4,6 @@ Inputs come from the same place, so this asks for reading and computing alone. O
 points with three.
 """
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -14,6 +11,7 @@ import torch
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.katago.load import load_katago
 from engine.nets.katago.model import ROOT_OPTIMISM
+from tests.references import rows
 
 pytestmark = pytest.mark.shared
 NETS = ("g170-b6c96-s175395328-d26788732", "b7c96h3tfrs-test5-cnorm", "b10c384h6nbttflrs")
@@ -24,12 +22,6 @@ WORDS = {
     NETS[2]: "10 nested bottleneck, 20 attention, 20 feed-forward blocks; trunk of 384 channels; SiLU",
 }
 POSITIONS = 47
-
-
-def rows(path):
-    """Objects of a compressed file, one a line."""
-    with gzip.open(path, "rt") as file:
-        return [json.loads(line) for line in file]
 
 
 @pytest.fixture(scope="module")

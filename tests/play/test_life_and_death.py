@@ -8,6 +8,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, on_board_points, to_vertex
 from engine.play.assembly import shipped_tables
 from engine.play.life_and_death import chains_with, estimate_end, fill, points_that_capture
+from tests.playing import SEKI_AT_C3
 
 CLOSED = """
     . X . X O . .
@@ -39,21 +40,8 @@ ATARI = """
     . X . X O . .
 """
 
-
-SEKI = """
-    X . X . X O O . O
-    . X . X X X O O .
-    X . X X . X O O O
-    X X X . X X O . O
-    O O X X O X X O O
-    . O O O O X . X O
-    O O . O X X X X O
-    X X X O X . X O O
-    . X X O X . X X O
-"""
-"""From a game against GNU Go 3.8: in the lower left each side has one eye, and a move at C3 loses for both"""
 IN_SEKI = "A2 B2 C2 B1 C1 A5 B5 E5 B4 C4 D4 E4 A3 B3 D3 D2 D1"
-"""Black's chain there, and White's around it"""
+"""Of SEKI_AT_C3: Black's chain there, and White's around it"""
 
 
 FALSE_EYE = """
@@ -181,7 +169,7 @@ def test_points_that_capture():
 @pytest.mark.parametrize("policy", ["uniform", "learnt"])
 def test_stones_in_seki_are_alive(policy):
     """Rollouts play into a seki and give its stones to either side, which is no reason to take them off."""
-    found, game = settled(SEKI, komi=7.5, tables=shipped_tables() if policy == "learnt" else None)
+    found, game = settled(SEKI_AT_C3, komi=7.5, tables=shipped_tables() if policy == "learnt" else None)
     assert found.dead == []
     assert found.lead_black == 6.5
     in_seki = {to_vertex(point, 9) for chain in chains_with("seki", game.position, found.dead) for point in chain}

@@ -15,7 +15,7 @@ from engine.records.filters import Filters
 from engine.records.games import join, read_games, write_games
 from engine.records.gather import DocumentBatch, gather, read_batch
 from gtp.cli import main
-from tests.records.test_data_values import games_of
+from tests.records.made import games_of
 
 
 def turned(places, size, symmetry):

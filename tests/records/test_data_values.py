@@ -5,12 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from engine.go.sgf import read_sgf
 from engine.records.filters import Filters
 from engine.records.games import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID, join
-from engine.records.replay import Replayer
-from engine.records.sgf_records import row_of, to_games
 from engine.records.sgf_values import date_of, rank_of, rank_text, result_of, seconds_of
+from tests.records.made import games_of
 
 NAN = math.nan
 
@@ -72,10 +70,6 @@ def test_dates(text, date):
 def test_times():
     texts = ("1800", "60.0", "1h", "30 minutes", "2小时", "", "none", "-5")
     assert [seconds_of(text) for text in texts] == [1800, 60, 3600, 1800, 7200, -1, -1, -1]
-
-
-def games_of(*texts):
-    return to_games([row_of(read_sgf(text.encode()), Replayer()) for text in texts])
 
 
 def test_a_game_becomes_one_row_of_every_array():

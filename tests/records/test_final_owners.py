@@ -76,6 +76,20 @@ def test_what_was_found_is_read_back(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2, "other games, another file"
 
 
+@pytest.mark.parametrize("owner", [2, -128])
+def test_saved_owners_that_are_none_are_found_anew(tmp_path, owner):
+    """The absolute value of an int8 of -128 is -128."""
+    games, done = game_of(FINISHED, margin=2.5, result=1), []
+    first = saved_final_owners(games, tmp_path)
+    (path,) = tmp_path.iterdir()
+    damaged = first.ownership_black.copy()
+    damaged[0, 40] = owner
+    np.savez_compressed(path, **first._replace(ownership_black=damaged)._asdict())
+    again = saved_final_owners(games, tmp_path, on_progress=done.append)
+    assert done == [1]
+    np.testing.assert_array_equal(again.ownership_black, first.ownership_black)
+
+
 @pytest.mark.shared
 def test_final_owners_of_most_real_scored_games_are_found(shared_path):
     games = read_games(shared_path / "data" / "validation.npz.xz")

@@ -15,21 +15,10 @@ from engine.search import tuning
 from engine.search.limits import SearchLimits
 from engine.search.pools import byte_count
 from engine.search.search import Search
-from tests.clock import Clock, stop_the_machines
+from tests.clock import stop_the_machines
 from tests.go.positions import random_game
+from tests.search.networks import CostlyNetwork
 from tests.search.tree_tools import check_at_rest
-
-
-class SlowNetwork(HashNetwork):
-    """A hash network that takes its time over every position, by a clock of the test's."""
-
-    def __init__(self, seconds: float, clock: Clock):
-        super().__init__(KEIMA.name)
-        self.seconds, self.clock = seconds, clock
-
-    def evaluate(self, planes, globals_):
-        self.clock.advance(self.seconds * len(planes))
-        return super().evaluate(planes, globals_)
 
 
 class GatedNetwork(HashNetwork):
@@ -65,7 +54,7 @@ class BrokenNetwork(HashNetwork):
 @pytest.mark.parametrize("cost", [0.0, 0.002, 0.02])
 def test_time_is_kept_also_with_a_slow_network(monkeypatch, seconds, cost):
     clock = stop_the_machines(monkeypatch)
-    with InferenceServer(SlowNetwork(cost, clock), cache_mib=1, threads=1) as server:
+    with InferenceServer(CostlyNetwork(cost, clock), cache_mib=1, threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=64), server, KEIMA)
         search.set_position(random_game(9, 0, 0).position)
         search.run(SearchLimits(visits=3))

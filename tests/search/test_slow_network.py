@@ -13,6 +13,7 @@ from engine.search.limits import SearchLimits
 from engine.search.search import Search
 from tests.clock import stop_the_machines
 from tests.go.positions import random_game
+from tests.search.networks import CostlyNetwork
 from tests.search.tree_tools import check_at_rest
 
 STUCK_S = 60.0
@@ -151,18 +152,6 @@ def test_workers_that_were_started_before_one_could_not_be_are_ended(monkeypatch
     monkeypatch.undo()
     visits = search.report().visits
     assert search.run(SearchLimits(visits=visits + 50)).visits == visits + 50
-
-
-class CostlyNetwork(HashNetwork):
-    """A hash network that takes its time over every position, by a clock of the test's."""
-
-    def __init__(self, seconds, clock):
-        super().__init__(KEIMA.name)
-        self.seconds, self.clock = seconds, clock
-
-    def evaluate(self, planes, globals_):
-        self.clock.advance(self.seconds * len(planes))
-        return super().evaluate(planes, globals_)
 
 
 @pytest.mark.parametrize(("cost", "seconds", "visits"), [(0.4, 1.5, 3), (0.4, 1.15, 2), (1.5, 5.0, 3)])

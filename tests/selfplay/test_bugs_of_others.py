@@ -12,30 +12,21 @@ from engine.features.encoder import ENCODERS, encode
 from engine.features.symmetry import symmetry_table
 from engine.go.geometry import BLACK, PASS, WHITE, point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position, play_move
-from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
-from engine.nets.architectures.registry import new_spec
 from engine.nets.fakes import UniformNetwork
-from engine.nets.files.checkpoint import save_network
 from engine.nets.files.read import read_network
 from engine.records.games import read_games
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.reinforce import POOL, Reinforce, ReinforceOptions, member_of
 from engine.selfplay.values import ValuePlan
-from engine.selfplay.variety import Komi, Variety
 from engine.train.batches import BatchBuilder
 from engine.train.policy_gradient import PolicyGradient, learners_moves
-from tests.nets.models import toy
+from tests.selfplay.runs import variety
 
 CENTRE, LAST = 12, 25
 """Of 5x5: the point that no symmetry moves, and the pass"""
 CPU = torch.device("cpu")
-
-
-def variety(komi):
-    """Always the same rules."""
-    return Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(komi, komi), 1.0),), ((1.0, 1.0),))
 
 
 class Biased(UniformNetwork):
@@ -53,14 +44,6 @@ class Biased(UniformNetwork):
 
 EAGER, SHY = Biased(centre=50.0), Biased(centre=-50.0)
 """Networks that begin in the centre always, and never"""
-
-
-@pytest.fixture
-def start(tmp_path):
-    model = toy("alphago-policy", planes=48, size=5, filters=4)
-    path = tmp_path / "start.safetensors"
-    save_network(path, model, new_spec(model, "start"), {})
-    return path
 
 
 def learning(start, out, **given):

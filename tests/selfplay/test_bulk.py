@@ -20,29 +20,16 @@ from engine.system.crew.job import Away
 from engine.system.files import alone_in
 from engine.train.ranks import Ranks
 from gtp.cli import main
+from tests.selfplay.runs import run_bulk
 
 VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
 OPTIONS = PlayOptions(VARIETY, size=5, resign=0.35, resign_count=2, played_out=0.3, games_per_shard=25, seed=3)
 NETWORKS = [{"name": "hash", "sha256": "0"}]
 
 
-@pytest.fixture(scope="module")
-def server():
-    with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=2) as made:
-        yield made
-
-
 def play(server, out, games, options=OPTIONS, groups=2, stop_after=None):
     """A run; ``stop_after`` ends it from outside once there are that many games."""
-    bulk = BulkPlay([server], Plan(options, 1), NETWORKS, out)
-
-    def report():
-        if stop_after is not None and bulk.games >= stop_after:
-            bulk.stop()
-
-    bulk.run(games, at_once=4, groups=groups, report=report, every_s=0.001)
-    bulk.close()
-    return bulk
+    return run_bulk(BulkPlay([server], Plan(options, 1), NETWORKS, out), games, 4, groups, stop_after)
 
 
 def all_games(out, manifest=MANIFEST):

@@ -14,7 +14,7 @@ from engine.selfplay.dead_stones import count_living, new_memory
 from engine.selfplay.many_games import Group
 from engine.selfplay.plan import PlayOptions, setups_of
 from engine.selfplay.table import NEVER, begin_games, count_games, new_table, open_games
-from engine.selfplay.variety import Komi, Variety
+from tests.selfplay.runs import variety
 
 SIZE, ROOM = 7, 60
 PASS_INDEX = SIZE * SIZE
@@ -51,8 +51,7 @@ def test_living_stones_stay():
 
 @pytest.mark.parametrize("dead_stones", ["alive", "removed"])
 def test_games_in_bulk_are_counted_as_they_are_asked_to_be(dead_stones):
-    variety = Variety(((RULE_SETS["chinese"], 1.0),), ((Komi(0.5, 0.5), 1.0),), ((1.0, 1.0),))
-    options = PlayOptions(variety, size=SIZE, passes="free", limit=30, dead_stones=dead_stones)
+    options = PlayOptions(variety(0.5, "chinese"), size=SIZE, passes="free", limit=30, dead_stones=dead_stones)
     with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as server:
         group = Group([server], SIZE, 4, options.conduct(), 1, lambda numbers: setups_of(options, numbers, 1))
         differences = []

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,23 +12,12 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 from bench.reliability.kills import games_kept, steps_kept
-from engine.nets.architectures.registry import new_spec
-from engine.nets.files.checkpoint import save_network
 from engine.records.games import read_games
 from gtp.cli import main
-from tests.nets.models import toy
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ENDLESS = "1000000"
 SHARED = ["--size", "5", "--komi", "4.5", "--device", "cpu", "--threads", "1"]
-
-
-@pytest.fixture
-def network(tmp_path):
-    model = toy("alphago-policy", planes=48, size=5, filters=4)
-    path = tmp_path / "start.safetensors"
-    save_network(path, model, new_spec(model, "start"), {})
-    return str(path)
 
 
 def run(words):
@@ -63,8 +51,8 @@ def all_games(out):
 @pytest.mark.parametrize(
     ("words", "count"), [(["play", "NETWORK"], "--games"), (["values", "NETWORK", "NETWORK"], "--positions")]
 )
-def test_games_go_on_where_they_were_killed(network, tmp_path, words, count):
-    words = ["data", *(word.replace("NETWORK", network) for word in words), *SHARED, "--at-once", "4"]
+def test_games_go_on_where_they_were_killed(start, tmp_path, words, count):
+    words = ["data", *(word.replace("NETWORK", str(start)) for word in words), *SHARED, "--at-once", "4"]
     words += ["--games-per-shard", "12", "--out"]
     out = tmp_path / "killed"
     kill([*words, str(out), count, ENDLESS], lambda: games_kept(out) >= 20)
@@ -79,8 +67,8 @@ def test_games_go_on_where_they_were_killed(network, tmp_path, words, count):
     assert len(expected) > 0.9 * wanted
 
 
-def test_reinforcement_goes_on_where_it_was_killed(network, tmp_path):
-    words = ["train", "reinforce", network, *SHARED, "--games", "4", "--pool-every", "2", "--check-every", "3"]
+def test_reinforcement_goes_on_where_it_was_killed(start, tmp_path):
+    words = ["train", "reinforce", str(start), *SHARED, "--games", "4", "--pool-every", "2", "--check-every", "3"]
     words += ["--check-games", "4", "--save-every", "1", "--rate", "0.01", "--optimizer", "adam", "--out"]
     out = tmp_path / "killed"
     kill([*words, str(out), "--updates", ENDLESS], lambda: steps_kept(out) >= 2)

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from engine.go.rules import RULE_SETS
-from engine.inference.server import InferenceServer
-from engine.nets.fakes import HashNetwork
 from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames, has_ended
 from engine.selfplay.many_games import Group
 from engine.selfplay.plan import PlayOptions, move_limit, setups_of
@@ -13,12 +11,6 @@ from engine.selfplay.variety import Komi, Variety
 
 SIZE, SEED = 5, 3
 VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
-
-
-@pytest.fixture(scope="module")
-def server():
-    with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -4,19 +4,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import Games, offsets_of, read_games, write_games
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.openings import OpenedPlan
 from engine.selfplay.plan import PlayOptions
-from engine.selfplay.variety import Komi, Variety
 from gtp.cli import main
+from tests.selfplay.runs import variety
 
 SIZE, AREA = 5, 25
-VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 0.5), 1.0),), ((1.0, 1.0),))
-GREEDY = PlayOptions(VARIETY, size=SIZE, least_share=1.0, seed=3)
+GREEDY = PlayOptions(variety(0.5), size=SIZE, least_share=1.0, seed=3)
 IDENTITIES = [{"name": name, "sha256": name} for name in ("one", "other")]
 OPENINGS = [[12, 6, 8], [11, AREA, 13], [7]]
 

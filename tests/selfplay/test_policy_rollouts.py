@@ -10,15 +10,8 @@ from engine.records.games import Games, join
 from engine.selfplay.many_games import Group
 from engine.selfplay.policy_rollouts import SEED, _setups, policy_values
 from engine.selfplay.table import Conduct
-from tests.evaluation.test_evaluation import settled_games
 from tests.selfplay.twin import SlowGame
-from tests.train.made import made_games
-
-
-@pytest.fixture(scope="module")
-def server():
-    with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as made:
-        yield made
+from tests.train.made import made_games, settled_games
 
 
 def opened(games, rows, plies, count=1):

@@ -9,31 +9,21 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 from engine.features.encoder import ENCODERS
-from engine.go.rules import RULE_SETS
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.read import read_network
 from engine.selfplay.reinforce import NETWORK, POOL, STATE, Reinforce, ReinforceOptions, member_of
-from engine.selfplay.variety import Komi, Variety
 from gtp.cli import main
 from tests.nets.models import toy
+from tests.selfplay.runs import variety
 
-VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(4.5, 4.5), 1.0),), ((1.0, 1.0),))
 CPU = torch.device("cpu")
 IDENTITY = {"name": "start", "sha256": "0"}
 
 
 def options(**given):
     few = {"size": 5, "updates": 5, "games": 6, "pool_every": 2, "check_every": 3, "check_games": 4, "save_every": 2}
-    return ReinforceOptions(VARIETY, **few | given)
-
-
-@pytest.fixture
-def start(tmp_path):
-    model = toy("alphago-policy", planes=48, size=5, filters=4)
-    path = tmp_path / "start.safetensors"
-    save_network(path, model, new_spec(model, "start"), {})
-    return path
+    return ReinforceOptions(variety(4.5), **few | given)
 
 
 def run(start, out, until, **given):

@@ -12,14 +12,11 @@ from safetensors.torch import load_file
 
 import engine.nets.compute.adapter
 import engine.nets.compute.precision
-from engine.nets.architectures.registry import new_spec
-from engine.nets.files.checkpoint import save_network
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.train.ranks import Ranks
 from gtp.cli import main
-from tests.nets.models import toy
-from tests.selfplay.test_killed import ROOT
-from tests.selfplay.test_reinforce import VARIETY
+from tests.conftest import ROOT
+from tests.selfplay.runs import variety
 
 WORDS = ["--size", "5", "--games", "7", "--pool-every", "2", "--check-every", "2", "--check-games", "6"]
 WORDS += ["--komi", "4.5", "--rate", "0.02", "--normalise", "--save-every", "1", "--device", "cpu", "--threads", "1"]
@@ -49,12 +46,10 @@ def curves(out):
     return {(row[0], row[1]): float(row[2]) for row in rows[1:] if row[1] not in ("rl/games_per_s", "rl/seconds")}
 
 
-def test_two_processes_learn_what_one_does_and_one_goes_on(tmp_path, monkeypatch):
+def test_two_processes_learn_what_one_does_and_one_goes_on(start, tmp_path, monkeypatch):
     for module in (engine.nets.compute.adapter, engine.nets.compute.precision):
         monkeypatch.setattr(module, "prefers_bfloat16", lambda device: False)
-    model = toy("alphago-policy", planes=48, size=5, filters=4)
-    save_network(tmp_path / "start.safetensors", model, new_spec(model, "start"), {})
-    words = ["train", "reinforce", str(tmp_path / "start.safetensors"), *WORDS]
+    words = ["train", "reinforce", str(start), *WORDS]
     done = by_processes(2, [*words, "--updates", "3", "--out", str(tmp_path / "parts")])
     assert done.returncode == 0 and done.stdout == "", done.stderr[-3000:]
     assert done.stderr.count("update 2: win_rate/start") == 1, "the first process alone talks"
@@ -71,9 +66,7 @@ def test_two_processes_learn_what_one_does_and_one_goes_on(tmp_path, monkeypatch
             torch.testing.assert_close(two[key], tensor, rtol=1e-3, atol=1e-5)
 
 
-def test_more_processes_than_games_are_refused(tmp_path):
-    model = toy("alphago-policy", planes=48, size=5, filters=4)
-    save_network(tmp_path / "start.safetensors", model, new_spec(model, "start"), {})
-    options = ReinforceOptions(VARIETY, size=5, games=2)
+def test_more_processes_than_games_are_refused(start, tmp_path):
+    options = ReinforceOptions(variety(4.5), size=5, games=2)
     with pytest.raises(ValueError, match="2 games a mini-batch are too few for 3 processes"):
-        Reinforce(tmp_path / "start.safetensors", {}, options, tmp_path / "out", torch.device("cpu"), ranks=Ranks(1, 3))
+        Reinforce(start, {}, options, tmp_path / "out", torch.device("cpu"), ranks=Ranks(1, 3))

@@ -16,14 +16,13 @@ from engine.records.games import Games, join, read_games, write_games
 from engine.selfplay.bulk import MANIFEST, BulkPlay
 from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest
-from engine.selfplay.variety import Komi, Variety
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import sample_games
 from gtp.cli import main
+from tests.selfplay.runs import run_bulk, variety
 from tests.selfplay.twin import SlowGame
 
-VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 0.5), 1.0),), ((1.0, 1.0),))
-OPTIONS = PlayOptions(VARIETY, size=5, games_per_shard=60, seed=3)
+OPTIONS = PlayOptions(variety(0.5), size=5, games_per_shard=60, seed=3)
 NETWORKS = [{"name": "sl", "sha256": "0"}, {"name": "rl", "sha256": "1"}]
 
 
@@ -41,16 +40,7 @@ def servers():
 
 def play(servers, out, positions, plan, groups=2, stop_after=None, whole_games=False):
     """A run; ``stop_after`` ends it from outside once there are that many games."""
-    bulk = BulkPlay(servers, plan, NETWORKS, out)
-
-    def report():
-        if stop_after is not None and bulk.games >= stop_after:
-            bulk.stop()
-
-    run = bulk.run_positions if whole_games else bulk.run
-    run(positions, at_once=8, groups=groups, report=report, every_s=0.001)
-    bulk.close()
-    return bulk
+    return run_bulk(BulkPlay(servers, plan, NETWORKS, out), positions, 8, groups, stop_after, whole_games)
 
 
 def kept(out):
@@ -96,7 +86,7 @@ def test_the_players_change_at_the_random_move(servers):
 
 
 def test_every_ply_is_as_frequent_as_any_other_up_to_the_latest():
-    plan = ValuePlan(PlayOptions(VARIETY, size=9), latest=0)
+    plan = ValuePlan(PlayOptions(variety(0.5), size=9), latest=0)
     assert plan.latest == published_latest(9) == 100 and published_latest(19) == 450
     counts = np.bincount(plan.random_plies(np.arange(100_000)), minlength=101)
     # Five standard deviations.
@@ -187,15 +177,8 @@ def test_values_of_a_finished_board_follow_the_rules_alone(tmp_path):
     assert set(np.unique(games.result)) <= {-1, 1} and (games.margin % 1 == 0.5).all()
 
 
-def test_the_command_makes_positions(tmp_path):
-    from engine.nets.architectures.registry import new_spec
-    from engine.nets.files.checkpoint import save_network
-    from tests.nets.models import toy
-
-    model = toy("alphago-policy", planes=48, size=5, filters=4)
-    path = tmp_path / "p.safetensors"
-    save_network(path, model, new_spec(model, "p"), {})
-    words = ["data", "values", str(path), str(path), "--out", str(tmp_path / "out"), "--size", "5", "--at-once", "4"]
+def test_the_command_makes_positions(start, tmp_path):
+    words = ["data", "values", str(start), str(start), "--out", str(tmp_path / "out"), "--size", "5", "--at-once", "4"]
     done = CliRunner().invoke(main, [*words, "--positions", "6", "--latest", "10"])
     assert done.exit_code == 0 and done.stdout == "" and "6 positions" in done.stderr, done.output
     done = CliRunner().invoke(main, [*words, "--positions", "8", "--latest", "60"])

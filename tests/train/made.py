@@ -20,6 +20,20 @@ def made_games(count=40, size=9, length=30, seed=0):
     )
 
 
+def settled_games(komi, territory):
+    """A 5x5 board where both sides can only pass, Black with 15 points of area and White with 10, then passes.
+
+    Black has 12 stones and White 7, and both three eyes.
+    """
+    black = [5 * row + column for row in range(5) for column in (1, 2)] + [5, 15]
+    white = [5 * row + 3 for row in range(5)] + [9, 19]
+    return Games(
+        size=np.array([5]), komi=np.array([komi], np.float32), offsets=np.array([0, 2]),
+        moves=np.array([25, 25], np.uint16), result=np.array([1], np.int8), territory=np.array([territory]),
+        setup_offsets=np.array([0, 19]), setup=np.array([2 * p for p in black] + [2 * p + 1 for p in white], np.uint16),
+    )  # fmt: skip
+
+
 def made_labels(seed=0):
     """Labels whose policy is a rule that no symmetry changes: play the centre, pass if it is taken."""
     games = made_games(seed=seed, length=8)

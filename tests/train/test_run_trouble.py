@@ -14,7 +14,7 @@ from safetensors import safe_open
 
 from engine.nets.files.checkpoint import write_tensors
 from engine.train.trainer import Observer
-from tests.train.test_trainer import new_trainer, weights
+from tests.train.trainers import new_trainer, weights
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,7 +104,7 @@ import sys
 from pathlib import Path
 import torch
 from engine.train.ranks import join_ranks
-from tests.train.test_trainer import new_trainer
+from tests.train.trainers import new_trainer
 torch.set_num_threads(1)
 ranks, device = join_ranks(torch.device("cpu"))
 trainer = new_trainer(Path(sys.argv[1]), int(sys.argv[3]), ranks, batch=int(sys.argv[2]))

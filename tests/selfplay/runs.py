@@ -1,0 +1,30 @@
+"""What runs of self-play in several tests have in common."""
+
+from engine.go.rules import RULE_SETS
+from engine.selfplay.bulk import BulkPlay
+from engine.selfplay.variety import Komi, Variety
+
+
+def variety(komi: float, rules: str = "tromp-taylor") -> Variety:
+    """The same rules and komi in every game, and moves drawn at temperature 1."""
+    return Variety(((RULE_SETS[rules], 1.0),), ((Komi(komi, komi), 1.0),), ((1.0, 1.0),))
+
+
+def run_bulk(
+    bulk: BulkPlay, wanted: int, at_once: int, groups: int, stop_after: int | None = None, whole_games: bool = False
+) -> BulkPlay:
+    """Run it to its end, or stop it from outside.
+
+    Args:
+        wanted: games, or positions with ``whole_games``.
+        stop_after: number of games at which it is stopped.
+    """
+
+    def report() -> None:
+        if stop_after is not None and bulk.games >= stop_after:
+            bulk.stop()
+
+    run = bulk.run_positions if whole_games else bulk.run
+    run(wanted, at_once=at_once, groups=groups, report=report, every_s=0.001)
+    bulk.close()
+    return bulk
