@@ -20,6 +20,7 @@ from bench.zero.page import board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_match import Outcome
+from engine.system.files import alone_in
 from gtp.cli import main
 from tests.bench.parents import kill_parent
 
@@ -108,11 +109,9 @@ def test_the_ladder_plays_random_moves_and_earlier_networks(killed):
 
 
 def test_a_second_process_is_told_that_the_folder_is_in_use(killed):
-    from filelock import FileLock
-
-    with FileLock(killed[0] / "zero.lock"):
+    with alone_in(killed[0]):
         found = CliRunner().invoke(main, ["zero", "--out", str(killed[0])])
-    assert found.exit_code == 1 and "another keima zero is at work here" in found.stderr
+    assert found.exit_code == 1 and "another process is at work here" in found.stderr
 
 
 @pytest.mark.parametrize("name", ["blocks", "channels"])

@@ -60,7 +60,7 @@ FAILS = {
     "loadsgf /": "? cannot load file: / is no file",
     "kata-set-rules": "? syntax error: expected kata-set-rules NAME or kata-set-rules {FLAGS}",
     "kata-set-rules egyptian": "? no rules are called 'egyptian', expected one of tromp-taylor, chinese, chinese-ogs, "
-    "japanese, korean, aga, aga-button, new-zealand, stone-scoring, ancient-territory",
+    "japanese, korean, aga, aga-button, new-zealand, goe, stone-scoring, ancient-territory",
     "kata-set-rule ko": "? syntax error: expected kata-set-rule FLAG VALUE",
     "kata-set-rule ko never": "? rules: ko is 'never', expected one of simple, positional, situational",
     "kata-raw-nn": "? syntax error: expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM], a symmetry from 0 to 7 or all, "
