@@ -8,14 +8,14 @@ as positions that must not recur, is not forgotten.) A game is *over* for KataGo
 * under simple ko, the last move was a pass and its player had passed in the same position before; or
 * under simple ko, the position has come for the third time since the latest pass.
 
-If the game is played on nevertheless, moves from before its end no longer show; nor do those that are hidden
-(:func:`engine.go.position.hide_course`).
+If the game is played on nevertheless, moves from before its end no longer show; nor does any at a position whose
+course is hidden (:func:`engine.go.position.hide_course`).
 
 Source: KataGo, ``fillRowV7`` and ``BoardHistory``.
 """
 
 from engine.go.geometry import PASS
-from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_SHOWN_FROM, META_TO_MOVE
+from engine.go.position import META_BARE_AT, META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
 from engine.go.rules import KO_SIMPLE, RULE_FRIENDLY_PASS, RULE_KO, RULE_SCORING, SCORING_AREA
 from engine.system.jit import kernel
 
@@ -45,7 +45,7 @@ def course(position):
         if n - back > first and _is_over(position, counts_from, n - back):
             shown = 1 + back
             break
-    return min(shown, n - max(first, position.meta[META_SHOWN_FROM])), ends
+    return (0 if n == position.meta[META_BARE_AT] else min(shown, n - first)), ends
 
 
 @kernel

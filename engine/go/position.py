@@ -38,7 +38,7 @@ from engine.go.rules import (
 from engine.system.jit import inlined_kernel, kernel
 
 (META_N_MOVES, META_TO_MOVE, META_PASSES, META_HANDICAP, META_SEEN_FROM, META_BUTTON_TAKER, META_N_ALONE,
- META_SHOWN_FROM) = range(8)  # fmt: skip
+ META_BARE_AT) = range(8)  # fmt: skip
 """Indices into ``Position.meta``."""
 META_FIELDS = 8
 PAST_BOARDS = 8
@@ -54,7 +54,7 @@ class Position(NamedTuple):
     meta: np.ndarray
     """int64[8], by ``META_...``: number of moves; colour to move; consecutive passes, latest; handicap stones (see
     :func:`play_move`); index of the first hash that counts; who has taken the button (0 = neither side); Black's stones
-    as long as White has placed none, then -1; moves that encoders may be asked not to show (:func:`hide_course`)"""
+    as long as White has placed none, then -1; moves after which encoders show none (:func:`hide_course`)"""
     past: np.ndarray
     """uint8[8, L]: stones after move n in row n % 8, the current position included"""
     moves: np.ndarray
@@ -91,12 +91,13 @@ def new_position(size: int, capacity: int = 0) -> Position:
 
 
 def hide_course(position: Position) -> None:
-    """Let encoders whose networks can do without show nothing of the moves so far; the rules forget none of them.
+    """Let encoders whose networks can do without show this position without the moves that led to it.
 
-    So an analysis judges a position by itself, not by how well those played who brought it about.
-    Source: KataGo, ``ignorePreRootHistory``.
+    So an analysis judges a position by itself, not by how well those played who brought it about. The positions that
+    follow are shown with their last moves, so that analyses of a game's positions share what they evaluate, and the
+    rules forget nothing. Source: KataGo, ``ignorePreRootHistory``, which hides them below the root too.
     """
-    position.meta[META_SHOWN_FROM] = position.meta[META_N_MOVES]
+    position.meta[META_BARE_AT] = position.meta[META_N_MOVES]
 
 
 def with_capacity(position: Position, capacity: int) -> Position:
@@ -119,7 +120,7 @@ def begin(position, to_move):
     meta[META_SEEN_FROM] = 0
     meta[META_BUTTON_TAKER] = 0
     meta[META_N_ALONE] = 0
-    meta[META_SHOWN_FROM] = 0
+    meta[META_BARE_AT] = 0
     for color in position.board.color:
         if color == WHITE:
             meta[META_N_ALONE] = -1

@@ -92,7 +92,7 @@ class Settings:
     perspective: str = ""
     """whose numbers answers hold: b, w, or empty for the side to move"""
     hides_course: bool = True
-    """the network is not shown the moves before the position that is analysed, if it can do without"""
+    """the network is shown the position that is analysed without the moves before it, if it can do without"""
     pv_length: int = 15
     """moves of a variation after its first"""
     warns: bool = True

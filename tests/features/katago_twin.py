@@ -107,7 +107,7 @@ class KatagoGame:
         self.boards.append((self.stones, ko_taken(before, self.stones, self.size, cell)))
 
     def hide(self) -> None:
-        """Let nothing show of the moves so far."""
+        """Let this position be shown without the moves so far."""
         self.hidden = len(self.moves)
         hide_course(self.position)
 
@@ -116,7 +116,7 @@ class KatagoGame:
         again = self.rules.ko == KO_SIMPLE and self._situation() in self.passed_in
         if self.passes == 1 and not again and self.rules.friendly_pass and self.rules.scoring == SCORING_AREA:
             return 0, False
-        shown = min(1 if self.is_over else 5, self.valid, len(self.moves) - self.hidden)
+        shown = 0 if len(self.moves) == self.hidden else min(1 if self.is_over else 5, self.valid)
         return shown, self.passes >= 1 or again
 
     def forbidden(self) -> set[Cell]:
