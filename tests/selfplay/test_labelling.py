@@ -126,7 +126,7 @@ def test_labels_are_what_the_network_answers(teacher, shard, tmp_path):
                 start = labels.own_offsets[row]
                 owned = 0.1 * labels.ownership_black[start : start + size * size]
                 np.testing.assert_allclose(sign[i] * again["ownership"][i].ravel(), owned, atol=0.06)
-    assert min(compared.values()) > 100
+    assert min(compared.values()) >= 80
 
 
 def test_every_kind_gets_its_share(teacher, shard, tmp_path):
