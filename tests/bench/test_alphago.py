@@ -209,7 +209,7 @@ RESULTS = ["first"] * 30 + ["second"] * 10
 
 
 def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(tmp_path):
-    for name in ("alphago.json.partial", "alphago.lock"):
+    for name in ("alphago.json.partial", "keima.lock"):
         (tmp_path / name).write_text("{")
     assert Record.of(tmp_path).ended == set()
 

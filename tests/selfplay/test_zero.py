@@ -302,7 +302,7 @@ def test_play_that_gives_no_rows_is_refused(tmp_path):
 
 def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(tmp_path):
     """It had got no further than to write its first manifest."""
-    for name in (f"{MANIFEST}.partial", "zero.lock"):
+    for name in (f"{MANIFEST}.partial", "keima.lock"):
         (tmp_path / name).write_text("{")
     assert Zero(tmp_path, WAYS, CPU).turn.number == 0
 
