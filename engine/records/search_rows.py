@@ -166,6 +166,7 @@ def _check(rows: SearchRows) -> None:
     key = rows.game * (1 << 16) + rows.ply
     refuse_impossible({
         "board size": games.size**2 == area,
+        "komi": np.isfinite(games.komi),
         "game": rows.game < len(games.size),
         "order of rows": key[1:] > key[:-1],
     })  # fmt: skip

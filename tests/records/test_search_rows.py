@@ -40,6 +40,15 @@ def test_rows_that_contradict_their_games_are_refused(tmp_path, name, value, wor
         read_search_rows(tmp_path / "rows.npz.xz")
 
 
+def test_a_komi_that_is_not_known_is_refused(tmp_path):
+    """Other shards may hold one; here it is part of what the network was shown."""
+    rows = made_rows()
+    games = rows.games._replace(komi=changed(rows.games.komi, np.nan))
+    write_search_rows(tmp_path / "rows.npz.xz", rows._replace(games=games))
+    with pytest.raises(ValueError, match="an impossible komi"):
+        read_search_rows(tmp_path / "rows.npz.xz")
+
+
 def test_a_row_without_a_target_is_refused(tmp_path):
     rows = made_rows()
     rows.policy[-1] = 0
