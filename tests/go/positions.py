@@ -89,7 +89,7 @@ def game_from(
 
 
 def random_game(size: int, moves: int, seed: int, rules: str = "tromp-taylor", komi: float = 0.5) -> Game:
-    """A game of so many random legal moves."""
+    """A game of random legal moves."""
     rng = random.Random(seed)
     game = Game(size, rules_named(rules), komi)
     points = [(row + 1) * (size + 1) + column + 1 for row in range(size) for column in range(size)]

@@ -59,7 +59,7 @@ class Talk:
         self.gate.asked.clear()
 
     def lines(self, count: int) -> list[dict]:
-        """The first lines, as soon as there are so many."""
+        """The first ``count`` lines, once they are there."""
         with self._more:
             assert self._more.wait_for(lambda: len(self._said) >= count, ANSWER_S), self._said
             return [json.loads(line) for line in self._said[:count]]

@@ -53,7 +53,7 @@ class _Actor:
         with self._changing:
             self._changing.wait_for(lambda: self._name == name or not self._doing)
             if self._name != name or self._worker is None:
-                # Where opening fails, nobody may take the closed worker for his.
+                # If opening fails, no later chunk may find the closed worker.
                 self._name, self._worker = "", None
                 self._stack.close()
                 self._worker = self._opened(*ray.get(sent[0]))
