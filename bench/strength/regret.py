@@ -128,7 +128,7 @@ def command(options, weights, visits, deep, positions, repeats, size, komi, seed
     The first set is what the others are compared with; one JSON line each, and a table on standard error:
 
     \b
-        python -m bench.strength.regret "" "move-choice=visits" "virtual-loss=1 ramp=0"
+        python -m bench.strength.regret "" "move-choice=visits" "virtual-loss=1 visits-per-leaf=0"
     """
     with one_line_errors():
         sides = [side_from(text, weights, visits) for text in options or ("",)]

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 
 from engine.config.declaration import Checked, Cores, option
 
-REMOVED = {"mercy": "rollouts are played to their end"}
+REMOVED = {
+    "mercy": "rollouts are played to their end",
+    "ramp": "it is visits-per-leaf now",
+    "reply_chance": "it is reply-probability now",
+}
 """Options that were, and what is instead"""
 
 
@@ -77,7 +81,9 @@ class AlphaGoOptions(Checked):
     virtual_loss_on: str = option(
         "both", "which statistics take virtual losses, if rollouts count", choices=("both", "rollouts")
     )
-    reply_chance: float = option(0.0, "probability that a rollout looks for a last good reply first", low=0.0, high=1.0)
+    reply_probability: float = option(
+        0.0, "probability that a rollout looks for a last good reply first", low=0.0, high=1.0
+    )
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
     batch: int = option(0, "most leaves a worker sends to the network at once", low=0, high=512, gpu=64, otherwise=8)
     # With 32, playouts in flight lose some 40 Elo at 200 visits where the CPU evaluates, with 96 nothing; the price is
     # some 10% fewer visits a second in the first 800. See docs/lab/small-searches.md.
-    ramp: int = option(
+    visits_per_leaf: int = option(
         -1, "the batch grows by one leaf per this many root visits; 0 = full batches at once",
         low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip

@@ -169,7 +169,7 @@ def _rollout_search(encoder: str) -> None:
     moves = new_candidates(SIZE)
     leaf = (new_position(SIZE), new_position(SIZE), new_batch(SIZE, 1), 1)
     prepare_by_patterns(*leaf, moves, patterns.numbers, patterns.theta)
-    policy = (new_weights(SIZE), patterns.tables, new_last_good_replies(), SearchOptions().reply_chance)
+    policy = (new_weights(SIZE), patterns.tables, new_last_good_replies(), SearchOptions().reply_probability)
     roll_out_by_policy(*leaf, seed_state(1, 0), True, *policy, moves.cell)
 
 

@@ -5,7 +5,7 @@ move before it. A rollout that comes upon the same surroundings plays the same r
 surrounds that reply is unchanged as well.
 
 The paper keys on "colour, liberty and stone counts"; here on the 3x3 codes around both moves (colours and liberties)
-and on their points. The paper does not say how high the probability is: ``SearchOptions.reply_chance``.
+and on their points. The paper does not say how high the probability is: ``SearchOptions.reply_probability``.
 
 Source: AlphaGo, Methods, "Rollout policy" (the last paragraph); Baier and Drake, "The power of forgetting" (2010).
 """

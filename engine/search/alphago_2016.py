@@ -34,7 +34,7 @@ class Mechanisms(NamedTuple):
     """rollouts are backed up before the network's values are there"""
     adaptive_expansion: bool
     """``Tuning.expand_after`` follows the network's load"""
-    reply_chance: float
+    reply_probability: float
     """probability with which a rollout looks for a last good reply first"""
 
 
@@ -46,7 +46,7 @@ def mechanisms(options: SearchOptions, has_network: bool, has_patterns: bool) ->
         placeholder_priors=placeholders,
         async_values=options.async_values and placeholders and mixes,
         adaptive_expansion=options.adaptive_expansion and mixes,
-        reply_chance=options.reply_chance,
+        reply_probability=options.reply_probability,
     )
 
 

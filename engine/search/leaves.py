@@ -261,13 +261,15 @@ def _enter_rollout(position, batch, i, color, lead, gives_score):
 
 
 @kernel
-def roll_out_by_policy(root, position, batch, count, state, gives_score, weights, tables, replies, reply_chance, cell):
+def roll_out_by_policy(
+    root, position, batch, count, state, gives_score, weights, tables, replies, reply_probability, cell
+):
     """Play every new leaf of a batch out by the rollout policy; see :func:`roll_out`.
 
     On the way to the leaf, the moves with the largest prior are remembered as last good replies.
 
     Args:
-        weights, tables, replies, reply_chance: as for :func:`engine.rollout.policy.play_out_by_policy`.
+        weights, tables, replies, reply_probability: as for :func:`engine.rollout.policy.play_out_by_policy`.
         cell: uint8[L], overwritten.
     """
     for i in range(count):
@@ -277,7 +279,7 @@ def roll_out_by_policy(root, position, batch, count, state, gives_score, weights
         board, captured = position.board, 0
         for d in range(batch.depth[i]):
             color, move, played = position.meta[META_TO_MOVE], np.int64(batch.move[i, d]), position.meta[META_N_MOVES]
-            if reply_chance > 0.0 and batch.edge_index[i, d] == 0 and played > 0:
+            if reply_probability > 0.0 and batch.edge_index[i, d] == 0 and played > 0:
                 all_states(board, cell)
                 remember(replies, board, cell, np.int64(position.moves[played - 1]), color, move)
             captured = play_move(position, move, color)
@@ -285,7 +287,7 @@ def roll_out_by_policy(root, position, batch, count, state, gives_score, weights
         last = np.int64(position.moves[played - 1]) if played > 0 else PASS
         lead = begin_rollout(position)
         limit = 3 * board.meta[META_SIZE] * board.meta[META_SIZE]
-        play_out_by_policy(board, weights, tables, replies, reply_chance, color, last, captured, state, limit)
+        play_out_by_policy(board, weights, tables, replies, reply_probability, color, last, captured, state, limit)
         _enter_rollout(position, batch, i, color, lead, gives_score)
 
 

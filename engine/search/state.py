@@ -48,7 +48,7 @@ class Setup:
     batch: int
     """most leaves a batch"""
     visits_per_leaf: int
-    """visits of the root for which a batch takes one leaf more (``SearchOptions.ramp``); 0 = no such limit"""
+    """visits of the root for which a batch takes one leaf more; 0 = no such limit"""
     limit_bytes: int
     """memory of the tree"""
     seed: int

@@ -62,7 +62,7 @@ def new_setup(
     return Setup(
         n_workers=options.threads,
         batch=options.batch,
-        visits_per_leaf=options.ramp,
+        visits_per_leaf=options.visits_per_leaf,
         limit_bytes=tree_bytes(options, has_network),
         seed=options.seed,
         policy_temperature=options.policy_temperature,

@@ -262,7 +262,7 @@ class Worker:
         if patterns is None:
             roll_out(*leaves, *game)
         else:
-            policy = (self._weights, patterns.tables, self._replies, setup.mechanisms.reply_chance)
+            policy = (self._weights, patterns.tables, self._replies, setup.mechanisms.reply_probability)
             roll_out_by_policy(*leaves, *game, *policy, self._candidates.cell)
 
     def _open_early(self, flight: _Flight) -> None:

@@ -105,7 +105,7 @@ def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError(removed(parameter.opts[0].lstrip("-")), context)
 
     for name in REMOVED:
-        if all(f"--{name}" not in made.opts for made in getattr(function, "__click_params__", ())):
+        if all(f"--{key_of(name)}" not in made.opts for made in getattr(function, "__click_params__", ())):
             option = click.option(f"--{key_of(name)}", hidden=True, expose_value=False, callback=refuse)
             function = option(function)
     return function

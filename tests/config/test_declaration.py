@@ -104,9 +104,15 @@ def test_help_tells_type_range_and_what_zero_stands_for():
 def test_the_search_is_left_to_the_engine_with_the_values_that_were_measured():
     cpu, gpu = (resolve(SearchOptions(), "network", device) for device in ("cpu", "gpu"))
     alone = resolve(SearchOptions(), "rollouts")
-    assert (cpu.threads, cpu.evaluators, cpu.batch, cpu.ramp, cpu.virtual_loss) == (1, core_count(), 8, 96, 0.5)
-    assert (gpu.batch, gpu.ramp, gpu.virtual_loss) == (64, 32, 1.0) and 2 <= gpu.threads <= 4
-    assert (alone.threads, alone.batch, alone.ramp, alone.virtual_loss) == (core_count(), 8, 32, 1.0)
+    assert (cpu.threads, cpu.evaluators, cpu.batch, cpu.visits_per_leaf, cpu.virtual_loss) == (
+        1,
+        core_count(),
+        8,
+        96,
+        0.5,
+    )
+    assert (gpu.batch, gpu.visits_per_leaf, gpu.virtual_loss) == (64, 32, 1.0) and 2 <= gpu.threads <= 4
+    assert (alone.threads, alone.batch, alone.visits_per_leaf, alone.virtual_loss) == (core_count(), 8, 32, 1.0)
     assert (cpu.c_puct, gpu.c_puct, alone.c_puct) == (1.4, 1.4, 5.0)
     assert resolve(SearchOptions(threads=3), "cpu").evaluators == 3
     assert resolve(TrainOptions(), "sgd").weight_decay == 1e-4

@@ -44,6 +44,8 @@ def test_switches_that_are_on_can_be_switched_off(words, on, off):
 
 
 def test_an_option_of_earlier_versions_is_answered_by_what_is_instead():
+    answer = CliRunner().invoke(gtp, ["--reply-chance", "0.3"])
+    assert "reply-chance is no option any more: it is reply-probability now" in answer.output
     answer = CliRunner().invoke(gtp, ["--mercy", "0.3"])
     assert answer.exit_code == 2
     assert "mercy is no option any more: rollouts are played to their end" in answer.output

@@ -91,11 +91,11 @@ class Watching(HashNetwork):
         return super().evaluate(planes, globals_)
 
 
-@pytest.mark.parametrize(("ramp", "low", "high"), [(0, 8, 16), (64, 1, 1), (10, 2, 6)])
-def test_the_ramp_keeps_batches_small_in_small_trees(ramp, low, high):
+@pytest.mark.parametrize(("visits_per_leaf", "low", "high"), [(0, 8, 16), (64, 1, 1), (10, 2, 6)])
+def test_batches_stay_small_in_small_trees(visits_per_leaf, low, high):
     network = Watching()
     with InferenceServer(network, cache_mib=1, threads=1) as server:
-        searched(server, visits=50, batch=16, ramp=ramp)
+        searched(server, visits=50, batch=16, visits_per_leaf=visits_per_leaf)
     assert low <= network.most <= high
 
 

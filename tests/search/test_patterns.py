@@ -69,7 +69,7 @@ def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
 def test_nothing_stays_in_flight(patterns, threads, weight):
     with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=2) as server:
         for network in (server, None):
-            options = SearchOptions(threads=threads, rollout_weight=weight, reply_chance=0.5)
+            options = SearchOptions(threads=threads, rollout_weight=weight, reply_probability=0.5)
             search = Search(options, network, KEIMA if network else None, patterns)
             search.set_position(random_game(9, 12, seed=3).position)
             for visits in (1, 10, 300):
@@ -143,7 +143,7 @@ def priors_by_path(tree, node=0, path=()):
 
 def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):
     for chance, expects in ((0.0, False), (0.9, True)):
-        search = Search(SearchOptions(threads=1, reply_chance=chance), None, None, patterns)
+        search = Search(SearchOptions(threads=1, reply_probability=chance), None, None, patterns)
         search.set_position(random_game(9, 12, seed=3).position)
         search.run(SearchLimits(visits=200))
         assert bool(search._crew.workers[0]._replies.key.any()) == expects

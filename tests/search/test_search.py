@@ -56,7 +56,7 @@ def test_one_thread_and_one_seed_give_one_tree(kind):
     for seed in (7, 7, 8):
         network = make()
         server = InferenceServer(network, cache_mib=1, threads=2) if network else None
-        options = SearchOptions(threads=1, seed=seed, rollout_weight=weight, reply_chance=0.5)
+        options = SearchOptions(threads=1, seed=seed, rollout_weight=weight, reply_probability=0.5)
         search = Search(options, server, KEIMA if network else None, patterns and patterns())
         search.set_position(position)
         report = search.run(SearchLimits(visits=400))
