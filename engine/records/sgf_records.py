@@ -62,18 +62,30 @@ def row_of(record: SgfGame, replayer: Replayer) -> dict[str, Any]:
     return row
 
 
+def komi_of(record: SgfGame) -> float | None:
+    """A game's komi as the server that wrote it means it; None = not given."""
+    is_fox = all("段" in record.details.get(name, "") for name in ("BR", "WR"))
+    begins_evenly = [color for color, _ in record.moves[:2]] in ([], [BLACK], [BLACK, WHITE])
+    is_even = begins_evenly and not record.black and not record.white and not _declared_handicap(record)
+    return FOX_KOMI if record.komi == 0 and is_fox and is_even else record.komi
+
+
+def _declared_handicap(record: SgfGame) -> int:
+    """What HA says, if it is a handicap."""
+    said = record.details.get("HA", "")
+    number = int(said) if said.isdecimal() and len(said) <= 3 else 0
+    return number if number >= 2 else 0
+
+
 def _row(record: SgfGame) -> dict[str, Any]:
     """:func:`row_of` for a game that begins with one move of each colour, unchecked."""
     size, details = record.size, record.details
     result = result_of(record.result)
     first = record.moves[0][0]
     stones = len(record.black) if not record.white and first == WHITE else 0
-    declared = int(details["HA"]) if details.get("HA", "").isdecimal() and len(details["HA"]) <= 3 else 0
-    handicap = min(max(stones, declared if declared >= 2 else 0), 255)
-    is_even = first == BLACK and not record.black and not record.white and handicap == 0
-    is_fox = "段" in details.get("BR", "") and "段" in details.get("WR", "")
-    komi = np.nan if record.komi is None else record.komi
-    komi = FOX_KOMI if is_fox and is_even and komi == 0 else komi
+    handicap = min(max(stones, _declared_handicap(record)), 255)
+    meant = komi_of(record)
+    komi = np.nan if meant is None else meant
     has_territory = record.rules_name is not None and RULE_SETS[record.rules_name].scoring == SCORING_TERRITORY
     setup = np.concatenate([2 * policy_indices(record.black, size), 2 * policy_indices(record.white, size) + 1])
     return {

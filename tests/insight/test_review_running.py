@@ -8,7 +8,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK, WHITE
 from engine.go.position import META_TO_MOVE
-from engine.go.rules import RULE_SETS
+from engine.go.rules import RULE_KOMI_X2, RULE_SETS
 from engine.go.sgf import read_sgf
 from engine.insight.analyses import Analyses, new_analysis_server
 from engine.insight.review.game import game_to_review
@@ -139,6 +139,21 @@ def test_the_mover_is_to_move_even_out_of_turn():
     placed = game_to_review(read_sgf(b"(;SZ[9]HA[2]AB[cc][gg]KM[0.5]RU[AGA];W[ee])"))
     assert (placed.handicap, placed.first, placed.komi, placed.rules.name) == (2, WHITE, 0.5, "aga")
     assert sum(color == BLACK for color in placed.start) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "komi"),
+    [
+        ("(;SZ[9]KM[0]BR[9段]WR[8段];B[cc];W[gg])", 6.5),
+        ("(;SZ[9]KM[0]BR[9段]WR[8段];B[cc];B[gg];W[ee])", 0.0),
+        ("(;SZ[9]KM[0]BR[9d]WR[8d];B[cc];W[gg])", 0.0),
+        ("(;SZ[9]KM[375]BR[9段]WR[8段];B[cc];W[gg])", 7.5),
+        ("(;SZ[9]KM[0]BR[9段]WR[8段])", 6.5),
+    ],
+)
+def test_the_komi_of_a_server_that_writes_none(text, komi):
+    game = game_to_review(read_sgf(text.encode()))
+    assert game.komi == komi == game.positions[-1].rules[RULE_KOMI_X2] / 2
 
 
 def test_games_are_found_in_files_folders_and_files_of_several(tmp_path):

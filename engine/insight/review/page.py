@@ -58,7 +58,8 @@ def _data(review: Review) -> str:
 def about(review: Review) -> list[str]:
     """What is known of a game, in short words."""
     game, record = review.game, review.game.record
-    said = [f"{review.size}x{review.size}", f"{game.rules.name} rules", f"komi {game.komi:g}"]
+    komi = f"komi {game.komi:g}" + (f" (the file says {record.komi:g})" if record.komi not in (None, game.komi) else "")
+    said = [f"{review.size}x{review.size}", f"{game.rules.name} rules", komi]
     said += [f"{game.handicap} handicap stones"] if game.handicap else []
     said += [f"{len(review.moves)} moves"]
     said += [f"result {record.result}"] if record.result else []
