@@ -54,6 +54,7 @@ NAMES: tuple[str, ...] = (
     "counts",
     "damage",
     "fuzz",
+    "fuzz_json",
     "clocked",
     "evaluator",
     "kills",

@@ -166,5 +166,6 @@ def _line(review: Review, move: Move, line: list[int]) -> list[Node]:
             _put(nodes[0], "SBKS", [f"{candidate.lead_black:.2f}".encode()])
             lead = f", {lead_text(candidate.lead_black)}"
         rate = f"Black {100 * candidate.winrate_black:.1f}%{lead}"
-        _comment(nodes[0], f"Instead of #{move.number}: {rate}, {candidate.visits} visits.")
+        visits = f"{candidate.visits} visit{'s' * (candidate.visits != 1)}"
+        _comment(nodes[0], f"Instead of #{move.number}: {rate}, {visits}.")
     return nodes

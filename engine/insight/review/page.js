@@ -116,7 +116,7 @@
       button.type = "button";
       button.setAttribute("aria-pressed", String(n === shownLine));
       button.innerHTML = `<b>${LETTERS[n]}</b><b>${vertex(line[0])}</b><span>Black ${rate.toFixed(1)}%` +
-        `${s === null ? "" : " " + lead(s)}, ${visits} visits</span>` +
+        `${s === null ? "" : " " + lead(s)}, ${visits} ${visits === 1 ? "visit" : "visits"}</span>` +
         `<span class="moves">${line.map(vertex).join(" ")}</span>`;
       button.title = `Policy ${prior}%`;
       button.addEventListener("click", () => showLine(n === shownLine ? -1 : n));
