@@ -6,6 +6,7 @@ cpp/configs/gtp_example.cfg.
 """
 
 import json
+import math
 from dataclasses import Field, fields, replace
 from typing import Any
 
@@ -47,8 +48,12 @@ FIXED = {
     "chosenMoveTemperature": "after temperature-moves the best move is played; set chosenMoveTemperatureEarly",
 }
 """What cannot be set here -> what to do instead"""
-NONE_HERE = {"analysisWideRootNoise": 0.0, "playoutDoublingAdvantage": 0.0}
+NO_LIMIT = 1 << 50
+"""Visits and playouts that mean no limit in KataGo"""
+NONE_HERE = {"analysisWideRootNoise": 0.0, "playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT}
 """What KataGo's search has and ours has not -> its value that means the same; clients ask for them at the start"""
+LIMITS = ("maxVisits", "maxVisitsPondering", "maxTime", "maxTimePondering")
+"""By these names of KataGo's, more than our highest value means that value: LizzieYzy lifts a limit so"""
 ALLOW_RESIGNATION = "allowResignation"
 """KataGo's switch. Ours is a limit that no value falls below: ``NEVER``"""
 NEVER = -1.0
@@ -102,8 +107,9 @@ def _change(host: Host, given: dict[str, str]) -> None:
     play, search = dict[str, Any](), dict[str, Any]()
     for name, text in given.items():
         if name in NONE_HERE:
-            if text not in ("0", "0.0"):
-                raise CommandError(f"{name} is {text!r}, expected 0: there is no such thing in this search")
+            if _number(text) != NONE_HERE[name]:
+                expected = f"expected {NONE_HERE[name]:.0f}"
+                raise CommandError(f"{name} is {text!r}, {expected}: there is no such thing in this search")
             continue
         if name == ALLOW_RESIGNATION:
             below = player.options.resign_below
@@ -115,6 +121,8 @@ def _change(host: Host, given: dict[str, str]) -> None:
         item = _named(name)
         if item.name in FIXED:
             raise CommandError(f"{name} cannot change while the engine runs: {FIXED[item.name]}")
+        if name in LIMITS and _number(text) > item.metadata["high"]:
+            text = str(item.metadata["high"])
         (play if item in fields(PlayOptions) else search)[item.name] = parse(item, text, name)
     with compile_progress():
         player.configure(replace(player.options, **play), replace(player.search_options, **search))
@@ -125,6 +133,14 @@ def kata_get_models(host: Host) -> str:
     """List the networks that play on this board, as a JSON list; empty where rollouts play alone."""
     player = host.player
     return json.dumps(described(player.network_path, player.server))
+
+
+def _number(text: str) -> float:
+    """The number that a text is; NaN = none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _names() -> list[str]:

@@ -16,7 +16,10 @@ FAILS = {
     "kata-set-param maxVisits many": '? maxVisits is "many", expected a whole number',
     "kata-set-param maxVisits 2.5": '? maxVisits is "2.5", expected a whole number',
     "kata-set-param visits -1": "? visits is -1, expected 0 to 1000000000",
-    "kata-set-param maxVisits 9999999999": "? maxVisits is 9999999999, expected 0 to 1000000000",
+    "kata-set-param visits 9999999999": "? visits is 9999999999, expected 0 to 1000000000",
+    "kata-set-param maxTime nan": "? maxTime is nan, expected 0.0 to 86400.0 s",
+    "kata-set-param maxPlayouts 20": "? maxPlayouts is '20', expected 1125899906842624: there is no such thing in this "
+    "search",
     "kata-set-param seconds nan": "? seconds is nan, expected 0.0 to 86400.0 s",
     "kata-set-param maxTime -1": "? maxTime is -1.0, expected 0.0 to 86400.0 s",
     "kata-set-param policy-only yes": '? policy-only is "yes", expected true or false',
@@ -57,7 +60,7 @@ def test_all_that_is_listed_can_be_read_and_set_to_what_it_is(engine):
 def test_several_are_changed_together_or_none(engine):
     before = json.loads(engine.ask("kata-get-params")[2:])
     assert list(before) == [*engine.ask("kata-list-params")[2:].split(), "analysisWideRootNoise",
-                            "playoutDoublingAdvantage"]  # fmt: skip
+                            "playoutDoublingAdvantage", "maxPlayouts"]  # fmt: skip
     assert before["visits"] == before["maxVisits"] == 8 and before["policy-only"] is False
     assert engine.ask(f"kata-set-params {json.dumps(before)}") == "="
     assert json.loads(engine.ask("kata-get-params")[2:]) == before
@@ -79,6 +82,18 @@ def test_what_katagos_search_has_besides_is_off_here(engine):
         refused = f"? {name} is '0.04', expected 0: there is no such thing in this search"
         assert engine.ask(f"kata-set-param {name} 0.04") == refused
         assert name not in engine.ask("kata-list-params").split()
+
+
+def test_limits_are_lifted_as_katago_lifts_them(engine):
+    """LizzieYzy's visits and playouts of 0, and KataGo's own default of maxTime."""
+    before = engine.ask("kata-get-param maxVisits")[2:], engine.ask("kata-get-param maxTime")[2:]
+    for name, value, found in (("maxVisits", 1 << 50, "1000000000"), ("maxTime", "1e20", "86400.0")):
+        assert engine.ask(f"kata-set-param {name} {value}") == "="
+        assert engine.ask(f"kata-get-param {name}") == f"= {found}"
+    assert engine.ask(f"kata-set-param maxPlayouts {1 << 50}") == "="
+    assert engine.ask("kata-get-param maxPlayouts") == f"= {1 << 50}"
+    for name, value in zip(("maxVisits", "maxTime"), before, strict=True):
+        assert engine.ask(f"kata-set-param {name} {value}") == "="
 
 
 def test_resigning_is_switched_off_and_on(engine):
