@@ -2,6 +2,9 @@
 
 A device with nothing to do takes whatever waits. While one batch runs, the second is held back until it is worth it
 (``WORTH``): a batch of two leaves, sent ahead because they came first, costs a GPU nearly as much as one of fifty.
+Where the evaluators of the CPU serve many searches, each takes its share of what is in flight, and waits a moment for
+it (``LINGER``): alone a position takes twice the time that it takes in a batch of eight, and while one evaluator has
+all positions the other has none.
 """
 
 import threading
@@ -28,6 +31,9 @@ FLIGHTS = 2
 """Batches in flight on a device that merges them"""
 WORTH = 0.5
 """A batch joins another one on its device when it is at least this share of its size."""
+
+LINGER = 0.25
+"""Of the time that a position takes: how long an evaluator of the CPU waits for its share"""
 
 
 class Evaluators:
@@ -158,15 +164,24 @@ class Evaluators:
 
     def _next(self, device: Device, index: int) -> list[Request] | None:
         """Wait for requests and take them; none = there is a board size to prepare for, None = the end."""
+        since_s = 0.0
         with self._changed:
             while not (self._closed or device.is_retired):
                 if device.prepared[index] < len(self._shapes):
                     return []
-                if self._is_due(device):
-                    requests = self._take(device)
-                    device.begin(index, sum(request.count for request in requests))
-                    return requests
-                self._changed.wait()
+                if not self._is_due(device):
+                    since_s = 0.0
+                    self._changed.wait()
+                    continue
+                most = self._share_of(device)
+                since_s = since_s or time.perf_counter()
+                left_s = since_s + LINGER * self.pace.seconds_per_position - time.perf_counter()
+                if self._shared and not device.network.merges and self.waiting < most and left_s > 0.0:
+                    self._changed.wait(left_s)
+                    continue
+                requests = self._take(device, most)
+                device.begin(index, sum(request.count for request in requests))
+                return requests
             return None
 
     def _note_prepared(self, device: Device, index: int) -> None:
@@ -182,18 +197,25 @@ class Evaluators:
         running = sum(device.running)
         return running == 0 or self.waiting >= min(WORTH * running, device.max_batch)
 
-    def _take(self, device: Device) -> list[Request]:
-        """The next request, and where they are merged all of the same board size that fit. The lock is held."""
+    def _share_of(self, device: Device) -> int:
+        """Most positions for an evaluator to take now, but for those of a larger request. The lock is held."""
+        if device.network.merges:
+            return device.max_batch
+        in_flight = self.waiting + sum(device.running)
+        return min(device.max_batch, -(-in_flight // device.evaluators))
+
+    def _take(self, device: Device, most: int) -> list[Request]:
+        """The next request, and where they are merged those of the same board size that fit. The lock is held.
+
+        Args:
+            most: positions.
+        """
         first = self._queue.popleft()
         taken, total = [first], first.count
         if self._shared or (device.network.merges and not first.alone):
             while self._queue:
                 head = self._queue[0]
-                if (
-                    (head.alone and not self._shared)
-                    or head.size != first.size
-                    or total + head.count > device.max_batch
-                ):
+                if (head.alone and not self._shared) or head.size != first.size or total + head.count > most:
                     break
                 taken.append(self._queue.popleft())
                 total += head.count

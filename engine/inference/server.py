@@ -92,7 +92,7 @@ class InferenceServer(Evaluators):
             request.state = State.QUEUED
             self._queue.append(request)
             self.waiting += request.count
-            if self.merges:
+            if self.merges or self._shared:
                 self._changed.notify_all()
             else:
                 self._changed.notify()

@@ -1,6 +1,7 @@
 """The server: every request is answered once, errors reach the one who asked, and nothing hangs."""
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -101,6 +102,33 @@ def test_a_server_that_many_searches_share_merges_their_requests_on_any_device()
         requests += submitted(server, 4, 2, alone=True) + submitted(server, 3, 3)
         network.let_out()
         assert [network.next_entered() for _ in range(2)] == [9, 3]
+        wait_for(server, requests)
+
+
+def test_evaluators_that_many_searches_share_take_their_share_of_what_is_in_flight():
+    network = GatedNetwork(merges=False)
+    with InferenceServer(network, cache_mib=1, threads=2, shared=True) as server:
+        requests = submitted(server, 1, 1)
+        assert network.next_entered() == network.next_entered() == 1
+        requests += submitted(server, *[1] * 8)
+        network.let_out(1)
+        assert network.next_entered() == 5, "half of the nine that wait or run"
+        network.let_out()
+        wait_for(server, requests)
+
+
+def test_an_evaluator_that_many_searches_share_waits_a_moment_for_its_share():
+    """Alone a position takes as long as two of a batch."""
+    network = GatedNetwork(merges=False)
+    with InferenceServer(network, cache_mib=1, threads=2, shared=True) as server:
+        requests = submitted(server, 5)
+        assert network.next_entered() == 5
+        server.pace.seconds_per_position = 1e6
+        requests += submitted(server, 1)
+        time.sleep(0.1)  # An evaluator that does not wait takes it now.
+        requests += submitted(server, 1, 1, 1, 1)
+        assert network.next_entered() == 5
+        network.let_out()
         wait_for(server, requests)
 
 

@@ -13,8 +13,9 @@ Source: Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks", 2016,
 are 0, 1, -1, 2, -2 and infinity.
 """
 
+import math
 import threading
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import torch
@@ -50,26 +51,34 @@ class WinogradConvolution(nn.Module):
         super().__init__()
         self.filters = transform_filters(convolution.weight.detach())
         bias = convolution.bias
-        self.bias = torch.zeros(convolution.out_channels) if bias is None else bias.detach().clone()
+        self.bias = np.zeros(convolution.out_channels, np.float32) if bias is None else bias.detach().numpy().copy()
 
     @torch.inference_mode()
     def forward(self, x: Tensor) -> Tensor:
         """float32[B, K, N, N] of x[B, C, N, N], in channels-last order."""
-        boards = x.permute(0, 2, 3, 1).contiguous()
+        boards = x.permute(0, 2, 3, 1).contiguous().numpy()
         count, size, _, channels = boards.shape
-        outputs = torch.empty(count, size, size, len(self.bias))
+        outputs = np.empty((count, size, size, len(self.bias)), np.float32)
         tiles = (-(-size // 4)) ** 2
         group = max(1, TILES // tiles)
+        # Between the kernels and the product no torch function is called: each gives up the interpreter's lock, and
+        # where many searches run gets it back late.
         for start in range(0, count, group):
             stop = min(count, start + group)
             rows = (stop - start) * tiles
-            points = _MEMORY.take("input", 36 * rows * channels).view(36, rows, channels)
-            products = _MEMORY.take("output", 36 * rows * len(self.bias)).view(36, rows, -1)
-            transform_input(boards[start:stop].numpy(), points.numpy(), *_scratch(channels))
-            torch.bmm(points, self.filters, out=products)
-            boards_out = outputs[start:stop].numpy()
-            transform_output(products.numpy(), boards_out, self.bias.numpy(), *_scratch(len(self.bias)))
-        return outputs.permute(0, 3, 1, 2)
+            points = _MEMORY.of("input", (36, rows, channels))
+            products = _MEMORY.of("output", (36, rows, len(self.bias)))
+            transform_input(boards[start:stop], points.array, *_scratch(channels))
+            torch.bmm(points.tensor, self.filters, out=products.tensor)
+            transform_output(products.array, outputs[start:stop], self.bias, *_scratch(len(self.bias)))
+        return torch.from_numpy(outputs).permute(0, 3, 1, 2)
+
+
+class _Block(NamedTuple):
+    """Working memory, for torch and for kernels."""
+
+    tensor: Tensor
+    array: np.ndarray
 
 
 class _Memory(threading.local):
@@ -77,13 +86,19 @@ class _Memory(threading.local):
 
     def __init__(self) -> None:
         self._held: dict[str, Tensor] = {}
+        self._blocks: dict[tuple[str, tuple[int, ...]], _Block] = {}
 
-    def take(self, name: str, count: int) -> Tensor:
-        """float32[count], holding anything."""
-        held = self._held.get(name)
-        if held is None or len(held) < count:
-            held = self._held[name] = torch.empty(count)
-        return held[:count]
+    def of(self, name: str, shape: tuple[int, ...]) -> _Block:
+        """float32 of a shape, holding anything; all of one name lie in the same place."""
+        block = self._blocks.get((name, shape))
+        if block is None:
+            count = math.prod(shape)
+            if name not in self._held or len(self._held[name]) < count:
+                self._held[name] = torch.empty(count)
+                self._blocks = {key: one for key, one in self._blocks.items() if key[0] != name}
+            tensor = self._held[name][:count].view(shape)
+            block = self._blocks[name, shape] = _Block(tensor, tensor.numpy())
+        return block
 
 
 _MEMORY = _Memory()
@@ -91,7 +106,7 @@ _MEMORY = _Memory()
 
 def _scratch(channels: int) -> np.ndarray:
     """float32[2, 6, 6, channels]: the kernels' working memory."""
-    return _MEMORY.take("scratch", 72 * channels).view(2, 6, 6, channels).numpy()
+    return _MEMORY.of("scratch", (2, 6, 6, channels)).array
 
 
 def with_winograd(model: nn.Module) -> nn.Module | None:
