@@ -12,24 +12,20 @@ of an analysis that begin with ``info`` or ``play``; no "internal error"; no sil
     python -m bench.reliability.fuzz --lines 100000 --seed 1 --engine network
 """
 
-import os
 import random
 import re
 import subprocess
-import tempfile
-import threading
-import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 import click
 
-from bench.match.gtp_client import ROOT, keima
+from bench.match.gtp_client import keima
 from bench.reliability.fuzz_lines import ANALYZE, lines, reply_to
+from bench.reliability.fuzzed_process import FuzzedProcess
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.figures import print_figure
 from weights import DEFAULT_ALIAS
@@ -45,9 +41,6 @@ SHARES = ("policy", "rollouts", "policy", "network", "policy")
 """The engines of consecutive seeds"""
 WARM_UP = (b"genmove b", b"final_score", b"clear_board")
 SILENCE_S = 60.0
-START_S = 900.0
-"""Silence that is allowed until these are answered: kernels may have to be compiled"""
-WATCH_S = 0.5
 PAUSES = 0.01
 """Share of lines behind which the writer waits, where the engine searches; of those that begin an analysis, half"""
 PAUSE_S = 0.04
@@ -66,8 +59,8 @@ class Fault(Exception):
     """The process did what it must not do."""
 
 
-class Fuzzer:
-    """One process and the lines it is sent. Threads: one writes, one watches, the caller's reads."""
+class Fuzzer(FuzzedProcess):
+    """The real process and the malformed lines of a seed."""
 
     def __init__(self, seed: int, count: int, engine: str = "policy", weights: str = DEFAULT_ALIAS) -> None:
         """Nothing is started yet.
@@ -76,21 +69,22 @@ class Fuzzer:
             engine: one of ``ENGINES``.
             weights: network of the one that plays with a network.
         """
+        super().__init__(command_line(engine, weights), random.Random(seed), SILENCE_S)
         self._lines = lines(seed, count)
-        self._rng = random.Random(seed)
-        self._command = command_line(engine, weights)
         self._pauses = PAUSES if engine != "policy" else 0.0
         self._due: deque[tuple[bytes, bytes, bytes]] = deque()
         """ids and names of commands whose replies are still to come, with their lines"""
         self._recent: deque[bytes] = deque(maxlen=SHOWN)
-        self._ended = threading.Event()
-        self._heard_s = 0.0
-        self._is_silent = False
         self.sent = self.replies = 0
         """without those of the warm-up"""
         self._warm = -len(WARM_UP)
         self.seconds = 0.0
         """from the warm-up's last reply to the last"""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the warm-up is over."""
+        return self._warm == 0
 
     def run(self) -> None:
         """Send everything, then end the input.
@@ -98,56 +92,32 @@ class Fuzzer:
         Raises:
             Fault: the process did something else than it should.
         """
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
-            search_path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-            environment = {**os.environ, "PYTHONPATH": search_path, "KEIMA_CONFIG": "none"}
-            with subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=folder, env=environment
-            ) as process:
-                assert process.stdin is not None and process.stdout is not None  # as it was started
-                self._heard_s = time.monotonic()
-                for target, argument in ((self._write, process.stdin), (self._watch, process)):
-                    threading.Thread(target=target, args=(argument,), daemon=True).start()
-                try:
-                    self._read(process.stdout)
-                    status = process.wait(SILENCE_S)
-                finally:
-                    self._ended.set()
-                    process.kill()
-                    with suppress(OSError):  # What it has not read cannot be sent any more.
-                        process.stdin.close()
-            errors.seek(0)
-            said = errors.read().decode(errors="replace")
+        status, said = self._talk()
         if status or self._due or "Traceback" in said:
             what = f"no reply for {SILENCE_S:g} s" if self._is_silent else f"exit status {status}"
             raise self._fault(f"{what}, {len(self._due)} replies missing; standard error: {said[-2000:]}")
 
     def _write(self, pipe: IO[bytes]) -> None:
-        """Send all lines, in pieces that end anywhere."""
         waiting = b""
-        with suppress(OSError, ValueError):  # Where the process has ended, its exit status tells.
-            for line in WARM_UP:
-                self._due.append((b"", line, line))
-                pipe.write(line + b"\n")
-            for line in self._lines:
-                due = reply_to(line)
-                if due is not None:
-                    self._due.append((*due, line))
-                self.sent += 1
-                waiting += line + b"\n"
-                begins = due is not None and due[1] in ANALYZE_NAMES
-                if self._pauses and self._rng.random() < (0.5 if begins else self._pauses):
-                    pipe.write(waiting)
-                    pipe.flush()
-                    waiting = b""
-                    self._pause()
-                elif len(waiting) > self._rng.randint(1, 2000):
-                    cut = self._rng.randint(0, len(waiting))
-                    pipe.write(waiting[:cut])
-                    pipe.flush()
-                    waiting = waiting[cut:]
-            pipe.write(waiting)
-            pipe.close()
+        for line in WARM_UP:
+            self._due.append((b"", line, line))
+            pipe.write(line + b"\n")
+        for line in self._lines:
+            due = reply_to(line)
+            if due is not None:
+                self._due.append((*due, line))
+            self.sent += 1
+            waiting += line + b"\n"
+            begins = due is not None and due[1] in ANALYZE_NAMES
+            if self._pauses and self._rng.random() < (0.5 if begins else self._pauses):
+                pipe.write(waiting)
+                pipe.flush()
+                waiting = b""
+                self._pause()
+            else:
+                waiting = self._send_some(pipe, waiting, 2000)
+        pipe.write(waiting)
+        pipe.close()
 
     def _pause(self) -> None:
         """Wait until the process is at the last line, and a little longer."""
@@ -155,28 +125,19 @@ class Fuzzer:
             pass
         self._ended.wait(self._rng.uniform(0, PAUSE_S))
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill a process that says nothing."""
-        while not self._ended.wait(WATCH_S):
-            if time.monotonic() > self._heard_s + (START_S if self._warm < 0 else SILENCE_S):
-                self._is_silent = True
-                process.kill()
-                return
-
-    def _read(self, pipe: IO[bytes]) -> None:
-        """Check all that comes back."""
+    def _read(self, process: "subprocess.Popen[bytes]", pipe: IO[bytes]) -> None:
         begin = 0.0
         while True:
             reply = []
             while (line := pipe.readline()) not in (b"", b"\n"):
                 reply.append(line[:-1])
-                self._heard_s = time.monotonic()
+                self._hear()
             if not line:
                 if reply:
                     raise self._fault(f"half a reply: {reply}")
                 return
             self._check(reply)
-            self._heard_s = time.monotonic()
+            self._hear()
             begin = begin or (self._warm == 0 and self._heard_s) or 0.0
             self.seconds = self._heard_s - begin if begin else 0.0
 

@@ -14,18 +14,16 @@ import os
 import random
 import signal
 import subprocess
-import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from bench.match.gtp_client import ROOT, keima
+from bench.match.gtp_client import keima
+from bench.reliability.fuzzed_process import FuzzedProcess
 from bench.reliability.json_lines import lines
 from bench.reliability.part import Campaign, Case, Outcome, Part
 
@@ -34,11 +32,8 @@ LINES = 5_000
 ENDED = 5
 """Every such seed's process is ended by a signal"""
 SILENCE_S = 120.0
-START_S = 900.0
-"""Silence that is allowed until the first answer: kernels may have to be compiled"""
 END_S = 30.0
 """From SIGTERM to the end"""
-WATCH_S = 0.5
 MOST_FAULTS = 10
 
 
@@ -52,50 +47,36 @@ class Answered:
     """errors, and answers to actions"""
 
 
-class JsonFuzzer:
-    """One process and the lines it is sent. Threads: one writes, one watches, the caller's reads."""
+class JsonFuzzer(FuzzedProcess):
+    """The real process and the lines of a seed."""
 
     def __init__(self, seed: int, count: int, weights: str) -> None:
         """Nothing is started yet."""
-        self._sent = list(lines(seed, count))
-        self._rng = random.Random(seed)
-        self._command = [
+        rng = random.Random(seed)
+        command = [
             *keima(command="analysis"), "--weights", weights, "--memory", "64", "-override-config",
-            f"numAnalysisThreads={self._rng.choice((1, 2, 8))},maxVisits=3,maxTime=5",
+            f"numAnalysisThreads={rng.choice((1, 2, 8))},maxVisits=3,maxTime=5",
         ]  # fmt: skip
+        super().__init__(command, rng, SILENCE_S)
+        self._sent = list(lines(seed, count))
         is_ended = seed % ENDED == 0 and os.name == "posix"
-        self._answers_to_end = self._rng.randint(1, max(1, count // 2)) if is_ended else None
+        self._answers_to_end = rng.randint(1, max(1, count // 2)) if is_ended else None
         """answers after which the process is ended by SIGTERM; None = by the end of its input"""
         self._found: dict[str, Answered] = {}
         self._nameless = 0
-        self._ended = threading.Event()
-        self._heard_s = time.monotonic()
         self.heard = 0
         self.faults: list[str] = []
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was answered."""
+        return self.heard > 0
+
     def run(self) -> None:
         """Send everything, end the process, and check all that it said."""
-        search_path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": search_path, "KEIMA_CONFIG": "none"}
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
-            pipe = subprocess.PIPE
-            with subprocess.Popen(
-                self._command, stdin=pipe, stdout=pipe, stderr=errors, cwd=folder, env=environment
-            ) as process:
-                assert process.stdin is not None and process.stdout is not None  # as it was started
-                self._heard_s = time.monotonic()
-                for target, argument in ((self._write, process.stdin), (self._watch, process)):
-                    threading.Thread(target=target, args=(argument,), daemon=True).start()
-                try:
-                    self._read(process)
-                    status = process.wait(SILENCE_S)
-                finally:
-                    self._ended.set()
-                    process.kill()
-                    with suppress(OSError):  # What it has not read cannot be sent any more.
-                        process.stdin.close()
-            errors.seek(0)
-            said = errors.read().decode(errors="replace")
+        status, said = self._talk()
+        if self._is_silent:
+            self._fault(f"silent after {self.heard} answers")
         if "Traceback" in said:
             self._fault(f"standard error: {said[-2000:]}")
         if self._answers_to_end is None:
@@ -104,36 +85,21 @@ class JsonFuzzer:
             self._check_answers()
 
     def _write(self, pipe: IO[bytes]) -> None:
-        """Send all lines, in pieces that end anywhere."""
         waiting = b""
-        with suppress(OSError, ValueError):  # Where the process has ended, its exit status tells.
-            for _, line in self._sent:
-                waiting += line + b"\n"
-                if len(waiting) > self._rng.randint(1, 4000):
-                    cut = self._rng.randint(0, len(waiting))
-                    pipe.write(waiting[:cut])
-                    pipe.flush()
-                    waiting = waiting[cut:]
-            pipe.write(waiting)
-            if self._answers_to_end is None:
-                pipe.close()
+        for _, line in self._sent:
+            waiting = self._send_some(pipe, waiting + line + b"\n", 4000)
+        pipe.write(waiting)
+        if self._answers_to_end is None:
+            pipe.close()
+        else:
+            pipe.flush()
 
-    def _watch(self, process: "subprocess.Popen[bytes]") -> None:
-        """Kill a process that says nothing."""
-        while not self._ended.wait(WATCH_S):
-            if time.monotonic() > self._heard_s + (SILENCE_S if self.heard else START_S):
-                self._fault(f"silent after {self.heard} answers")
-                process.kill()
-                return
-
-    def _read(self, process: "subprocess.Popen[bytes]") -> None:
-        """Sort all that comes back."""
-        assert process.stdout is not None
-        while line := process.stdout.readline():
-            self._heard_s = time.monotonic()
+    def _read(self, process: "subprocess.Popen[bytes]", pipe: IO[bytes]) -> None:
+        while line := pipe.readline():
+            self._hear()
             self.heard += 1
             if self.heard == self._answers_to_end:
-                self._end(process, process.stdout)
+                self._end(process, pipe)
                 return
             try:
                 value = json.loads(line.decode("utf-8"))

@@ -69,16 +69,22 @@ def test_a_hundred_thousand_lines_do_too():
         ("print('=5', end='\\n\\n'); raise ValueError", "exit status 1"),
     ],
 )
-@pytest.mark.skipif(sys.platform == "win32", reason="needs programs that begin with #!")
-def test_what_a_process_may_not_do_is_found(monkeypatch, tmp_path, code, message):
+def test_what_a_process_may_not_do_is_found(monkeypatch, code, message):
     """A process that misbehaves takes the engine's place."""
-    program = tmp_path / "program"
-    program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.read()\n{code}\n")
-    program.chmod(0o755)
+    program = (sys.executable, "-c", f"import sys; sys.stdin.read()\n{code}")
     monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"5 name"]))
-    monkeypatch.setattr("bench.reliability.fuzz.command_line", lambda engine, weights: (str(program),))
+    monkeypatch.setattr("bench.reliability.fuzz.command_line", lambda engine, weights: program)
     monkeypatch.setattr("bench.reliability.fuzz.WARM_UP", ())
     if message == "1 replies missing":
         monkeypatch.setattr("bench.reliability.fuzz.lines", lambda seed, count: iter([b"name", b"name"]))
     with pytest.raises(Fault, match=message):
         Fuzzer(seed=1, count=1).run()
+
+
+def test_a_process_that_falls_silent_is_killed(monkeypatch):
+    monkeypatch.setattr("bench.reliability.fuzz.SILENCE_S", 1.0)
+    monkeypatch.setattr("bench.reliability.fuzz.WARM_UP", ())
+    program = (sys.executable, "-c", "import time; time.sleep(600)")
+    monkeypatch.setattr("bench.reliability.fuzz.command_line", lambda engine, weights: program)
+    with pytest.raises(Fault, match="no reply for 1 s, 5 replies missing"):
+        Fuzzer(seed=1, count=5).run()
