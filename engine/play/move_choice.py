@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.go.game import Game
-from engine.go.geometry import PASS, other
+from engine.go.geometry import PASS, on_board_points, other
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, play_move, with_capacity
 from engine.play.backend import Backend
 from engine.play.life_and_death import EndEstimate, estimate_end
@@ -48,6 +48,17 @@ def is_endgame(position: Position, cleanup: bool, is_rushed: bool) -> bool:
         is_rushed: there is no time for an estimate that can wait.
     """
     return cleanup or position.meta[META_PASSES] > 0 or (is_full(position) and not is_rushed)
+
+
+def unsearched_move(game: Game, color: int, moves: MoveFilter) -> int:
+    """A pass or, where the filter has none, the first point that it has and the rules allow.
+
+    No search looks at the fill of an own eye, which can be all that a filter leaves.
+    """
+    if moves.allows(color, PASS):
+        return PASS
+    points = on_board_points(game.size).tolist()
+    return next((one for one in points if moves.allows(color, one) and game.is_legal(color, one)), PASS)
 
 
 @dataclass(frozen=True)

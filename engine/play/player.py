@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.config import PlayOptions, SearchOptions
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES
-from engine.go.geometry import BLACK, PASS, WHITE, on_board_points
+from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacity
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer, NetworkFailed
@@ -25,7 +25,7 @@ from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
-from engine.play.move_choice import MovePlan, is_endgame
+from engine.play.move_choice import MovePlan, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, MoveTime
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
@@ -84,6 +84,8 @@ class Player(GameKeeper):
         self._interrupted = threading.Event()
         self._answered_s = 0.0
         """when the latest move was chosen"""
+        self._said: tuple[int, int, float] | None = None
+        """colour, point and seconds of a move that was chosen but not played; None = another one, or none"""
         self.stand_in_loaded = threading.Event()
         """unset while what replaces a late network is being compiled elsewhere; who does that clears and sets it"""
         self.stand_in_loaded.set()
@@ -149,7 +151,16 @@ class Player(GameKeeper):
             self._backend.check_size(size)
 
     def _before_change(self) -> None:
+        self._said = None
         self.ponder.stop()
+
+    def play(self, color: int, point: int) -> None:
+        """Play a move; one that :meth:`genmove` has just said counts as if it had played it: clock and pondering."""
+        said = self._said
+        super().play(color, point)
+        if said is not None and said[:2] == (color, point):
+            self.clock.spend(color, said[2])
+            self._ponder_behind(color, point)
 
     def take_over(self, keeper: GameKeeper) -> None:
         """Go on with another keeper's game and clock."""
@@ -187,7 +198,7 @@ class Player(GameKeeper):
                 whatever the rules, and never resign.
             asked_s: ``time.perf_counter`` when the move was asked for: from then on a game clock runs, but not before
                 the move before it was chosen; 0 = now.
-            resigns: say of a lost game that it is, though nothing is played.
+            resigns: though nothing is played yet, the move is for the game: a lost one is resigned.
         """
         started_s, clock = time.perf_counter(), self._clock_budget(color)
         if clock is not None and asked_s:
@@ -215,29 +226,20 @@ class Player(GameKeeper):
         decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
         self.last_genmove_report = decision.report
         report = decision.report
-        point = self.unsearched_move(color, moves) if report is None or decision.passes else self._draw(report)
+        point = unsearched_move(self.game, color, moves) if report is None or decision.passes else self._draw(report)
         self._answered_s = time.perf_counter()
+        used_s = self._answered_s - started_s + UNSEEN_S
         if update:
-            self.clock.spend(color, self._answered_s - started_s + UNSEEN_S)
+            self.clock.spend(color, used_s)
         may_resign = (update or resigns) and not cleanup
         if may_resign and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
             return RESIGN
-        if not update:
-            return point
-        self.game.play(color, point)
-        if self._may_ponder(color, point):
-            self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
+        if update:
+            self.game.play(color, point)
+            self._ponder_behind(color, point)
+        elif resigns and not self._interrupted.is_set():
+            self._said = color, point, used_s
         return point
-
-    def unsearched_move(self, color: int, moves: MoveFilter) -> int:
-        """A pass or, where the filter has none, the first point that it has and the rules allow.
-
-        No search looks at the fill of an own eye, which can be all that a filter leaves.
-        """
-        if moves.allows(color, PASS):
-            return PASS
-        points = on_board_points(self.game.size).tolist()
-        return next((one for one in points if moves.allows(color, one) and self.game.is_legal(color, one)), PASS)
 
     def _draw(self, report: Report) -> int:
         """The move to play of those that a search found."""
@@ -287,11 +289,12 @@ class Player(GameKeeper):
         limits = replace(limits, soft_s=max(limits.soft_s, (1.0 - FIRST_SHARE) * limits.hard_s), first_s=0.0)
         return stand_in.run(limits, moves, watcher, ownership)
 
-    def _may_ponder(self, color: int, point: int) -> bool:
-        """Whether to search on after this move: not at the game's end, nor where visits alone are the limit."""
+    def _ponder_behind(self, color: int, point: int) -> None:
+        """Search on after our own move, but not at the game's end, nor where visits alone are the limit."""
         has_time = self._clock_budget(color) is not None or not self.options.visits or self.options.ponder_visits > 0
         is_over = point == PASS or self.game.is_over or self._interrupted.is_set()
-        return self.options.ponder and not self.options.policy_only and has_time and not is_over
+        if self.options.ponder and not self.options.policy_only and has_time and not is_over:
+            self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
 
     def position_for(self, color: int) -> Position:
         """The current position with the colour to move."""

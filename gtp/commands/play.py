@@ -116,13 +116,14 @@ def kata_search_cancellable(host: Host, color: str) -> str:
 @COMMANDS.command("restricted_genmove")
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
     """Choose among some moves for a player without playing it; pass if none of them is legal."""
+    from engine.play.move_choice import unsearched_move
     from engine.search.move_filter import only
 
     side, player = arguments.color(color), host.player
     named = only(side, [arguments.vertex(host, vertex) for vertex in vertices])
     with live_graphics(player, side) as watcher:
         moves = player.look(side, moves=named, watcher=watcher).moves
-    return arguments.vertices(host, [moves[0].point if moves else player.unsearched_move(side, named)])
+    return arguments.vertices(host, [moves[0].point if moves else unsearched_move(player.game, side, named)])
 
 
 @COMMANDS.command("undo")

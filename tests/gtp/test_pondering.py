@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.config import PlayOptions
+from engine.go.geometry import BLACK
 from gtp.commands import COMMANDS
 from gtp.host import Host
 from tests.gtp.process import ANSWER_S, Engine
@@ -55,6 +56,34 @@ def test_it_goes_on_after_the_next_move(host, player):
     assert answer(host, "play w pass") == "="
     assert MOVE.fullmatch(answer(host, "genmove b"))
     assert player.ponder.is_running
+
+
+SEARCHES = ("kata-search", "kata-search_cancellable", "kata-search_analyze", "kata-search_analyze_cancellable")
+
+
+@pytest.mark.parametrize("command", SEARCHES)
+def test_it_begins_when_a_move_that_was_said_is_played(make_player, command):
+    player, host = make_player(PONDERING), Host(COMMANDS)
+    host.provide(player)
+    answer(host, "time_settings 600 0 0")
+    move = answer(host, f"{command} b").split()[-1]
+    before, is_early = player.clock.budget(BLACK, 0, 81), player.ponder.is_running
+    assert answer(host, f"play b {move}") == "="
+    assert player.ponder.is_running and not is_early
+    assert player.clock.budget(BLACK, 0, 81).soft_s < before.soft_s
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["play b {other}", "play w {move}", "komi 5.5\nplay b {move}", "reg_genmove b\nundo", "clear_board\nplay b {move}"],
+)
+def test_it_does_not_when_another_is_played_or_the_game_changed(make_player, between):
+    player, host = make_player(PONDERING), Host(COMMANDS)
+    host.provide(player)
+    move = answer(host, "kata-search b").split()[-1]
+    for line in between.format(move=move, other="A1" if move != "A1" else "A2").split("\n"):
+        answer(host, line)
+    assert not player.ponder.is_running
 
 
 def test_the_next_move_begins_with_what_was_found(make_player):
