@@ -224,8 +224,7 @@ class Player(GameKeeper):
         plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
         reports = [self._run(position, move_time, one.share, one.moves, watcher) for one in plan.searches]
         decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
-        self.last_genmove_report = decision.report
-        report = decision.report
+        self.last_genmove_report = report = decision.report
         point = unsearched_move(self.game, color, moves) if report is None or decision.passes else self._draw(report)
         self._answered_s = time.perf_counter()
         used_s = self._answered_s - started_s + UNSEEN_S

@@ -194,13 +194,16 @@ def test_what_is_terminated_in_the_queue_has_no_results(talk):
 
 def test_a_search_that_is_terminated_answers_as_it_stands(talk):
     talk.send(**QUERY | {"maxVisits": 10**9, "reportDuringSearchEvery": 0.01, "analyzeTurns": [0, 1]})
-    talk.lines(3)
+    count = 2
+    while {line["turnNumber"] for line in talk.lines(count)} != {0, 1}:
+        count += 1
+    before = {line["turnNumber"]: line["rootInfo"]["visits"] for line in talk.lines(count)}
     talk.send(id="t", action="terminate", terminateId="q", turnNumbers=[0])
     talk.send(id="u", action="terminate_all")
     found = talk.all()
-    finals = [line for line in found if line.get("isDuringSearch") is False]
-    assert sorted(line["turnNumber"] for line in finals) == [0, 1]
-    assert all(line["rootInfo"]["visits"] > 1 for line in finals)
+    finals = {line["turnNumber"]: line for line in found if line.get("isDuringSearch") is False}
+    assert finals.keys() == {0, 1}
+    assert all(line["rootInfo"]["visits"] >= before[turn] > 0 for turn, line in finals.items())
     assert {"t", "u"} < {line["id"] for line in found}
 
 
