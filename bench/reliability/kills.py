@@ -32,7 +32,7 @@ from engine.records.games import read_arrays, read_games
 from engine.records.labels import LABEL_ARRAYS
 from engine.records.search_rows import read_search_rows, unpacked
 from engine.selfplay.game_journal import blocks_of, numbers_in
-from engine.selfplay.run_folder import numbers_of
+from engine.selfplay.numbers import numbers_of
 from engine.system.files import sha256_of
 
 CASES = 25

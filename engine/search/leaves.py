@@ -30,7 +30,7 @@ from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, remove_dead, white_komi
 from engine.go.seki import score_with_dame_filled
 from engine.go.splitmix import GOLDEN
-from engine.inference.cache import insert, probe
+from engine.inference.cache import as_stored, insert, probe
 from engine.rollout.last_good_replies import remember
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
@@ -314,6 +314,8 @@ def roll_out(root, position, batch, count, state, gives_score):
 def take_results(batch, count, symmetries, policy, value, score, gives_policy, gives_score, cache):
     """Copy the network's outputs for the misses of a batch, symmetry undone, and store them in the cache.
 
+    What the batch holds is what the cache would give, so that the same tree grows from either.
+
     Args:
         symmetries: int16[8, N*N + 1]: :func:`engine.features.symmetry.symmetry_table`.
         policy, value, score: output slots of the request.
@@ -329,6 +331,7 @@ def take_results(batch, count, symmetries, policy, value, score, gives_policy, g
             logits, output, indices = batch.logits[i], policy[row], symmetries[batch.symmetry[i]]
             for index in range(moves):
                 logits[index] = output[indices[index]]
+            as_stored(logits[:moves])
         batch.value[i] = value[row]
         if gives_score:
             batch.lead[i] = score[row]

@@ -23,9 +23,10 @@ from engine.selfplay.journal import Journal, game_keys, keys_of, row_type, to_sh
 from engine.selfplay.label_job import played_rows, recorded_rows
 from engine.selfplay.label_options import Kind, LabelOptions, game_of
 from engine.selfplay.labelled_games import LabelledGames, has_ended
+from engine.selfplay.numbers import numbers_of, ranges_of
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
-from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, refuse_foreign, write_manifest
+from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.system.crew.job import Away, Done
 from engine.system.crew.threads import work_in_threads
 from engine.train.teacher import Teacher

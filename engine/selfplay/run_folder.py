@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from engine.system.files import written_whole
 
 
@@ -65,20 +63,6 @@ def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
     """Write the manifest, whole or not at all."""
     with written_whole(path) as partial:
         partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-
-
-def ranges_of(numbers: np.ndarray) -> list[list[int]]:
-    """Whole numbers as ranges: the first and the last of each."""
-    numbers = np.unique(numbers)
-    if not len(numbers):
-        return []
-    ends = np.flatnonzero(np.diff(numbers) > 1)
-    return [[int(a), int(b)] for a, b in zip(numbers[[0, *(ends + 1)]], numbers[[*ends, -1]], strict=True)]
-
-
-def numbers_of(ranges: list[list[int]]) -> np.ndarray:
-    """int64: the numbers of :func:`ranges_of`."""
-    return np.concatenate([np.zeros(0, np.int64), *(np.arange(a, b + 1) for a, b in ranges)])
 
 
 def _named(value: Any) -> Any:

@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from engine.records.search_rows import join_rows, unpacked, write_search_rows
 from engine.selfplay.game_journal import BlockFile
-from engine.selfplay.run_folder import numbers_of, open_manifest, ranges_of, refuse_foreign, write_manifest
+from engine.selfplay.numbers import Numbers
+from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.system.crew.job import Away, Done
 
@@ -50,14 +49,14 @@ class SearchPlay:
         self._stopped = threading.Event()
         self._journal = BlockFile(out / JOURNAL)
         self._held = [unpacked(body) for _, body in self._journal.blocks]
-        self._done = set(numbers_of(self._manifest["numbers"]).tolist())
+        self._done = Numbers(self._manifest["numbers"])
         """games that were finished, those of forgotten shards included"""
-        held = {number for one in self._held for number in one.games.number.tolist()}
-        if self._done & held:
+        held = [number for one in self._held for number in one.games.number.tolist()]
+        if any(number in self._done for number in held):
             # A process that was killed between writing a shard and emptying the journal has its games in both.
-            self._held, held = [], set()
+            self._held, held = [], []
             self._journal.clear()
-        self._done |= held
+        self._done.add(held)
 
     @property
     def shards(self) -> list[dict[str, Any]]:
@@ -120,13 +119,14 @@ class SearchPlay:
         Args:
             enough: once it is set no further games are begun, however many rows there are.
         """
-        there, before = self._done.copy(), self.games
-        unplayed = (number for number in itertools.count() if number not in there)
+        before = self.games
+        # Each is asked about before it is begun, so that those of this call are not among the finished yet.
+        unplayed = (number for number in itertools.count() if number not in self._done)
 
         def wanted() -> Iterator[int]:
-            for begun, number in enumerate(unplayed):
+            for begun in itertools.count():
                 with self._lock:
-                    games, found = self.games, self.all_rows
+                    number, games, found = next(unplayed), self.games, self.all_rows
                 mean = found / games if games else self._options.full_share * self._options.size**2
                 expected = (begun - (games - before)) * mean
                 if found + expected >= rows or (enough is not None and enough.is_set()):
@@ -140,9 +140,9 @@ class SearchPlay:
         numbers, body = done
         with self._lock:
             # Ray repeats the whole of a chunk that an actor was at when it died.
-            if not self._done.isdisjoint(numbers):
+            if any(number in self._done for number in numbers):
                 return
-            self._done.update(numbers)
+            self._done.add(numbers)
             self._journal.append(len(numbers), body)
             self._held.append(unpacked(body))
             if sum(len(one.game) for one in self._held) >= self._rows_per_shard:
@@ -167,7 +167,7 @@ class SearchPlay:
         self._manifest |= {
             "shards": [*self._manifest["shards"], shard],
             "next": index + 1,
-            "numbers": ranges_of(np.fromiter(self._done, np.int64)),
+            "numbers": self._done.ranges(),
         }
         write_manifest(self._out / MANIFEST, self._manifest)
         self._journal.clear()

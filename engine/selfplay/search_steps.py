@@ -20,7 +20,6 @@ from engine.go.geometry import BLACK, point_of
 from engine.go.position import META_N_MOVES, META_TO_MOVE, begin, play_move
 from engine.go.rules import RULE_FIELDS
 from engine.go.scoring import area_owner, final_score_black
-from engine.inference.cache import as_stored
 from engine.records.games import RESIGNED
 from engine.rollout.random import next_unit
 from engine.rollout.run import is_sensible
@@ -338,7 +337,6 @@ def take_results(table, work, policy, value, score, has_score, cache):
             leaf = leaf_of(table.leaves, seat)
             outputs = (policy[row:], value[row:], score[row:])
             opened.take_results(leaf, 1, work.symmetries, outputs[0], outputs[1], outputs[2], True, has_score, cache)
-            as_stored(leaf.logits[0])
             rank_moves(leaf, 1, 1.0)
             complete(tree_of(table.forest, seat), leaf, 1, 0.0, True, False)
             table.request_row[seat] = -1

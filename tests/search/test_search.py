@@ -88,6 +88,23 @@ def test_clearing_repeats_the_same_tree():
     assert dumps[0] == dumps[1]
 
 
+def test_the_same_tree_grows_from_what_the_cache_holds():
+    """With a policy of many near-equals, as of a network that has hardly learned."""
+    torch.manual_seed(4)
+    model = ResNet(ResNetShape(KEIMA.planes, KEIMA.globals, 1, 8))
+    network = TorchNetwork(model, NetworkSpec("tiny", KEIMA.name, 7, 19, True, True), torch.device("cpu"))
+    with InferenceServer(network, cache_mib=8, threads=1) as server:
+        search = Search(SearchOptions(threads=1, seed=7), server, KEIMA)
+        search.set_position(random_game(9, 20, seed=4).position)
+        dumps, evaluations = [], []
+        for _ in range(2):
+            search.clear()
+            evaluations.append(search.run(SearchLimits(visits=200)).evaluations)
+            dumps.append(dump(search.tree, 9))
+        assert evaluations[0] > 0 == evaluations[1]
+        assert dumps[0] == dumps[1]
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("weight", [0.0, 0.4])
 def test_every_visit_is_accounted_for(hash_server, threads, weight):

@@ -11,7 +11,7 @@ import pytest
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.search_rows import join_rows, packed, read_search_rows, unpacked, write_search_rows
-from engine.selfplay.run_folder import numbers_of, ranges_of
+from engine.selfplay.numbers import Numbers, numbers_of, ranges_of
 from engine.selfplay.search_games import Origin, SearchGroup
 from engine.selfplay.search_job import played_here
 from engine.selfplay.search_options import SearchPlayOptions
@@ -182,3 +182,15 @@ def test_ranges_hold_the_numbers_they_are_of():
     assert ranges_of(numbers) == [[0, 3], [7, 9]]
     assert numbers_of([[0, 3], [7, 9]]).tolist() == sorted(numbers)
     assert ranges_of(numbers[:0]) == []
+
+
+def test_a_set_of_numbers_is_one_and_holds_only_those_above_its_first_gap():
+    order = np.random.default_rng(5).permutation(600).tolist()
+    numbers, twin = Numbers([[0, 4], [10, 12]]), {0, 1, 2, 3, 4, 10, 11, 12}
+    for number in order:
+        numbers.add([number, 11])
+        twin |= {number, 11}
+        assert len(numbers) == len(twin) and all((one in numbers) == (one in twin) for one in range(605))
+        assert numbers.ranges() == ranges_of(np.array(sorted(twin)))
+    assert not numbers._above
+    assert Numbers(numbers.ranges()).ranges() == [[0, 599]] and not len(Numbers([]))
