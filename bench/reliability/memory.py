@@ -1,4 +1,4 @@
-"""Part "memory": whether one process keeps its memory over many short games, and over hours of analysis.
+"""Part "memory": whether one process keeps its memory over many short games, hours of analysis, and self-play.
 
 What is measured is the process's anonymous memory that is resident (``RssAnon`` and ``RssShmem`` of Linux's
 ``/proc/PID/status``): all that it has taken for itself, without the files mapped into it, whose pages the system drops
@@ -13,20 +13,29 @@ the warm-up ends: what grows afterwards is a leak.
   sample after each game.
 * analysis: ``kata-analyze`` with ownership on 19x19; a move is played every ten seconds, two are taken back after
   every fifth, the board is cleared after 120 moves; one sample for each update, every half a second.
+* self-play: games by search in bulk on 5x5, with the default options and a network that costs nothing; rows go to
+  shards, of which the newest stay; two samples a second.
 
 The quick form (few games, seconds of analysis, small boards) has hardly any warm-up and may grow by 10%.
 """
 
+import os
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from bench.match.gtp_client import ROOT, EngineRefused, GtpClient, keima
 from bench.reliability.part import Campaign, Case, Outcome, Part
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import UniformNetwork
+from engine.selfplay.search_games import Origin
+from engine.selfplay.search_job import CACHE_MIB, played_here
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import SearchPlay
 from gtp.cli.settings import NO_FILE
 
 TOLERANCE, QUICK_TOLERANCE = 0.02, 0.10
@@ -38,6 +47,8 @@ SIZES, QUICK_SIZES = (9, 13, 9, 19), (9,)
 SLICE_S = 10.0
 """How long a position is analysed"""
 ANALYSED_MOVES = 120
+SELF_PLAY_SIZE, AT_ONCE, KEPT_SHARDS = 5, 64, 8
+SAMPLE_S = 0.5
 SHOWN = 24
 """Samples that a fault shows"""
 
@@ -53,11 +64,14 @@ class Scale:
     sizes: tuple[int, ...]
     """boards of the games, in turn"""
     analysed_size: int
+    warm_up_self_play: int
+    """games, as the next"""
+    self_play: int
     tolerance: float
 
 
-WHOLE = Scale(40, 200, 900.0, 7200.0, SIZES, 19, TOLERANCE)
-QUICK = Scale(4, 8, 4.0, 8.0, QUICK_SIZES, 9, QUICK_TOLERANCE)
+WHOLE = Scale(40, 200, 900.0, 7200.0, SIZES, 19, 10_000, 100_000, TOLERANCE)
+QUICK = Scale(4, 8, 4.0, 8.0, QUICK_SIZES, 9, 300, 1_000, QUICK_TOLERANCE)
 
 
 def _engine(weights: str, *options: str) -> GtpClient:
@@ -163,21 +177,48 @@ def _updates(client: GtpClient, seconds: float) -> Iterator[str]:
             pass
 
 
+def _self_play(scale: Scale, weights: str, folder: Path) -> Outcome:
+    """Games by search in this process, and their rows on disk."""
+    options, samples = SearchPlayOptions(size=SELF_PLAY_SIZE), list[float]()
+    network = UniformNetwork("keima-1")
+    with (
+        InferenceServer(network, cache_mib=CACHE_MIB, threads=1) as server,
+        closing(SearchPlay(folder / "rows", options)) as rows,
+    ):
+
+        def look() -> None:
+            for path in rows.forget(max(0, len(rows.shards) - KEPT_SHARDS)):
+                path.unlink()
+            if rows.games >= scale.warm_up_self_play:
+                samples.append(own_mib(os.getpid()))
+
+        games = scale.warm_up_self_play + scale.self_play
+        rows.play(played_here(server, options, Origin(0, 0), AT_ONCE), games, look, SAMPLE_S)
+        look()
+    return judge("self-play", samples, scale.tolerance)
+
+
 def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Two processes."""
+    """A process each."""
     scale = QUICK if campaign.quick else WHOLE
     yield Case("games", partial(_games, scale, campaign.weights))
     yield Case("analysis", partial(_analysis, scale, campaign.weights))
+    yield Case("self-play", partial(_self_play, scale, campaign.weights))
 
 
 PART = Part(
     __name__,
-    title="Memory over 200 short games in one process, and over two hours of analysis",
+    title="Memory over 200 short games in one process, two hours of analysis, and 100,000 games of self-play on 5x5",
     unit="processes",
     wanted="flat within 2%",
     cases=_cases,
     figures=dict.fromkeys(
-        ("growth over games, %", "growth over analysis, %", "most during games, MiB", "most during analysis, MiB"), max
+        (
+            f"{figure} {case}, {unit}"
+            for figure, unit in (("growth over", "%"), ("most during", "MiB"))
+            for case in ("games", "analysis", "self-play")
+        ),
+        max,
     ),
     limit_s=6 * 3600.0,
     missing=lambda campaign: "" if Path("/proc/self/status").exists() else "memory is read from Linux's /proc",

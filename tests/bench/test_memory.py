@@ -2,10 +2,15 @@
 
 import os
 import sys
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from bench.reliability import memory
 from bench.reliability.memory import growth, judge, own_mib
+from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import SearchPlay
 
 
 def test_growth_is_that_of_the_last_tenth_over_the_first():
@@ -26,3 +31,14 @@ def test_memory_that_a_process_takes_is_seen():
     before = own_mib(os.getpid())
     taken = bytearray(os.urandom(1 << 20) * 64)
     assert 60 < own_mib(os.getpid()) - before < 80 and taken
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_self_play_is_measured_and_old_shards_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "KEPT_SHARDS", 0)
+    monkeypatch.setattr(memory, "SearchPlay", partial(SearchPlay, rows_per_shard=50))
+    scale = replace(memory.QUICK, warm_up_self_play=40, self_play=80)
+    outcome = memory._self_play(scale, "none", tmp_path)
+    assert outcome.figures["most during self-play, MiB"] > 50
+    assert {path.name for path in (tmp_path / "rows").iterdir()} == {"rows.json", "journal.bin"}
+    assert SearchPlay(tmp_path / "rows", SearchPlayOptions(size=5)).games == 120
