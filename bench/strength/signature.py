@@ -20,7 +20,7 @@ from engine.search.pools import META_ROOT, NONE, Tree
 from engine.search.search import Search
 from engine.search.tree import edge_visits
 
-SIGNATURE = "7feccad48e5ce98b"
+SIGNATURE = "78b6d7b1b6f284b9"
 """What this version of the search gives"""
 SIZES = (9, 13, 19)
 VISITS = 400
