@@ -28,6 +28,8 @@ PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
 SHIPPED_SIZES = range(7, 20)
 """Boards of the shipped network"""
 WHOLE = ("--whole-games",)
+SHARPER = ("--temperature", "0.5")
+"""Of a rollout policy that learns from moves which a network drew; as flat as these moves it plays worse in a search"""
 OPENING_MOVES = 8
 """Moves of the SL policy that games between greedy policies begin with, so that they differ"""
 
@@ -205,10 +207,11 @@ class Way:
 
     def pattern_policies(self) -> Iterator[Command]:
         """Rollout policy and tree policy."""
-        for path in self.patterns:
+        rollout, tree = self.patterns
+        for path, words in (rollout, () if self.people else SHARPER), (tree, ()):
             yield self._command(
                 "train", path.stem, "--games", self.out / "games" / "set" / "train", "--validation", self.validation,
-                "--size", self.preset.size, "--shards", 0, "--out", path, makes=path,
+                "--size", self.preset.size, "--shards", 0, *words, "--out", path, makes=path,
             )  # fmt: skip
 
     def reinforced(self) -> Iterator[Command]:

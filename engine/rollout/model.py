@@ -57,6 +57,12 @@ class PatternModel(NamedTuple):
         """``tree`` or ``rollout``."""
         return "tree" if self.words.is_tree else "rollout"
 
+    def at(self, temperature: float) -> "PatternModel":
+        """The policy whose weights are divided by a temperature: below 1, likely moves become likelier."""
+        return self._replace(
+            theta=self.theta / np.float32(temperature), record=self.record | {"temperature": temperature}
+        )
+
 
 def save_patterns(path: Path, model: PatternModel) -> None:
     """Write a model file, whole or not at all."""

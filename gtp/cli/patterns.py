@@ -48,21 +48,30 @@ def train_command(kind: str) -> click.Command:
         type=click.FloatRange(0.0, 100.0, min_open=True),
         help="first learning rate of AdaGrad",
     )
+    @click.option(
+        "--temperature",
+        default=1.0,
+        show_default=True,
+        type=click.FloatRange(0.0, 100.0, min_open=True),
+        help="what the weights are divided by in the end; 0.5 for rollouts learnt from moves that a network drew",
+    )
     @BOARD
     @click.option("--seed", default=1, show_default=True, help="order of the games")
     def command(
-        games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, size: int, seed: int
-    ) -> None:
+        games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, temperature: float,
+        size: int, seed: int,
+    ) -> None:  # fmt: skip
         with one_line_errors():
             files = shard_files(games, validation)[: shards or None]
             if not files:
                 raise ValueError("no shard of games (.npz.xz) was found")
-            if not rate > 0.0:  # Not a number passes every range.
-                raise ValueError(f"the rate is {rate}, expected more than 0")
+            for what, number in ("rate", rate), ("temperature", temperature):
+                if not number > 0.0:  # Not a number passes every range.
+                    raise ValueError(f"the {what} is {number}, expected more than 0")
             if not out.absolute().parent.is_dir():
                 raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
             held_out = _read(validation, size)
-            model = _learn(kind, files, rate, size, seed)
+            model = _learn(kind, files, rate, size, seed).at(temperature)
             metrics = evaluate_patterns(held_out, unfold(model.words), model.theta).as_dict()
             save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
         _show(metrics, as_json=False)

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from bench.alphago import presets, runner, stages
 from bench.alphago.page import MARKS, rows_of
 from bench.alphago.page import command as page_command
-from bench.alphago.presets import PRESETS, Preset, chosen
+from bench.alphago.presets import PRESETS, TOUR, Preset, chosen
 from bench.alphago.results import _ablation, counted, outcomes_of
 from bench.alphago.runner import CommandFailed, Record, Watch, run_stage
 from bench.alphago.stages import Way, all_stages
@@ -83,6 +83,14 @@ def people(tmp_path_factory):
     found = CliRunner().invoke(main, [*command, "--out", str(folder / "games")])
     assert found.exit_code == 0, found.output
     return folder / "games"
+
+
+def test_rollouts_learn_sharper_from_drawn_moves_than_from_those_of_people(tmp_path):
+    """What a network draws at temperature 1 is flatter than what plays well."""
+    for people, temperature in ((), ["0.5"]), ((tmp_path,), []):
+        rollout, tree = Way(tmp_path, TOUR, people).pattern_policies()
+        assert [rollout.words[i + 1] for i, word in enumerate(rollout.words) if word == "--temperature"] == temperature
+        assert "--temperature" not in tree.words
 
 
 def test_every_stage_on_5x5(tmp_path, people, monkeypatch):

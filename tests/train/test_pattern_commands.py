@@ -58,6 +58,31 @@ def test_train_and_evaluate_from_games_to_figures(tmp_path, games, kind):
     assert 20 <= json.loads(response.stdout)["positions"] <= 60
 
 
+def test_a_temperature_divides_the_weights(tmp_path, games):
+    """The figures are those of the policy that is written: as many first choices, another likelihood."""
+    shard = write_shard(tmp_path / "games.npz.xz", [*games, staircase(60)])
+    held_out = write_shard(tmp_path / "held.npz.xz", [staircase(60), games[-1]])
+    found = {}
+    for temperature in (1, 0.5):
+        out = tmp_path / f"{temperature}.npz"
+        words = ("--games", shard, "--validation", held_out, "--temperature", temperature, "--out", out)
+        assert keima("train", "rollout", *words).exit_code == 0
+        found[temperature] = load_patterns(out)
+    np.testing.assert_array_equal(found[0.5].theta, 2 * found[1].theta)
+    assert found[0.5].record["temperature"] == 0.5
+    plain, sharp = (found[temperature].record["validation"] for temperature in (1, 0.5))
+    assert sharp["top1"] == plain["top1"] and sharp["log_likelihood"] != plain["log_likelihood"]
+
+
+@pytest.mark.parametrize(("option", "what"), [("--rate", "rate"), ("--temperature", "temperature")])
+def test_a_number_that_is_none_is_one_clear_line(tmp_path, games, option, what):
+    shard, held_out = (write_shard(tmp_path / f"{name}.npz.xz", games[:2]) for name in ("games", "held"))
+    out = tmp_path / "policy.npz"
+    response = keima("train", "rollout", "--games", shard, "--validation", held_out, "--out", out, option, "nan")
+    check_one_line(response, 1, what, "is nan, expected more than 0")
+    assert not out.exists()
+
+
 @pytest.fixture
 def bad_files(tmp_path, games):
     """Files that are no shard, no policy, or not all of it."""
