@@ -9,6 +9,8 @@ odd ones.
 import threading
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from bench.match.job import POLL_S, Match, MatchJob, MatchWorker
 from bench.match.play import GameSettings
 from bench.match.record import GameRecord, read_record
 from bench.match.runner import Scoreboard, kept, play_and_report
+from bench.match.sprt import Hypotheses
 from bench.terminal import say
 from engine.config import SetupOptions
 from engine.go.game import Game
@@ -35,17 +38,21 @@ from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.terminal import one_line_errors, parsed
 
 
-def run_match(match: Match, folder: MatchFolder, crew: Crew | None, at_once: int, progress: Progress) -> None:
+def run_match(
+    match: Match, folder: MatchFolder, crew: Crew | None, at_once: int, sprt: Hypotheses | None, progress: Progress
+) -> None:  # fmt: skip
     """Play what is missing of a match; every finished game goes to the folder.
 
     Args:
         crew: who plays; None = this process.
         at_once: games at once, of this process or of each actor of the crew.
+        sprt: what a sequential test decides between; games in progress at its decision are dropped. None = no test.
     Raises:
         MatchError, EngineError: the match cannot go on.
         KeyboardInterrupt: Ctrl-C; games in progress are dropped, finished ones kept.
     """
-    board = Scoreboard(progress, folder, match.games)
+    board, stopped = Scoreboard(progress, folder, match.games, sprt), threading.Event()
+    numbers = takewhile(lambda _: not stopped.is_set(), board.missing)
 
     def on_move(number: int, moves: int) -> None:
         board.show(f"  game {number}, move {moves}")
@@ -54,11 +61,13 @@ def run_match(match: Match, folder: MatchFolder, crew: Crew | None, at_once: int
         record = read_record(done[1])
         if board.keep(record):
             say(board.console, _one_line(record))
+        if board.is_decided:
+            stopped.set()
 
     with ExitStack() as stack:
         here = Opened(MatchWorker(match, stack, min(at_once, max(1, len(board.missing))), on_move))
         away = Away(crew, MatchJob(match, at_once), {}) if crew else Away(Here(), here, {})
-        away.crew.work(away.job, away.files, iter(board.missing), take, threading.Event(), lambda: None, POLL_S)
+        away.crew.work(away.job, away.files, numbers, take, stopped, lambda: None, POLL_S)
 
 
 def _one_line(record: GameRecord) -> str:
@@ -154,7 +163,8 @@ OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
 @ray_options
 @kept
 def command(
-    folder: Path | None, json_path: Path | None, concurrency: int, crew: CrewOptions, **chosen: Any
+    folder: Path | None, json_path: Path | None, sprt: Hypotheses | None, concurrency: int, crew: CrewOptions,
+    **chosen: Any,
 ) -> None:  # fmt: skip
     """Play a match between two GTP engines and print win rate, its 95% interval and the Elo difference.
 
@@ -174,7 +184,7 @@ def command(
             is_away = crew.ray and found.missing(match.games)
             # A game may take hours: none waits at an actor while another has nothing to do.
             away = crew.open(stack, chunk=1, at_once=concurrency, waiting=0) if is_away else None
-        play_and_report(found, json_path, lambda progress: run_match(match, found, away, concurrency, progress))
+        play_and_report(found, json_path, sprt, partial(run_match, match, found, away, concurrency, sprt))
 
 
 def _match_of(first, second, referee, games, openings, opening_moves, first_name, second_name, **settings) -> Match:

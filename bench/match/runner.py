@@ -11,6 +11,7 @@ from bench.match.folder import MatchFolder
 from bench.match.gtp_client import EngineError
 from bench.match.play import MatchError
 from bench.match.record import ROLES, GameRecord
+from bench.match.sprt import Hypotheses, SequentialTest
 from bench.match.summary import render, summarise, to_json
 from bench.terminal import progress_bar, say
 from gtp.cli.terminal import INTERRUPTED
@@ -19,30 +20,42 @@ from gtp.cli.terminal import INTERRUPTED
 class Scoreboard:
     """The bar of a match: how many games are over and who won them. Threads: any."""
 
-    def __init__(self, progress: Progress, folder: MatchFolder, games: int) -> None:
-        self.missing = folder.missing(games)
+    def __init__(self, progress: Progress, folder: MatchFolder, games: int, sprt: Hypotheses | None) -> None:
+        self._test = SequentialTest(sprt, folder.records) if sprt else None
+        self.missing = [] if self.is_decided else folder.missing(games)
         """numbers of the games to be played"""
         self.console = progress.console
         self._progress, self._folder = progress, folder
         self._task = progress.add_task("", total=games, completed=games - len(self.missing))
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether no further game is needed: a sequential test has accepted one of its hypotheses."""
+        return self._test is not None and self._test.accepted is not None
+
     def keep(self, record: GameRecord) -> bool:
         """Put a finished game into the folder and count it, once; returns whether it is new. Threads: one at a time."""
         is_new = self._folder.add(record)
+        if is_new and self._test:
+            self._test.add(record)
         self.show(finished=int(is_new))
         return is_new
 
     def show(self, words: str = "", finished: int = 0) -> None:
         """Show the score and some words behind it; count games that have been finished."""
         won = [sum(record.winner == role for record in self._folder.records) for role in ROLES]
-        self._progress.update(self._task, description=f"{won[0]} : {won[1]}{words}", advance=finished)
+        ratio = f"  LLR {self._test.llr:+.2f}" if self._test else ""
+        self._progress.update(self._task, description=f"{won[0]} : {won[1]}{ratio}{words}", advance=finished)
 
 
-def play_and_report(folder: MatchFolder, json_path: Path | None, play: Callable[[Progress], None]) -> None:
+def play_and_report(
+    folder: MatchFolder, json_path: Path | None, sprt: Hypotheses | None, play: Callable[[Progress], None]
+) -> None:  # fmt: skip
     """Play with a bar on standard error, then print the table; ends the click command that calls it.
 
     Args:
         json_path: file for the figures; None = none.
+        sprt: what a sequential test decides between; None = no test.
         play: plays what is missing.
     """
     console, status = Console(stderr=True), 0
@@ -56,16 +69,28 @@ def play_and_report(folder: MatchFolder, json_path: Path | None, play: Callable[
     except (MatchError, EngineError, OSError) as error:
         say(console, f"match stopped: {error}")
         status = 1
-    summary = summarise(folder.records, folder.settings)
+    summary = summarise(folder.records, folder.settings, sprt)
     click.echo(render(summary))
     if json_path:
         json_path.write_text(to_json(summary) + "\n", encoding="utf-8")
     click.get_current_context().exit(status)
 
 
+def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, float] | None) -> Hypotheses | None:
+    """What ``--sprt`` says."""
+    try:
+        return Hypotheses(*elo) if elo else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 def kept(command: Callable) -> Callable:
-    """Decorator: the options that say where games and figures go."""
+    """Decorator: the options that say where games and figures go, and when enough have been played."""
     sgf_help = "folder for SGFs and results; a match found there goes on"
     folder, file = click.Path(file_okay=False, path_type=Path), click.Path(dir_okay=False, path_type=Path)
+    test_help = "stop as soon as one of two Elo differences of the first player is accepted, with 5% errors"
+    command = click.option("--sprt", nargs=2, type=float, metavar="ELO0 ELO1", callback=_hypotheses, help=test_help)(
+        command
+    )
     command = click.option("--json", "json_path", type=file, help="file for all figures as JSON")(command)
     return click.option("--sgf", "folder", type=folder, help=sgf_help)(command)

@@ -9,6 +9,7 @@ from typing import Any
 from bench.match.elo import elo_difference, wilson_interval
 from bench.match.play import scores_alike
 from bench.match.record import ROLES, GameRecord
+from bench.match.sprt import BOUND, Hypotheses, SequentialTest
 
 
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
@@ -33,8 +34,14 @@ def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
     }
 
 
-def summarise(records: Sequence[GameRecord], settings: dict[str, Any]) -> dict[str, Any]:
-    """All statistics of a match."""
+def summarise(
+    records: Sequence[GameRecord], settings: dict[str, Any], sprt: Hypotheses | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """All statistics of a match.
+
+    Args:
+        sprt: what a sequential test decides between; None = no test.
+    """
     alike = [same for record in records if (same := scores_alike(record)) is not None]
     return {
         "settings": settings,
@@ -42,6 +49,7 @@ def summarise(records: Sequence[GameRecord], settings: dict[str, Any]) -> dict[s
         "all": tally(records),
         "as_black": tally([record for record in records if record.first_color == "black"]),
         "as_white": tally([record for record in records if record.first_color == "white"]),
+        "sprt": _tested(records, sprt) if sprt else None,
         "different_games": len({tuple(record.moves) for record in records}),
         "reasons": dict(Counter(record.reason for record in records).most_common()),
         "scores_compared": len(alike),
@@ -90,6 +98,10 @@ def render(summary: dict[str, Any]) -> str:
             elo = f"{_elo(row['elo']):>6}  [{_elo(row['elo_low'])}, {_elo(row['elo_high'])}]"
             counts += f"  {rate:<26}{elo}"
         lines.append(f"{label:10}{counts}".rstrip())
+    if test := summary["sprt"]:
+        accepted = "undecided" if test["accepted"] is None else f"{test['accepted']:g} Elo accepted"
+        ratio = f"LLR {test['llr']:+.2f}, bounds {-BOUND:.2f} and {BOUND:+.2f}"
+        lines.append(f"SPRT, {test['elo0']:g} against {test['elo1']:g} Elo: {accepted} ({ratio})")
     ends = ", ".join(f"{count} by {reason}" for reason, count in summary["reasons"].items())
     slowest, spent, overrun = summary["slowest_s"], summary["spent_s"], summary["overrun_s"]
     lines.append(f"ends: {ends}; {summary['different_games']} different games, {summary['moves']} moves")
@@ -107,6 +119,12 @@ def render(summary: dict[str, Any]) -> str:
         by = f", {fault['by']}" if fault["by"] else ""
         lines.append(f"game {fault['game']}{by}: {fault['reason']}: {fault['detail']}")
     return "\n".join(lines)
+
+
+def _tested(records: Sequence[GameRecord], sprt: Hypotheses) -> dict[str, float | None]:
+    """What a sequential test says of some games in the order in which they ended."""
+    test = SequentialTest(sprt, records)
+    return {"elo0": sprt.low, "elo1": sprt.high, "llr": test.llr, "accepted": test.accepted}
 
 
 def _of_times(

@@ -26,6 +26,7 @@ from bench.match.folder import MatchFolder
 from bench.match.play import COLOR_LETTERS, MatchError
 from bench.match.record import GameRecord
 from bench.match.runner import Scoreboard, kept, play_and_report
+from bench.match.sprt import Hypotheses
 from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
 from engine.config import PlayOptions
 from engine.go.game import Game
@@ -141,15 +142,20 @@ def missing_pairs(arena: Arena, folder: MatchFolder, games: int) -> list[Pair]:
     return [Pair(index, tuple(numbers), openings.get(index)) for index, numbers in missing]
 
 
-def play_match(arena: Arena, folder: MatchFolder, games: int, processes: int, at_once: int, progress: Progress) -> None:
+def play_match(
+    arena: Arena, folder: MatchFolder, games: int, processes: int, at_once: int, sprt: Hypotheses | None,
+    progress: Progress,
+) -> None:  # fmt: skip
     """Play what is missing of a match; every finished game goes to the folder.
 
+    Args:
+        sprt: what a sequential test decides between; games in progress at its decision are dropped. None = no test.
     Raises:
         MatchError: a process could not go on; one line.
         KeyboardInterrupt: Ctrl-C; games in progress are dropped.
     """
-    pairs = missing_pairs(arena, folder, games)
-    board = Scoreboard(progress, folder, games)
+    board = Scoreboard(progress, folder, games, sprt)
+    pairs = missing_pairs(arena, folder, games) if board.missing else []
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     workers = [
@@ -166,6 +172,8 @@ def play_match(arena: Arena, folder: MatchFolder, games: int, processes: int, at
     try:
         for _ in board.missing:
             board.keep(_next(results, check))
+            if board.is_decided:
+                break
     finally:
         for worker in workers:
             worker.terminate()
@@ -203,7 +211,7 @@ def _next(results: Any, check: Callable[[], None]) -> GameRecord:
 @click.option("--processes", default=1, type=click.IntRange(1, 256), help="one a core is best")
 @click.option("--at-once", default=16, type=click.IntRange(1, 256), help="games a process")
 @kept
-def command(first, second, weights, visits, games, processes, at_once, folder, json_path, **conditions) -> None:
+def command(first, second, weights, visits, games, processes, at_once, folder, json_path, sprt, **conditions) -> None:
     """Let the engine play itself with other options, visits equal, and print win rate, interval and Elo difference.
 
     \b
@@ -219,8 +227,8 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
             if folder:
                 stack.enter_context(alone_in(folder))
             found = MatchFolder(folder, arena.settings())
-        play = partial(play_match, arena, found, games, processes, at_once)
-        play_and_report(found, json_path, play)
+        play = partial(play_match, arena, found, games, processes, at_once, sprt)
+        play_and_report(found, json_path, sprt, play)
 
 
 if __name__ == "__main__":

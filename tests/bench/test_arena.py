@@ -115,3 +115,14 @@ def test_a_pair_that_was_cut_in_two_keeps_its_opening(play, tmp_path):
     games.write_text(json.dumps(record | {"moves": unlikely + record["moves"][OPENING:]}) + "\n")
     assert play(tmp_path / "match", 2).exit_code == 0
     assert json.loads(games.read_text().splitlines()[1])["moves"][:OPENING] == unlikely
+
+
+def test_a_sequential_test_ends_the_match(play, tmp_path):
+    """One game that is no draw decides between differences as wide as these."""
+    result = play(tmp_path, 30, "--sprt", "-1000", "1000")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"SPRT, -1000 against 1000 Elo: -?1000 Elo accepted", result.output)
+    lines = (tmp_path / "games.jsonl").read_text()
+    assert 1 <= lines.count("\n") < 30
+    assert play(tmp_path, 30, "--sprt", "-1000", "1000").exit_code == 0
+    assert (tmp_path / "games.jsonl").read_text() == lines

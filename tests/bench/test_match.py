@@ -76,6 +76,28 @@ def test_an_engine_that_crashed_plays_again():
     assert "game 2, first: breakdown: engine ended with status 1" in answer.stdout
 
 
+def test_a_sequential_test_ends_the_match_and_knows_it_later(tmp_path):
+    """Three lost games are enough to refuse 300 Elo; no fourth one is kept."""
+    options = ["--games", "50", "--sgf", str(tmp_path), "--sprt", "0", "300", "--json", str(tmp_path / "all.json")]
+    for more in ([], ["--concurrency", "3"]):
+        answer = run(*options, *more, first=engine("crash"))
+        assert answer.exit_code == 0, answer.output
+        assert "SPRT, 0 against 300 Elo: 0 Elo accepted (LLR -3.5" in answer.stdout
+        assert len((tmp_path / "games.jsonl").read_text().splitlines()) == 3
+    assert json.loads((tmp_path / "all.json").read_text())["sprt"]["accepted"] == 0
+    assert run("--games", "3", "--sgf", str(tmp_path), first=engine("crash")).exit_code == 0
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_games_in_progress_at_the_decision_are_dropped(at_once, tmp_path):
+    answer = run(
+        *("--games", "50", "--sgf", str(tmp_path), "--sprt", "0", "300", "--concurrency", str(at_once)),
+        first=engine("crash"),
+    )
+    assert answer.exit_code == 0, answer.output
+    assert 3 <= len((tmp_path / "games.jsonl").read_text().splitlines()) <= 3 + at_once - 1
+
+
 def test_an_engine_that_ends_at_the_score_loses_and_plays_again():
     answer = run("--games", "2", first=engine("faint"))
     assert answer.exit_code == 0, answer.output
@@ -106,6 +128,7 @@ def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptibl
         (["--rules", "checkers"], "checkers"),
         (["--time", "soon"], "expected S, M"),
         (["--size", "26"], "26"),
+        (["--sprt", "20", "0"], "20 and 0: expected two Elo differences, the lower one first"),
         (["--first", ""], "empty command line"),
         (["--first", "no-such-engine"], "cannot start 'no-such-engine'"),
         (["--openings", "."], "no file *.sgf"),
