@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from tests.gtp.process import ROOT
+from tests.in_float32 import IN_FLOAT32
 from weights import find
 
 ANSWER_S = 300.0
@@ -38,9 +39,9 @@ ANALYZE_SGF = {
 }  # fmt: skip
 
 
-def start(*options: str) -> subprocess.Popen:
+def start(*options: str, program: tuple[str, ...] = (sys.executable, "-m", "gtp.cli")) -> subprocess.Popen:
     """The process with these options."""
-    command = [sys.executable, "-m", "gtp.cli", "analysis", *options]
+    command = [*program, "analysis", *options]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen(command, cwd=ROOT, **pipes, text=True)
 
@@ -130,7 +131,7 @@ def test_the_networks_numbers_are_those_of_katagos_own_tests(shared_path):
     """Source: KataGo 1.17.2, cpp/tests/results/analysis: Black's win rate and lead."""
     network = shared_path / "nets" / "g170-b6c96-s175395328-d26788732.bin.gz"
     override = "nnRandomize=false, reportAnalysisWinratesAs=BLACK, maxVisits=1"
-    process = start("-model", str(network), "-override-config", override)
+    process = start("-model", str(network), "-override-config", override, program=IN_FLOAT32)
     query = {"id": "q", "rules": "tromp-taylor", "komi": 4, "boardXSize": 7, "boardYSize": 7}
     games = [[["W", "C5"], ["B", "C6"]], [["W", "C5"], ["B", "C6"], ["W", "C7"]]]
     said, _ = process.communicate("".join(json.dumps(query | {"moves": moves}) + "\n" for moves in games), ANSWER_S)

@@ -16,18 +16,11 @@ from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.train.ranks import Ranks
 from gtp.cli import main
 from tests.conftest import ROOT
+from tests.in_float32 import IN_FLOAT32
 from tests.selfplay.runs import variety
 
 WORDS = ["--size", "5", "--games", "7", "--pool-every", "2", "--check-every", "2", "--check-games", "6"]
 WORDS += ["--komi", "4.5", "--rate", "0.02", "--normalise", "--save-every", "1", "--device", "cpu", "--threads", "1"]
-
-
-EXACT = (
-    "import sys; from engine.nets.compute import adapter, precision; "
-    "adapter.prefers_bfloat16 = precision.prefers_bfloat16 = lambda device: False; "
-    "from gtp.cli import main; main(sys.argv[1:])"
-)
-"""The command in float32: 16 bits round a part otherwise than the whole, and a game may go another way for it"""
 
 
 def by_processes(count, words):
@@ -35,7 +28,7 @@ def by_processes(count, words):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
     return subprocess.run(
-        [*together, "--no-python", "--", sys.executable, "-P", "-c", EXACT, *words],
+        [*together, "--no-python", "--", *IN_FLOAT32, *words],
         env=environment, capture_output=True, text=True, timeout=480, check=False,
     )  # fmt: skip
 
