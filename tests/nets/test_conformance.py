@@ -1,5 +1,7 @@
 """What everyone above relies on, asked of every registered architecture and of AlphaGo's pair."""
 
+import contextlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -200,6 +202,25 @@ def test_the_model_stays_as_it_was(name):
     assert model.training
     assert before.keys() == model.state_dict().keys()
     assert all(torch.equal(value, model.state_dict()[key]) for key, value in before.items())
+
+
+def test_networks_are_traced_one_at_a_time(monkeypatch):
+    """Tracing silences the process's warnings; two at once would undo that for each other, and people saw them."""
+    both = threading.Barrier(2)
+
+    def trace(model, *_, **__):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.3)
+            met.append(model)
+        return model
+
+    met = []
+    monkeypatch.setattr(torch.jit, "trace", trace)
+    monkeypatch.setattr(torch.jit, "freeze", lambda model: model)
+    networks = [toy_network("alphago-policy", seed=seed) for seed in range(2)]
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda network: network.evaluate(*inputs("alphago-policy", 2)), networks))
+    assert not met
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -15,6 +15,8 @@ from engine.nets.network import Model, NetOutput, NetworkSpec, RawHeads
 PASS_GAP = 10.0
 """How far below the lowest point's logit a pass lies for a network without a pass output: it is the last choice, and
 chosen where nothing else is legal or a search finds everything else worse."""
+_FREEZING = threading.Lock()
+"""Of all networks: what a thread does to the process's warnings while it traces, another one would undo"""
 
 
 class TorchNetwork:
@@ -53,7 +55,6 @@ class TorchNetwork:
         self.is_plain = is_exact and self._winograd is None
         """whether it computes as :func:`exact_output` does"""
         self._frozen: dict[tuple[int, bool], nn.Module] = {}
-        self._freezing = threading.Lock()
 
     def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
         """See :meth:`engine.nets.network.Network.evaluate`."""
@@ -84,7 +85,7 @@ class TorchNetwork:
             return self._winograd
         key = (size, torch.get_num_threads() == 1)
         if key not in self._frozen:
-            with self._freezing:
+            with _FREEZING:
                 if key not in self._frozen:
                     self._frozen[key] = self._traced(size)
         return self._frozen[key]
