@@ -30,7 +30,7 @@ from tests.train.trainers import CPU, GOAL, new_trainer, weights
 
 @pytest.mark.parametrize(("optimizer", "rate", "steps"), [("adamw", 4e-3, 200), ("sgd", 0.05, 400)])
 def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimizer, rate, steps):
-    metrics = new_trainer(tmp_path, steps, optimizer=optimizer, rate=rate, label_share=0.9).run()
+    metrics = new_trainer(tmp_path, steps, optimizer=optimizer, rate=rate, label_share=0.9, validate_every=100).run()
     assert metrics["teacher_top1/9"] > 0.9
     assert 0 <= metrics["top1"] <= metrics["top5"] <= 1
     assert 0 <= metrics["value_accuracy"] <= 1 and metrics["value_mse"] > 0
