@@ -16,6 +16,8 @@ PAGE_STYLE = (
 )
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 28, 56
+LETTER = 6
+"""Width of a letter, roughly"""
 COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8a5a9e", "#b8860b", "#555555")
 TICKS = 5
 MOST_POINTS = 300
@@ -51,7 +53,8 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
     """One point a row with its interval: name, value, low and high; empty where there are no rows."""
     if not rows:
         return ""
-    frame = _Frame([(value, 0.0) for row in rows for value in row[1:]])
+    left = max(LEFT, LETTER * max(len(name) for name, *_ in rows) + 12)
+    frame = _Frame([(value, 0.0) for row in rows for value in row[1:]], left)
     step = (HEIGHT - TOP - BOTTOM) / len(rows)
     parts = [frame.axes(title, x_label, is_flat=True)]
     for i, (name, value, low, high) in enumerate(rows):
@@ -59,19 +62,27 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
         ends = f'x1="{frame.x(low):.1f}" x2="{frame.x(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"'
         parts.append(f'<line {ends} stroke="{COLORS[0]}" stroke-width="2"/>')
         parts.append(f'<circle cx="{frame.x(value):.1f}" cy="{y:.1f}" r="4" fill="{COLORS[1]}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
     return _svg(parts, HEIGHT)
+
+
+def stand_alone(chart: str) -> str:
+    """A chart as a file of its own, on white, since viewers may be dark."""
+    head, rest = chart.split(">", 1)
+    page = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    return f'{head} xmlns="http://www.w3.org/2000/svg" font-family="sans-serif">{page}{rest}\n'
 
 
 class _Frame:
     """From values to places in the picture."""
 
-    def __init__(self, points: Sequence[tuple[float, float]]) -> None:
+    def __init__(self, points: Sequence[tuple[float, float]], left: int = LEFT) -> None:
+        self._left = left
         self._x, self._y = (_padded([point[i] for point in points]) for i in (0, 1))
 
     def x(self, value: float) -> float:
         low, high = self._x
-        return LEFT + (WIDTH - LEFT - RIGHT) * (value - low) / (high - low)
+        return self._left + (WIDTH - self._left - RIGHT) * (value - low) / (high - low)
 
     def y(self, value: float) -> float:
         low, high = self._y
@@ -79,7 +90,7 @@ class _Frame:
 
     def axes(self, title: str, x_label: str, is_flat: bool = False) -> str:
         """Title, grid and numbers; a flat chart has no numbers on its y axis."""
-        low, high = TOP, HEIGHT - BOTTOM
+        low, high, left = TOP, HEIGHT - BOTTOM, self._left
         parts = [f'<text x="{LEFT}" y="16" font-weight="bold">{escape(title)}</text>']
         parts.append(f'<text x="{WIDTH - RIGHT}" y="{high + 30}" text-anchor="end">{escape(x_label)}</text>')
         for value in _ticks(*self._x):
@@ -88,8 +99,8 @@ class _Frame:
             parts.append(f'<text x="{place}" y="{high + 15}" text-anchor="middle">{value:g}</text>')
         for value in () if is_flat else _ticks(*self._y):
             place = f"{self.y(value):.1f}"
-            parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place}" y2="{place}" stroke="#dddddd"/>')
-            parts.append(f'<text x="{LEFT - 6}" y="{float(place) + 4:.1f}" text-anchor="end">{value:g}</text>')
+            parts.append(f'<line x1="{left}" x2="{WIDTH - RIGHT}" y1="{place}" y2="{place}" stroke="#dddddd"/>')
+            parts.append(f'<text x="{left - 6}" y="{float(place) + 4:.1f}" text-anchor="end">{value:g}</text>')
         return "".join(parts)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.alphago.stages import PLAYERS, Way
 from bench.charts import Series, curves_of
-from bench.match.elo import Z_95, rating_errors, ratings, results_in, wilson_interval
+from bench.match.elo import rated, results_in, weakest, wilson_interval
 from engine.records.games import Games, join, read_games
 from engine.records.shards import MANIFEST, shard_files_below
 from engine.rollout.model import load_patterns
@@ -122,16 +122,14 @@ def _ablation(folder: Path) -> dict[str, Any]:
     wins = results_in(played)
     if not wins:
         return {}
-    elo = ratings(wins)
-    weakest = min(elo, key=lambda name: elo[name])
-    lowest, errors = elo[weakest], rating_errors(wins, weakest)
+    found = {one.name: one for one in rated(wins, weakest(wins))}
     players = {
         player.name: {
-            "parts": player.parts, "elo": elo[player.name] - lowest,
-            "interval": [elo[player.name] - lowest + sign * Z_95 * errors[player.name] for sign in (-1, 1)],
+            "parts": player.parts, "elo": found[player.name].elo,
+            "interval": [found[player.name].low, found[player.name].high],
             "games": _games_of(player.name, wins), "paper_elo": player.paper_elo,
         }
-        for player in PLAYERS if player.name in elo
+        for player in PLAYERS if player.name in found
     }  # fmt: skip
     pairs = {path.name: _pair(path.name.split("-"), wins) for path in played}
     return {"ablation": players, "ablation_pairs": pairs}

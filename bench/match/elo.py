@@ -1,19 +1,22 @@
 """Win rates, their intervals and Elo ratings from results of games.
 
-Start at :func:`wilson_interval` for two players and :func:`ratings` for several. A draw counts as half a win. As a
-program it prints the ratings of all players in the folders of several matches::
+Start at :func:`wilson_interval` for two players and :func:`rated` for several. A draw counts as half a win. As a
+program it prints the ratings of all players in the folders of several matches, and draws them::
 
-    python -m bench.match.elo runs/a-gnugo runs/b-gnugo runs/a-b
+    python -m bench.match.elo runs/a-gnugo runs/b-gnugo runs/a-b --reference "GNU Go 3.8" --picture ratings.svg
 """
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import numpy as np
 
+from bench.charts import interval_chart, stand_alone
 from bench.match.record import read_records
+from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 
 Z_95 = 1.959964
@@ -115,6 +118,37 @@ def rating_errors(wins: Mapping[tuple[str, str], float], reference: str = "") ->
     return {name: math.sqrt(max(0.0, variances[i])) for name, i in row.items()}
 
 
+def weakest(wins: Mapping[tuple[str, str], float]) -> str:
+    """The player with the lowest of :func:`ratings`; "" if there is none."""
+    return next(reversed(ratings(wins)), "")
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A player's Elo beyond that of a reference, and the ends of the 95% interval of the difference."""
+
+    name: str
+    elo: float
+    low: float
+    high: float
+
+
+def rated(wins: Mapping[tuple[str, str], float], reference: str = "") -> list[Rated]:
+    """All players, strongest first.
+
+    Args:
+        wins: as for :func:`ratings`.
+        reference: the player who is 0; "" = the mean of all is.
+    """
+    elo, errors = ratings(wins), rating_errors(wins, reference)
+    zero = elo[reference] if reference else 0.0
+    found = []
+    for name, rating in elo.items():
+        own, half = rating - zero, Z_95 * errors[name]
+        found.append(Rated(name, own, own - half, own + half))
+    return found
+
+
 def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
     """Wins of every player over every other in the ``games.jsonl`` files of match folders.
 
@@ -137,16 +171,30 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
     return wins
 
 
-@click.command()
+@click.command(context_settings={"show_default": True})
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-def command(folders: tuple[Path, ...]) -> None:
-    """Elo ratings of all players in the FOLDERS of matches (keima match --sgf FOLDER)."""
+@click.option(
+    "--reference", default="", metavar="NAME", help="the player whose Elo is 0; by default the mean of all is"
+)
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="SVG file to draw them in")
+def command(folders: tuple[Path, ...], reference: str, picture: Path | None) -> None:
+    """Elo ratings of all players in the FOLDERS of matches (keima match --sgf FOLDER), with 95% intervals."""
     with one_line_errors():
         wins = results_in(folders)
-    for name, rating in ratings(wins).items():
-        games = sum(count for pair, count in wins.items() if name in pair)
-        won = sum(count for (winner, _), count in wins.items() if winner == name)
-        click.echo(f"{rating:+7.0f}  {won:6.1f} of {games:<5.0f} {name}")
+        players = {name for pair in wins for name in pair}
+        if reference and reference not in players:
+            raise ValueError(f"no games of '{reference}', expected one of {', '.join(sorted(players))}")
+        found = rated(wins, reference)
+        if picture:
+            rows = [(one.name, one.elo, one.low, one.high) for one in found]
+            drawn = interval_chart("Elo and 95% interval", rows, f"Elo, {reference or 'the mean of all'} being 0")
+            with written_whole(picture) as part:
+                part.write_text(stand_alone(drawn), encoding="utf-8")
+    for one in found:
+        games = sum(count for pair, count in wins.items() if one.name in pair)
+        won = sum(count for (winner, _), count in wins.items() if winner == one.name)
+        interval = f"[{one.low:+.0f}, {one.high:+.0f}]"
+        click.echo(f"{one.elo:+7.0f} {interval:<16} {won:6.1f} of {games:<5.0f} {one.name}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.child import start_child
-from bench.match.elo import Z_95, rating_errors, ratings
+from bench.match.elo import Rated, rated, weakest
 from bench.match.gnugo import find_gnugo
 from engine.config.declaration import Checked, option
 from engine.selfplay.search_match import Outcome
@@ -59,19 +59,6 @@ class Match:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Rated:
-    """A player's Elo, random moves being 0, and the ends of the 95% interval of its difference from them.
-
-    Where random moves have not played, the weakest player is 0.
-    """
-
-    name: str
-    elo: float
-    low: float
-    high: float
-
-
 def name_of(step: int) -> str:
     """A network as the ladder calls it."""
     return f"network {step}"
@@ -90,8 +77,8 @@ def read_ladder(path: Path) -> list[Match]:
     return found
 
 
-def rated(matches: list[Match]) -> list[Rated]:
-    """The Elo of all players, in the order in which they came; none before the first match."""
+def standings(matches: list[Match]) -> list[Rated]:
+    """All players in the order in which they came, random moves being 0 or, before they have played, the weakest."""
     wins: dict[tuple[str, str], float] = {}
     for match in matches:
         for pair, points in (
@@ -99,15 +86,9 @@ def rated(matches: list[Match]) -> list[Rated]:
             ((match.second, match.first), match.outcome.games - match.outcome.points),
         ):
             wins[pair] = wins.get(pair, 0.0) + points
-    elo = ratings(wins)
-    reference = RANDOM if RANDOM in elo else min(elo, key=lambda name: elo[name], default="")
-    zero, errors = elo.get(reference, 0.0), rating_errors(wins, reference)
     names = dict.fromkeys(name for match in matches for name in (match.second, match.first))
-    found = []
-    for name in names:
-        own, half = elo[name] - zero, Z_95 * errors[name]
-        found.append(Rated(name, own, own - half, own + half))
-    return found
+    found = {one.name: one for one in rated(wins, RANDOM if RANDOM in names else weakest(wins))}
+    return [found[name] for name in names]
 
 
 class Ladder:

@@ -8,7 +8,8 @@ from html import escape
 import numpy as np
 
 from bench.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart
-from bench.zero.ladder import GNUGO, RANDOM, Match, Rated, rated
+from bench.match.elo import Rated
+from bench.zero.ladder import GNUGO, RANDOM, Match, standings
 from engine.selfplay.empty_board import first_moves
 from engine.selfplay.zero import Zero
 from engine.selfplay.zero_networks import NETWORK
@@ -53,7 +54,7 @@ def write_page(zero: Zero, matches: list[Match], status: str) -> None:
 def _page(zero: Zero, matches: list[Match], status: str) -> Iterator[str]:
     """The lines of the page."""
     curves, size = curves_of(zero.out), zero.ways.play.size
-    players = rated(matches)
+    players = standings(matches)
     yield f'<!doctype html><meta charset=utf-8><meta http-equiv=refresh content="{RELOAD_S}">'
     yield f"<title>keima zero {size}x{size}</title><style>{PAGE_STYLE}</style>"
     yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"

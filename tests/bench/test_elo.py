@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import asdict
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -10,7 +11,16 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.match.elo import Z_95, command, elo_difference, rating_errors, ratings, results_in, wilson_interval
+from bench.match.elo import (
+    Z_95,
+    command,
+    elo_difference,
+    rated,
+    rating_errors,
+    ratings,
+    results_in,
+    wilson_interval,
+)
 from bench.match.record import GameRecord
 
 
@@ -106,6 +116,26 @@ def test_the_program_prints_one_line_a_player(tmp_path):
     assert answer.exit_code == 0
     assert [line.split()[-1] for line in answer.output.splitlines()] == ["strong", "weak"]
     assert "9.0 of 10" in answer.output
+
+
+def test_ratings_count_from_the_reference_and_stand_in_a_picture(tmp_path):
+    """A file of its own: names are inside it however long they are."""
+    (tmp_path / "games.jsonl").write_text(_line("a network < 1", "weak", "first") * 9 + _line("weak", "other", "first"))
+    picture = tmp_path / "ratings.svg"
+    answer = CliRunner().invoke(command, [str(tmp_path), "--reference", "weak", "--picture", str(picture)])
+    assert answer.exit_code == 0, answer.output
+    lines = {line.split(" ")[-1]: line for line in answer.output.splitlines()}
+    assert lines["weak"].split()[:3] == ["+0", "[+0,", "+0]"]
+    strong, *_ = rated(results_in([tmp_path]), "weak")
+    assert f"{strong.elo:+.0f} [{strong.low:+.0f}, {strong.high:+.0f}]" in lines["1"]
+    root = ElementTree.fromstring(picture.read_text())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = {item.text: item for item in root if item.text}
+    assert float(texts["a network < 1"].get("x")) > 6 * len("a network < 1")
+    refused = CliRunner().invoke(command, [str(tmp_path), "--reference", "nobody"])
+    assert refused.exit_code == 1 and refused.output == (
+        "Error: no games of 'nobody', expected one of a network < 1, other, weak\n"
+    )
 
 
 @pytest.mark.parametrize("text", ["no json\n", "[]\n", '{"winner": "first"}\n'])

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from bench.charts import curves_of, line_chart
 from bench.match.elo import ELO_SCALE, Z_95
-from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, rated, read_ladder
+from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, read_ladder, standings
 from bench.zero.page import board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for
 from engine.records.search_rows import read_search_rows
@@ -148,16 +148,16 @@ MATCHES = [
 
 
 def test_elo_counts_from_random_moves():
-    players = {one.name: one for one in rated(MATCHES)}
+    players = {one.name: one for one in standings(MATCHES)}
     assert players[RANDOM].elo == 0
     assert 100 < players[name_of(100)].elo < players[name_of(200)].elo < players[GNUGO].elo
     assert all(one.low < one.elo < one.high for name, one in players.items() if name != RANDOM)
-    assert rated([]) == []
+    assert standings([]) == []
 
 
 def test_intervals_of_elo_are_from_random_moves():
     """Of two players: the interval of their difference, not that of one from the mean of both."""
-    random, network = rated(MATCHES[:1])
+    random, network = standings(MATCHES[:1])
     assert (random.low, random.elo, random.high) == (0.0, 0.0, 0.0)
     # One drawn game is added.
     rate = 30.5 / 41
@@ -167,7 +167,7 @@ def test_intervals_of_elo_are_from_random_moves():
 
 
 def test_without_random_moves_elo_counts_from_the_weakest():
-    weakest, *others = sorted(rated(MATCHES[2:]), key=lambda one: one.elo)
+    weakest, *others = sorted(standings(MATCHES[2:]), key=lambda one: one.elo)
     assert (weakest.name, weakest.low, weakest.elo, weakest.high) == (name_of(100), 0.0, 0.0, 0.0)
     assert all(one.low < one.elo < one.high for one in others)
 
@@ -175,7 +175,7 @@ def test_without_random_moves_elo_counts_from_the_weakest():
 def test_curves_are_drawn_over_minutes():
     curves = {"zero/minutes": [(100.0, 1.5), (200.0, 3.0)], "empty/value": [(100.0, 0.1), (200.0, 0.2), (300.0, 0.3)]}
     assert by_minutes(curves, "empty/value") == [(1.5, 0.1), (3.0, 0.2)]
-    assert "GNU Go" in elo_chart(rated(MATCHES), curves)
+    assert "GNU Go" in elo_chart(standings(MATCHES), curves)
     assert elo_chart([], {}) == line_chart("", {}, "") == ""
 
 
