@@ -331,6 +331,16 @@ def _killed(work: Work, out: Path, folder: Path, moment_s: float) -> tuple[bool,
     return status == -signal.SIGKILL, seen, faults
 
 
+def _difference(result: Any, expected: Any) -> str:
+    """How a result is not as expected; of lists only the items that differ, since what is shown is cut."""
+    counts = ""
+    if isinstance(result, list) and isinstance(expected, list):
+        ours, theirs = [one for one in result if one not in expected], [one for one in expected if one not in result]
+        counts = f"{len(ours)} of {len(result)} differ from {len(theirs)} of {len(expected)}: "
+        result, expected = ours, theirs
+    return f"{counts}{str(result)[:500]}, expected {str(expected)[:500]}"
+
+
 def _kill(name: str, number: int, folder: Path) -> Outcome:
     """Kill some work once, and let it go on."""
     work, (expected, seconds) = WORKS[name], _undisturbed(name)
@@ -351,7 +361,7 @@ def _kill(name: str, number: int, folder: Path) -> Outcome:
         if work.kept(out) < kept:
             faults.append(f"{work.kept(out)} at the end, but {kept} before")
         if not work.is_alike(expected, result):
-            faults.append(f"{str(result)[:500]}, expected {str(expected)[:500]}")
+            faults.append(_difference(result, expected))
     faults = [f"killed after {moment_s:.2f} s of {seconds:.2f}: {fault}" for fault in faults]
     return Outcome(faults, {"most lost of what was kept": max(0, seen - kept)})
 

@@ -48,3 +48,12 @@ def test_work_that_was_killed_goes_on_to_the_same_end(tmp_path, monkeypatch, exp
     monkeypatch.setattr(kills, "_undisturbed", lambda name: (expected, 0.5))
     found = kills._kill("count", 1, tmp_path).faults
     assert len(found) == len(faults) and all(words in fault for words, fault in zip(faults, found, strict=True))
+
+
+def test_a_fault_shows_what_differs_of_much_that_is_alike():
+    """What is shown is cut, and began with what was alike."""
+    expected = [(number, "moves" * 100) for number in range(80)]
+    result = [*expected[:41], (41, "others"), *expected[42:], (79, "others")]
+    words = kills._difference(result, expected)
+    assert words.startswith("2 of 81 differ from 1 of 80: [(41, 'others'), (79, 'others')], expected [(41, 'moves")
+    assert len(words) < 700
