@@ -22,10 +22,10 @@ from engine.go.board import (
     is_eye,
     is_legal,
 )
-from engine.go.geometry import EMPTY, PASS, WHITE, index_of, point_of
+from engine.go.geometry import EMPTY, MIN_SIZE, PASS, WHITE, index_of, point_of
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import LadderScratch, new_ladder_scratch
-from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, repeats
+from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, apply_rules, new_position, repeats
 from engine.go.rules import (
     KO_POSITIONAL,
     KO_SIMPLE,
@@ -38,6 +38,7 @@ from engine.go.rules import (
     SCORING_TERRITORY,
     TAX_ALL,
     TAX_SEKI,
+    Rules,
 )
 from engine.go.scoring import white_komi
 from engine.go.splitmix import mix
@@ -64,6 +65,8 @@ PLANES = 23
 
 KOMI, LAST_PASSED, PASSED_BEFORE, TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO = range(8)
 GLOBALS = 8
+OF_RULES = (TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO)
+"""Globals that the rules alone decide: the same in all positions under the same rules"""
 KOMI_SCALE = 15.0
 
 
@@ -148,6 +151,15 @@ def encode(position, symmetry, scratch, planes, globals_):
     globals_[SUPERKO] = rules[RULE_KO] == KO_POSITIONAL or rules[RULE_KO] == KO_SITUATIONAL
     if globals_[SUPERKO] == 0.0 and rules[RULE_KO] != KO_SIMPLE:
         raise ValueError("unknown kind of ko")
+
+
+def globals_of_rules(rules: Rules) -> dict[int, float]:
+    """The globals ``OF_RULES`` under some rules, by their number."""
+    position = new_position(MIN_SIZE)
+    apply_rules(position, rules, 0.0)
+    planes, globals_ = np.zeros((PLANES, MIN_SIZE, MIN_SIZE), np.float32), np.zeros(GLOBALS, np.float32)
+    encode(position, 0, new_scratch(MIN_SIZE), planes, globals_)
+    return {number: float(globals_[number]) for number in OF_RULES}
 
 
 @kernel

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from engine.features.encoder import ENCODERS
+from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
@@ -103,7 +104,7 @@ class Zero:
         self._seconds = float(self._manifest["seconds"])
         self.turn = Turn.of(self._manifest["turn"], ways.loop)
         (out / NETWORKS).mkdir(exist_ok=True)
-        self.learner = TurnLearner(model, spec, ways.train, device, out)
+        self.learner = TurnLearner(model, spec, ways.train, device, out, RULE_SETS[ways.play.rules])
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
             raise ValueError(f"{out}: step {self.learner.step} of its state is not one of turn {self.turn.number}")
         self.curves = Curves(out / CURVES, self.learner.step)
@@ -282,6 +283,9 @@ class Zero:
     def _check_network(self) -> None:
         """Play the new network against others, decide who plays next, and begin the next turn."""
         path = self.networks.path(self.learner.step)
+        if self.ways.loop.gate <= 0.0:
+            # Before the matches, in which the time of the run may be over.
+            self.networks.ship(self.learner.step)
         if self._check:
             self._check(self, path)
         step = self._next_player()

@@ -14,7 +14,10 @@ import torch
 
 from engine.config import TrainOptions
 from engine.features.encoder import ENCODERS
+from engine.features.keima import OF_RULES, globals_of_rules
+from engine.go.rules import Rules
 from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.architectures.resnet import ResNet
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
 from engine.train.dataset import prepared_ahead
@@ -43,6 +46,8 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
         torch.manual_seed(seed)
         encoder = ENCODERS["keima-1"]
         model = new_model("keima-resnet", {"planes": encoder.planes, "globals": encoder.globals} | shape)
+        assert isinstance(model, ResNet)
+        model.fold_globals(dict.fromkeys(OF_RULES, 0.0))
         return model, new_spec(model, "zero", sizes=(size, size))
     model, spec, _ = load_model(start)
     if not (spec.has_policy and spec.has_value):
@@ -53,17 +58,27 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
 
 
 class TurnLearner(Learner):
-    """A network that learns window after window. Threads: one caller."""
+    """A network that learns window after window, under one set of rules. Threads: one caller.
+
+    A network that makes no difference between rules when the run begins, one of random weights for example, makes none
+    in its files either: what the inputs of the rules come to is a bias there, since under any other rules these inputs
+    would be what the network never saw.
+    """
 
     def __init__(
-        self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, folder: Path
+        self, model: Model, spec: NetworkSpec, options: TrainOptions, device: torch.device, folder: Path, rules: Rules
     ) -> None:
         """Go on from the folder's state, if there is one.
 
+        Args:
+            model: what the run began with.
+            rules: of all games.
         Raises:
             ValueError: the state cannot be read, or is one of another network or optimizer; one line.
         """
         super().__init__(model, spec, options, device)
+        is_alike = isinstance(model, ResNet) and spec.encoder == "keima-1" and model.ignores_globals(OF_RULES)
+        self._folded = globals_of_rules(rules) if is_alike else {}
         self._path = folder / STATE
         if self._path.exists():
             try:
@@ -120,4 +135,7 @@ class TurnLearner(Learner):
         Args:
             record: what its file says of its training; the step is added.
         """
-        save_network(path, self.averaged(), self.spec, record | {"step": self.step})
+        model = self.averaged()
+        if isinstance(model, ResNet):
+            model.fold_globals(self._folded)
+        save_network(path, model, self.spec, record | {"step": self.step})

@@ -12,49 +12,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from engine.config import TrainOptions
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.search_rows import join_rows, read_search_rows
 from engine.selfplay import zero as loop_module
 from engine.selfplay import zero_play
 from engine.selfplay.search_match import Outcome
-from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero import COOL, MANIFEST, ROWS, Zero
 from engine.selfplay.zero_facts import facts_of_rows
 from engine.selfplay.zero_networks import NETWORK
-from engine.selfplay.zero_options import ZeroOptions
-from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
+from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch
 from engine.train.turns import STATE
 from engine.train.window import newest
-
-CPU = torch.device("cpu")
-WAYS = Ways(
-    ZeroOptions(first_rows=120, rows=60, samples=4.0, batch=16, window=100, at_once=4),
-    SearchPlayOptions(size=3, visits=8, fast_visits=4, full_share=0.5, komi=2.0),
-    TrainOptions(schedule="constant", warmup=10, ema=0.9),
-    {"blocks": 1, "channels": 8, "head_channels": 4, "value_hidden": 8},
-)
-
-
-class Stopping(Watch):
-    """Stops a run as soon as a phase has come so far."""
-
-    def __init__(self, phase="", done=0.0):
-        self.phase, self.done, self.phases, self.zero = phase, done, [], None
-
-    def at(self, phase, done, total, words):
-        self.phases.append(phase)
-        if phase == self.phase and done >= self.done:
-            self.zero.stop()
-
-
-def run(out, ways=WAYS, turns=0, stop=("", 0.0), **rest):
-    watch = Stopping(*stop)
-    watch.zero = zero = Zero(out, ways, CPU, threads=1, watch=watch, **rest)
-    zero.run(turns)
-    return zero
+from tests.selfplay.zero_runs import CPU, WAYS, run
 
 
 @pytest.fixture(scope="module")

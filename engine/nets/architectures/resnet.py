@@ -6,6 +6,7 @@ to 19x19. There is no batch normalisation: training batches hold one board size 
 each block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
 """
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -84,6 +85,23 @@ class ResNet(Model):
         self.value_hidden = nn.Linear(3 * head + shape.globals, shape.value_hidden)
         self.value_out = nn.Linear(shape.value_hidden, 2)
         self.ownership_out = nn.Conv2d(head, 1, 1)
+
+    def _global_layers(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Where globals enter: bias[K] and weight[K, globals] of each layer."""
+        for layer in (self.stem_globals, self.value_hidden):
+            yield layer.bias, layer.weight[:, layer.in_features - self.shape.globals :]
+
+    def ignores_globals(self, numbers: Collection[int]) -> bool:
+        """Whether outputs are the same whatever these globals are."""
+        return not any(weight[:, list(numbers)].any() for _, weight in self._global_layers())
+
+    @torch.no_grad()
+    def fold_globals(self, values: Mapping[int, float]) -> None:
+        """Add to the biases what globals of these values do, by number, and ignore these globals from then on."""
+        for bias, weight in self._global_layers():
+            for number, value in values.items():
+                bias += value * weight[:, number]
+                weight[:, number] = 0.0
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """All heads; see :meth:`engine.nets.network.Model.forward`."""
