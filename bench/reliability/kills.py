@@ -173,7 +173,7 @@ def _reinforcement(out: Path) -> list[str]:
     return _keima(
         "train", "reinforce", _material() / "net.safetensors", "--out", out, "--size", 7, "--updates", UPDATES,
         "--games", 4, "--pool-every", 3, "--check-every", 4, "--check-games", 2, "--save-every", 2, "--rate", 0.01,
-        "--optimizer", "adam", "--device", "cpu", "--threads", 1,
+        "--device", "cpu", "--threads", 1,
     )  # fmt: skip
 
 

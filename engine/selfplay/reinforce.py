@@ -40,7 +40,7 @@ from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety, unit_of
 from engine.train.curves import Curves
 from engine.train.policy_gradient import Experience
-from engine.train.policy_learner import OPTIMIZERS, Learning, PolicyLearner
+from engine.train.policy_learner import OPTIMIZER, Learning, PolicyLearner
 from engine.train.ranks import Ranks, own_cores
 
 MANIFEST, STATE, NETWORK, POOL = "reinforce.json", "state.safetensors", "network.safetensors", "pool"
@@ -67,10 +67,8 @@ class ReinforceOptions(Checked):
     size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
     passes: str = option("last", "as for keima data play", choices=PASSES)
     pool_every: int = option(500, "updates after which the current weights enter the pool", low=1)
-    optimizer: str = option("sgd", "of the updates; sgd without momentum, as published", choices=OPTIMIZERS)
-    rate: float = option(1e-3, "learning rate", low=0.0)
+    rate: float = option(1e-3, "learning rate of SGD, without momentum as published", low=0.0)
     entropy: float = option(0.0, "how much the entropy of a move counts beside its reward", low=0.0)
-    normalise: bool = option(False, "rewards of a mini-batch to mean 0 and deviation 1")
     clip: float = option(0.0, "longest gradient; 0 = any", low=0.0)
     check_every: int = option(
         100, "updates between matches against the start, the newest of the pool and all of it", low=1
@@ -86,12 +84,14 @@ class ReinforceOptions(Checked):
     def learning(self) -> Learning:
         """How the network learns from them."""
         is_pass_last = self.passes == "last"
-        return Learning(self.optimizer, self.rate, is_pass_last, self.entropy, self.normalise, self.clip)
+        return Learning(self.rate, is_pass_last, self.entropy, self.clip)
 
     def record(self) -> dict[str, Any]:
         """For the manifest: what may not change."""
         free = ("variety", "updates", "check_every", "check_games", "save_every")
-        return {name: value for name, value in vars(self).items() if name not in free} | self.variety.record()
+        kept = {name: value for name, value in vars(self).items() if name not in free}
+        # As older runs have it, which had a choice: those that learnt so go on.
+        return kept | {"optimizer": OPTIMIZER, "normalise": False} | self.variety.record()
 
 
 def member_of(update: int, members: int, seed: int) -> int:

@@ -11,7 +11,6 @@ shown) and v a baseline. Source: Silver et al., "Mastering the game of Go with d
 algorithms for connectionist reinforcement learning", 1992.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +25,6 @@ from engine.nets.compute.precision import autocast, training_format
 from engine.nets.network import Model, Network
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder, moves_under_symmetries
-from engine.train.ranks import Ranks
 
 CHUNK = 512
 """Positions whose activations are in memory at once"""
@@ -92,22 +90,19 @@ class PolicyGradient:
     """Computes gradients for one network. Threads: one caller."""
 
     def __init__(
-        self, model: Model, encoder: Encoder, is_pass_last: bool, entropy: float = 0.0, normalise: bool = False,
-        baseline: tuple[Network, Encoder] | None = None, start: Model | None = None, ranks: Ranks | None = None,
+        self, model: Model, encoder: Encoder, is_pass_last: bool, entropy: float = 0.0,
+        baseline: tuple[Network, Encoder] | None = None, start: Model | None = None,
     ):  # fmt: skip
         """Take the network that learns.
 
         Args:
             is_pass_last: as the games were played.
             entropy: how much the entropy of a move's distribution counts beside its reward.
-            normalise: divide rewards less the baseline by their deviation over all moves, their mean taken off.
             baseline: a value network and its encoder; None = 0.
             start: what the divergence is measured from; None = it is not.
-            ranks: the processes that each have a part of the games; None = this one has all.
         """
-        self._ranks = ranks or Ranks()
         self._model, self._builder, self._is_pass_last = model, BatchBuilder(encoder), is_pass_last
-        self._entropy, self._normalise, self._start = entropy, normalise, start
+        self._entropy, self._start = entropy, start
         self._baseline = None if baseline is None else baseline[0]
         self._baseline_builder = None if baseline is None else BatchBuilder(baseline[1])
 
@@ -116,11 +111,6 @@ class PolicyGradient:
         found = moves.outcomes
         if self._baseline is not None and self._baseline_builder is not None:
             found = found - np.concatenate([self._values(experience, moves, part) for part in _chunks(len(found))])
-        if self._normalise:
-            exact, device = found.astype(np.float64), next(self._model.parameters()).device
-            count, total, squares = self._ranks.total([len(exact), exact.sum(), (exact**2).sum()], device)
-            mean = total / max(1.0, count)
-            found = (exact - mean) / max(math.sqrt(max(0.0, squares / max(1.0, count) - mean**2)), 1e-6)
         return found.astype(np.float32)
 
     def _values(self, experience: Experience, moves: Moves, part: slice) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A policy network that learns by reinforcement: its weights, its optimizer, one update, and all of it on disk.
+"""A policy network that learns by reinforcement: its weights, one update, and all of it on disk.
 
 Who plays whom and when is :mod:`engine.selfplay.reinforce`'s matter.
 """
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from engine.config.declaration import no_branch
 from engine.features.encoder import ENCODERS
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import training_format
@@ -22,22 +21,19 @@ from engine.train.policy_gradient import Experience, PolicyGradient, Sums
 from engine.train.ranks import Ranks
 from engine.train.state import State, read_state, write_state
 
-OPTIMIZERS = ("sgd", "adam")
-ADAM_BETAS = (0.9, 0.99)
+OPTIMIZER = "sgd"
+"""Without momentum, as published; what a state says of it"""
 
 
 class Learning(NamedTuple):
     """How a policy learns from games."""
 
-    optimizer: str
-    """one of ``OPTIMIZERS``; SGD has no momentum, as published"""
     rate: float
+    """of SGD, without momentum as published"""
     is_pass_last: bool
     """as the games were played"""
     entropy: float = 0.0
     """how much the entropy of a move's distribution counts beside its reward"""
-    normalise: bool = False
-    """rewards less the baseline to mean 0 and deviation 1"""
     clip: float = 0.0
     """longest gradient; 0 = any"""
 
@@ -60,12 +56,11 @@ class PolicyLearner:
         # torch's stubs know the memory format of tensors alone.
         self.model.to(memory_format=training_format(device))  # type: ignore[call-overload]
         self._how, self._ranks = how, ranks or Ranks()
-        self._optimizer = _new_optimizer(self.model, how.optimizer, how.rate)
+        self._optimizer = torch.optim.SGD(self.model.parameters(), lr=how.rate)
         known = None if baseline is None else (baseline, ENCODERS[baseline.spec.encoder])
         self._gradient = PolicyGradient(
-            self.model, ENCODERS[spec.encoder], how.is_pass_last, how.entropy, how.normalise, known,
-            copy.deepcopy(self.model).eval(), self._ranks,
-        )  # fmt: skip
+            self.model, ENCODERS[spec.encoder], how.is_pass_last, how.entropy, known, copy.deepcopy(self.model).eval()
+        )
 
     def learn(self, experience: Experience) -> dict[str, float]:
         """One update by some finished games, each process with its own; returns what was measured on the way, by name.
@@ -75,7 +70,7 @@ class PolicyLearner:
         """
         gradients = []
         for value in self.model.parameters():
-            # Of heads that have no part in it too, so that the optimizer knows all parameters, and all processes alike.
+            # Of heads that have no part in it too, so that all processes know the same ones.
             value.grad = torch.zeros_like(value)
             gradients.append(value.grad)
         (games,) = self._ranks.total([len(experience.games.size)], self.device)
@@ -108,34 +103,18 @@ class PolicyLearner:
         Raises:
             OSError: it cannot be written.
         """
-        named = dict(self.model.named_parameters())
-        moments = {name: dict(held) for name, value in named.items() if (held := self._optimizer.state.get(value))}
-        state = State(self.step, {}, -math.inf, 0, {}, self.model.state_dict(), {}, moments)
-        write_state(path, state, self.model, self._how.optimizer)
+        state = State(self.step, {}, -math.inf, 0, {}, self.model.state_dict(), {}, {})
+        write_state(path, state, self.model, OPTIMIZER)
 
     def load(self, path: Path) -> None:
         """Go on from a file of :meth:`save`.
 
         Raises:
-            ValueError: not such a file, or one of another network or optimizer; one line.
+            ValueError: not such a file, or one of another network; one line.
         """
         try:
             state = read_state(path, self.model, self.device)
-            if state.options["optimizer"] != self._how.optimizer:
-                raise ValueError(f"begun with optimizer {state.options['optimizer']}, not {self._how.optimizer}")
         except ValueError as error:
             raise ValueError(f"{path}: no run can go on from this ({error})") from error
         self.model.load_state_dict(state.model)
         self.step = state.step
-        for name, value in self.model.named_parameters():
-            if name in state.moments:
-                self._optimizer.state[value].update(state.moments[name])
-
-
-def _new_optimizer(model: nn.Module, kind: str, rate: float) -> torch.optim.Optimizer:
-    """The optimizer of a name."""
-    if kind == "sgd":
-        return torch.optim.SGD(model.parameters(), lr=rate)
-    if kind == "adam":
-        return torch.optim.Adam(model.parameters(), lr=rate, betas=ADAM_BETAS)
-    raise no_branch("optimizer", kind)

@@ -13,8 +13,7 @@ from torch import Tensor
 from engine.nets.files.checkpoint import write_tensors
 from engine.nets.network import Model
 
-_ADAM = {"step", "exp_avg", "exp_avg_sq"}
-MOMENTS: dict[str, set[str]] = {"adamw": _ADAM, "adam": _ADAM, "sgd": {"momentum_buffer"}}
+MOMENTS: dict[str, set[str]] = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "sgd": {"momentum_buffer"}}
 """What an optimizer keeps of each parameter, by its option"""
 
 

@@ -69,7 +69,7 @@ def test_games_go_on_where_they_were_killed(start, tmp_path, words, count):
 
 def test_reinforcement_goes_on_where_it_was_killed(start, tmp_path):
     words = ["train", "reinforce", str(start), *SHARED, "--games", "4", "--pool-every", "2", "--check-every", "3"]
-    words += ["--check-games", "4", "--save-every", "1", "--rate", "0.01", "--optimizer", "adam", "--out"]
+    words += ["--check-games", "4", "--save-every", "1", "--rate", "0.01", "--out"]
     out = tmp_path / "killed"
     kill([*words, str(out), "--updates", ENDLESS], lambda: steps_kept(out) >= 2)
     wanted = steps_kept(out) + 2

@@ -20,7 +20,7 @@ from tests.in_float32 import IN_FLOAT32
 from tests.selfplay.runs import variety
 
 WORDS = ["--size", "5", "--games", "7", "--pool-every", "2", "--check-every", "2", "--check-games", "6"]
-WORDS += ["--komi", "4.5", "--rate", "0.02", "--normalise", "--save-every", "1", "--device", "cpu", "--threads", "1"]
+WORDS += ["--komi", "4.5", "--rate", "0.02", "--save-every", "1", "--device", "cpu", "--threads", "1"]
 
 
 def by_processes(count, words):
