@@ -255,5 +255,5 @@ class TrainOptions(Checked):
     )
     patience: int = option(0, "validations without a better metric before the run ends; 0 = never", low=0, high=10**6)
     validate_every: int = option(1000, "steps between validations", low=1, high=10**9)
-    save_every: int = option(500, "steps between checkpoints", low=1, high=10**9)
+    save_every: int = option(500, "steps between checkpoints, if these take less than 20 seconds", low=1, high=10**9)
     seed: int = option(1, "seed of initial weights and of the order of the data", low=0, high=2**63 - 1)

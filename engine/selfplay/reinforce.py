@@ -42,6 +42,7 @@ from engine.train.curves import Curves
 from engine.train.policy_gradient import Experience
 from engine.train.policy_learner import OPTIMIZER, Learning, PolicyLearner
 from engine.train.ranks import Ranks, own_cores
+from engine.train.state import SAVE_S
 
 MANIFEST, STATE, NETWORK, POOL = "reinforce.json", "state.safetensors", "network.safetensors", "pool"
 FORMAT = "keima reinforce"
@@ -74,7 +75,7 @@ class ReinforceOptions(Checked):
         100, "updates between matches against the start, the newest of the pool and all of it", low=1
     )
     check_games: int = option(200, "games of each of these matches", low=2)
-    save_every: int = option(20, "updates between saves", low=1)
+    save_every: int = option(20, "updates between saves, if these take less than 20 seconds", low=1)
     seed: int = option(1, "of all that is drawn", low=0)
 
     def play(self, seed: int) -> PlayOptions:
@@ -185,6 +186,7 @@ class Reinforce:
             RuntimeError, ValueError, OSError: a network, the disk or another process failed.
         """
         options, learner, ranks = self.options, self.learner, self._ranks
+        saved = time.perf_counter()
         while learner.step < options.updates and not ranks.most(is_stopped(), self._device):
             metrics = self._update()
             if learner.step % options.pool_every == 0:
@@ -194,8 +196,9 @@ class Reinforce:
                 metrics |= self.check()
             if self.curves:
                 self.curves.enter(learner.step, {f"rl/{name}": value for name, value in metrics.items()})
-                if learner.step % options.save_every == 0:
+                if learner.step % options.save_every == 0 or time.perf_counter() - saved > SAVE_S:
                     self.save()
+                    saved = time.perf_counter()
                 report(learner.step, metrics)
         if ranks.is_first:
             self.save()

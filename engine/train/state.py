@@ -15,6 +15,8 @@ from engine.nets.network import Model
 
 MOMENTS: dict[str, set[str]] = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "sgd": {"momentum_buffer"}}
 """What an optimizer keeps of each parameter, by its option"""
+SAVE_S = 20.0
+"""Seconds of work after which a run saves its state, however few steps these were: what a crash costs at most"""
 
 
 @dataclass

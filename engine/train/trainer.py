@@ -26,7 +26,7 @@ from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.learner import Learner
 from engine.train.signals import StopOnSignal
-from engine.train.state import State, read_state, write_state
+from engine.train.state import SAVE_S, State, read_state, write_state
 
 AGREE_EVERY = 20
 """Steps between looks at whether any process was asked to stop or has lost its loss, and between news for the
@@ -151,6 +151,7 @@ class Trainer(Learner):
         """:meth:`run`, errors as they come."""
         stream = self.data.stream(self.step, self.tensors)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
+        saved = began
         with StopOnSignal() as stop, ExitStack() as stack:
             stack.callback(stream.close)
             observer.at_step(self.step, "training")
@@ -168,8 +169,11 @@ class Trainer(Learner):
                     self.curves.add(parts)
                 if self.step % self.options.validate_every == 0 or self.step == self.options.steps:
                     self._validate(observer)
-                if self.step % self.options.save_every == 0:
+                # Several processes save together, so their clocks have no say.
+                is_long = self.ranks.count == 1 and time.perf_counter() - saved > SAVE_S
+                if self.step % self.options.save_every == 0 or is_long:
                     self.save()
+                    saved = time.perf_counter()
                 if self.step % AGREE_EVERY == 0 or self.ranks.count == 1:
                     observer.at_step(self.step, self.curves.summary() if self.curves else "")
                     impatient = 0 < self.options.patience <= self.worse

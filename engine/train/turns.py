@@ -22,12 +22,10 @@ from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
 from engine.train.dataset import prepared_ahead
 from engine.train.learner import Learner
-from engine.train.state import State, read_state, write_state
+from engine.train.state import SAVE_S, State, read_state, write_state
 from engine.train.window import WindowBatches
 
 STATE = "state.safetensors"
-SAVE_S = 20.0
-"""Seconds of training that are repeated at most after a crash"""
 LOOK_EVERY = 10
 """Steps between looks at the losses, which a GPU has to be waited for"""
 

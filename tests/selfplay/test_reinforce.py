@@ -8,6 +8,7 @@ import torch
 from click.testing import CliRunner
 from safetensors.torch import load_file
 
+import engine.selfplay.reinforce
 from engine.features.encoder import ENCODERS
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
@@ -72,6 +73,17 @@ def test_a_match_that_failed_is_played_when_the_run_goes_on(start, tmp_path, mon
     assert [line for line in rows[0] if "games_per_s" not in line] == [
         line for line in rows[1] if "games_per_s" not in line
     ]
+
+
+@pytest.mark.parametrize(("longest_s", "kept"), [(0.0, 2), (1e9, 0)])
+def test_updates_that_take_long_are_saved_each(start, tmp_path, monkeypatch, longest_s, kept):
+    """At published size an update may take a minute: a crash costs one, not twenty."""
+    monkeypatch.setattr(engine.selfplay.reinforce, "SAVE_S", longest_s)
+    monkeypatch.setattr(Reinforce, "check", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(start, tmp_path / "out", 5, save_every=1000)
+    monkeypatch.undo()
+    assert Reinforce(start, IDENTITY, options(save_every=1000), tmp_path / "out", CPU, threads=1).learner.step == kept
 
 
 def test_a_network_of_more_heads_than_learn_goes_on(tmp_path):

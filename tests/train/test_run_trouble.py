@@ -12,8 +12,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
+import engine.train.trainer
 from engine.nets.files.checkpoint import write_tensors
-from engine.train.trainer import Observer
+from engine.train.trainer import Observer, Trainer
 from tests.train.trainers import new_trainer, weights
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,6 +79,21 @@ def test_a_torn_curve_is_read_as_far_as_it_is_whole(tmp_path):
         shutil.rmtree(tmp_path)
         new_trainer(tmp_path, 20).run()
         assert path.read_bytes() == sound
+
+
+@pytest.mark.parametrize(("longest_s", "kept"), [(0.0, 6), (1e9, 0)])
+def test_steps_that_take_long_are_saved_each(tmp_path, monkeypatch, longest_s, kept):
+    """A crash costs seconds, even where the steps between two saves would be hours."""
+    monkeypatch.setattr(engine.train.trainer, "SAVE_S", longest_s)
+    trainer, one_step = new_trainer(tmp_path, 20, save_every=1000), Trainer.one_step
+
+    def breaks(self, tensors):
+        return one_step(self, tensors) if self.step < 6 else 1 / 0
+
+    monkeypatch.setattr(Trainer, "one_step", breaks)
+    with pytest.raises(ZeroDivisionError):
+        trainer.run()
+    assert new_trainer(tmp_path, 20).step == kept
 
 
 def test_a_full_disk_is_one_line_and_the_last_state_stays(tmp_path):
