@@ -53,7 +53,7 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
     """One point a row with its interval: name, value, low and high; empty where there are no rows."""
     if not rows:
         return ""
-    left = max(LEFT, LETTER * max(len(name) for name, *_ in rows) + 12)
+    left = min(max(LEFT, LETTER * max(len(name) for name, *_ in rows) + 12), WIDTH // 2)
     frame = _Frame([(value, 0.0) for row in rows for value in row[1:]], left)
     step = (HEIGHT - TOP - BOTTOM) / len(rows)
     parts = [frame.axes(title, x_label, is_flat=True)]

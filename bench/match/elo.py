@@ -182,6 +182,8 @@ def command(folders: tuple[Path, ...], reference: str, picture: Path | None) -> 
     with one_line_errors():
         wins = results_in(folders)
         players = {name for pair in wins for name in pair}
+        if not players:
+            raise ValueError("none of these games has a winner yet")
         if reference and reference not in players:
             raise ValueError(f"no games of '{reference}', expected one of {', '.join(sorted(players))}")
         found = rated(wins, reference)

@@ -132,6 +132,10 @@ def test_ratings_count_from_the_reference_and_stand_in_a_picture(tmp_path):
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     texts = {item.text: item for item in root if item.text}
     assert float(texts["a network < 1"].get("x")) > 6 * len("a network < 1")
+    (tmp_path / "games.jsonl").write_text(_line("a", "b", None))
+    empty = CliRunner().invoke(command, [str(tmp_path), "--picture", str(picture)])
+    assert empty.exit_code == 1 and empty.output == "Error: none of these games has a winner yet\n"
+    (tmp_path / "games.jsonl").write_text(_line("a network < 1", "weak", "first") + _line("weak", "other", "first"))
     refused = CliRunner().invoke(command, [str(tmp_path), "--reference", "nobody"])
     assert refused.exit_code == 1 and refused.output == (
         "Error: no games of 'nobody', expected one of a network < 1, other, weak\n"
