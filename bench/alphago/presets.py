@@ -44,7 +44,10 @@ TOUR = Preset(
     games=1_500,
     train=(*OWN_SGD, "--rate", "0.01", "--batch", "32"),
     sl=("--steps", "1200", "--validate-every", "300"),
-    rl=("--updates", "60", "--games", "64", "--pool-every", "20", "--check-every", "30", "--check-games", "100"),
+    rl=(
+        *("--updates", "60", "--rate", "1e-3", "--games", "64", "--pool-every", "20"),
+        *("--check-every", "30", "--check-games", "100"),
+    ),
     decisive=600,
     positions=6_000,
     held_out=600,
@@ -85,7 +88,9 @@ PUBLISHED = Preset(
         *("--halve-every", "5000000", "--batch", "256", "--workers", "4", "--validate-every", "10000"),
     ),
     sl=("--steps", "21250000"),
-    rl=("--updates", "10000", "--games", "128", "--pool-every", "500"),
+    # The paper names no rate. Games have five times the moves of 9x9, and gradients grow with them: at 1e-3 networks of
+    # this size were no numbers any more after 20 small mini-batches.
+    rl=("--updates", "10000", "--rate", "1e-5", "--games", "128", "--pool-every", "500"),
     decisive=4_000,
     positions=30_000_000,
     held_out=100_000,

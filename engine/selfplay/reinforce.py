@@ -68,7 +68,10 @@ class ReinforceOptions(Checked):
     size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
     passes: str = option("last", "as for keima data play", choices=PASSES)
     pool_every: int = option(500, "updates after which the current weights enter the pool", low=1)
-    rate: float = option(1e-3, "learning rate of SGD, without momentum as published", low=0.0)
+    rate: float = option(
+        7e-5, "learning rate of SGD, without momentum as published; this one suits 9x9, and a gradient grows with the "
+        "moves of a game", low=0.0,
+    )  # fmt: skip
     entropy: float = option(0.0, "how much the entropy of a move counts beside its reward", low=0.0)
     clip: float = option(0.0, "longest gradient; 0 = any", low=0.0)
     check_every: int = option(

@@ -119,7 +119,7 @@ def test_members_of_the_pool_are_drawn_evenly():
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"size": 7}, "plays boards of 5 to 5, not 7"), ({"seed": 2}, "begun with seed 1, not 2"),
-     ({"rate": 0.5}, "begun with rate 0.001, not 0.5")],
+     ({"rate": 0.5}, "begun with rate 7e-05, not 0.5")],
 )  # fmt: skip
 def test_a_run_goes_on_only_as_it_began(start, tmp_path, change, message):
     run(start, tmp_path / "out", 1)
