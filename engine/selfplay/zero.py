@@ -291,7 +291,8 @@ class Zero:
         step = self._next_player()
         if self.is_stopped:
             return
-        self.networks.ship(step)
+        if self.ways.loop.gate > 0.0:
+            self.networks.ship(step)
         self._begin_turn(step)
         self.watch.measured()
 
