@@ -89,7 +89,7 @@ PUBLISHED = Preset(
     ),
     sl=("--steps", "21250000"),
     # The paper names no rate. Games have five times the moves of 9x9, and gradients grow with them: at 1e-3 networks of
-    # this size were no numbers any more after 20 small mini-batches.
+    # this size were no numbers any more after 20 small mini-batches. 1e-5 is a guess from the evening's rate.
     rl=("--updates", "10000", "--rate", "1e-5", "--games", "128", "--pool-every", "500"),
     decisive=4_000,
     positions=30_000_000,
