@@ -12,10 +12,9 @@ import numpy as np
 from engine.go.geometry import index_of
 from engine.rollout.random import next_unit
 from engine.search.pools import META_ROOT, META_ROOT_VISITS, NONE
-from engine.search.selection import exploration, puct
+from engine.search.selection import edge_worth, exploration, puct, root_stats
 from engine.search.tree import replace_priors
 from engine.search.unchosen import GONE, prior_of, to_prior_code
-from engine.search.values import edge_mean
 from engine.system.jit import kernel
 
 
@@ -139,15 +138,16 @@ def visit_target(tree, size, tuning, factor, visits):
     visits[:] = 0.0
     if best == NONE:
         return 0.0
-    scale = exploration(tuning, tree.meta[META_ROOT_VISITS] - 1)
-    bar = puct(edge_mean(tree, best, 0.0), tree.P[best], tree.N_v[best], 0, tuning, scale)
+    stats = root_stats(tree, tuning, len(visits))
+    scale = exploration(tuning, stats.visits)
+    bar = puct(edge_worth(tree, best, tree.N_v[best], stats, tuning), tree.P[best], tree.N_v[best], 0, tuning, scale)
     total = 0.0
     for edge in range(first, end):
         kept = np.int64(tree.N_v[edge])
         if kept > 0 and edge != best and factor > 0.0:
-            mean = edge_mean(tree, edge, 0.0)
+            worth = edge_worth(tree, edge, kept, stats, tuning)
             least = kept - np.int64(_forced_visits(tree, edge, factor))
-            while kept > 0 and kept > least and puct(mean, tree.P[edge], kept - 1, 0, tuning, scale) < bar:
+            while kept > 0 and kept > least and puct(worth, tree.P[edge], kept - 1, 0, tuning, scale) < bar:
                 kept -= 1
             if kept == 1:
                 kept = np.int64(0)

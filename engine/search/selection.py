@@ -81,6 +81,28 @@ def _lead_utility(points, tuning, scale):
 
 
 @kernel
+def edge_worth(tree, edge, visits, stats, tuning):
+    """Q of a visited edge, the score's part included."""
+    value = _mean(tree, edge, tuning)
+    if tuning.score_weight > 0.0:
+        value += _lead_utility(tree.W_lead[edge] / visits - stats.lead, tuning, stats.points)
+    return value
+
+
+@kernel
+def root_stats(tree, tuning, moves):
+    """:class:`NodeStats` of the root.
+
+    Args:
+        moves: N*N + 1; leads count by the board's width.
+    """
+    mean = node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight)
+    lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
+    visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
+    return NodeStats(mean, visits, lead, math.sqrt(moves))
+
+
+@kernel
 def exploration(tuning, visits):
     """c_puct * sqrt(N), where c_puct may grow with N (AlphaZero, Methods; KataGo's form of it)."""
     c_puct = tuning.c_puct
@@ -119,11 +141,7 @@ def _puct_scores(tree, first, count, stats, tuning, unvisited, scale, scores):
     for slot in range(count):
         edge = first + slot
         done = edge_visits(tree, edge)
-        value = unvisited
-        if done > 0:
-            value = _mean(tree, edge, tuning)
-            if tuning.score_weight > 0.0:
-                value += _lead_utility(tree.W_lead[edge] / done - stats.lead, tuning, stats.points)
+        value = edge_worth(tree, edge, done, stats, tuning) if done > 0 else unvisited
         virtual_visits = tuning.virtual_visits * tree.in_flight[edge]
         scores[slot] = puct(value, tree.P[edge], done, virtual_visits, tuning, scale)
 
@@ -218,14 +236,12 @@ def select(tree, batch, wanted, tuning, move_filter, evenly):
     Returns:
         int: leaves selected; 0 at an immediate collision, at the memory limit, or when the root has no move to choose.
     """
-    mean = node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight)
-    lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
-    points = math.sqrt(batch.logits.shape[1])
+    stats = root_stats(tree, tuning, batch.logits.shape[1])
     for i in range(wanted):
-        visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
-        if not _select_one(tree, batch, i, NodeStats(mean, visits, lead, points), tuning, move_filter, evenly):
+        if not _select_one(tree, batch, i, stats, tuning, move_filter, evenly):
             return i
         tree.meta[META_IN_FLIGHT] += 1
+        stats = NodeStats(stats.mean, stats.visits + tuning.virtual_visits, stats.lead, stats.points)
     return wanted
 
 

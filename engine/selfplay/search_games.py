@@ -60,7 +60,8 @@ class SearchGroup:
         check_network(server, options)
         self._server, self._options, self._origin = server, options, origin
         self._stopped = stopped or threading.Event()
-        self._conduct, self._tuning = options.conduct(), new_tuning(options.c_puct, options.fpu_reduction)
+        utility = options.score_utility if server.spec.has_score else 0.0
+        self._conduct, self._tuning = options.conduct(), new_tuning(options.c_puct, options.fpu_reduction, utility)
         capacity, encoder = options.most_moves + CAPACITY_BEYOND, ENCODERS[server.spec.encoder]
         self._table = new_search_table(options.size, seats, capacity, options.most_visits)
         self._fresh, self._work = new_boards(options.size, 1, capacity), new_work(options.size, capacity)

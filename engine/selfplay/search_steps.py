@@ -34,7 +34,7 @@ from engine.search.selection import select
 from engine.search.tree import advance_root, clear, follow
 from engine.search.values import node_value
 from engine.selfplay.boards import position_of
-from engine.selfplay.search_table import EARLY, FAST, FULL, HANDED_OVER
+from engine.selfplay.search_table import DECIDED, EARLY, FAST, FULL, HANDED_OVER
 from engine.selfplay.table import draw, fill_state, how_it_ended
 from engine.system.jit import kernel
 
@@ -70,12 +70,25 @@ def begin_searched_games(table, conduct, fresh, seats, numbers, seed, rules, qui
 @kernel
 def _begin_search(table, conduct, seat, position):
     """Say what kind of search comes next; its tree is there, as far as it is kept."""
-    kind = FULL if next_unit(table.states[seat]) < conduct.full_share else FAST
+    share = conduct.full_share * conduct.decided_share if _is_decided(table, conduct, seat) else conduct.full_share
+    kind = FULL if next_unit(table.states[seat]) < share else FAST
     table.kind[seat] = EARLY if position.meta[META_N_MOVES] < table.early[seat] else kind
     table.is_prepared[seat] = 0
     if table.kind[seat] == FULL and conduct.candidates > 0:
         # Sequential halving needs all of its visits.
         clear(tree_of(table.forest, seat))
+
+
+@kernel
+def _is_decided(table, conduct, seat):
+    """Whether the latest values of both sides, as many as resignation looks at, say that the same one wins."""
+    black, white = np.float32(1.0), np.float32(1.0)
+    recent = table.recent[seat]
+    for i in range(conduct.resign_count):
+        # The least of each side's values, taken for Black and for White.
+        black = min(black, recent[0, i], -recent[1, i])
+        white = min(white, -recent[0, i], recent[1, i])
+    return max(black, white) > DECIDED
 
 
 @kernel

@@ -20,6 +20,8 @@ HANDED_OVER = 255
 """In place of how a game ended: it goes on, by the network of the other colour"""
 WINDOW = 8
 """Most moves in a row whose values resignation looks at"""
+DECIDED = 0.9
+"""A game is decided while the latest values of both sides are all beyond this, for the same one (KataGo)"""
 
 
 class Conduct(NamedTuple):
@@ -29,6 +31,7 @@ class Conduct(NamedTuple):
     visits: int
     fast_visits: int
     full_share: float
+    decided_share: float
     noise: float
     concentration: float
     policy_temperature: float
@@ -152,6 +155,6 @@ def new_work(size: int, capacity: int) -> Work:
     return Work(position, every_move, np.zeros(moves), np.zeros(moves), symmetry_table(size))
 
 
-def new_tuning(c_puct: float, fpu_reduction: float) -> Tuning:
-    """Selection by the network's values alone, one leaf at a time."""
-    return Tuning(c_puct, 0.0, fpu_reduction, 0.0, 0.0, 1, 0.0, 0, is_plain=True)
+def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
+    """Selection by the network's values, and its scores where they count, one leaf at a time."""
+    return Tuning(c_puct, 0.0, fpu_reduction, score_weight, 0.0, 1, 0.0, 0, is_plain=score_weight == 0.0)

@@ -28,6 +28,10 @@ class ZeroOptions(Checked):
     first_sensible: float = option(
         2.0, "--sensible while the network is random: its games are played out (Minigo)", low=0.0, high=2.0
     )
+    first_visits: float = option(
+        0.25, "share of the visits while the network is random: its searches find little, its games say who owns what",
+        low=0.0, high=1.0,
+    )  # fmt: skip
     resigns: bool = option(
         False, "resign where fewer than 5% of the games played out say it is wrong (AGZ); the owners of points and the "
         "score of a resigned game are not known, so small boards do without (KG: never)",

@@ -49,9 +49,13 @@ class ZeroPlay:
         Args:
             is_random: the network that plays has learnt nothing yet.
         """
-        play = self._ways.play
-        sensible = self._ways.loop.first_sensible if is_random else play.sensible
-        return replace(play, komi=turn.komi, resign=turn.resign or play.resign, sensible=sensible)
+        play, loop = self._ways.play, self._ways.loop
+        play = replace(play, komi=turn.komi, resign=turn.resign or play.resign)
+        if not is_random:
+            return play
+        visits = max(2, round(loop.first_visits * play.visits))
+        fast = min(visits, max(1, round(loop.first_visits * play.fast_visits)))
+        return replace(play, sensible=loop.first_sensible, visits=visits, fast_visits=fast)
 
     def _players(self, turn: Turn, is_random: bool, path: Path, server: InferenceServer) -> Away:
         """Who plays: the crew, or this process."""

@@ -140,6 +140,20 @@ def test_pruning_takes_forced_visits_as_long_as_the_move_stays_worse():
     assert target[[0, 4, 9]].tolist() == [40, 4, 0]
 
 
+def test_pruning_counts_points_where_selection_did():
+    tuning = TUNING._replace(score_weight=0.5, is_plain=False)
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2})
+    visited(tree, [(40, 0.2), (8, 0.1), (2, -0.9)])
+    first, target = tree.first_edge[tree.meta[META_ROOT]], np.zeros(10)
+    tree.W_lead[first + 1] = 8 * -20.0
+    # By hand: the root's lead is -160 / 51 = -3.137, and half of the weight counts at sqrt(10) = 3.162 points. The best
+    # is 3.137 points above it: 0.2 + 0.5 * 3.137 / 6.299 + 7.071 * 0.5 / 41 = 0.535. The second is 16.863 below: 0.1 -
+    # 0.5 * 16.863 / 20.025 = -0.321, so that it scores less from 7.071 * 0.3 / (1 + n) < 0.856, n = 2, on: five of the
+    # at most five that were forced go.
+    assert visit_target(tree, SIZE, tuning, 2.0, target) == 43
+    assert target[[0, 4, 9]].tolist() == [40, 3, 0]
+
+
 def test_the_improved_policy_completes_what_was_not_visited():
     tree = opened({0: 0.5, 4: 0.3, 9: 0.2}, value=0.4)
     visited(tree, [(6, 0.5), (2, -0.5)])

@@ -28,16 +28,19 @@ from engine.search.unchosen import GONE, prior_of, to_prior_code
 class Node:
     """A position: what the network says, and by policy index the moves' priors, visits, sums and children."""
 
-    def __init__(self, value, priors):
-        self.value, self.priors = value, priors
+    def __init__(self, value, lead, priors):
+        self.value, self.lead, self.priors = value, lead, priors
         self.is_over = priors is None
-        self.visits, self.sums, self.children, self.mass = {}, {}, {}, np.float32(0)
+        self.visits, self.sums, self.leads, self.children, self.mass = {}, {}, {}, {}, np.float32(0)
 
     def mean(self, move):
         return self.sums[move] / self.visits[move]
 
     def mean_of_all(self):
         return (self.value + sum(self.sums.values())) / (1 + sum(self.visits.values()))
+
+    def lead_of_all(self):
+        return (self.lead + sum(self.leads.values())) / (1 + sum(self.visits.values()))
 
 
 class SlowSearchGame:
@@ -72,16 +75,21 @@ class SlowSearchGame:
         count = list_moves(position, listed)
         rank(listed, count, logits, 1.0, np.zeros(moves, np.float32), np.zeros(moves, np.float32), codes)
         priors = {i: prior_of(codes[i]) for i in range(moves) if codes[i] != GONE}
-        return Node(float(output.value[0]), priors)
+        return Node(float(output.value[0]), float(output.score[0]), priors)
 
-    def choose(self, node, mean, visits, at_root):
+    def worth(self, node, move, lead):
+        """A visited move's mean value, and what its lead beyond the root's, for the same side, adds."""
+        points = node.leads[move] / node.visits[move] - lead
+        return node.mean(move) + self.o.score_utility * points / (abs(points) + math.sqrt(self.size**2 + 1))
+
+    def choose(self, node, mean, lead, visits, at_root):
         """PUCT."""
         unvisited = mean if at_root else mean - self.o.fpu_reduction * math.sqrt(node.mass)
         scale = self.o.c_puct * math.sqrt(max(visits, 1))
         best, best_score = None, -math.inf
         for move, prior in node.priors.items():
             n = node.visits.get(move, 0)
-            score = (node.mean(move) if n else unvisited) + scale * prior / (1 + n)
+            score = (self.worth(node, move, lead) if n else unvisited) + scale * prior / (1 + n)
             if score > best_score:
                 best, best_score = move, score
         return best
@@ -95,15 +103,15 @@ class SlowSearchGame:
         position = new_position(self.size, 2000)
         copy_position(position, self.position)
         node, path = self.root, []
-        mean, visits = node.mean_of_all(), sum(node.visits.values())
+        mean, lead, visits = node.mean_of_all(), node.lead_of_all(), sum(node.visits.values())
         while True:
             move = None
             if node is self.root and is_full and self.o.forced:
                 move = next((m for m in node.visits if node.visits[m] < self.forced_visits(m)), None)
             if move is None:
-                move = self.choose(node, mean, visits, node is self.root)
+                move = self.choose(node, mean, lead, visits, node is self.root)
             if move not in node.visits:
-                node.visits[move], node.sums[move] = 0, 0.0
+                node.visits[move], node.sums[move], node.leads[move] = 0, 0.0, 0.0
                 node.priors[move] = float(np.float32(node.priors[move]))
                 node.mass += np.float32(node.priors[move])
             path.append((node, move))
@@ -114,18 +122,19 @@ class SlowSearchGame:
                 break
             if child.is_over:
                 break
-            mean, visits = -node.mean(move), node.visits[move] - 1
+            mean, lead, visits = -self.worth(node, move, lead), -lead, node.visits[move] - 1
             node = child
-        result = child.value
+        result, points = child.value, child.lead
         for node, move in reversed(path):
-            result = -result
+            result, points = -result, -points
             node.visits[move] += 1
             node.sums[move] += result
+            node.leads[move] += points
 
     def new_leaf(self, position):
         if position.meta[META_PASSES] >= 2:
             lead = final_score_black(position) * (1 if position.meta[META_TO_MOVE] == BLACK else -1)
-            return Node(float(np.sign(lead)), None)
+            return Node(float(np.sign(lead)), lead, None)
         return self.evaluate(position)
 
     def allowed(self, ply):
@@ -167,14 +176,15 @@ class SlowSearchGame:
         total = sum(root.visits.values())
         scale = self.o.c_puct * math.sqrt(max(total, 1))
         best = max(root.visits, key=lambda move: root.visits[move])
-        bar = root.mean(best) + scale * root.priors[best] / (1 + root.visits[best])
+        lead = root.lead_of_all()
+        bar = self.worth(root, best, lead) + scale * root.priors[best] / (1 + root.visits[best])
         kept = {}
         for move, visits in root.visits.items():
             left = visits
             if move != best:
                 while (
                     left > max(0, visits - int(self.forced_visits(move)))
-                    and root.mean(move) + scale * root.priors[move] / left < bar
+                    and self.worth(root, move, lead) + scale * root.priors[move] / left < bar
                 ):
                     left -= 1
                 left = 0 if left == 1 else left
@@ -196,7 +206,8 @@ class SlowSearchGame:
         o = self.o
         while True:
             ply, color = int(self.position.meta[META_N_MOVES]), int(self.position.meta[META_TO_MOVE])
-            is_full = bool(next_unit(self.state) < o.full_share)
+            share = o.full_share * o.decided_share if self.is_decided() else o.full_share
+            is_full = bool(next_unit(self.state) < share)
             is_early = ply < self.early
             if self.root is None:
                 self.root = self.evaluate(self.position)
@@ -239,6 +250,12 @@ class SlowSearchGame:
         temperature = o.final_temperature + (o.temperature - o.final_temperature) * fading
         most = max(weights.values())
         return self.draw({move: (n / most) ** (1 / temperature) if n else 0.0 for move, n in weights.items()})
+
+    def is_decided(self):
+        """Whether the latest values of both sides, 1 where there are none yet, agree on who wins."""
+        count = self.o.resign_count
+        black, white = (([1.0] * count + self.values[color])[-count:] for color in (1, 2))
+        return (min(black) > 0.9 and max(white) < -0.9) or (max(black) < -0.9 and min(white) > 0.9)
 
     def is_hopeless(self, color):
         """Whether the latest values of a colour, as many as count, are all below the bound."""

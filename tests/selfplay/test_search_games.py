@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
+from engine.features.keima import KOMI
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import COUNTED, RESIGNED, Games
@@ -18,11 +20,11 @@ from tests.selfplay.search_twin import SlowSearchGame
 
 PLAIN = SearchPlayOptions(
     size=3, visits=20, fast_visits=8, full_share=0.5, noise=0.0, policy_temperature=1.0, forced=0.0, early_share=0.0,
-    komi=2.0, keep_tree=False,
+    komi=2.0, keep_tree=False, score_utility=0.0,
 )  # fmt: skip
 WHOLE = replace(
     PLAIN, noise=0.25, policy_temperature=1.2, forced=2.0, early_share=0.2, resign=0.4, resign_count=2, played_out=0.5,
-    keep_tree=True,
+    keep_tree=True, score_utility=0.3,
 )  # fmt: skip
 
 
@@ -72,6 +74,28 @@ def test_a_game_is_as_its_slow_twin_plays_it(group, options):
         assert lead == pytest.approx(lead_, nan_ok=True)
         at = rows.games.number.tolist().index(number)
         assert rows.lowest[at] == pytest.approx([twin.lowest[1], twin.lowest[2]], abs=1e-6)
+
+
+class CertainNetwork(HashNetwork):
+    """Who the komi favours wins, it says, and hardly doubts it."""
+
+    def evaluate(self, planes, globals_):
+        output = super().evaluate(planes, globals_)
+        return output._replace(value=torch.where(globals_[:, KOMI] > 0, 0.95, -0.95) + 0.01 * output.value)
+
+
+def test_few_searches_of_a_decided_game_are_full(group):
+    options = replace(WHOLE, size=4, komi=60.0, komi_sd=0.0, wide_komi_share=0.0, resign=0.0, full_share=1.0)
+    options = replace(options, decided_share=0.25)
+    network = CertainNetwork("keima-1")
+    rows = played(group(options, network=network), range(12))
+    found = by_number(rows)
+    for number, (moves, _, _, its, _) in found.items():
+        assert (moves, its) == SlowSearchGame(network, options, number).play()[0:4:3]
+    # The first two searches of each side say too little.
+    is_late = rows.ply >= 8
+    late_moves = sum(max(0, len(moves) - 8) for moves, *_ in found.values())
+    assert 0.15 < is_late.sum() / late_moves < 0.35
 
 
 @pytest.mark.parametrize("options", [WHOLE, replace(WHOLE, candidates=4)], ids=["puct", "halving"])

@@ -236,6 +236,16 @@ def test_options_may_change_but_not_the_board_or_the_network(finished, tmp_path)
         Zero(tmp_path / "other", WAYS, CPU)
 
 
+def test_a_random_network_searches_little_and_plays_sensible_moves(finished):
+    play = replace(WAYS.play, visits=40, fast_visits=10)
+    ways = replace(WAYS, play=play, loop=replace(WAYS.loop, first_visits=0.25))
+    rows = zero_play.ZeroPlay(finished.out / "other rows", ways, None)
+    first, later = rows.options(finished.turn, True), rows.options(finished.turn, False)
+    assert (first.visits, first.fast_visits, first.sensible) == (10, 2, 2.0)
+    assert (later.visits, later.fast_visits, later.sensible) == (40, 10, 0.0)
+    rows.close()
+
+
 def test_a_run_from_another_network_goes_on_without_it(finished, tmp_path):
     """It keeps the boards that the network plays, and its self-play begins at the komi that is asked for."""
     model, _, _ = load_model(finished.out / NETWORK)
