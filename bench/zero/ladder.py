@@ -40,10 +40,10 @@ class LadderOptions(Checked):
     """What networks are measured by while they learn."""
 
     heading = "The ladder"
-    ladder_share: float = option(0.1, "of the time that goes to the ladder; 0 = none", low=0.0, high=0.9)
+    ladder_share: float = option(0.05, "of the time that goes to the ladder; 0 = none", low=0.0, high=0.9)
     ladder_games: int = option(40, "against each opponent", low=2)
     ladder_visits: int = option(16, "of each network's searches; 1 = the policy alone", low=1, high=30000)
-    gnugo_share: float = option(0.05, "of the time that goes to games against GNU Go", low=0.0, high=0.9)
+    gnugo_share: float = option(0.03, "of the time that goes to games against GNU Go", low=0.0, high=0.9)
     gnugo_games: int = option(10, "against GNU Go", low=2)
     gnugo_level: int = option(10, "at which it plays", low=0, high=10)
     gnugo_visits: int = option(100, "of the network there", low=1)

@@ -80,9 +80,13 @@ def _lead_utility(points, tuning, scale):
     return tuning.score_weight * points / (abs(points) + scale)
 
 
-@kernel
+@inlined_kernel
 def edge_worth(tree, edge, visits, stats, tuning):
-    """Q of a visited edge, the score's part included."""
+    """Q of an edge with some completed visits, the score's part included.
+
+    Args:
+        stats: :class:`NodeStats` of the node that the edge leaves.
+    """
     value = _mean(tree, edge, tuning)
     if tuning.score_weight > 0.0:
         value += _lead_utility(tree.W_lead[edge] / visits - stats.lead, tuning, stats.points)
@@ -212,11 +216,7 @@ def _stats_below(tree, edge, stats, tuning):
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
     mean = float(tree.value[node])
     if visits > 0:
-        mean = -edge_mean(tree, edge, tuning.rollout_weight)
-        if tree.meta[META_IS_GRAPH]:
-            mean = tree.W[node] / tree.N[node]
-        if tuning.score_weight > 0.0:
-            mean -= _lead_utility(tree.W_lead[edge] / visits - stats.lead, tuning, stats.points)
+        mean = -edge_worth(tree, edge, visits, stats, tuning)
     if tree.meta[META_IS_GRAPH]:
         visits = np.int64(tree.N[node])
     return NodeStats(mean, visits - 1 + tuning.virtual_visits * tree.in_flight[edge], -stats.lead, stats.points)

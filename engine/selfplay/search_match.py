@@ -60,11 +60,12 @@ def outcome_of(results: Iterable[int]) -> Outcome:
 
 
 def match_options(options: SearchPlayOptions, seed: int) -> SearchPlayOptions:
-    """How games are played that measure: at the mean komi, without noise, nothing resigned, early moves varied."""
+    """How games are played that measure: at the mean komi, by results alone, without noise, nothing resigned, early
+    moves varied."""
     return replace(
         options, seed=seed, komi_sd=0.0, wide_komi_share=0.0, noise=0.0, policy_temperature=1.0, forced=0.0,
-        candidates=0, full_share=0.0, resign=0.0, sensible=0.0, keep_tree=False, early_share=0.0, temperature=0.8,
-        final_temperature=0.1,
+        candidates=0, score_utility=0.0, full_share=0.0, resign=0.0, sensible=0.0, keep_tree=False, early_share=0.0,
+        temperature=0.8, final_temperature=0.1,
     )  # fmt: skip
 
 

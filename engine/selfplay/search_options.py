@@ -49,16 +49,16 @@ class SearchPlayOptions(Checked):
     fast_visits: int = option(12, "of any other search, which only finds a move (KG 3.1)", low=1, high=30000)
     full_share: float = option(0.25, "share of the searches that are full: playout caps (KG 3.1)", low=0.0, high=1.0)
     decided_share: float = option(
-        0.25, "share of these while a game is decided, its values beyond 0.9, --resign-count of them in a row (KG)",
-        low=0.0, high=1.0,
+        0.25, "--full-share is multiplied by this while a game is decided: its values are beyond 0.9, --resign-count "
+        "of either side in a row (after KG)", low=0.0, high=1.0,
     )  # fmt: skip
     c_puct: float = option(1.1, "exploration constant of PUCT (KG)", low=0.0, high=20.0)
     fpu_reduction: float = option(
         0.2, "how far below its parent an unvisited move is valued below the root (KG)", low=0.0, high=2.0
     )
     score_utility: float = option(
-        0.2, "most that a lead in points, beyond the root's, adds to a move's value, if the network has scores (KG F)",
-        low=0.0, high=1.0,
+        0.2, "most that a lead in points, beyond the root's, adds to a move's value in PUCT, if the network has scores "
+        "(KG F)", low=0.0, high=1.0,
     )  # fmt: skip
     noise: float = option(0.25, "share of Dirichlet noise in a full search's root priors (AGZ)", low=0.0, high=1.0)
     concentration: float = option(

@@ -29,6 +29,10 @@ FIXED = ("size", "rules", "seed")
 """Options that a folder keeps; others may change when it is opened again: visits grow, resignation is calibrated"""
 
 
+MANY = 32
+"""Games that say how many rows others of the same network will have"""
+
+
 class SearchPlay:
     """One folder of rows in the making; close it at the end."""
 
@@ -41,6 +45,7 @@ class SearchPlay:
             ValueError: the folder holds something else; one line.
         """
         self._out, self._options, self._rows_per_shard = out, options, rows_per_shard
+        self._rows_a_game = 0.0
         refuse_foreign(out, MANIFEST, "self-play rows")
         asked = {"format": FORMAT, "options": {name: getattr(options, name) for name in FIXED}}
         self._manifest = open_manifest(out / MANIFEST, asked, {"shards": [], "next": 0, "numbers": []})
@@ -112,28 +117,36 @@ class SearchPlay:
     ) -> None:  # fmt: skip
         """Play until there are ``rows`` rows in all, forgotten ones included, or :meth:`stop` is called.
 
-        Games are begun as long as those in play will hardly do, by the rows that games have had so far, or before any
-        has ended by those of a move for each point. All of them are played to their ends. They are those with the
-        lowest numbers that were not played yet. Other arguments, and errors, as of :meth:`play`.
+        Games are begun as long as those in play will hardly do, by the rows that the latest games have had: those of
+        this call, those of the call before until ``MANY`` of it have ended, those of all games where there was none,
+        and those of a move for each point before any game has ended. All of them are played to their ends. They are
+        those with the lowest numbers that were not played yet. Other arguments, and errors, as of :meth:`play`.
 
         Args:
             enough: once it is set no further games are begun, however many rows there are.
         """
-        before = self.games
+        before, had = self.games, self.all_rows
         # Each is asked about before it is begun, so that those of this call are not among the finished yet.
         unplayed = (number for number in itertools.count() if number not in self._done)
+
+        def note(games: int, found: int) -> None:
+            if games - before >= MANY:
+                self._rows_a_game = (found - had) / (games - before)
 
         def wanted() -> Iterator[int]:
             for begun in itertools.count():
                 with self._lock:
                     number, games, found = next(unplayed), self.games, self.all_rows
-                mean = found / games if games else self._options.full_share * self._options.size**2
+                note(games, found)
+                first = found / games if games else self._options.full_share * self._options.size**2
+                mean = self._rows_a_game or first
                 expected = (begun - (games - before)) * mean
                 if found + expected >= rows or (enough is not None and enough.is_set()):
                     return
                 yield number
 
         self._play(away, wanted(), report, every_s)
+        note(self.games, self.all_rows)
 
     def _enter(self, done: Done) -> None:
         """Keep games that ended; write a shard when there are enough for one."""

@@ -55,7 +55,8 @@ class ZeroPlay:
             return play
         visits = max(2, round(loop.first_visits * play.visits))
         fast = min(visits, max(1, round(loop.first_visits * play.fast_visits)))
-        return replace(play, sensible=loop.first_sensible, visits=visits, fast_visits=fast)
+        # Of so few visits pruning would leave a handful of moves that are no better than the others.
+        return replace(play, sensible=loop.first_sensible, visits=visits, fast_visits=fast, forced=0.0)
 
     def _players(self, turn: Turn, is_random: bool, path: Path, server: InferenceServer) -> Away:
         """Who plays: the crew, or this process."""

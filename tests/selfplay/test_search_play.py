@@ -159,6 +159,35 @@ def test_no_more_games_are_begun_than_the_rows_are_worth_before_any_has_ended(tm
     assert crew.drawn == list(range(math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))))
 
 
+class Delivering:
+    """A crew that has a hundred games in play, and delivers eight at a time, always the same ones."""
+
+    def __init__(self, rows):
+        self.body = packed(rows)
+
+    def work(self, job, files, numbers, enter, *_):
+        playing = []
+        for number in numbers:
+            playing.append(number)
+            if len(playing) == 108:
+                enter((playing[:8], self.body))
+                del playing[:8]
+        for k in range(0, len(playing), 8):
+            enter((playing[k : k + 8], self.body))
+
+
+def test_games_are_worth_the_rows_that_those_of_the_same_network_have(server, tmp_path):
+    """A random network's games have many rows. Reckoned with those, too few of the later games are begun."""
+    play = SearchPlay(tmp_path, OPTIONS)
+    many, few = (played(server, range(8), replace(OPTIONS, full_share=share)) for share in (1.0, 0.2))
+    assert len(many.game) > 3 * len(few.game)
+    play.play_rows(Away(Delivering(many), None, {}), 2000, lambda: None)
+    wanted = play.all_rows + 1000
+    for _ in range(2):
+        play.play_rows(Away(Delivering(few), None, {}), wanted, lambda: None)
+    assert play.all_rows >= wanted
+
+
 def test_a_folder_whose_first_start_was_killed_is_begun_in(tmp_path):
     (tmp_path / f"{MANIFEST}.partial").write_text("{")
     assert SearchPlay(tmp_path, OPTIONS).games == 0

@@ -241,8 +241,8 @@ def test_a_random_network_searches_little_and_plays_sensible_moves(finished):
     ways = replace(WAYS, play=play, loop=replace(WAYS.loop, first_visits=0.25))
     rows = zero_play.ZeroPlay(finished.out / "other rows", ways, None)
     first, later = rows.options(finished.turn, True), rows.options(finished.turn, False)
-    assert (first.visits, first.fast_visits, first.sensible) == (10, 2, 2.0)
-    assert (later.visits, later.fast_visits, later.sensible) == (40, 10, 0.0)
+    assert (first.visits, first.fast_visits, first.sensible, first.forced) == (10, 2, 2.0, 0.0)
+    assert (later.visits, later.fast_visits, later.sensible, later.forced) == (40, 10, 0.0, 2.0)
     rows.close()
 
 
