@@ -60,7 +60,8 @@ def player_of(way: Way) -> str:
 def rows_of(report: dict[str, Any]) -> Iterator[Row]:
     """The table of a report beside the paper; what a stage has not said stays empty."""
     sl, value = report.get("sl", {}), report.get("value", {})
-    yield "Board, filters of a layer", "19x19, 192", f"{report['size']}x{report['size']}, {report['filters']}"
+    filters = f"{report['filters']}; value network {report.get('value_filters', report['filters'])}"
+    yield "Board, filters of a layer", "19x19, 192", f"{report['size']}x{report['size']}, {filters}"
     games = report.get("games", {})
     yield "Positions that the SL policy learnt from", "28.4 million", _number(games.get("positions"))
     yield "SL policy: held-out moves that are its first choice", "55.4%", _percent(sl.get("top1"))

@@ -30,7 +30,10 @@ def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
         OSError: a file cannot be read.
     """
     preset = way.preset
-    report: dict[str, Any] = {"size": preset.size, "komi": preset.komi, "filters": preset.filters, "seconds": seconds}
+    report: dict[str, Any] = {
+        "size": preset.size, "komi": preset.komi, "filters": preset.filters, "value_filters": preset.value_filters,
+        "seconds": seconds,
+    }  # fmt: skip
     built = way.out / "games" / "set" / MANIFEST
     if built.exists():
         found = json.loads(built.read_text(encoding="utf-8"))

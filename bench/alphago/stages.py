@@ -255,7 +255,7 @@ class Way:
             every = ("--positions-per-game", "0") if name == "whole_games" else ()
             yield self._command(
                 "train", "value", "--games", data, "--validation", self.held_out_values, "--size", preset.size,
-                "--filters", preset.filters, *preset.train, *preset.value, *every, "--seed", self.seed,
+                "--filters", preset.value_filters, *preset.train, *preset.value, *every, "--seed", self.seed,
                 "--device", self.device, "--out", folder, makes=folder / self.value.name, is_shared=True,
                 made_from=(self.sl, self.rl),
             )  # fmt: skip
@@ -309,7 +309,7 @@ def all_stages(way: Way) -> tuple[Stage, ...]:
         Stage("sl", "the policy network, by supervised learning", tuple(way.supervised()), 0.1),
         Stage("patterns", "rollout policy and tree policy", tuple(way.pattern_policies()), 0.02),
         Stage("rl", "the policy network, by reinforcement learning", tuple(way.reinforced()), 0.23),
-        Stage("values", "positions for the value network", tuple(way.value_data()), 0.25),
-        Stage("value", "the value network", tuple(way.value_networks()), 0.15),
+        Stage("values", "positions for the value network", tuple(way.value_data()), 0.2),
+        Stage("value", "the value network", tuple(way.value_networks()), 0.2),
         Stage("ablation", "players that lack one part or another", matches, 0.2, len(matches) * way.preset.pair_games),
     )

@@ -39,6 +39,7 @@ TINY = Preset(
     size=5,
     komi=4.5,
     filters=4,
+    value_filters=4,
     games=60,
     train=("--optimizer", "sgd", "--rate", "0.02", "--batch", "2", "--save-every", "10", "--threads", "1"),
     sl=("--steps", "20", "--validate-every", "10"),
@@ -263,7 +264,7 @@ def test_every_command_is_one_of_the_command_line(name):
 
 def test_the_table_of_a_report_goes_between_the_marks(tmp_path):
     (report := tmp_path / "report.json").write_text(
-        json.dumps({"size": 9, "filters": 32, "rl_over_sl": counted(3, 1, 0)})
+        json.dumps({"size": 9, "filters": 32, "value_filters": 64, "rl_over_sl": counted(3, 1, 0)})
     )
     (page := tmp_path / "page.md").write_text(f"before\n{MARKS[0]}\nold\n{MARKS[1]}\nafter\n")
     for _ in range(2):
@@ -278,7 +279,7 @@ def test_the_table_of_a_report_goes_between_the_marks(tmp_path):
 
 def test_errors_stand_on_the_papers_scale():
     errors = {"one_a_game": {"training": 0.5, "test": 0.6}, "whole_games": {"training": None, "test": 0.8}}
-    rows = {row[0]: row[1:] for row in rows_of({"size": 9, "filters": 32, "value": errors})}
+    rows = {row[0]: row[1:] for row in rows_of({"size": 9, "filters": 32, "value_filters": 64, "value": errors})}
     words = "Value network of {}: training and test error, half of (z - v)^2"
     assert rows[words.format("one position a game")] == ("0.226, 0.234", "0.250, 0.300")
     assert rows[words.format("whole games")] == ("0.19, 0.37", ", 0.400")
