@@ -13,6 +13,7 @@ from engine.inference.server import InferenceServer, NetworkFailed
 from engine.search.pools import META_IN_FLIGHT, META_ROOT_VISITS
 from engine.search.state import Run, Setup, SharedTree
 from engine.search.worker import Worker
+from engine.system.errors import one_line
 
 WAKE_S = 1.0
 """How long the thread that runs a search waits at most: timed waits alone let signals through everywhere."""
@@ -84,6 +85,12 @@ class Crew:
         # Where a call hung before, the other evaluators need no more than their usual time to show that they work.
         patience_s = WAKE_S if server is not None and _hangs(server) else HANG_S
         while not (self._finished.is_set() or self.stopping.is_set()):
+            # Other evaluations may hang, of other workers or older ones of the same.
+            if self._shared.error is not None:
+                return
+            for error in (worker.failure() for worker in self.workers):
+                if error is not None and server is not None:
+                    raise NetworkFailed(f"network {server.spec.name}: {one_line(error)}") from error
             now_s = time.perf_counter()
             end_s = run.deadline_s if meta[META_ROOT_VISITS] > 0 else run.first_deadline_s
             if now_s >= end_s:

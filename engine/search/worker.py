@@ -167,6 +167,13 @@ class Worker:
                 if flight.request is not None:
                     self._setup.network.server.abandon(flight.request)
 
+    def failure(self) -> BaseException | None:
+        """What an evaluation failed by that this worker has not come to, since an older one hangs. Threads: any."""
+        for request in [flight.request for flight in list(self._flying)]:
+            if request is not None and request.done.is_set() and request.error is not None and not request.cancelled:
+                return request.error
+        return None
+
     def run(self, run: Run) -> None:
         """Work until a stopper says so; nothing is in flight afterwards, whatever happens."""
         shared = self._shared
