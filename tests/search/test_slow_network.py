@@ -121,10 +121,11 @@ class HalfBroken(HangingNetwork):
         return super().evaluate(planes, globals_)
 
 
-def test_an_error_does_not_wait_for_an_evaluation_that_hangs():
-    network = HalfBroken(5)
+@pytest.mark.parametrize(("works", "threads"), [(5, 1), (30, 3)])
+def test_an_error_does_not_wait_for_an_evaluation_that_hangs(works, threads):
+    network = HalfBroken(works)
     with InferenceServer(network, cache_mib=1, threads=2) as server:
-        search = Search(SearchOptions(threads=1), server, KEIMA)
+        search = Search(SearchOptions(threads=threads, seed=1), server, KEIMA)
         search.set_position(random_game(9, 8, seed=1).position)
         with pytest.raises(NetworkFailed, match="out of order"):
             search.run(SearchLimits(visits=10**6, soft_s=600.0))
