@@ -10,6 +10,7 @@ from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
 from engine.play.assembly import load_parts, new_server, owner_tables, parts_with, without_network
+from engine.play.keeper import said_sizes
 from engine.rollout.policy import Tables
 from engine.search.search import Search
 
@@ -40,20 +41,15 @@ class Backend:
         """The rollout policy that estimates owners; None where rollouts are to be uniform."""
         return owner_tables(self._parts)
 
-    def check_size(self, size: int) -> None:
-        """Refuse boards the network does not play.
-
-        Raises:
-            ValueError: "unacceptable size", with the reason.
-        """
-        if not self._plays(size):
-            spec = self._loaded.networks[0].spec
-            least, most = spec.min_size, spec.max_size
-            raise ValueError(f"unacceptable size: {size}, the network {spec.name} plays {least} to {most}")
+    @property
+    def sizes(self) -> tuple[int, int] | None:
+        """Smallest and largest board that the loaded networks play; None = there is none, all are played."""
+        specs = [one.spec for one in self._loaded.networks]
+        return (max(spec.min_size for spec in specs), min(spec.max_size for spec in specs)) if specs else None
 
     def _plays(self, size: int) -> bool:
         """Whether the network, if there is one, plays boards of a size."""
-        return all(one.spec.min_size <= size <= one.spec.max_size for one in self._loaded.networks)
+        return self.sizes is None or self.sizes[0] <= size <= self.sizes[1]
 
     def fit(self, size: int) -> bool:
         """Play boards of a size from now on; without the network, and with a line that says so, where it does not.
@@ -63,7 +59,7 @@ class Backend:
         """
         if not self._plays(size):
             spec = self._loaded.networks[0].spec
-            known = f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}"
+            known = f"network {spec.name} plays boards of {said_sizes((spec.min_size, spec.max_size))}"
             say_once(f"{known}: {size}x{size} is played without it, on rollouts and learnt patterns")
         if self._plays(size) == bool(self._parts.networks) or not self._loaded.networks:
             return False

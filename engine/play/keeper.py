@@ -17,6 +17,16 @@ RESIGN = -1
 """What a player may answer instead of a point: it gives the game up."""
 
 
+def nearest_size(size: int, sizes: tuple[int, int] | None) -> int:
+    """The board from smallest to largest that is nearest to a wanted one; None = all are played."""
+    return size if sizes is None else min(max(size, sizes[0]), sizes[1])
+
+
+def said_sizes(sizes: tuple[int, int]) -> str:
+    """The smallest and largest board in words."""
+    return f"{sizes[0]} to {sizes[1]}" if sizes[0] < sizes[1] else f"{sizes[0]} alone"
+
+
 class GameKeeper:
     """A game with its clock. Threads: one caller."""
 
@@ -27,14 +37,14 @@ class GameKeeper:
         """An empty board.
 
         Args:
+            size: begun with, or the nearest one that is accepted.
             lag_s: as for :class:`engine.play.clock.Clock`.
             sizes: smallest and largest board that is accepted; None = all that the rules know.
         Raises:
             ValueError: rules, komi or size cannot be used; one clear line.
         """
         self._sizes = sizes
-        self._check_size(size)
-        self.game = Game(size, rules_named(rules), komi)
+        self.game = Game(nearest_size(size, sizes), rules_named(rules), komi)
         """read by anyone, changed here alone"""
         self.clock = Clock(lag_s)
 
@@ -45,7 +55,7 @@ class GameKeeper:
             ValueError: "unacceptable size", with the reason.
         """
         if self._sizes and not self._sizes[0] <= size <= self._sizes[1]:
-            raise ValueError(f"unacceptable size: {size}, the network plays {self._sizes[0]} to {self._sizes[1]}")
+            raise ValueError(f"unacceptable size: {size}, the network plays {said_sizes(self._sizes)}")
 
     def _before_change(self) -> None:
         """Called before the game changes."""

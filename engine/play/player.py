@@ -67,9 +67,10 @@ class Player(GameKeeper):
         Args:
             search_options: a seed of 0 stands for a random one.
             network, device: as for :func:`engine.play.assembly.load_parts`.
+            size: of the board at first, or the nearest one that the network plays.
             any_size: play without the network on boards it does not play, instead of refusing them.
         Raises:
-            ValueError: network, device, rules, komi or size cannot be used; one clear line.
+            ValueError: network, device, rules or komi cannot be used; one clear line.
         """
         if not search_options.seed:
             search_options = replace(search_options, seed=1 + secrets.randbits(62))
@@ -78,9 +79,8 @@ class Player(GameKeeper):
         self.last_genmove_report: Report | None = None
         """what the search for the latest move found; None where the move needed none"""
         self.network_path = network
-        self._any_size = any_size
         self._backend = Backend(for_play(search_options, play_options), network, device)
-        super().__init__(size, rules, komi, play_options.lag)
+        super().__init__(size, rules, komi, play_options.lag, None if any_size else self._backend.sizes)
         self._interrupted = threading.Event()
         self._answered_s = 0.0
         """when the latest move was chosen"""
@@ -91,7 +91,7 @@ class Player(GameKeeper):
         self.stand_in_loaded.set()
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation()
-        self._backend.fit(size)
+        self._backend.fit(self.game.size)
         self._make_search()
         self._begin()
 
@@ -144,11 +144,6 @@ class Player(GameKeeper):
     def resume(self) -> None:
         """Let searches take their time again. Threads: any."""
         self._interrupted.clear()
-
-    def _check_size(self, size: int) -> None:
-        """Refuse boards the network does not play, unless it may stand aside."""
-        if not self._any_size:
-            self._backend.check_size(size)
 
     def _before_change(self) -> None:
         self._said = None

@@ -118,5 +118,10 @@ def test_a_keeper_keeps_to_the_boards_it_is_given():
     with pytest.raises(ValueError, match="unacceptable size: 19, the network plays 7 to 13"):
         keeper.new_game(19)
     assert keeper.game.size == 9
-    with pytest.raises(ValueError, match="unacceptable size"):
-        GameKeeper(5, sizes=(7, 13))
+    with pytest.raises(ValueError, match="unacceptable size: 7, the network plays 9 alone"):
+        GameKeeper(9, sizes=(9, 9)).new_game(7)
+
+
+def test_a_keeper_begins_on_the_nearest_board_it_is_given():
+    """The engine refused every command, boardsize too, where its network did not play the 19x19 of the default."""
+    assert [GameKeeper(size, sizes=(7, 13)).game.size for size in (5, 9, 19)] == [7, 9, 13]

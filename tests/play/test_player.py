@@ -128,15 +128,20 @@ def test_an_interruption_ends_a_search_and_lasts_until_resumed(make_player):
 def test_sizes_are_those_of_the_network(make_player, tiny_network):
     player = make_player(network=tiny_network)
     for size in (6, 10, 26):
-        with pytest.raises(ValueError, match=f"unacceptable size: {size}, the network tiny plays 7 to 9"):
+        with pytest.raises(ValueError, match=f"unacceptable size: {size}, the network plays 7 to 9"):
             player.new_game(size)
     player.new_game(7)
     assert player.genmove(BLACK) > 0
-    with pytest.raises(ValueError, match="unacceptable size: 19"):
-        make_player(network=tiny_network, size=19)
     with pytest.raises(ValueError, match="unacceptable size"):
         player.load_sgf(b"(;GM[1]SZ[19];B[dd])")
     assert (player.game.size, player.game.n_moves) == (7, 1)
+
+
+@pytest.mark.parametrize(("wanted", "begun"), [(19, 9), (8, 8), (2, 7)])
+def test_a_player_begins_on_the_nearest_board_of_its_network(make_player, tiny_network, wanted, begun):
+    player = make_player(network=tiny_network, size=wanted)
+    assert player.game.size == begun
+    assert player.genmove(BLACK) > 0
 
 
 def test_where_any_size_is_wanted_the_network_stands_aside(make_player, tiny_network, capsys):
