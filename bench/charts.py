@@ -66,6 +66,19 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
     return _svg(parts, HEIGHT)
 
 
+def side_by_side(charts: Sequence[str], columns: int = 2) -> str:
+    """Charts in rows, those that are empty left out, as one picture; a file of its own."""
+    shown = [chart for chart in charts if chart]
+    rows = -(-len(shown) // columns)
+    places = [(WIDTH * (i % columns), HEIGHT * (i // columns)) for i in range(len(shown))]
+    parts = [
+        chart.replace("<svg ", f'<svg x="{x}" y="{y}" height="{HEIGHT}" ', 1)
+        for chart, (x, y) in zip(shown, places, strict=True)
+    ]
+    size = f'viewBox="0 0 {columns * WIDTH} {rows * HEIGHT}" width="{columns * WIDTH}"'
+    return stand_alone(f'<svg {size} role="img">{"".join(parts)}</svg>')
+
+
 def stand_alone(chart: str) -> str:
     """A chart as a file of its own, on white, since viewers may be dark."""
     head, rest = chart.split(">", 1)

@@ -1,5 +1,5 @@
 """The page of a run, ``index.html`` in its folder: figures, curves and the empty board, in one file that needs nothing
-else and reloads itself."""
+else and reloads itself; and ``curves.svg``, those of the curves that sum up a run."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from bench.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart
+from bench.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart, side_by_side
 from bench.match.elo import Rated
 from bench.zero.ladder import GNUGO, RANDOM, Match, standings
 from engine.selfplay.empty_board import first_moves
@@ -15,7 +15,7 @@ from engine.selfplay.zero import Zero
 from engine.selfplay.zero_networks import NETWORK
 from engine.system.files import written_whole
 
-PAGE = "index.html"
+PAGE, PICTURE = "index.html", "curves.svg"
 RELOAD_S = 30
 RATED_SHOWN = 12
 CELL = 26
@@ -37,24 +37,41 @@ CHARTS = (
     ("Seconds of a turn", {"self-play": "zero/play_s", "training": "zero/train_s"}),
 )  # fmt: skip
 """Titles, and what is drawn: names of curves by those of the legend"""
+OF_PICTURE = (
+    "Empty board: score for Black, komi of self-play (points)", "Empty board: value for Black", "Empty board: policy",
+    "Losses of value, ownership, score", "Loss of the policy, entropy of its targets (nats)",
+)  # fmt: skip
+"""Charts of the picture, beside the Elo"""
 
 
 def write_page(zero: Zero, matches: list[Match], status: str) -> None:
-    """Write the page, whole or not at all.
+    """Write the page and the picture, each whole or not at all.
 
     Args:
         status: what the run does and waits for.
     Raises:
         OSError: it cannot be written.
     """
+    curves, players = curves_of(zero.out), standings(matches)
+    charts = {title: _chart(curves, title, names) for title, names in CHARTS}
+    elo = elo_chart(players, curves)
     with written_whole(zero.out / PAGE) as part:
-        part.write_text("\n".join(_page(zero, matches, status)) + "\n", encoding="utf-8")
+        lines = _page(zero, matches, status, curves, players, [elo, *charts.values()])
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if curves:
+        with written_whole(zero.out / PICTURE) as part:
+            part.write_text(side_by_side([elo, *(charts[title] for title in OF_PICTURE)]), encoding="utf-8")
 
 
-def _page(zero: Zero, matches: list[Match], status: str) -> Iterator[str]:
+def _chart(curves: Series, title: str, names: dict[str, str]) -> str:
+    return line_chart(title, {name: by_minutes(curves, key) for name, key in names.items()}, "minutes")
+
+
+def _page(
+    zero: Zero, matches: list[Match], status: str, curves: Series, players: list[Rated], charts: list[str]
+) -> Iterator[str]:  # fmt: skip
     """The lines of the page."""
-    curves, size = curves_of(zero.out), zero.ways.play.size
-    players = standings(matches)
+    size = zero.ways.play.size
     yield f'<!doctype html><meta charset=utf-8><meta http-equiv=refresh content="{RELOAD_S}">'
     yield f"<title>keima zero {size}x{size}</title><style>{PAGE_STYLE}</style>"
     yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"
@@ -65,12 +82,10 @@ def _page(zero: Zero, matches: list[Match], status: str) -> Iterator[str]:
     if zero.board is not None:
         yield f"<h2>First moves</h2>{board_picture(zero.board.policy, size)}"
     yield "<h2>Curves</h2>"
-    yield elo_chart(players, curves)
     shown = players[-RATED_SHOWN:]
     intervals = [(one.name.removeprefix("network "), *_of(one)) for one in shown]
     yield interval_chart("Elo and 95% interval, random moves being 0", intervals, "Elo")
-    for title, names in CHARTS:
-        yield line_chart(title, {name: by_minutes(curves, key) for name, key in names.items()}, "minutes")
+    yield from charts
     yield "<h2>Matches</h2><table><tr><th>first</th><th>second</th><th>won</th><th>drawn</th><th>lost</th></tr>"
     for match in matches[::-1][: 4 * RATED_SHOWN]:
         cells = (match.first, match.second, *match.outcome)

@@ -90,6 +90,8 @@ def test_the_page_shows_the_run(killed):
         ElementTree.fromstring(f"<svg{text}</svg>")
     for words in ("Elo", "Samples of a row", "First moves", "loop.first_rows = 80"):
         assert words in page
+    picture = ElementTree.parse(out / "curves.svg").getroot()
+    assert picture.tag.endswith("svg") and len(picture.findall("{*}svg")) == 6
 
 
 def test_the_ladder_plays_random_moves_and_earlier_networks(killed):
