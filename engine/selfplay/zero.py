@@ -224,9 +224,8 @@ class Zero:
         turn, learner = self.turn, self.learner
         self.watch.at("training", 0, 1, "reading the window")
         window = self._window()
-        data = WindowBatches(
-            ENCODERS[learner.spec.encoder], window, turn.batch, self.ways.play.seed, self.ways.loop.search_value
-        )
+        encoder, seed = ENCODERS[learner.spec.encoder], self.ways.play.seed
+        data = WindowBatches(encoder, window, turn.batch, seed, turn.search_value)
 
         def report(step: int, losses: dict[str, float]) -> None:
             words = ", ".join(f"{name} {value:.3f}" for name, value in losses.items())

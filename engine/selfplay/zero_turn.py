@@ -34,7 +34,8 @@ class Turn:
     last_step: int = 0
     rate: float = 0.0
     batch: int = 0
-    """of the steps up to the last one; --batch counts from the next window on, as --rate does"""
+    """of the steps up to the last one; --batch and --search-value count from the next window on, as --rate does"""
+    search_value: float = 0.0
     trained: int = 0
     """samples of all steps up to the last one, those of earlier turns included"""
     owed: float = 0.0
@@ -46,7 +47,10 @@ class Turn:
     def of(cls, found: dict[str, Any], loop: ZeroOptions) -> "Turn":
         """As a manifest has it; one that counts no samples yet was trained with the same batch all the time."""
         before = max(0, found["wanted"] - loop.rows) if found["number"] else 0
-        known = {"rows_before": before, "batch": loop.batch, "trained": loop.batch * found["last_step"]}
+        known = {
+            "rows_before": before, "batch": loop.batch, "search_value": loop.search_value,
+            "trained": loop.batch * found["last_step"],
+        }  # fmt: skip
         return cls(**known | found)
 
     @property
@@ -66,7 +70,7 @@ class Turn:
         samples = steps * loop.batch
         return replace(
             self, phase=TRAIN, wanted=rows, first_step=step, last_step=step + steps, batch=loop.batch,
-            trained=self.trained + samples, owed=owed - samples,
+            search_value=loop.search_value, trained=self.trained + samples, owed=owed - samples,
         )  # fmt: skip
 
 
