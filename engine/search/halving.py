@@ -1,8 +1,9 @@
 """Sequential halving at the root and the improved policy, as kernels, for searches side by side.
 
 :class:`engine.search.gumbel.SequentialHalving` is the same for one search with batches in flight; here one leaf at a
-time is, and the search gives a policy target: softmax(log prior + sigma(completed Q)). Source: Danihelka et al.,
-"Policy improvement by planning with Gumbel", ICLR 2022, sections 3 to 5 and appendix D (v_mix, sigma).
+time is, and the search gives a policy target: softmax(log prior + sigma(completed Q)). Q is what PUCT compares moves
+by, the score's part included (:func:`engine.search.selection.edge_worth`). Source: Danihelka et al., "Policy
+improvement by planning with Gumbel", ICLR 2022, sections 3 to 5 and appendix D (v_mix, sigma).
 """
 
 import math
@@ -12,9 +13,9 @@ import numpy as np
 from engine.go.geometry import index_of, point_of
 from engine.rollout.random import next_unit
 from engine.search.pools import META_ROOT, NONE
+from engine.search.selection import edge_worth, root_stats
 from engine.search.tree import add_edge, follow
 from engine.search.unchosen import is_move
-from engine.search.values import edge_mean
 from engine.system.jit import kernel
 
 VISIT_OFFSET = 50.0
@@ -71,28 +72,29 @@ def _most_visits(tree):
 
 
 @kernel
-def best_candidate(tree, size, base, left, scale):
+def best_candidate(tree, size, tuning, base, left, scale):
     """Policy index of the move that is left and preferred: by base + sigma(Q); an unvisited one counts as Q = -1."""
     root, most, best, highest = tree.meta[META_ROOT], _most_visits(tree), NONE, -math.inf
+    stats = root_stats(tree, tuning, len(base))
     for index in range(len(base)):
         if left[index]:
             edge = follow(tree, root, point_of(index, size))
-            q = edge_mean(tree, edge, 0.0) if edge != NONE and tree.N_v[edge] > 0 else -1.0
+            q = edge_worth(tree, edge, tree.N_v[edge], stats, tuning) if edge != NONE and tree.N_v[edge] > 0 else -1.0
             if best == NONE or base[index] + sigma(q, most, scale) > highest:
                 best, highest = index, base[index] + sigma(q, most, scale)
     return best
 
 
 @kernel
-def _halve(tree, size, base, left, count, scale):
+def _halve(tree, size, tuning, base, left, count, scale):
     """Leave the preferred half of the moves that are left, at least one; returns how many they are."""
-    keep = (count + 1) // 2
+    keep, stats = (count + 1) // 2, root_stats(tree, tuning, len(base))
     for _ in range(count - keep):
         root, most, worst, lowest = tree.meta[META_ROOT], _most_visits(tree), NONE, math.inf
         for index in range(len(base)):
             if left[index]:
                 edge = follow(tree, root, point_of(index, size))
-                preferred = base[index] + sigma(edge_mean(tree, edge, 0.0), most, scale)
+                preferred = base[index] + sigma(edge_worth(tree, edge, tree.N_v[edge], stats, tuning), most, scale)
                 if worst == NONE or preferred < lowest:
                     worst, lowest = index, preferred
         left[worst] = 0
@@ -100,7 +102,7 @@ def _halve(tree, size, base, left, count, scale):
 
 
 @kernel
-def next_candidate(tree, size, base, left, drawn, visits, goal, scale):
+def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, scale):
     """The edge of the root that is visited next: of the moves left the first with the fewest visits.
 
     When each has its share of a round, the worse half leaves and the next round begins.
@@ -127,12 +129,12 @@ def next_candidate(tree, size, base, left, drawn, visits, goal, scale):
             goal[0] = max(1, visits // (rounds * count))
         if fewest < goal[0]:
             return edge
-        count = _halve(tree, size, base, left, count, scale)
+        count = _halve(tree, size, tuning, base, left, count, scale)
         goal[0] += max(1, visits // (rounds * count))
 
 
 @kernel
-def improved_policy(tree, size, priors, scale, target):
+def improved_policy(tree, size, tuning, priors, scale, target):
     """softmax(log prior + sigma(completed Q)): float64[N*N + 1] in policy order, overwritten.
 
     An unvisited move has v_mix as Q: the root's own value and the visited moves' mean under the prior, weighed as one
@@ -144,11 +146,12 @@ def improved_policy(tree, size, priors, scale, target):
     root = tree.meta[META_ROOT]
     first = np.int64(tree.first_edge[root])
     end, mass, mean, visits = first + tree.n_edges[root], 0.0, 0.0, 0
+    stats = root_stats(tree, tuning, len(priors))
     for edge in range(first, end):
         if tree.N_v[edge] > 0:
             prior = priors[index_of(np.int64(tree.move[edge]), size)]
             mass += prior
-            mean += prior * edge_mean(tree, edge, 0.0)
+            mean += prior * edge_worth(tree, edge, tree.N_v[edge], stats, tuning)
             visits += tree.N_v[edge]
     unvisited = float(tree.value[root])
     if mass > 0.0:
@@ -161,7 +164,8 @@ def improved_policy(tree, size, priors, scale, target):
     for edge in range(first, end):
         index = index_of(np.int64(tree.move[edge]), size)
         if tree.N_v[edge] > 0 and priors[index] > 0.0:
-            target[index] = math.log(priors[index]) + sigma(edge_mean(tree, edge, 0.0), most, scale)
+            q = edge_worth(tree, edge, tree.N_v[edge], stats, tuning)
+            target[index] = math.log(priors[index]) + sigma(q, most, scale)
     for index in range(len(priors)):
         highest = max(highest, target[index])
     total = 0.0

@@ -139,7 +139,7 @@ def _advance(table, conduct, tuning, seat, work, cache, scratch, planes, globals
             if conduct.hands_over:
                 return HANDED_OVER
             continue
-        forced = _forced(table, conduct, tree, seat) if is_open else NONE
+        forced = _forced(table, conduct, tuning, tree, seat) if is_open else NONE
         if forced != NONE:
             work.filter[0, :] = 0
             work.filter[0, tree.move[forced]] = 1
@@ -222,14 +222,14 @@ def position_size(table):
 
 
 @kernel
-def _forced(table, conduct, tree, seat):
+def _forced(table, conduct, tuning, tree, seat):
     """The edge that the root must take, whatever PUCT prefers; NONE = as PUCT prefers."""
     if table.kind[seat] != FULL:
         return NONE
     if conduct.candidates > 0:
         return next_candidate(
-            tree, position_size(table), table.base[seat], table.left[seat], table.goal[seat, 1], conduct.visits - 1,
-            table.goal[seat], conduct.sigma_scale,
+            tree, position_size(table), tuning, table.base[seat], table.left[seat], table.goal[seat, 1],
+            conduct.visits - 1, table.goal[seat], conduct.sigma_scale,
         )  # fmt: skip
     return forced_edge(tree, conduct.forced) if conduct.forced > 0.0 else NONE
 
@@ -283,11 +283,11 @@ def _find_move(table, conduct, tuning, tree, seat, position, work, value):
     if _without_barred(work.policy, table.priors[seat]) <= 0.0:
         return NONE
     if halves:
-        improved_policy(tree, size, table.priors[seat], conduct.sigma_scale, work.policy)
+        improved_policy(tree, size, tuning, table.priors[seat], conduct.sigma_scale, work.policy)
     if is_full:
         _note_row(table, seat, position.meta[META_N_MOVES], value, work.policy, halves)
     if halves:
-        return best_candidate(tree, size, table.base[seat], table.left[seat], conduct.sigma_scale)
+        return best_candidate(tree, size, tuning, table.base[seat], table.left[seat], conduct.sigma_scale)
     fading = 0.5 ** (position.meta[META_N_MOVES] / conduct.half_life)
     temperature = conduct.final_temperature + (conduct.temperature - conduct.final_temperature) * fading
     most, total = 0.0, 0.0

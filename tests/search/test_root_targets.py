@@ -158,7 +158,7 @@ def test_the_improved_policy_completes_what_was_not_visited():
     tree = opened({0: 0.5, 4: 0.3, 9: 0.2}, value=0.4)
     visited(tree, [(6, 0.5), (2, -0.5)])
     priors, target = read(tree), np.zeros(10)
-    improved_policy(tree, SIZE, priors, 0.1, target)
+    improved_policy(tree, SIZE, TUNING, priors, 0.1, target)
     p = priors[[0, 4, 9]]
     mixed = (0.4 + 8 * (p[0] * 0.5 + p[1] * -0.5) / (p[0] + p[1])) / 9
     logits = np.log(p) + (50 + 6) * 0.1 * (np.array([0.5, -0.5, mixed]) + 1) / 2
@@ -167,26 +167,46 @@ def test_the_improved_policy_completes_what_was_not_visited():
     assert target.sum() == pytest.approx(1.0)
 
 
-def test_halving_gives_every_candidate_its_share_and_leaves_the_best():
+def test_the_improved_policy_counts_points():
+    tuning = TUNING._replace(score_weight=0.5, is_plain=False)
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2}, value=0.4)
+    visited(tree, [(6, 0.5), (2, -0.5)])
+    first = tree.first_edge[tree.meta[META_ROOT]]
+    tree.W_lead[first], tree.W_lead[first + 1] = 6 * 12.0, 2 * -3.0
+    priors, target = read(tree), np.zeros(10)
+    improved_policy(tree, SIZE, tuning, priors, 0.1, target)
+    p, points = priors[[0, 4, 9]], np.array([12.0, -3.0]) - 66.0 / 9
+    q = np.array([0.5, -0.5]) + 0.5 * points / (np.abs(points) + math.sqrt(10))
+    mixed = (0.4 + 8 * (p[0] * q[0] + p[1] * q[1]) / (p[0] + p[1])) / 9
+    logits = np.log(p) + (50 + 6) * 0.1 * (np.array([*q, mixed]) + 1) / 2
+    assert target[[0, 4, 9]] == pytest.approx(np.exp(logits) / np.exp(logits).sum())
+
+
+@pytest.mark.parametrize("counts_points", [False, True])
+def test_halving_gives_every_candidate_its_share_and_leaves_the_best(counts_points):
+    """Where points count, the best of moves that win alike is the one that leads by more."""
+    tuning = TUNING._replace(score_weight=0.5, is_plain=False) if counts_points else TUNING
     moves = dict.fromkeys(range(10), 0.1)
     tree, base, left, goal = opened(moves), np.zeros(10), np.zeros(10, np.uint8), np.zeros(1, np.int64)
     priors = read(tree)
     drawn = draw_candidates(tree, priors, 4, seed_state(5, 1), base, left)
     assert drawn == left.sum() == 4
     candidates = np.flatnonzero(left).tolist()
-    value = {move: 0.9 if move == candidates[2] else -0.9 for move in candidates}
+    value = {move: 0.9 if counts_points or move == candidates[2] else -0.9 for move in candidates}
+    lead = {move: 9.0 if move == candidates[2] else -9.0 for move in candidates}
     for _ in range(16):
-        edge = next_candidate(tree, SIZE, base, left, drawn, 16, goal, 1.0)
+        edge = next_candidate(tree, SIZE, tuning, base, left, drawn, 16, goal, 1.0)
         move = int(np.flatnonzero(tree.point == tree.move[edge])[0])
         tree.N_v[edge] += 1
         tree.W_v[edge] += value[move]
+        tree.W_lead[edge] += lead[move]
         tree.meta[META_ROOT_VISITS] += 1
     visits = np.zeros(10)
     visit_target(tree, SIZE, TUNING, 0.0, visits)
     # Two rounds of eight visits: two each for four moves, four each for two.
     assert sorted(visits[candidates].tolist()) == [2, 2, 6, 6]
     assert visits[candidates[2]] == 6
-    assert best_candidate(tree, SIZE, base, left, 1.0) == candidates[2]
+    assert best_candidate(tree, SIZE, tuning, base, left, 1.0) == candidates[2]
 
 
 def test_candidates_are_drawn_as_likely_as_their_priors():
