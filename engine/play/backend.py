@@ -43,9 +43,9 @@ class Backend:
 
     @property
     def sizes(self) -> tuple[int, int] | None:
-        """Smallest and largest board that the loaded networks play; None = there is none, all are played."""
+        """Smallest and largest board that the loaded network plays; None = there is none, all are played."""
         specs = [one.spec for one in self._loaded.networks]
-        return (max(spec.min_size for spec in specs), min(spec.max_size for spec in specs)) if specs else None
+        return (specs[0].min_size, specs[0].max_size) if specs else None
 
     def _plays(self, size: int) -> bool:
         """Whether the network, if there is one, plays boards of a size."""
@@ -57,9 +57,8 @@ class Backend:
         Returns:
             bool: whether searches have to be made anew.
         """
-        if not self._plays(size):
-            spec = self._loaded.networks[0].spec
-            known = f"network {spec.name} plays boards of {said_sizes((spec.min_size, spec.max_size))}"
+        if self.sizes is not None and not self._plays(size):
+            known = f"network {self._loaded.networks[0].spec.name} plays boards of {said_sizes(self.sizes)}"
             say_once(f"{known}: {size}x{size} is played without it, on rollouts and learnt patterns")
         if self._plays(size) == bool(self._parts.networks) or not self._loaded.networks:
             return False
