@@ -138,6 +138,10 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
     c_puct_growth: float = option(
         0.0, "c_puct rises by this number times ln(1 + visits of the node / 500)", low=0.0, high=20.0
     )
+    c_puct_spread: float = option(
+        0.0, "share of c_puct that is in proportion to the standard deviation of a node's values, 0.4 being usual",
+        low=0.0, high=1.0,
+    )  # fmt: skip
     fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
     score_weight: float = option(
         0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0

@@ -139,7 +139,7 @@ def visit_target(tree, size, tuning, factor, visits):
     if best == NONE:
         return 0.0
     stats = root_stats(tree, tuning, len(visits))
-    scale = exploration(tuning, stats.visits)
+    scale = exploration(tuning, stats)
     bar = puct(edge_worth(tree, best, tree.N_v[best], stats, tuning), tree.P[best], tree.N_v[best], 0, tuning, scale)
     total = 0.0
     for edge in range(first, end):

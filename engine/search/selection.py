@@ -36,6 +36,10 @@ from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
 """Visits from which on c_puct grows noticeably, where it grows"""
+USUAL_SPREAD = 0.4
+"""Standard deviation of a node's values at which c_puct is what it is called (KataGo's cpuctUtilityStdevPrior)"""
+SPREAD_VISITS = 2.0
+"""Visits of that spread which each node is believed to have had (KataGo's cpuctUtilityStdevPriorWeight)"""
 
 
 class Tuning(NamedTuple):
@@ -43,6 +47,7 @@ class Tuning(NamedTuple):
 
     c_puct: float
     c_puct_growth: float
+    c_puct_spread: float
     fpu_reduction: float
     score_weight: float
     rollout_weight: float
@@ -65,6 +70,8 @@ class NodeStats(NamedTuple):
     """the root's mean lead in points: where the score's part of a value is 0"""
     points: float
     """the lead beyond that which counts half of ``score_weight``"""
+    spread: float
+    """standard deviation of the values below it; ``USUAL_SPREAD`` where nothing asks for it"""
 
 
 @kernel
@@ -103,16 +110,48 @@ def root_stats(tree, tuning, moves):
     mean = node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight)
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
     visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
-    return NodeStats(mean, visits, lead, math.sqrt(moves))
+    spread = _root_spread(tree, mean) if tuning.c_puct_spread > 0.0 else USUAL_SPREAD
+    return NodeStats(mean, visits, lead, math.sqrt(moves), spread)
 
 
 @kernel
-def exploration(tuning, visits):
-    """c_puct * sqrt(N), where c_puct may grow with N (AlphaZero, Methods; KataGo's form of it)."""
+def _spread(mean, squares, visits):
+    """Standard deviation of a node's values, as if it had had some visits of the usual one before.
+
+    Args:
+        mean: of the values.
+        squares: their sum of squares.
+        visits: how many they are.
+    """
+    if visits <= 1:
+        return USUAL_SPREAD
+    mean_square = max(squares / visits, mean * mean)
+    total = SPREAD_VISITS * (mean * mean + USUAL_SPREAD * USUAL_SPREAD) + visits * mean_square
+    return math.sqrt(max(0.0, total / (SPREAD_VISITS + visits - 1.0) - mean * mean))
+
+
+@kernel
+def _root_spread(tree, mean):
+    """:func:`_spread` of the root."""
+    root = tree.meta[META_ROOT]
+    first, visits, squares = np.int64(tree.first_edge[root]), 1, float(tree.value[root]) ** 2
+    for edge in range(first, first + tree.n_edges[root]):
+        visits += edge_visits(tree, edge)
+        squares += tree.W_sq[edge]
+    return _spread(mean, squares, visits)
+
+
+@kernel
+def exploration(tuning, stats):
+    """c_puct * sqrt(N) of a node, where c_puct may grow with N and follow the spread of the node's values.
+
+    (AlphaZero, Methods, and KataGo's form of it; KataGo's cpuctUtilityStdevScale.)
+    """
     c_puct = tuning.c_puct
     if tuning.c_puct_growth > 0.0:
-        c_puct += tuning.c_puct_growth * math.log(1.0 + visits / C_PUCT_BASE)
-    return c_puct * math.sqrt(max(visits, 1))
+        c_puct += tuning.c_puct_growth * math.log(1.0 + stats.visits / C_PUCT_BASE)
+    c_puct *= 1.0 + tuning.c_puct_spread * (stats.spread / USUAL_SPREAD - 1.0)
+    return c_puct * math.sqrt(max(stats.visits, 1))
 
 
 @inlined_kernel
@@ -165,7 +204,7 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     """
     at_root = node == tree.meta[META_ROOT]
     unvisited = stats.mean if at_root else stats.mean - tuning.fpu_reduction * math.sqrt(tree.expanded_prior_mass[node])
-    scale = exploration(tuning, stats.visits)
+    scale = exploration(tuning, stats)
     first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.puct_scores
     if tuning.is_plain:
         _puct_scores_of_network(
@@ -214,12 +253,15 @@ def _least_visited(tree, move_filter):
 def _stats_below(tree, edge, stats, tuning):
     """The stats of the node behind an edge, from that of the node before it."""
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
-    mean = float(tree.value[node])
+    mean, spread = float(tree.value[node]), USUAL_SPREAD
     if visits > 0:
         mean = -edge_worth(tree, edge, visits, stats, tuning)
+        if tuning.c_puct_spread > 0.0:
+            spread = _spread(_mean(tree, edge, tuning), tree.W_sq[edge], visits)
     if tree.meta[META_IS_GRAPH]:
         visits = np.int64(tree.N[node])
-    return NodeStats(mean, visits - 1 + tuning.virtual_visits * tree.in_flight[edge], -stats.lead, stats.points)
+    visits += tuning.virtual_visits * tree.in_flight[edge] - 1
+    return NodeStats(mean, visits, -stats.lead, stats.points, spread)
 
 
 @kernel
@@ -241,7 +283,8 @@ def select(tree, batch, wanted, tuning, move_filter, evenly):
         if not _select_one(tree, batch, i, stats, tuning, move_filter, evenly):
             return i
         tree.meta[META_IN_FLIGHT] += 1
-        stats = NodeStats(stats.mean, stats.visits + tuning.virtual_visits, stats.lead, stats.points)
+        visits = stats.visits + tuning.virtual_visits
+        stats = NodeStats(stats.mean, visits, stats.lead, stats.points, stats.spread)
     return wanted
 
 

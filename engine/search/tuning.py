@@ -84,6 +84,7 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
     return Tuning(
         c_puct=options.c_puct,
         c_puct_growth=options.c_puct_growth,
+        c_puct_spread=options.c_puct_spread,
         # Equal priors say nothing against a move: then none is valued below its parent.
         fpu_reduction=options.fpu_reduction if server or patterns else 0.0,
         score_weight=options.score_weight,

@@ -157,4 +157,4 @@ def new_work(size: int, capacity: int) -> Work:
 
 def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
     """Selection by the network's values, and its scores where they count, one leaf at a time."""
-    return Tuning(c_puct, 0.0, fpu_reduction, score_weight, 0.0, 1, 0.0, 0, is_plain=score_weight == 0.0)
+    return Tuning(c_puct, 0.0, 0.0, fpu_reduction, score_weight, 0.0, 1, 0.0, 0, is_plain=score_weight == 0.0)

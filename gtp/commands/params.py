@@ -31,6 +31,7 @@ KATAGO = {
     "numSearchThreads": "threads",
     "cpuctExploration": "c_puct",
     "cpuctExplorationLog": "c_puct_growth",
+    "cpuctUtilityStdevScale": "c_puct_spread",
     "fpuReductionMax": "fpu_reduction",
     "nnPolicyTemperature": "policy_temperature",
     "rootDirichletNoiseWeight": "root_noise",

@@ -69,6 +69,7 @@ SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
 OPTIONS = {
     "cpuctExploration": "c_puct",
     "cpuctExplorationLog": "c_puct_growth",
+    "cpuctUtilityStdevScale": "c_puct_spread",
     "fpuReductionMax": "fpu_reduction",
     "useGraphSearch": "transpositions",
 }

@@ -28,7 +28,7 @@ from tests.search.tree_tools import give_moves
 
 SIZE = 3
 EVERY = np.ones((1, 64), np.uint8)
-TUNING = Tuning(1.0, 0.0, 0.2, 0.0, 0.0, 1, 0.0, 0, is_plain=True)
+TUNING = Tuning(1.0, 0.0, 0.0, 0.2, 0.0, 0.0, 1, 0.0, 0, is_plain=True)
 
 
 def opened(priors, value=0.0):

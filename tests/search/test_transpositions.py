@@ -229,7 +229,7 @@ def test_two_rows_that_find_one_leaf_finished_join_it_once():
     tree.N[root] = tree.meta[META_ROOT_VISITS] = 2
     batch, one_move = new_batch(3, 4), np.zeros((1, 100), np.uint8)
     one_move[0, tree.move[first]] = 1
-    tuning = Tuning(1.4, 0.0, 0.2, 0.0, 0.5, 1, 0.5, expand_after=1, is_plain=False)
+    tuning = Tuning(1.4, 0.0, 0.0, 0.2, 0.0, 0.5, 1, 0.5, expand_after=1, is_plain=False)
     assert select(tree, batch, 2, tuning, one_move, False) == 2 and batch.leaf[0] == batch.leaf[1]
     batch.kind[:2], batch.node_key[:2] = FINISHED, key
     batch.value[:2] = batch.rollout[:2] = 1.0

@@ -21,7 +21,8 @@ BOTH = (True, True)
 
 def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_visits: int, **others) -> Tuning:
     """A tuning with everything newer off."""
-    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "virtual_loss": 1.0, "expand_after": 0, "is_plain": False}
+    numbers = {"c_puct_growth": 0.0, "c_puct_spread": 0.0, "score_weight": 0.0, "expand_after": 0}
+    numbers |= {"virtual_loss": 1.0, "is_plain": False}
     return Tuning(
         c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_visits=virtual_visits,
         **{**numbers, **others},
@@ -78,6 +79,8 @@ class TwinNode:
         self.w_v: dict[int, float] = {}
         self.n_r: dict[int, int] = {}
         self.w_r: dict[int, float] = {}
+        self.results: list[float] = []
+        """of all visits, its own included, for its side to move"""
         self.lead: dict[int, float] = {}
         """sums of leads in points, by move"""
         self.in_flight: dict[int, int] = {}
@@ -108,6 +111,15 @@ class Twin:
         lead = node.lead.get(move, 0.0) / self.visits(node, move) - (mean if ply % 2 == 0 else -mean)
         return self.tuning.score_weight * lead / (abs(lead) + math.sqrt(len(POINTS)))
 
+    def spread(self, node: TwinNode) -> float:
+        """Standard deviation of a node's values, two visits of 0.4 counted beside them."""
+        n = len(node.results)
+        if n < 2:
+            return 0.4
+        mean = sum(node.results) / n
+        squares = sum(result**2 for result in node.results) + 2 * (mean**2 + 0.4**2)
+        return math.sqrt(max(0.0, squares / (n + 1) - mean**2))
+
     def best_move(self, node: TwinNode, above: tuple["TwinNode", int] | None = None) -> int:
         virtual, is_root = self.tuning.virtual_visits, node is self.root
         tried = [m for m, _ in node.moves if self.visits(node, m) + node.in_flight.get(m, 0) > 0]
@@ -118,6 +130,7 @@ class Twin:
         if self.tuning.score_weight and above is not None:
             mean -= self.lead_value(*above)
         c_puct = self.tuning.c_puct + self.tuning.c_puct_growth * math.log(1 + total / 500)
+        c_puct *= 1 + self.tuning.c_puct_spread * (self.spread(node) / 0.4 - 1)
         mass = sum(p for m, p in node.moves if m in tried)
         unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
 
@@ -159,15 +172,18 @@ class Twin:
             _, moves, value, rollout, lead, over = position_facts(leaf.path)
             if over:
                 value = rollout = 1.0 if value > 0 else -1.0
+            both = self.adds_value and self.adds_rollout
+            result = (1 - lam) * value + lam * rollout if both else value if self.adds_value else rollout
+            leaf.results.append(result)
             if leaf.state == "pending":
                 leaf.moves = moves
                 leaf.state = "terminal" if over else "expanded"
-                both = self.adds_value and self.adds_rollout
                 leaf.own_lead = lead
-                leaf.own = (1 - lam) * value + lam * rollout if both else value if self.adds_value else rollout
+                leaf.own = result
             for ply, (node, move) in enumerate(reversed(path)):
                 sign = -1.0 if ply % 2 == 0 else 1.0
                 node.in_flight[move] -= 1
+                node.results.append(sign * result)
                 node.lead[move] = node.lead.get(move, 0.0) + sign * lead
                 if self.adds_value:
                     node.n_v[move] = node.n_v.get(move, 0) + 1
