@@ -151,6 +151,9 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
         "the move played: the most visited, as always without a value network, or the best lower confidence bound",
         choices=("visits", "lcb"),
     )
+    value_bias: bool = option(
+        False, "correct the network's values by what was found below positions after the same moves in the same place"
+    )
     transpositions: bool = option(False, "positions that several orders of moves lead to share one node")
     root_symmetries: str = option(
         "auto", "symmetries that the root's priors are averaged over", choices=("auto", "1", "8"),

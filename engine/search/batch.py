@@ -37,6 +37,8 @@ class Batch(NamedTuple):
     """int32[K]: row of the evaluation request, -1 if none was needed"""
     node_key: np.ndarray
     """uint64[K]: key that transpositions share (:func:`engine.search.transpositions.position_key`)"""
+    bucket_key: np.ndarray
+    """uint64[K]: key of the positions that the network errs about alike (:mod:`engine.search.value_bias`)"""
     cache_key: np.ndarray
     """uint64[K]: key of the result cache"""
     symmetry: np.ndarray
@@ -71,6 +73,7 @@ def new_batch(size: int, capacity: int) -> Batch:
         np.zeros(k, np.uint8),
         np.zeros(k, np.int16),
         np.zeros(k, np.int32),
+        np.zeros(k, np.uint64),
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint8),

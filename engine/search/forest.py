@@ -2,7 +2,7 @@
 
 A forest is a :class:`Tree`, and its leaves are a :class:`Batch`, of which every array has one more axis in front: the
 number of the tree. :func:`tree_of` and :func:`leaf_of` give a row of them as views to the kernels of this room, which
-know no forest. Room is fixed, and no tree is a graph.
+know no forest. Room is fixed, no tree is a graph, and no values are corrected.
 """
 
 import numpy as np
@@ -54,6 +54,10 @@ def tree_of(forest, row):
         forest.key[row],
         forest.N[row],
         forest.W[row],
+        forest.bucket[row],
+        forest.network_value[row],
+        forest.entered_error[row],
+        forest.entered_weight[row],
         forest.P[row],
         forest.N_v[row],
         forest.W_v[row],
@@ -67,6 +71,8 @@ def tree_of(forest, row):
         forest.point[row],
         forest.puct_scores[row],
         forest.hash_slots[row],
+        forest.bias_sum[row],
+        forest.bias_weight[row],
     )
 
 
@@ -83,6 +89,7 @@ def leaf_of(leaves, row):
         leaves.captured[row],
         leaves.request_row[row],
         leaves.node_key[row],
+        leaves.bucket_key[row],
         leaves.cache_key[row],
         leaves.symmetry[row],
         leaves.n_listed[row],

@@ -46,7 +46,7 @@ from engine.search.root_priors import add_dirichlet_noise, replace_root_priors
 from engine.search.state import Run, SharedTree
 from engine.search.stoppers import Interrupt, VisitLimit
 from engine.search.symmetries import SymmetricEvaluation
-from engine.search.tree import advance_root, clear, new_tree
+from engine.search.tree import advance_root, clear
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
 from engine.search.values import node_value, root_lead
 
@@ -87,7 +87,7 @@ class Search:
         self._options = options
         self._setup = new_setup(options, server, encoder, patterns, owner_tables)
         size = server.spec.min_size if server else 9
-        self._shared = SharedTree(new_tree(size, options.transpositions), new_tuning(options, server, patterns))
+        self._shared = SharedTree(self._setup.new_tree(size), new_tuning(options, server, patterns))
         self._root = new_position(size, 1)
         self._rng = np.random.default_rng(options.seed)
         self._is_root_ready = False
@@ -134,7 +134,7 @@ class Search:
             resized = size != int(self._root.board.meta[META_SIZE])
             self._root = with_capacity(position, int(position.meta[META_N_MOVES]))
             if resized:
-                self._shared.tree, self._shared.owners = new_tree(size, self._options.transpositions), None
+                self._shared.tree = self._setup.new_tree(size)
                 self._make_workers()
             for worker in self._crew.workers:
                 worker.make_room(self._root)

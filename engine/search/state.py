@@ -24,6 +24,7 @@ from engine.search.owners import OwnerRows
 from engine.search.pools import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.search.selection import Tuning
 from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper
+from engine.search.tree import new_tree
 from engine.search.values import leaders, value_margin
 
 
@@ -63,7 +64,15 @@ class Setup:
     """gives the rollout policy that says who owns what; None = uniform rollouts do"""
     uses_rollouts: bool
     """leaves are rolled out: rollouts have a weight, or there is no network"""
+    is_graph: bool
+    """transpositions share nodes"""
+    corrects_values: bool
+    """the network's values are corrected by what is found below them"""
     mechanisms: Mechanisms
+
+    def new_tree(self, size: int) -> Tree:
+        """A tree for boards of a size, with nothing but an unexpanded root."""
+        return new_tree(size, self.is_graph, self.corrects_values)
 
     @property
     def can_keep_owners(self) -> bool:

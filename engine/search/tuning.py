@@ -48,6 +48,13 @@ def root_symmetries(options: SearchOptions) -> int:
     return numbers[options.root_symmetries]
 
 
+def _corrects_values(options: SearchOptions, server: InferenceServer | None) -> bool:
+    """Whether the network's values are corrected; not where they are mixed with rollouts, nor in graphs."""
+    if server is None or not server.spec.has_value or options.rollout_weight > 0.0:
+        return False
+    return options.value_bias and not options.transpositions and not options.placeholder_priors
+
+
 def new_setup(
     options: SearchOptions,
     server: InferenceServer | None,
@@ -71,6 +78,8 @@ def new_setup(
         patterns=patterns,
         owner_tables=owner_tables or (lambda: patterns.tables if patterns else None),
         uses_rollouts=not has_network or options.rollout_weight > 0.0,
+        is_graph=options.transpositions,
+        corrects_values=_corrects_values(options, server),
         mechanisms=mechanisms(options, has_network, patterns is not None),
     )
 
