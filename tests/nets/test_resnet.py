@@ -16,6 +16,19 @@ def test_one_network_evaluates_every_board_size(size):
     assert all(torch.isfinite(part).all() for part in output)
 
 
+def test_nested_bottlenecks_begin_as_the_identity_and_learn():
+    model = ResNet(ResNetShape(4, 2, blocks=3, channels=8, inner=4, head_channels=4))
+    x = torch.rand(2, 8, 9, 9)
+    for block in model.blocks:
+        assert torch.equal(block(x), x)
+        assert [layer.weight.shape[:2] for layer in (block.narrow, block.blocks[0].first, block.widen)] == [
+            (4, 8), (4, 4), (8, 4)
+        ]  # fmt: skip
+    assert [block.blocks[0].pool is not None for block in model.blocks] == [False, False, True]
+    sum(head.sum() for head in model(torch.rand(2, 4, 9, 9), torch.rand(2, 2))[:4]).backward()
+    assert model.blocks[0].widen.weight.grad.abs().max() > 0
+
+
 def test_raw_heads_come_in_the_order_that_training_unpacks():
     model = ResNet(ResNetShape(4, 2, blocks=1, channels=8))
     policy, value, score, ownership, reply = model(torch.zeros(3, 4, 9, 9), torch.zeros(3, 2))

@@ -20,10 +20,12 @@ def trained(shape):
     return model
 
 
+@pytest.mark.parametrize("inner", [0, 6])
 @pytest.mark.parametrize(("blocks", "channels"), [(3, 8), (3, 12), (5, 8), (7, 20)])
-def test_a_grown_network_gives_the_same_outputs(blocks, channels):
-    small = trained(SMALL)
-    large = grown(small, ResNetShape(**(vars(SMALL) | {"blocks": blocks, "channels": channels}))).eval()
+def test_a_grown_network_gives_the_same_outputs(blocks, channels, inner):
+    shape = vars(SMALL) | {"inner": inner}
+    small = trained(ResNetShape(**shape))
+    large = grown(small, ResNetShape(**(shape | {"blocks": blocks, "channels": channels}))).eval()
     planes, globals_ = torch.rand(2, 5, 9, 9), torch.rand(2, 3)
     with torch.inference_mode():
         for before, after in zip(small(planes, globals_)[:4], large(planes, globals_)[:4], strict=True):

@@ -4,6 +4,9 @@ Nothing in it depends on the board's size: convolutions are padded with zeros, t
 is, and the heads see the board through global pooling (:mod:`engine.nets.compute.pooling`), so one network plays 7x7
 to 19x19. There is no batch normalisation: training batches hold one board size each, whose statistics differ. Instead
 each block begins as the identity (its last convolution starts at zero; Zhang et al., "Fixup Initialization", 2019).
+
+With ``inner`` channels a block is a nested bottleneck: two residual blocks between 1x1 convolutions that make the trunk
+narrower and wide again, so a network of the same cost is twice as deep (KataGo's b18c384nbt and later networks).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -28,11 +31,12 @@ class ResNetShape(Shape):
 
     planes: int = dimension("input planes", 1, 256)
     globals: int = dimension("input values that are not about points", 0, 256)
-    blocks: int = dimension("residual blocks of two convolutions", 1, 256, 6)
+    blocks: int = dimension("residual blocks", 1, 256, 6)
     channels: int = dimension("channels of the trunk", 1, 2048, 64)
     head_channels: int = dimension("channels of each head", 1, 1024, 32)
     value_hidden: int = dimension("units of the value head's hidden layer", 1, 4096, 64)
     pool_every: int = dimension("every how many blocks one gets a global pooling branch", 1, 256, 3)
+    inner: int = dimension("channels inside of nested bottleneck blocks; 0 = plain blocks", 0, 2048, 0)
     reply: int = dimension(
         "1 = the opponent's reply is learnt beside the move, by outputs used in training alone", 0, 1, 0
     )
@@ -60,6 +64,23 @@ class Block(nn.Module):
         return x + self.second(F.relu(inner))
 
 
+class Bottleneck(nn.Module):
+    """Nested bottleneck: two residual blocks of fewer channels, the first perhaps with pooling, between 1x1 layers."""
+
+    def __init__(self, channels: int, inner: int, pool_channels: int = 0):
+        super().__init__()
+        self.narrow = nn.Conv2d(channels, inner, 1)
+        self.blocks = nn.Sequential(Block(inner, pool_channels), Block(inner))
+        self.widen = nn.Conv2d(inner, channels, 1)
+        draw_normal(self.narrow.weight)
+        for values in self.widen.parameters():
+            nn.init.zeros_(values)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The trunk after this block, [B, C, N, N] as it came."""
+        return x + self.widen(F.relu(self.blocks(self.narrow(F.relu(x)))))
+
+
 class ResNet(Model):
     """The parameters and the forward pass."""
 
@@ -70,8 +91,9 @@ class ResNet(Model):
         channels, head = shape.channels, shape.head_channels
         self.stem = nn.Conv2d(shape.planes, channels, 3, padding=1)
         self.stem_globals = nn.Linear(shape.globals, channels)
+        pools = [head if (i + 1) % shape.pool_every == 0 else 0 for i in range(shape.blocks)]
         self.blocks = nn.ModuleList(
-            Block(channels, head if (i + 1) % shape.pool_every == 0 else 0) for i in range(shape.blocks)
+            Bottleneck(channels, shape.inner, pool) if shape.inner else Block(channels, pool) for pool in pools
         )
         self.policy_pool = nn.Conv2d(channels, head, 1)
         self.policy_local = nn.Conv2d(channels, head, 1)
