@@ -21,8 +21,9 @@ RECIPES = {
     7: Recipe(
         {"blocks": 4, "channels": 48, "reply": 1},
         {
-            "komi": 9.0, "visits": 48, "fast_visits": 10, "full_share": 0.33, "first_rows": 8_000, "rows": 6_000,
-            "window": 16_000, "batch": 128, "at_once": 48, "rate": 1e-3, "warmup": 200, "ema": 0.995,
+            "komi": 9.0, "visits": 64, "fast_visits": 12, "full_share": 0.33, "first_rows": 8_000, "rows": 6_000,
+            "temperature": 0.65, "early_share": 0.03, "window": 16_000, "batch": 128, "at_once": 48, "rate": 2e-3,
+            "warmup": 200, "ema": 0.995, "cooldown": 0.25, "ladder_share": 0.03, "gnugo_share": 0.02,
         },
     ),
     9: Recipe(

@@ -45,7 +45,7 @@ FORMAT = "keima zero"
 COOL = 0.1
 """Share of the learning rate in the cooldown"""
 KOMI_STEP = 0.5
-"""How far towards what the network finds fair the komi goes in a turn"""
+"""How far towards what the games found fair the komi goes in a turn"""
 
 
 Check = Callable[["Zero", Path], None]
@@ -207,8 +207,8 @@ class Zero:
         is_cool = self._minutes > 0.0 and spent >= 60.0 * self._minutes * (1.0 - self.ways.loop.cooldown)
         return rate * COOL if is_cool else rate
 
-    def _window(self) -> SearchRows:
-        """The rows of the window; shards that stay in it are read once.
+    def _window(self) -> list[SearchRows]:
+        """The shards of the window, oldest first; those that stay in it are read once.
 
         Raises:
             ValueError, OSError: a shard is damaged or gone.
@@ -217,13 +217,18 @@ class Zero:
             if name not in self._shards:
                 self._shards[name] = read_search_rows(self.out / ROWS / name)
         self._shards = {name: self._shards[name] for name in self.turn.shards}
-        return join_rows(list(self._shards.values()))
+        return list(self._shards.values())
+
+    def _new_rows(self) -> SearchRows:
+        """The rows of this turn alone; errors as of :meth:`_window`."""
+        shards = self._window()
+        return join_rows(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
 
     def _train(self) -> None:
         """The steps of this turn, the network they come to, and what it is like."""
         turn, learner = self.turn, self.learner
         self.watch.at("training", 0, 1, "reading the window")
-        window = self._window()
+        window = join_rows(self._window())
         encoder, seed = ENCODERS[learner.spec.encoder], self.ways.play.seed
         data = WindowBatches(encoder, window, turn.batch, seed, turn.search_value)
 
@@ -255,10 +260,8 @@ class Zero:
         play = self.ways.play
         with self.networks.serve(path) as server:
             board = self._look(server)
-        shards = list(self._shards.values())
-        new = join_rows(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
         measured = {f"train/{name}": value for name, value in losses.items()} | facts_of_board(board)
-        measured |= facts_of_rows(new) | {
+        measured |= facts_of_rows(self._new_rows()) | {
             "zero/rows": self.turn.wanted, "zero/games": self.play.rows.games, "zero/window": len(window.game),
             "zero/samples_per_row": self.turn.trained / self.turn.wanted,
             "zero/komi": self.turn.komi, "zero/resign": self.turn.resign, "zero/minutes": self.seconds / 60.0,
@@ -328,25 +331,29 @@ class Zero:
 
     def _begin_turn(self, step: int) -> None:
         """The next turn, in which the network of a step plays."""
-        play = self.ways.play
-        with self.networks.serve(self.networks.path(step)) as server:
-            board = look_at_empty_board(server, play.size, play.rules, self.turn.komi)
         resign = 0.0
         if self.ways.loop.resigns:
-            resign = max(0.0, 0.5 + 0.5 * resignation_bound(self._window()))
+            resign = max(0.0, 0.5 + 0.5 * resignation_bound(join_rows(self._window())))
         self._write(
             number=self.turn.number + 1, phase=PLAY, network=step, rows_before=self.turn.wanted,
-            wanted=self.turn.wanted + self.ways.loop.rows, komi=self._next_komi(board), resign=resign,
+            wanted=self.turn.wanted + self.ways.loop.rows, komi=self._next_komi(), resign=resign,
             first_step=self.learner.step, last_step=self.learner.step,
         )  # fmt: skip
         self._forget()
 
-    def _next_komi(self, board: EmptyBoard) -> float:
-        """The mean komi of the next turn, on the way to what the network finds fair."""
-        if not self.ways.loop.fair_komi or np.isnan(board.score):
+    def _next_komi(self) -> float:
+        """The mean komi of the next turn, on the way to the one that Black would have won half of this turn's games at.
+
+        The network's own score of the empty board is no guide: it is that of the whole window, turns late, and a komi
+        that follows it swings about what is fair.
+        """
+        if not self.ways.loop.fair_komi:
             return self.ways.play.komi
-        area, komi = self.ways.play.size**2, self.turn.komi
-        return float(np.clip(np.rint(2.0 * (komi + KOMI_STEP * (board.score - komi))) / 2.0, -area, area))
+        area, komi, games = self.ways.play.size**2, self.turn.komi, self._new_rows().games
+        # Resignation says who had won, not by how much.
+        margins = np.where(np.isnan(games.margin), 2.0 * area, games.margin)
+        fair = float(np.clip(np.median(games.result * margins + games.komi), -area, area))
+        return float(np.rint(2.0 * (komi + KOMI_STEP * (fair - komi))) / 2.0)
 
     def _forget(self) -> None:
         """Delete the oldest shards that no window has any more, where all take too much of the disk."""

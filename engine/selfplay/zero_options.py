@@ -28,7 +28,7 @@ class ZeroOptions(Checked):
     window: int = option(20_000, "rows up to which all are trained on (KG c)", low=1)
     window_power: float = option(0.65, "how the window grows beyond that (KG alpha)", low=0.01, high=1.0)
     window_slope: float = option(0.4, "rows it grows by for a new one at first (KG beta)", low=0.0, high=1.0)
-    fair_komi: bool = option(True, "the mean komi of self-play follows the network's score of the empty board (KG)")
+    fair_komi: bool = option(True, "the mean komi of self-play follows what its games come to (after KG)")
     first_sensible: float = option(
         2.0, "--sensible while the network is random: its games are played out (Minigo)", low=0.0, high=2.0
     )

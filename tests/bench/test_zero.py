@@ -130,7 +130,7 @@ def test_size_alone_chooses_a_recipe():
         assert found.exit_code == 0, found.output
         shown = json.loads(found.stdout)
         assert shown["shape"] == RECIPES[size].shape
-        options = {name: value for group in ("loop", "play", "train") for name, value in shown[group].items()}
+        options = {name: value for group in ("loop", "play", "train", "ladder") for name, value in shown[group].items()}
         assert {name: options[name] for name in RECIPES[size].options} == RECIPES[size].options
     assert not Path("nowhere").exists()
 

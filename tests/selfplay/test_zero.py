@@ -332,13 +332,25 @@ def test_old_rows_go_where_the_disk_is_short(tmp_path):
     assert zero.learner.step > 4.0 * sum(shard["rows"] for shard in manifest["shards"]) / 16
 
 
-def test_the_komi_of_self_play_follows_the_score(finished, tmp_path):
-    """Halfway, in halves: what a network of three turns says is another number on each kind of processor."""
-    komi = finished.turn.komi
-    boards = [finished.board._replace(score=komi + lead) for lead in (0.0, 3.1, -5.0, 99.0, np.nan)]
-    assert [finished._next_komi(board) - komi for board in boards[:3]] == [0.0, 1.5, -2.5]
-    assert [finished._next_komi(board) for board in boards[3:]] == [9.0, 2.0], "no more than the board has, or --komi"
+def test_the_komi_of_self_play_follows_the_games(finished, tmp_path, monkeypatch):
+    """Halfway, in halves, to the komi that Black would have won half of the turn's games at."""
+    komi, new = finished.turn.komi, finished._new_rows()
     assert (2 * komi).is_integer()
+
+    def next_komi(black_leads: list[float]) -> float:
+        """After games that were won by so much without any komi; infinite = resigned."""
+        leads = np.array(black_leads)
+        games = new.games._replace(
+            komi=np.full(len(leads), komi, np.float32), result=np.sign(leads - komi).astype(np.int8),
+            margin=np.where(np.isinf(leads), np.nan, np.abs(leads - komi)).astype(np.float32),
+        )  # fmt: skip
+        monkeypatch.setattr(finished, "_new_rows", lambda: new._replace(games=games))
+        return finished._next_komi() - komi
+
+    assert next_komi([komi, komi + 1, komi - 7]) == 0.0
+    assert next_komi([komi + 3, komi + 25, komi - 1, komi + 3.2, komi + 2]) == 1.5
+    assert next_komi([komi - 5, komi - np.inf, komi + 2, komi + 3, komi - 6]) == -2.5
+    assert next_komi([komi + np.inf] * 3) == round(komi + 9.0) / 2 - komi, "no more than the board has"
     ways = replace(WAYS, loop=replace(WAYS.loop, fair_komi=False, first_rows=40))
     assert run(tmp_path, ways, turns=1).turn.komi == 2.0
 
