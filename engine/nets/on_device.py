@@ -28,8 +28,9 @@ def choose_device(device: str = "auto", threads: int = 0) -> torch.device:
     Raises:
         ValueError: no such device here.
     """
-    if threads:
-        torch.set_num_threads(threads)
+    # A thread that has not computed yet takes the number that any thread has set last; evaluators set one. To ask is to
+    # settle it for this thread.
+    torch.set_num_threads(threads or torch.get_num_threads())
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -1,5 +1,7 @@
 """Where a network goes: devices by name, and 16 bits only where they do no harm."""
 
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -137,3 +139,20 @@ def test_of_two_networks_that_play_as_one_both_leave_a_device_that_computes_one_
     monkeypatch.setattr(engine.nets.on_device, "_excess", told)
     pair = load_network((tmp_path / "policy", tmp_path / "value"), torch.device("meta"), samples_of_3)
     assert pair._policy.device == pair._value.device == torch.device("cpu")
+
+
+def test_evaluators_take_no_threads_from_who_chose_the_device():
+    """Torch gives a thread that has not computed yet the number set last, by whomever: one where evaluators run."""
+    lines = (
+        "import threading, torch",
+        "from engine.nets.on_device import choose_device",
+        "choose_device('cpu')",
+        "evaluator = threading.Thread(target=torch.set_num_threads, args=(1,))",
+        "evaluator.start(), evaluator.join()",
+        "print(torch.get_num_threads())",
+    )
+    undisturbed, found = (
+        subprocess.run([sys.executable, "-c", "\n".join(some)], capture_output=True, text=True, check=True).stdout
+        for some in ((lines[0], lines[-1]), lines)
+    )
+    assert found == undisturbed
