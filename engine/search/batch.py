@@ -38,7 +38,8 @@ class Batch(NamedTuple):
     node_key: np.ndarray
     """uint64[K]: key that transpositions share (:func:`engine.search.transpositions.position_key`)"""
     bucket_key: np.ndarray
-    """uint64[K]: key of the positions that the network errs about alike (:mod:`engine.search.value_bias`)"""
+    """uint64[K]: where values are corrected, key of the positions that the network errs about alike
+    (:mod:`engine.search.value_bias`); else empty"""
     cache_key: np.ndarray
     """uint64[K]: key of the result cache"""
     symmetry: np.ndarray
@@ -61,8 +62,8 @@ class Batch(NamedTuple):
     """float32[2, A]: working memory of the ranking"""
 
 
-def new_batch(size: int, capacity: int) -> Batch:
-    """Room for ``capacity`` leaves on boards of one size."""
+def new_batch(size: int, capacity: int, corrects: bool = False) -> Batch:
+    """Room for ``capacity`` leaves on boards of one size; ``corrects`` as of ``new_tree``."""
     k, moves = capacity, size * size + 1
     return Batch(
         np.zeros((k, MAX_DEPTH), np.int32),
@@ -74,7 +75,7 @@ def new_batch(size: int, capacity: int) -> Batch:
         np.zeros(k, np.int16),
         np.zeros(k, np.int32),
         np.zeros(k, np.uint64),
-        np.zeros(k, np.uint64),
+        np.zeros(k if corrects else 0, np.uint64),
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint8),
         np.zeros(k, np.int32),

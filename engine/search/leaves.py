@@ -109,7 +109,8 @@ def _open_leaf(root, position, batch, i):
     """Replay leaf i and list its moves; False where that is not needed. A finished game is scored instead."""
     batch.captured[i] = replay(root, position, batch, i)
     batch.node_key[i] = position_key(position)
-    batch.bucket_key[i] = bucket_key(position)
+    if len(batch.bucket_key) > 0:
+        batch.bucket_key[i] = bucket_key(position)
     if batch.depth[i] > 0 and position.meta[META_PASSES] >= 2:
         if position.rules[RULE_SCORING] == SCORING_TERRITORY:
             batch.kind[i] = UNSCORED

@@ -86,7 +86,7 @@ class Tree(NamedTuple):
     bucket: np.ndarray
     """int32[nodes]: where values are corrected (:mod:`engine.search.value_bias`), its bucket; NONE without"""
     network_value: np.ndarray
-    """float32[nodes]: there, the network's own opinion; ``value`` is the corrected one"""
+    """float32[nodes]: there, what the network said; ``value`` is the corrected one"""
     entered_error: np.ndarray
     """float32[nodes]: there, the weighted error that it has entered in its bucket"""
     entered_weight: np.ndarray

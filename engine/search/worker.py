@@ -72,7 +72,7 @@ class _Flight:
     """A batch and, with a network, the request that its misses travel in."""
 
     def __init__(self, setup: Setup, size: int):
-        self.batch = new_batch(size, setup.batch)
+        self.batch = new_batch(size, setup.batch, setup.corrects_values)
         self.count = 0
         self.owners = np.zeros((0, size * size), np.float32)
         """float32[K, N*N]: the leaves' owners where they are kept, else empty"""

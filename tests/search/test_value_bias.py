@@ -101,7 +101,7 @@ def compare(tree, node: int, twin: Node) -> int:
 
 def grown(playouts: int, k: int = 1) -> tuple:
     """A tree that corrects, and its twin; k leaves at a time."""
-    tree, twin, batch = new_tree(SIZE, corrects=True), Twin(), new_batch(SIZE, k)
+    tree, twin, batch = new_tree(SIZE, corrects=True), Twin(), new_batch(SIZE, k, corrects=True)
     for _ in range(playouts):
         reserve(tree, k, 4096, LIMIT)
         count = select(tree, batch, k, TUNING, EVERY, False)
