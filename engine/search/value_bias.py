@@ -3,7 +3,7 @@
 A sequence of moves that the network takes for better than it is comes up in many branches of a tree, and is refuted by
 some moves more in each of them. Positions that such a sequence leads to share a *bucket*: the same two last moves, and
 the same stones around the last one (:func:`bucket_key`). A node's *error* is the mean value of its children, by visits,
-less the network's value of the node. A bucket keeps the weighted mean of its nodes' errors; those with more visits weigh
+less the network's value of the node. A bucket has the weighted mean of its nodes' errors; those with more visits weigh
 more. The network's value of a node is corrected by a share of this mean, when the node is new and again with every
 playout through it. Values alone change; priors and exploration do not.
 
