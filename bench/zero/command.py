@@ -15,6 +15,7 @@ from bench.zero.ladder import Ladder, LadderOptions
 from bench.zero.presets import recipe_for
 from bench.zero.status import Shown
 from engine.config import TrainOptions
+from engine.features.encoder import KEIMA
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.nets.on_device import choose_device
 from engine.selfplay.compiling import compile_self_play, is_compiled
@@ -148,7 +149,7 @@ def _run(
     device, threads = choose_device(machine.device), machine.threads or own_cores()
     with ExitStack() as stack, Shown(console) as shown:
         crew = machine.crew.open(stack, CHUNK_TABLES * ways.loop.at_once) if machine.crew.ray else None
-        encoder = "keima-1"
+        encoder = KEIMA.name
         if not is_compiled(encoder):
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
             compile_self_play(encoder)

@@ -126,9 +126,13 @@ def _encode_key(position: Any, symmetry: Any, scratch: KeyScratch, planes: Any, 
     globals_[0] = (history.key(position) >> np.uint64(40)) / 8388608.0 - 1.0
 
 
+ANY_RULES = "any: komi, scoring, ko, suicide, taxes are inputs"
 KEIMA = register(
-    Encoder("keima-1", keima.PLANES, keima.GLOBALS, keima.new_scratch,
-            "any: komi, scoring, ko, suicide, taxes are inputs"),
+    Encoder("keima-2", keima.PLANES, keima.GLOBALS, keima.new_scratch, ANY_RULES),
+    keima.KeimaScratch, keima.encode, keima.key,
+)  # fmt: skip
+KEIMA_1 = register(
+    Encoder("keima-1", keima.PLANES, keima.GLOBALS_1, keima.new_scratch, ANY_RULES),
     keima.KeimaScratch, keima.encode, keima.key,
 )  # fmt: skip
 ALPHAGO_POLICY = register(

@@ -36,6 +36,7 @@ from engine.features.katago_areas import mark_areas
 from engine.features.katago_history import course
 from engine.features.katago_ladders import mark_caught
 from engine.features.key_parts import legality_key, recent_moves_key
+from engine.features.parity import komi_wave
 from engine.features.symmetry import apply_symmetry, symmetry_steps
 from engine.go.arrays import copy_items, fill_items
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, copy_board, is_legal
@@ -54,7 +55,6 @@ from engine.go.rules import (
     RULE_SCORING,
     RULE_SUICIDE,
     RULE_TAX,
-    SCORING_AREA,
     SCORING_TERRITORY,
     TAX_ALL,
     TAX_NONE,
@@ -155,10 +155,7 @@ def _write_globals(position, shown, ends, globals_):
     globals_[GROUP_TAX] = rules[RULE_TAX] == TAX_ALL
     globals_[PASS_ENDS] = ends
     globals_[BUTTON_OPEN] = rules[RULE_BUTTON] == 1 and position.meta[META_BUTTON_TAKER] == 0
-    if rules[RULE_SCORING] == SCORING_AREA:
-        # Draws are possible where the komi is even on an even board, odd on an odd one: the wave rises through 0 there.
-        quarter = (np.int64(2.0 * komi) - 2 * (area & 1)) & 3
-        globals_[WAVE] = 0.5 if quarter == 1 else (-0.5 if quarter == 3 else 0.0)
+    globals_[WAVE] = komi_wave(rules, area, komi)
 
 
 @kernel

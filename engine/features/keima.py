@@ -1,8 +1,10 @@
-"""Our own input planes, "keima-1": what a small network cannot see for itself, at any board size and komi.
+"""Our own input planes, "keima-2": what a small network cannot see for itself, at any board size and komi.
 
 All planes are from the view of the side to move ("own"). Tactics that a convolution needs depth for are given as
 planes: liberties, capture and self-atari sizes and liberties after a move as in AlphaGo (Extended Data Table 2), and
 ladders read to the end. Komi, passes and rules enter as global values, so one network plays them all.
+
+"keima-1", which older networks read, is the same without the last of the global values.
 """
 
 from typing import NamedTuple
@@ -10,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.features.key_parts import legality_key, recent_moves_key
+from engine.features.parity import komi_wave
 from engine.features.symmetry import apply_symmetry
 from engine.features.tactics import after_move, new_marks
 from engine.go.arrays import fill_items
@@ -64,7 +67,10 @@ LADDER_CAPTURE, LADDER_ESCAPE = 21, 22
 PLANES = 23
 
 KOMI, LAST_PASSED, PASSED_BEFORE, TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO = range(8)
-GLOBALS = 8
+WAVE = 8
+"""see :func:`engine.features.parity.komi_wave`"""
+GLOBALS, GLOBALS_1 = 9, 8
+"""of keima-2 and keima-1"""
 OF_RULES = (TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO)
 """Globals that the rules alone decide: the same in all positions under the same rules"""
 KOMI_SCALE = 15.0
@@ -100,7 +106,7 @@ def encode(position, symmetry, scratch, planes, globals_):
         symmetry: 0 to 7.
         scratch: :class:`KeimaScratch` of this board size, the caller's own.
         planes: float32[PLANES, N, N], overwritten.
-        globals_: float32[GLOBALS], overwritten.
+        globals_: float32[GLOBALS] or float32[GLOBALS_1], overwritten.
     """
     board, rules = position.board, position.rules
     size = board.meta[META_SIZE]
@@ -141,7 +147,10 @@ def encode(position, symmetry, scratch, planes, globals_):
         if point != PASS:
             flat[RECENT + age, apply_symmetry(index_of(point, size), size, symmetry)] = 1.0
     komi = white_komi(position)
-    globals_[KOMI] = (komi if color == WHITE else -komi) / KOMI_SCALE
+    own_komi = komi if color == WHITE else -komi
+    globals_[KOMI] = own_komi / KOMI_SCALE
+    if globals_.shape[0] > WAVE:
+        globals_[WAVE] = komi_wave(rules, size * size, own_komi)
     globals_[LAST_PASSED] = n > 0 and position.moves[n - 1] == PASS
     globals_[PASSED_BEFORE] = n > 1 and position.moves[n - 2] == PASS
     globals_[TERRITORY] = rules[RULE_SCORING] == SCORING_TERRITORY

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from engine.config import TrainOptions
-from engine.features.encoder import ENCODERS
+from engine.features.encoder import KEIMA
 from engine.features.keima import OF_RULES, globals_of_rules
 from engine.go.rules import Rules
 from engine.nets.architectures.registry import new_model, new_spec
@@ -42,8 +42,7 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
     """
     if start is None:
         torch.manual_seed(seed)
-        encoder = ENCODERS["keima-1"]
-        model = new_model("keima-resnet", {"planes": encoder.planes, "globals": encoder.globals} | shape)
+        model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals} | shape)
         assert isinstance(model, ResNet)
         model.fold_globals(dict.fromkeys(OF_RULES, 0.0))
         return model, new_spec(model, "zero", sizes=(size, size))
@@ -75,7 +74,7 @@ class TurnLearner(Learner):
             ValueError: the state cannot be read, or is one of another network or optimizer; one line.
         """
         super().__init__(model, spec, options, device)
-        is_alike = isinstance(model, ResNet) and spec.encoder == "keima-1" and model.ignores_globals(OF_RULES)
+        is_alike = isinstance(model, ResNet) and spec.encoder == KEIMA.name and model.ignores_globals(OF_RULES)
         self._folded = globals_of_rules(rules) if is_alike else {}
         self._path = folder / STATE
         if self._path.exists():

@@ -1,4 +1,4 @@
-"""The keima-1 planes against a slow twin that knows nothing of chains kept up to date."""
+"""The keima-2 planes against a slow twin that knows nothing of chains kept up to date."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.features import keima
-from engine.features.encoder import KEIMA, encode, key
+from engine.features.encoder import KEIMA, KEIMA_1, encode, key
 from engine.features.symmetry import INVERSE, SYMMETRIES, apply_symmetry, symmetry_table
 from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, index_of, on_board_points
@@ -23,12 +23,12 @@ from engine.go.rules import (
 from tests.features.twin import ladders
 
 
-def encoded(position, symmetry=0):
+def encoded(position, symmetry=0, encoder=KEIMA):
     """Planes and globals of a position."""
     size = int(position.board.meta[0])
-    planes = np.full((KEIMA.planes, size, size), 7, np.float32)
-    globals_ = np.full(KEIMA.globals, 7, np.float32)
-    encode(position, symmetry, KEIMA.new_scratch(size), planes, globals_)
+    planes = np.full((encoder.planes, size, size), 7, np.float32)
+    globals_ = np.full(encoder.globals, 7, np.float32)
+    encode(position, symmetry, encoder.new_scratch(size), planes, globals_)
     return planes, globals_
 
 
@@ -185,6 +185,32 @@ def test_komi_is_seen_from_the_side_to_move_and_counts_stones_under_territory():
     assert encoded(position)[1][keima.KOMI] == pytest.approx(6.5 / keima.KOMI_SCALE)
     position.rules[RULE_SCORING] = SCORING_TERRITORY
     assert encoded(position)[1][keima.KOMI] == pytest.approx(7.5 / keima.KOMI_SCALE)
+
+
+@pytest.mark.parametrize(("size", "drawn"), [(9, 1), (8, 0)])
+def test_the_wave_tells_komi_from_the_margins_that_occur(size, drawn):
+    for komi_x2 in range(-12, 13):
+        position = new_position(size)
+        position.rules[RULE_KOMI_X2] = komi_x2
+        # An odd number of points is shared with an odd margin: half a point off one is that margin in effect.
+        margins = [margin for margin in range(-9, 10) if margin % 2 == drawn]
+        near = [margin for margin in margins if abs(margin - komi_x2 / 2) <= 0.5]
+        expected = komi_x2 / 2 - near[0] if near else 0.0
+        assert encoded(position)[1][keima.WAVE] == -expected
+        play_move(position, from_vertex("E5", size), BLACK)
+        assert encoded(position)[1][keima.WAVE] == expected
+        position.rules[RULE_SCORING] = SCORING_TERRITORY
+        assert encoded(position)[1][keima.WAVE] == 0.0
+
+
+def test_keima_1_is_keima_2_without_the_wave():
+    position = random_position(9, 40, 5)
+    position.rules[RULE_KOMI_X2] = 13
+    planes, globals_ = encoded(position, 3)
+    older, fewer = encoded(position, 3, KEIMA_1)
+    np.testing.assert_array_equal(planes, older)
+    np.testing.assert_array_equal(globals_[: keima.WAVE], fewer)
+    assert globals_[keima.WAVE] != 0.0 and len(fewer) == keima.WAVE
 
 
 @settings(max_examples=40)

@@ -18,5 +18,5 @@ def test_samples_fit_their_encoder_and_never_change(name):
 
 
 def test_an_unknown_encoder_is_refused():
-    with pytest.raises(ValueError, match="unknown encoder 'runes', known are keima-1"):
+    with pytest.raises(ValueError, match="unknown encoder 'runes', known are keima-2"):
         sample_inputs("runes", 9)

@@ -86,7 +86,7 @@ def test_weights_that_are_not_numbers_are_refused(name, tmp_path):
 def test_header_is_read_without_tensors(saved):
     header = read_header(saved)
     assert header["architecture"] == "keima-resnet"
-    assert header["encoder"] == "keima-1"
+    assert header["encoder"] == "keima-2"
     assert header["sizes"] == [7, 19]
 
 

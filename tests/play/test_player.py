@@ -349,7 +349,7 @@ def test_a_network_without_a_policy_is_refused_where_patterns_may_not_stand_in(m
 
 def test_networks_that_cannot_play_are_refused(make_player, monkeypatch, tmp_path):
     monkeypatch.setattr(engine.play.assembly, "load_network", lambda *_: HashNetwork("runes"))
-    with pytest.raises(ValueError, match="network hash wants the encoder 'runes', known are keima-1"):
+    with pytest.raises(ValueError, match="network hash wants the encoder 'runes', known are keima-2"):
         make_player(network=tmp_path)
 
 

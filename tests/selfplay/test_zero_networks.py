@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.features.encoder import ENCODERS
+from engine.features.encoder import KEIMA
 from engine.features.keima import OF_RULES, globals_of_rules
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
@@ -49,8 +49,7 @@ def test_a_network_of_one_rule_set_says_the_same_under_all(finished):
 
 
 def test_a_network_that_knew_rules_goes_on_knowing_them(tmp_path):
-    encoder = ENCODERS["keima-1"]
-    model = new_model("keima-resnet", {"planes": encoder.planes, "globals": encoder.globals} | WAYS.shape)
+    model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals} | WAYS.shape)
     save_network(tmp_path / "start.safetensors", model, new_spec(model, "start", sizes=(3, 3)), {})
     zero = run(tmp_path / "run", turns=1, start=tmp_path / "start.safetensors")
     assert not load_model(zero.out / NETWORK)[0].ignores_globals(OF_RULES)

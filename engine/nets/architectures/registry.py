@@ -34,7 +34,7 @@ class Architecture(NamedTuple):
 
 
 ARCHITECTURES = {
-    "keima-resnet": Architecture(ResNetShape, ResNet, "keima-1", ("policy", "value", "score", "ownership"), "dual"),
+    "keima-resnet": Architecture(ResNetShape, ResNet, "keima-2", ("policy", "value", "score", "ownership"), "dual"),
     "alphago-policy": Architecture(PolicyShape, AlphaGoPolicy, "alphago-48", ("policy",), "policy"),
     "alphago-value": Architecture(ValueShape, AlphaGoValue, "alphago-49", ("value",), "value"),
     "alphago-zero": Architecture(ZeroShape, ZeroNet, "zero-17", ("policy", "value"), "dual"),
