@@ -25,6 +25,6 @@ def test_every_figure_is_one_json_line():
     result = CliRunner().invoke(command, options)
     assert result.exit_code == 0, result.output
     figures = {one["name"]: one for one in map(json.loads, result.stdout.splitlines())}
-    assert figures["batches/keima-1/19"]["unit"] == figures["step/keima-6x64/2"]["unit"] == "positions/s"
+    assert figures["batches/keima-2/19"]["unit"] == figures["step/keima-6x64/2"]["unit"] == "positions/s"
     assert all(one["value"] > 0 for one in figures.values())
     assert len(figures) == 3
