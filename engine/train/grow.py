@@ -5,20 +5,23 @@ read of new ones starts at zero, and new blocks start as the identity, so at fir
 channels start with random weights and are free to learn (after Chen et al., "Net2Net", 2016).
 """
 
+from dataclasses import replace
+
 import torch
 
+from engine.features.encoder import KEIMA, KEIMA_1
 from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.architectures.shape import Shape
-from engine.nets.network import Model
+from engine.nets.network import Model, NetworkSpec
 
-GROWING = ("blocks", "channels", "reply")
+GROWING = ("globals", "blocks", "channels", "reply")
 
 
 def grown(model: Model, shape: Shape) -> ResNet:
     """A network of another shape that gives the same outputs as ``model``.
 
     Args:
-        shape: blocks and channels may be more than the model's, and the reply be learnt; everything else is the same.
+        shape: globals, blocks and channels may be more than the model's, and the reply be learnt; the rest is the same.
     Raises:
         ValueError: another architecture, or a shape that is smaller or differs elsewhere.
     """
@@ -37,3 +40,10 @@ def grown(model: Model, shape: Shape) -> ResNet:
                 target[: value.shape[0]] = 0.0
             target[tuple(slice(n) for n in value.shape)] = value
     return larger
+
+
+def on_newest_inputs(model: Model, spec: NetworkSpec) -> tuple[Model, NetworkSpec]:
+    """The network that training goes on with: one of keima-1 reads keima-2 from now on, any other is as it was."""
+    if spec.encoder != KEIMA_1.name or not isinstance(model, ResNet):
+        return model, spec
+    return grown(model, replace(model.shape, globals=KEIMA.globals)), replace(spec, encoder=KEIMA.name)

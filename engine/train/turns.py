@@ -21,6 +21,7 @@ from engine.nets.architectures.resnet import ResNet
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
 from engine.train.dataset import prepared_ahead
+from engine.train.grow import on_newest_inputs
 from engine.train.learner import Learner
 from engine.train.state import SAVE_S, State, read_state, write_state
 from engine.train.window import WindowBatches
@@ -51,7 +52,7 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
         raise ValueError(f"{start}: expected a network with policy and value")
     if not spec.min_size <= size <= spec.max_size:
         raise ValueError(f"{start}: plays boards of {spec.min_size} to {spec.max_size}, not {size}")
-    return model, spec
+    return on_newest_inputs(model, spec)
 
 
 class TurnLearner(Learner):

@@ -30,7 +30,7 @@ from engine.records.labels import read_labels
 from engine.system.files import alone_in
 from engine.system.jit import cache_root
 from engine.train.dataset import Material, Mixture
-from engine.train.grow import grown
+from engine.train.grow import grown, on_newest_inputs
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
 from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
@@ -232,7 +232,7 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
     if start is None:
         return new_model(architecture, inputs | shape)
-    model, spec, _ = load_model(find(start))
+    model, spec = on_newest_inputs(*load_model(find(start))[:2])
     if type(model) is not ARCHITECTURES[architecture].module or spec.encoder != encoder.name:
         raise ValueError(f"{start}: another architecture than {architecture} on {encoder.name}")
     present: Any = model.shape

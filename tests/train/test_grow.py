@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from engine.nets.architectures.registry import new_model
+from engine.features.encoder import KEIMA, KEIMA_1
+from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.architectures.resnet import ResNet, ResNetShape
-from engine.train.grow import grown
+from engine.train.grow import grown, on_newest_inputs
 
 SMALL = ResNetShape(planes=5, globals=3, blocks=3, channels=8, head_channels=4, value_hidden=6)
 
@@ -43,6 +44,18 @@ def test_a_network_grows_outputs_for_the_reply():
     assert large(planes, globals_).reply_logits is None
 
 
+def test_a_network_of_keima_1_goes_on_as_one_of_keima_2():
+    small = trained(ResNetShape(**(vars(SMALL) | {"planes": KEIMA_1.planes, "globals": KEIMA_1.globals})))
+    large, spec = on_newest_inputs(small, new_spec(small, "old", KEIMA_1.name))
+    assert spec == new_spec(large, "old") and spec.encoder == KEIMA.name
+    planes, globals_ = torch.rand(2, KEIMA.planes, 9, 9), torch.rand(2, KEIMA.globals)
+    with torch.inference_mode():
+        before, after = small(planes, globals_[:, : KEIMA_1.globals]), large.eval()(planes, globals_)
+    for one, other in zip(before[:4], after[:4], strict=True):
+        torch.testing.assert_close(one, other)
+    assert on_newest_inputs(large, spec) == (large, spec)
+
+
 def test_new_channels_learn_from_the_first_step():
     """All that old channels read of new ones is zero, yet its gradient is not."""
     large = grown(trained(SMALL), ResNetShape(**(vars(SMALL) | {"channels": 12})))
@@ -52,7 +65,7 @@ def test_new_channels_learn_from_the_first_step():
 
 @pytest.mark.parametrize("change", [{"channels": 4}, {"blocks": 2}, {"head_channels": 8}])
 def test_shrinking_or_another_shape_is_refused(change):
-    with pytest.raises(ValueError, match="only blocks, channels, reply may increase"):
+    with pytest.raises(ValueError, match="only globals, blocks, channels, reply may increase"):
         grown(trained(SMALL), ResNetShape(**(vars(SMALL) | change)))
 
 
