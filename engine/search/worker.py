@@ -91,8 +91,13 @@ class _Flight:
 
     def empty(self, setup: Setup, size: int) -> None:
         """Make room for the next batch; a request that an evaluator still has is left to it."""
-        if self.request is not None and self.request.state in (State.QUEUED, State.RUNNING):
+        if self.request is None:
+            return
+        if self.request.state in (State.QUEUED, State.RUNNING):
             self.request = self._new_request(setup, size)
+        else:
+            # Else the next run's watcher, which may look before it is submitted anew, finds an old failure.
+            self.request.error = None
 
 
 def flights(workers: int, batch: int, evaluators: int, merges: bool) -> int:

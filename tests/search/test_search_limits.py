@@ -15,6 +15,7 @@ from engine.search import tuning
 from engine.search.limits import SearchLimits
 from engine.search.pools import byte_count
 from engine.search.search import Search
+from engine.search.worker import Worker
 from tests.clock import stop_the_machines
 from tests.go.positions import random_game
 from tests.search.networks import CostlyNetwork
@@ -128,6 +129,26 @@ def test_a_failing_network_ends_the_search_in_an_error_and_leaves_the_tree_sound
             network.works = 10**9
             assert search.run(SearchLimits(visits=500)).visits == 500
             check_at_rest(search.tree)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_failure_ends_one_run_and_is_not_found_again_by_the_next(monkeypatch, threads):
+    """The watcher may look at a batch before it is submitted."""
+    network, submit, seen = BrokenNetwork(works=20), Worker._open, list[BaseException | None]()
+
+    def look_first(worker, flight):
+        seen.append(worker.failure())
+        submit(worker, flight)
+
+    with InferenceServer(network, cache_mib=1, threads=2) as server:
+        search = Search(SearchOptions(threads=threads), server, KEIMA)
+        search.set_position(random_game(7, 0, 0).position)
+        with pytest.raises(RuntimeError, match="out of order"):
+            search.run(SearchLimits(visits=1000))
+        network.works = 10**9
+        monkeypatch.setattr(Worker, "_open", look_first)
+        search.run(SearchLimits(visits=500))
+    assert len(seen) > 20 and not any(seen)
 
 
 def test_a_closed_server_is_an_error_not_a_hang(hash_server):

@@ -88,7 +88,7 @@ def test_updates_that_take_long_are_saved_each(start, tmp_path, monkeypatch, lon
 
 def test_a_network_of_more_heads_than_learn_goes_on(tmp_path):
     """Its value head has no part in the gradient."""
-    encoder = ENCODERS["keima-1"]
+    encoder = ENCODERS["keima-2"]
     model = toy("keima-resnet", planes=encoder.planes, globals=encoder.globals, blocks=1)
     path = tmp_path / "start.safetensors"
     save_network(path, model, new_spec(model, "start"), {})
