@@ -7,7 +7,7 @@ nothing is copied between them.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
@@ -41,6 +41,9 @@ class Material(NamedTuple):
     """what is known of the last boards of each shard of games; empty = nothing"""
     teacher: Teacher | None = None
     """its outputs are the targets in a share ``teacher_share`` of the steps on games"""
+    boards: Mapping[int, float] | None = None
+    """how many of the steps on games, and of those on labels, are on a board of each size, relative to the others; None
+    = as there are games or labels of it"""
 
 
 class Mixture:
@@ -67,8 +70,13 @@ class Mixture:
         self.encoder, self.options, self.ranks = encoder, options, ranks or Ranks()
         self.games, self.labels, self.teacher = list(material.games), list(material.labels), material.teacher
         self.owners: list[FinalOwners | None] = [*material.owners] or [None] * len(self.games)
-        self._game_sizes = _BySize([np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games], sizes)
-        self._label_sizes = _BySize([shard.games.size[shard.game] for shard in self.labels], sizes)
+        of_games = [np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games]
+        self._game_sizes = _BySize(of_games, sizes, material.boards)
+        of_labels = [shard.games.size[shard.game] for shard in self.labels]
+        self._label_sizes = _BySize(of_labels, sizes, material.boards)
+        for size in material.boards or ():
+            if size not in self._game_sizes.sizes | self._label_sizes.sizes:
+                raise ValueError(f"no training data for boards of {size}x{size}")
         if not self._game_sizes and not self._label_sizes:
             raise ValueError("no training data: neither games nor labels were given for boards of this network")
         self.label_share = 0.0 if not self._label_sizes else options.label_share if self._game_sizes else 1.0
@@ -158,14 +166,23 @@ def prepared_ahead(
 
 
 class _BySize:
-    """Games or labels of several shards, drawn so that each is as probable as any other; a draw has one board size."""
+    """Games or labels of several shards, drawn so that each is as probable as any other of its board size.
 
-    def __init__(self, sizes: Sequence[np.ndarray], limits: tuple[int, int]):
+    Boards are drawn by the shares that are asked for, else by how many there are; a draw has one board size.
+    """
+
+    def __init__(self, sizes: Sequence[np.ndarray], limits: tuple[int, int], boards: Mapping[int, float] | None):
         self._rows = [{int(size): np.flatnonzero(of == size) for size in np.unique(of)} for of in sizes]
         known = [(size, shard) for shard, held in enumerate(self._rows) for size in held]
-        self._groups = [(size, shard) for size, shard in known if limits[0] <= size <= limits[1]]
+        self._groups = [
+            (size, shard) for size, shard in known if limits[0] <= size <= limits[1] and (not boards or size in boards)
+        ]
+        self.sizes = {size for size, _ in self._groups}
         counts = np.array([len(self._rows[shard][size]) for size, shard in self._groups], np.float64)
-        self._probabilities = counts / max(1.0, counts.sum())
+        if boards:
+            of = np.array([size for size, _ in self._groups])
+            counts *= [boards[size] / counts[of == size].sum() for size in of.tolist()]
+        self._probabilities = counts / (counts.sum() or 1.0)
 
     def __len__(self) -> int:
         return len(self._groups)

@@ -35,7 +35,7 @@ from engine.train.metrics import game_metrics, in_training, label_metrics, sampl
 from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
-from gtp.cli.bulk import identity
+from gtp.cli.bulk import identity, share
 from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.reinforce import reinforce_command
@@ -45,6 +45,7 @@ from weights import find, find_network
 VALIDATION_POSITIONS = 4000
 """Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
 USUAL_AREA = 361
+BOARDS_HELP = "how many of the steps are on such boards  [default: as there are games and labels]"
 LABEL_POSITIONS = 600
 LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight", "reply_weight")
 
@@ -127,6 +128,7 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @click.option(
         "--teacher", hidden=not kind.uses_labels, help="network (name or file) that evaluates positions of games"
     )
+    @click.option("--boards", hidden=not kind.uses_labels, **share("SIZE=SHARE", int, text=BOARDS_HELP))
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
     @click.option(
         "--start", help="network (name or file) to start from instead of random weights; keima-resnet may be smaller"
@@ -156,6 +158,8 @@ class _Asked:
     validation: Path
     label_validation: Path | None
     teacher: str | None
+    boards: tuple[tuple[int, float], ...]
+    """board sizes and their shares; empty = as there are games and labels"""
     out: Path
     start: str | None
     architecture: str
@@ -188,6 +192,7 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         record: dict[str, Any] = {
             "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
             "validation": asked.validation.name, "processes": ranks.count,
+            "boards": {str(size): share for size, share in asked.boards},
         }  # fmt: skip
         if asked.start:
             start = find(asked.start)
@@ -199,7 +204,8 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
             record["teacher"] = [identity(path, path.stem) for path in files]
             teacher = Teacher(load_network(found, str(chosen)), own_cores())
             stack.callback(teacher.close)
-        material = Material(game_shards, [read_labels(path) for path in label_files], owners, teacher)
+        labels = [read_labels(path) for path in label_files]
+        material = Material(game_shards, labels, owners, teacher, dict(asked.boards))
         data = Mixture(ENCODERS[spec.encoder], material, options, (spec.min_size, spec.max_size), ranks)
         validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
         measure = Measure(validate, kind.goal)

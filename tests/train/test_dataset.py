@@ -23,7 +23,8 @@ from tests.train.made import made_games, made_labels
 
 def mixture(games=(), labels=(), **values):
     """A mixture of small batches."""
-    material = Material(games, labels, values.pop("owners", ()), values.pop("teacher", None))
+    rest = (values.pop("owners", ()), values.pop("teacher", None), values.pop("boards", None))
+    material = Material(games, labels, *rest)
     settings = {name: values.pop(name) for name in ("sizes", "ranks") if name in values}
     return Mixture(KEIMA, material, TrainOptions(**({"batch": 8, "seed": 4} | values)), **settings)
 
@@ -167,6 +168,16 @@ def test_boards_that_the_network_does_not_play_are_left_out():
         mixture(shards, sizes=(19, 19))
     with pytest.raises(ValueError, match="no training data"):
         mixture()
+
+
+def test_steps_are_on_the_boards_that_are_asked_for():
+    shards = [made_games(size=9), made_games(size=13, length=40), made_games(size=13, length=50), made_games(size=19)]
+    source = mixture(shards, boards={9: 0.2, 13: 0.6})
+    sizes = np.array([source.batch_at(step).planes.shape[2] for step in range(400)])
+    # Five standard deviations of a binomial count.
+    assert set(sizes) == {9, 13} and abs((sizes == 13).sum() - 300) < 5 * np.sqrt(400 * 0.25 * 0.75)
+    with pytest.raises(ValueError, match="no training data for boards of 11x11"):
+        mixture(shards, boards={9: 1.0, 11: 1.0})
 
 
 def test_a_teacher_says_of_turned_positions_what_it_would_say_of_them():
