@@ -57,6 +57,23 @@ def draw_candidates(tree, priors, width, state, base, left):
 
 
 @kernel
+def cool(priors, temperature, base):
+    """Multiply the Gumbel variables of drawn moves by a temperature.
+
+    Which moves are looked at is left as it was drawn; the one that the race leaves is then played as often as the
+    improved policy ** (1 / temperature) says.
+
+    Args:
+        priors: float64[A], as for :func:`draw_candidates`.
+        base: float64[A], in place.
+    """
+    for index in range(len(priors)):
+        if priors[index] > 0.0:
+            likely = math.log(priors[index])
+            base[index] = likely + temperature * (base[index] - likely)
+
+
+@kernel
 def sigma(q, most_visits, scale):
     """What a value of -1 to 1 adds to a logit."""
     return (VISIT_OFFSET + most_visits) * scale * 0.5 * (q + 1.0)

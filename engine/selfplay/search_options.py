@@ -71,7 +71,10 @@ class SearchPlayOptions(Checked):
         2.0, "a visited root move gets sqrt(this * prior * visits) visits, pruned from the target (KG 3.2); 0 = none",
         low=0.0, high=100.0,
     )  # fmt: skip
-    temperature: float = option(0.8, "moves are drawn by visits ** (1 / this) at first (KG)", low=0.05, high=10.0)
+    temperature: float = option(
+        0.8, "moves are drawn by visits ** (1 / this) at first (KG); Gumbel's variables are multiplied by it",
+        low=0.05, high=10.0,
+    )  # fmt: skip
     final_temperature: float = option(0.2, "and by this late in the game (KG)", low=0.05, high=10.0)
     half_life: float = option(0.0, "moves that halve the difference; 0 = the board's width (KG)", low=0.0, high=1000.0)
     early_share: float = option(

@@ -26,7 +26,7 @@ from engine.rollout.run import is_sensible
 from engine.search import leaves as opened
 from engine.search.backup import complete
 from engine.search.forest import leaf_of, tree_of
-from engine.search.halving import best_candidate, draw_candidates, improved_policy, next_candidate
+from engine.search.halving import best_candidate, cool, draw_candidates, improved_policy, next_candidate
 from engine.search.leaves import prepare_for_network, rank_moves
 from engine.search.pools import EXPANDED, META_FULL, META_ROOT, META_ROOT_VISITS, NONE
 from engine.search.root_targets import forced_edge, mix_dirichlet, read_priors, temper, visit_target, write_priors
@@ -173,6 +173,7 @@ def _prepare_root(table, conduct, tree, seat, work):
             tree, priors, conduct.candidates, table.states[seat], table.base[seat], table.left[seat]
         )
         table.goal[seat, 0], table.goal[seat, 1] = 0, drawn
+        cool(priors, _temperature(conduct, position), table.base[seat])
         return
     explores = is_full and (conduct.noise > 0.0 or conduct.policy_temperature != 1.0)
     if not explores and not is_bound:
@@ -288,9 +289,7 @@ def _find_move(table, conduct, tuning, tree, seat, position, work, value):
         _note_row(table, seat, position.meta[META_N_MOVES], value, work.policy, halves)
     if halves:
         return best_candidate(tree, size, tuning, table.base[seat], table.left[seat], conduct.sigma_scale)
-    fading = 0.5 ** (position.meta[META_N_MOVES] / conduct.half_life)
-    temperature = conduct.final_temperature + (conduct.temperature - conduct.final_temperature) * fading
-    most, total = 0.0, 0.0
+    temperature, most, total = _temperature(conduct, position), 0.0, 0.0
     for index in range(len(work.policy)):
         most = max(most, work.policy[index])
     for index in range(len(work.policy)):
@@ -298,6 +297,13 @@ def _find_move(table, conduct, tuning, tree, seat, position, work, value):
             work.policy[index] = (work.policy[index] / most) ** (1.0 / temperature)
             total += work.policy[index]
     return draw(work.policy, total, table.states[seat])
+
+
+@kernel
+def _temperature(conduct, position):
+    """What moves are drawn with now."""
+    fading = 0.5 ** (position.meta[META_N_MOVES] / conduct.half_life)
+    return conduct.final_temperature + (conduct.temperature - conduct.final_temperature) * fading
 
 
 @kernel

@@ -10,7 +10,7 @@ from engine.rollout.random import seed_state
 from engine.search.backup import complete
 from engine.search.batch import NEW, new_batch
 from engine.search.forest import leaf_of, new_forest, tree_of
-from engine.search.halving import best_candidate, draw_candidates, improved_policy, next_candidate
+from engine.search.halving import best_candidate, cool, draw_candidates, improved_policy, next_candidate
 from engine.search.pools import META_ROOT, META_ROOT_VISITS, Tree
 from engine.search.root_targets import (
     draw_gamma,
@@ -207,6 +207,23 @@ def test_halving_gives_every_candidate_its_share_and_leaves_the_best(counts_poin
     assert sorted(visits[candidates].tolist()) == [2, 2, 6, 6]
     assert visits[candidates[2]] == 6
     assert best_candidate(tree, SIZE, tuning, base, left, 1.0) == candidates[2]
+
+
+def test_cooled_draws_are_as_likely_as_priors_to_a_power_and_look_at_the_same_moves():
+    state, base, left = seed_state(5, 3), np.zeros(10), np.zeros(10, np.uint8)
+    tree, first, drawn_first = opened({0: 0.6, 4: 0.3, 9: 0.1}), np.zeros(10), np.zeros(10)
+    priors = read(tree)
+    for _ in range(3000):
+        draw_candidates(tree, priors, 2, state, base, left)
+        drawn_first[base.argmax()] += 1
+        drawn = left.copy()
+        cool(priors, 0.5, base)
+        first[base.argmax()] += 1
+        assert (left == drawn).all() and np.isneginf(base[priors == 0.0]).all()
+    p = priors[[0, 4, 9]]
+    # Five standard deviations of a binomial count.
+    assert first[[0, 4, 9]] == pytest.approx(3000 * p**2 / (p**2).sum(), abs=5 * math.sqrt(3000 / 4))
+    assert drawn_first[[0, 4, 9]] == pytest.approx(3000 * p, abs=5 * math.sqrt(3000 / 4))
 
 
 def test_candidates_are_drawn_as_likely_as_their_priors():

@@ -106,6 +106,16 @@ def test_a_game_alone_is_the_same_as_among_16(group, options):
         assert repr(by_number(played(alone, [number]))[number]) == repr(together[number])
 
 
+def test_gumbel_games_follow_the_temperature(group):
+    """With little of it, games from one network are alike where all moves are looked at."""
+    options = replace(PLAIN, size=4, full_share=1.0, candidates=17, komi=0.0, komi_sd=0.0, wide_komi_share=0.0)
+    found = {}
+    for temperature in (0.05, 1.0):
+        rows = played(group(replace(options, temperature=temperature, final_temperature=0.05)), range(32))
+        found[temperature] = len({tuple(moves[:6]) for moves, *_ in by_number(rows).values()})
+    assert found[0.05] < 8 < 16 < found[1.0]
+
+
 def test_nothing_is_in_flight_when_games_have_ended_and_visits_add_up(group):
     one = group(replace(WHOLE, size=4, forced=0.0, noise=0.0, policy_temperature=1.0))
     rows = played(one, range(8))
