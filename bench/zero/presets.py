@@ -10,27 +10,30 @@ class Recipe(NamedTuple):
     options: dict[str, Any]
 
 
+GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "fast_visits": 12, "full_share": 1.0}
+"""Won from playout caps and from fixed visits at equal time on 7x7 (docs/lab)"""
+
 RECIPES = {
     5: Recipe(
         {"blocks": 4, "channels": 32, "reply": 1},
         {
-            "komi": 24.0, "visits": 32, "fast_visits": 8, "full_share": 0.33, "first_rows": 4_000, "rows": 3_000,
-            "window": 8_000, "batch": 128, "at_once": 64, "rate": 2e-3, "warmup": 100, "ema": 0.99,
+            **GUMBEL, "komi": 24.0, "first_rows": 4_000, "rows": 3_000, "window": 8_000,
+            "batch": 128, "at_once": 64, "rate": 2e-3, "warmup": 100, "ema": 0.99,
         },
     ),
     7: Recipe(
         {"blocks": 4, "channels": 48, "reply": 1},
         {
-            "komi": 9.0, "visits": 64, "fast_visits": 12, "full_share": 0.33, "first_rows": 8_000, "rows": 6_000,
-            "temperature": 0.65, "early_share": 0.03, "window": 16_000, "batch": 128, "at_once": 48, "rate": 2e-3,
-            "warmup": 200, "ema": 0.995, "ladder_share": 0.03, "gnugo_share": 0.02,
+            **GUMBEL, "komi": 9.0, "first_rows": 8_000, "rows": 6_000, "temperature": 0.65,
+            "early_share": 0.03, "window": 16_000, "batch": 128, "at_once": 48, "rate": 2e-3, "warmup": 200,
+            "ema": 0.995, "ladder_share": 0.03, "gnugo_share": 0.02,
         },
     ),
     9: Recipe(
         {"blocks": 6, "channels": 64, "reply": 1},
         {
-            "komi": 7.0, "visits": 64, "fast_visits": 12, "full_share": 0.25, "first_rows": 10_000, "rows": 10_000,
-            "window": 25_000, "batch": 128, "at_once": 32, "rate": 1e-3, "warmup": 300, "ema": 0.998,
+            **GUMBEL, "komi": 7.0, "first_rows": 10_000, "rows": 10_000, "window": 25_000,
+            "batch": 128, "at_once": 32, "rate": 1e-3, "warmup": 300, "ema": 0.998,
         },
     ),
     13: Recipe(

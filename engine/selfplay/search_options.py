@@ -103,8 +103,9 @@ class SearchPlayOptions(Checked):
         low=0, high=1024,
     )  # fmt: skip
     sigma_scale: float = option(
-        0.1, "c_scale of Gumbel; 1 as published, which one visit's value is too noisy for", low=0.0, high=100.0
-    )
+        0.5, "c_scale of Gumbel; with 1, as published, one visit is too noisy, and 0.1 hardly sharpens a policy",
+        low=0.0, high=100.0,
+    )  # fmt: skip
     limit: int = option(0, "moves after which a game is broken off and counted; 0 = twice the points", low=0)
     seed: int = option(1, "of all that is drawn", low=0, high=2**62)
 

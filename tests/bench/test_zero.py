@@ -138,7 +138,7 @@ def test_size_alone_chooses_a_recipe():
 def test_what_is_given_stands_above_the_recipe():
     words = ["zero", "--out", "nowhere", "--size", "5", "--rate", "0.01", "--visits", "99", "--dry-run"]
     shown = json.loads(CliRunner().invoke(main, words).stdout)
-    assert (shown["train"]["rate"], shown["play"]["visits"], shown["play"]["fast_visits"]) == (0.01, 99, 8)
+    assert (shown["train"]["rate"], shown["play"]["visits"], shown["play"]["fast_visits"]) == (0.01, 99, 12)
 
 
 MATCHES = [

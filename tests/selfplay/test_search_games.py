@@ -108,12 +108,13 @@ def test_a_game_alone_is_the_same_as_among_16(group, options):
 
 def test_gumbel_games_follow_the_temperature(group):
     """With little of it, games from one network are alike where all moves are looked at."""
-    options = replace(PLAIN, size=4, full_share=1.0, candidates=17, komi=0.0, komi_sd=0.0, wide_komi_share=0.0)
+    plain = replace(PLAIN, size=4, full_share=1.0, candidates=17, sigma_scale=0.0, komi_sd=0.0, wide_komi_share=0.0)
     found = {}
     for temperature in (0.05, 1.0):
-        rows = played(group(replace(options, temperature=temperature, final_temperature=0.05)), range(32))
+        rows = played(group(replace(plain, temperature=temperature, final_temperature=0.05)), range(32))
         found[temperature] = len({tuple(moves[:6]) for moves, *_ in by_number(rows).values()})
-    assert found[0.05] < 8 < 16 < found[1.0]
+    # Not one game: the symmetry that the network is shown a position in is drawn too.
+    assert found[0.05] < 12 < 24 < found[1.0]
 
 
 def test_nothing_is_in_flight_when_games_have_ended_and_visits_add_up(group):
