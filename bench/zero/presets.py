@@ -10,8 +10,8 @@ class Recipe(NamedTuple):
     options: dict[str, Any]
 
 
-GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "fast_visits": 12, "full_share": 1.0}
-"""Won from playout caps and from fixed visits at equal time on 7x7 (docs/lab)"""
+GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "full_share": 1.0}
+"""At equal time on 7x7 ahead of playout caps and fixed visits, or level (docs/lab/2026-11-25-ways-of-searching.md)"""
 
 RECIPES = {
     5: Recipe(

@@ -115,6 +115,18 @@ def parse_share(text: str, read: Callable[[str], T]) -> tuple[T, float]:
     return read(what.strip()), weight
 
 
+def read_size(text: str) -> int:
+    """A board size, as a number.
+
+    Raises:
+        ValueError: it is none; one line.
+    """
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ValueError(f"board size {text!r}, expected a number") from error
+
+
 def read_komi(text: str) -> Komi:
     """``usual``, a number, or a range as ``LOW..HIGH``.
 

@@ -16,7 +16,7 @@ from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
 from engine.selfplay.threads import groups_for
-from engine.selfplay.variety import Shares, Variety
+from engine.selfplay.variety import Shares, Variety, read_size
 from engine.system.crew.job import Away
 from engine.system.files import alone_in
 from engine.train.teacher import Teacher
@@ -37,9 +37,9 @@ CHUNK_BATCHES = 2
 @click.option("--network", required=True, help="network (name or file) that evaluates the positions")
 @OUT_OPTION
 @click.option("--positions", default=1_000_000, type=click.IntRange(1), help="positions in all")
-@click.option("--recorded", **share("SIZE=SHARE", int, text="board sizes of positions of SOURCES"))
+@click.option("--recorded", **share("SIZE=SHARE", read_size, text="board sizes of positions of SOURCES"))
 @click.option("--self-play", **share(
-    "SIZE=SHARE", int, text="board sizes of games that the network plays against itself, a move an evaluation"
+    "SIZE=SHARE", read_size, text="board sizes of games that the network plays against itself, a move an evaluation"
 ))  # fmt: skip
 @variety_options
 @options_of(LabelOptions)

@@ -27,6 +27,7 @@ from engine.nets.on_device import choose_device, load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
+from engine.selfplay.variety import read_size
 from engine.system.files import alone_in
 from engine.system.jit import cache_root
 from engine.train.dataset import Material, Mixture
@@ -128,7 +129,7 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @click.option(
         "--teacher", hidden=not kind.uses_labels, help="network (name or file) that evaluates positions of games"
     )
-    @click.option("--boards", hidden=not kind.uses_labels, **share("SIZE=SHARE", int, text=BOARDS_HELP))
+    @click.option("--boards", hidden=not kind.uses_labels, **share("SIZE=SHARE", read_size, text=BOARDS_HELP))
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
     @click.option(
         "--start", help="network (name or file) to start from instead of random weights; keima-resnet may be smaller"
@@ -205,7 +206,7 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
             teacher = Teacher(load_network(found, str(chosen)), own_cores())
             stack.callback(teacher.close)
         labels = [read_labels(path) for path in label_files]
-        material = Material(game_shards, labels, owners, teacher, dict(asked.boards))
+        material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None)
         data = Mixture(ENCODERS[spec.encoder], material, options, (spec.min_size, spec.max_size), ranks)
         validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
         measure = Measure(validate, kind.goal)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, RULE_SETS, RULE_TAX, SCORING_TERRITORY, TAX_SEKI, rules_from
-from engine.selfplay.variety import Komi, Variety, parse_share, read_komi, read_temperature
+from engine.selfplay.variety import Komi, Variety, parse_share, read_komi, read_size, read_temperature
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,7 @@ def test_shares_are_read(text, read, expected):
         ("7.3=1", read_komi, "komi '7.3', expected usual, a number in half points, or a range"),
         ("9..5", read_komi, "the range is empty"),
         ("cold", read_temperature, "temperature 'cold', expected 0.05 to 10"),
+        ("nine=2", read_size, "board size 'nine', expected a number"),
     ],
 )
 def test_what_is_wrong_is_one_line(text, read, message):
