@@ -26,7 +26,7 @@ RECIPES = {
         {
             **GUMBEL, "komi": 9.0, "first_rows": 8_000, "rows": 6_000, "temperature": 0.65,
             "early_share": 0.03, "window": 16_000, "batch": 128, "at_once": 48, "rate": 2e-3, "warmup": 200,
-            "ema": 0.995, "ladder_share": 0.03, "gnugo_share": 0.02,
+            "ema": 0.995, "cooldown": 0.25, "ladder_share": 0.03, "gnugo_share": 0.02,
         },
     ),
     9: Recipe(

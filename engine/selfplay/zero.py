@@ -230,7 +230,7 @@ class Zero:
         self.watch.at("training", 0, 1, "reading the window")
         window = join_rows(self._window())
         encoder, seed = ENCODERS[learner.spec.encoder], self.ways.play.seed
-        data = WindowBatches(encoder, window, turn.batch, seed, turn.search_value)
+        data = WindowBatches(encoder, window, turn.batch, seed)
 
         def report(step: int, losses: dict[str, float]) -> None:
             words = ", ".join(f"{name} {value:.3f}" for name, value in losses.items())

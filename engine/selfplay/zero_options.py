@@ -20,10 +20,6 @@ class ZeroOptions(Checked):
     samples: float = option(
         4.0, "times that a row is trained on in the mean (KG: 4, small loops at most 8)", low=0.01, high=100.0
     )
-    search_value: float = option(
-        0.0, "share of the search's value in what a row's value learns; the rest is the game's result (AGZ: all)",
-        low=0.0, high=1.0,
-    )  # fmt: skip
     batch: int = option(128, "positions of a step", low=1, high=65536)
     window: int = option(20_000, "rows up to which all are trained on (KG c)", low=1)
     window_power: float = option(0.65, "how the window grows beyond that (KG alpha)", low=0.01, high=1.0)

@@ -1,6 +1,6 @@
 """What the loop of AlphaGo Zero writes down of a turn, tells of it, and goes by."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from engine.config import TrainOptions
@@ -34,8 +34,7 @@ class Turn:
     last_step: int = 0
     rate: float = 0.0
     batch: int = 0
-    """of the steps up to the last one; --batch and --search-value count from the next window on, as --rate does"""
-    search_value: float = 0.0
+    """of the steps up to the last one; --batch counts from the next window on, as --rate does"""
     trained: int = 0
     """samples of all steps up to the last one, those of earlier turns included"""
     owed: float = 0.0
@@ -45,13 +44,13 @@ class Turn:
 
     @classmethod
     def of(cls, found: dict[str, Any], loop: ZeroOptions) -> "Turn":
-        """As a manifest has it; one that counts no samples yet was trained with the same batch all the time."""
+        """As a manifest has it, without what only earlier versions wrote.
+
+        One that counts no samples yet was trained with the same batch all the time.
+        """
         before = max(0, found["wanted"] - loop.rows) if found["number"] else 0
-        known = {
-            "rows_before": before, "batch": loop.batch, "search_value": loop.search_value,
-            "trained": loop.batch * found["last_step"],
-        }  # fmt: skip
-        return cls(**known | found)
+        turn = {"rows_before": before, "batch": loop.batch, "trained": loop.batch * found["last_step"]} | found
+        return cls(**{one.name: turn[one.name] for one in fields(cls) if one.name in turn})
 
     @property
     def rows(self) -> int:
@@ -70,7 +69,7 @@ class Turn:
         samples = steps * loop.batch
         return replace(
             self, phase=TRAIN, wanted=rows, first_step=step, last_step=step + steps, batch=loop.batch,
-            search_value=loop.search_value, trained=self.trained + samples, owed=owed - samples,
+            trained=self.trained + samples, owed=owed - samples,
         )  # fmt: skip
 
 

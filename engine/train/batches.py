@@ -221,9 +221,7 @@ class BatchBuilder:
         ones, unknown = np.ones(count, np.float32), np.zeros_like(policy)
         return TrainingBatch(planes, globals_, policy, value, ones, score, ownership, known, unknown)
 
-    def from_search_rows(
-        self, rows: SearchRows, which: np.ndarray, symmetries: np.ndarray, search_value: float = 0.0
-    ) -> TrainingBatch:  # fmt: skip
+    def from_search_rows(self, rows: SearchRows, which: np.ndarray, symmetries: np.ndarray) -> TrainingBatch:
         """Positions of self-play: the search's policy target, the game's result, score and owners.
 
         Rows' own weights are not looked at: they say how often a row is to be drawn.
@@ -231,7 +229,6 @@ class BatchBuilder:
         Args:
             which: int64[B], rows.
             symmetries: int64[B]: what each position is shown under.
-            search_value: share of the search's value in the value's target; the rest is the result's.
         """
         games, size, count = rows.games, int(rows.games.size[0]), len(which)
         game = rows.game[which]
@@ -250,5 +247,4 @@ class BatchBuilder:
         _show_ownership(rows.owner[game], sign, symmetries, ownership)
         ones = np.ones(count, np.float32)
         known = known.astype(np.float32)
-        value = sign * ((1.0 - search_value) * result + search_value * rows.value_black[which]).astype(np.float32)
-        return TrainingBatch(planes, globals_, policy, value, ones, score, ownership, known, reply)
+        return TrainingBatch(planes, globals_, policy, sign * result, ones, score, ownership, known, reply)

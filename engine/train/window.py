@@ -43,18 +43,13 @@ def newest(counts: list[int], wanted: int) -> int:
 class WindowBatches:
     """Batches of the rows of one window, each row as often as its weight says, under a random symmetry."""
 
-    def __init__(
-        self, encoder: Encoder, rows: SearchRows, batch: int, seed: int, search_value: float = 0.0
-    ) -> None:  # fmt: skip
+    def __init__(self, encoder: Encoder, rows: SearchRows, batch: int, seed: int) -> None:
         """Take the rows.
 
-        Args:
-            search_value: share of the search's value in the value to learn.
         Raises:
             ValueError: no row has any weight.
         """
         self._builder, self._rows, self._batch, self._seed = BatchBuilder(encoder), rows, batch, seed
-        self._search_value = search_value
         self._mass = np.cumsum(rows.weight, dtype=np.float64)
         if not len(self._mass) or self._mass[-1] <= 0.0:
             raise ValueError("no rows to learn from")
@@ -65,4 +60,4 @@ class WindowBatches:
         drawn = np.searchsorted(self._mass, rng.random(self._batch) * self._mass[-1], "right")
         which = np.minimum(drawn, len(self._mass) - 1)
         symmetries = rng.integers(0, 8, self._batch)
-        return self._builder.from_search_rows(self._rows, which, symmetries, self._search_value)
+        return self._builder.from_search_rows(self._rows, which, symmetries)

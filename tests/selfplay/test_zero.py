@@ -110,24 +110,26 @@ def test_what_rounding_leaves_of_a_turn_is_not_lost():
 
 
 def test_a_run_that_was_begun_before_samples_were_counted_goes_on(finished, tmp_path):
+    """One that has options which are no more, too."""
     shutil.copytree(finished.out, tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
-    for name in ("rows_before", "batch", "search_value", "trained", "owed"):
+    for name in ("rows_before", "batch", "trained", "owed"):
         del manifest["turn"][name]
+    manifest["turn"]["search_value"] = 0.3
     (tmp_path / "run" / MANIFEST).write_text(json.dumps(manifest))
     turn = Zero(tmp_path / "run", WAYS, CPU).turn
     assert replace(turn, owed=0.0) == replace(finished.turn, owed=0.0)
 
 
 def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
-    """The same weights come out, to the bit, though new rows lie in the folder meanwhile, and --batch and
-    --search-value are others."""
+    """The same weights come out, to the bit, though new rows lie in the folder meanwhile, and --batch is
+    another."""
     torch.set_num_threads(1)
     zero = run(tmp_path / "a", stop=("training", 0.0))
     assert zero.turn.phase == TRAIN and zero.learner.step == 0
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     run(tmp_path / "a", stop=("self-play", 0.0))
-    other = replace(WAYS.loop, batch=64, search_value=0.9)
+    other = replace(WAYS.loop, batch=64)
     zero = run(tmp_path / "b", replace(WAYS, loop=other), stop=("training", 10.0))
     assert 0 < zero.learner.step < zero.turn.last_step
     zero = run(tmp_path / "b", stop=("self-play", 0.0))

@@ -308,8 +308,6 @@ def test_rows_of_self_play_show_the_position_and_target_search_result_score_and_
     assert batch.policy[1, [apply_symmetry(1, 3, 3), 9]].tolist() == [0.25, 0.75]
     assert batch.policy.sum(axis=1).tolist() == [1, 1]
     assert (batch.value.tolist(), batch.score.tolist()) == ([1, -1], [4.5, -4.5]), "Black, then White to move"
-    mixed = BatchBuilder(KEIMA).from_search_rows(rows, np.array([0, 1]), symmetries, search_value=0.25).value
-    assert mixed.tolist() == pytest.approx([0.75 + 0.25 * 0.6, -(0.75 - 0.25 * 0.2)])
     at = apply_symmetry(8, 3, 3)
     assert (batch.ownership[0, 2, 2], batch.ownership[1, at // 3, at % 3]) == (-1, 1)
     assert batch.score_ownership_weight.tolist() == [1, 1]
