@@ -27,6 +27,7 @@ from engine.selfplay.zero_turn import LEARNING, Ways
 from engine.system.files import alone_in
 from engine.train.ranks import own_cores
 from engine.train.signals import StopOnSignal
+from engine.train.turns import first_network
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
@@ -86,7 +87,8 @@ def command(
             raise ValueError(f"--start has a shape of its own: leave out --{wrong[0]}")
         ways, ladder = ways_of(size, given, chosen, before)
         if dry_run:
-            click.echo(json.dumps({"size": size, "shape": ways.shape, **ways.settings}, indent=1))
+            model, _ = first_network(ways.shape, size, find(start) if start else None, ways.play.seed)
+            click.echo(json.dumps({"size": size, "shape": asdict(model.shape), **ways.settings}, indent=1))
             return
         try:
             with alone_in(out):

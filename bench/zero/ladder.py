@@ -3,9 +3,9 @@
     OUT/ladder.jsonl     a line a match: who played whom, how often the first one won, drew and lost, seconds
     OUT/gnugo/00001200/  the match of a network against GNU Go (``keima match``)
 
-Opponents are random moves, own eyes not filled, earlier networks of the run, and GNU Go where it is installed. Networks
-play by small searches, all games of a match side by side. The ladder takes a share of the run's time, so not every
-network plays.
+Opponents are random moves (no suicide, no own eye filled, no pass while there is another move), earlier networks of the
+run, and GNU Go where it is installed. Networks play by small searches, always of the same visits, since each has one
+rating; all games of a match side by side. The ladder takes a share of the run's time, so not every network plays.
 """
 
 import json
@@ -42,11 +42,12 @@ class LadderOptions(Checked):
     heading = "The ladder"
     ladder_share: float = option(0.05, "of the time that goes to the ladder; 0 = none", low=0.0, high=0.9)
     ladder_games: int = option(40, "against each opponent", low=2)
-    ladder_visits: int = option(16, "of each network's searches; 1 = the policy alone", low=1, high=30000)
+    ladder_visits: int = option(
+        16, "of each network's searches, against GNU Go too; 1 = the policy alone", low=1, high=30000
+    )
     gnugo_share: float = option(0.03, "of the time that goes to games against GNU Go", low=0.0, high=0.9)
     gnugo_games: int = option(10, "against GNU Go", low=2)
     gnugo_level: int = option(10, "at which it plays", low=0, high=10)
-    gnugo_visits: int = option(100, "of the network there", low=1)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Ladder:
         options, play, begun_s = self._options, zero.ways.play, time.monotonic()
         # Games differ by the first moves of the network.
         words: tuple[object, ...] = (
-            "gtp", "--config", "none", "--weights", path, "--size", play.size, "--visits", options.gnugo_visits,
+            "gtp", "--config", "none", "--weights", path, "--size", play.size, "--visits", options.ladder_visits,
             "--temperature", 0.5, "--temperature-moves", play.size,
         )  # fmt: skip
         engine = shlex.join(map(str, (*PROGRAM, *words)))

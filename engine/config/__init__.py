@@ -240,6 +240,10 @@ class TrainOptions(Checked):
         0, "positions taken from a game, always the same ones, against memorising results; 0 = all", low=0
     )
     label_share: float = option(0.5, "share of steps on a teacher's labels, if games are given too", low=0.0, high=1.0)
+    decided_weight: float = option(
+        1.0, "how often labels of decided positions are drawn, those whose value is beyond 0.95; others have 1",
+        low=0.001, high=1.0,
+    )  # fmt: skip
     teacher_share: float = option(
         0.5, "share of steps on games whose positions the teacher evaluates, if there is one", low=0.0, high=1.0
     )

@@ -5,7 +5,7 @@ half leaves, and so on until one is left. The draw adds a Gumbel variable to eve
 largest sums; with exact values the move that is left improves on the policy whatever the budget. With that variable a
 move is played as often as the improved policy says, as self-play wants it; without it the best move is looked for.
 
-Source: Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022, sections 3 and 5.
+Source: Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022, section 3.
 """
 
 import math

@@ -1,9 +1,10 @@
 """Sequential halving at the root and the improved policy, as kernels, for searches side by side.
 
-:class:`engine.search.gumbel.SequentialHalving` is the same for one search with batches in flight; here one leaf at a
-time is, and the search gives a policy target: softmax(log prior + sigma(completed Q)). Q is what PUCT compares moves
-by, the score's part included (:func:`engine.search.selection.edge_worth`). Source: Danihelka et al., "Policy
-improvement by planning with Gumbel", ICLR 2022, sections 3 to 5 and appendix D (v_mix, sigma).
+Here one leaf at a time is in flight, and the search gives a policy target: softmax(log prior + sigma(completed Q)). Q
+is what PUCT compares moves by, the score's part included (:func:`engine.search.selection.edge_worth`); below the root
+PUCT goes on. For one search with batches in flight, which is to find a move, there is
+:class:`engine.search.gumbel.SequentialHalving`. Source: Danihelka et al., "Policy improvement by planning with Gumbel",
+ICLR 2022, sections 3 and 4 and appendix D (v_mix, sigma).
 """
 
 import math
@@ -16,6 +17,7 @@ from engine.search.pools import META_ROOT, NONE
 from engine.search.selection import edge_worth, root_stats
 from engine.search.tree import add_edge, follow
 from engine.search.unchosen import is_move
+from engine.search.values import edge_mean, node_value
 from engine.system.jit import kernel
 
 VISIT_OFFSET = 50.0
@@ -120,26 +122,27 @@ def _halve(tree, size, tuning, base, left, count, scale):
 
 @kernel
 def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, scale):
-    """The edge of the root that is visited next: of the moves left the first with the fewest visits.
+    """The edge of the root that is visited next: of the moves left one with the fewest visits, the likeliest first.
 
     When each has its share of a round, the worse half leaves and the next round begins.
 
     Args:
+        base: float64[A], as of :func:`draw_candidates`: with too few visits for all, those of the largest get theirs.
         drawn: moves that :func:`draw_candidates` drew.
         visits: to be shared out.
         goal: int64[1]: visits that each move left has when the round is over; 0 at first.
     """
     rounds = np.int64(math.ceil(math.log2(max(drawn, 2))))
     while True:
-        count, edge, fewest = 0, NONE, np.int64(0)
+        count, edge, fewest, likeliest = 0, NONE, np.int64(0), -math.inf
         for index in range(len(base)):
             if left[index]:
                 one = follow(tree, tree.meta[META_ROOT], point_of(index, size))
                 if one == NONE:
                     continue
-                count += 1
-                if edge == NONE or tree.N_v[one] < fewest:
-                    edge, fewest = one, np.int64(tree.N_v[one])
+                count, done = count + 1, np.int64(tree.N_v[one])
+                if edge == NONE or done < fewest or (done == fewest and base[index] > likeliest):
+                    edge, fewest, likeliest = one, done, base[index]
         if count <= 1:
             return edge
         if goal[0] == 0:
@@ -148,6 +151,24 @@ def next_candidate(tree, size, tuning, base, left, drawn, visits, goal, scale):
             return edge
         count = _halve(tree, size, tuning, base, left, count, scale)
         goal[0] += max(1, visits // (rounds * count))
+
+
+@kernel
+def improved_value(tree, size, policy):
+    """The root's value under the improved policy: the mean of the visited moves' values, weighed by it.
+
+    The mean of all visits is as low as the moves that had to be looked at.
+
+    Args:
+        policy: float64[A], as :func:`improved_policy` left it.
+    """
+    root, mass, mean = tree.meta[META_ROOT], 0.0, 0.0
+    for edge in range(tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]):
+        share = policy[index_of(np.int64(tree.move[edge]), size)]
+        if tree.N_v[edge] > 0:
+            mass += share
+            mean += share * edge_mean(tree, edge, 0.0)
+    return mean / mass if mass > 0.0 else node_value(tree, root, 0.0)
 
 
 @kernel

@@ -62,11 +62,15 @@ class MatchJob:
         def server(network: Network) -> InferenceServer:
             return stack.enter_context(InferenceServer(network, cache_mib=CACHE_MIB, threads=cores))
 
+        names = (FIRST, SECOND)
         servers = [
             server(load_network(files[name], "auto", sample_inputs) if name in files else UniformNetwork(self.encoder))
-            for name in (FIRST, SECOND)
+            for name in names
         ]
-        players = [MatchPlayer(one, visits) for one, visits in zip(servers, self.visits, strict=True)]
+        players = [
+            MatchPlayer(one, visits, name not in files)
+            for one, visits, name in zip(servers, self.visits, names, strict=True)
+        ]
         return MatchWorker(players, self.options, self.at_once)
 
 

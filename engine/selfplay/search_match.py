@@ -2,7 +2,7 @@
 
 The kernels are those of self-play (:mod:`engine.selfplay.search_steps`), but a game is handed over after each move: the
 network of the other colour goes on with a tree of its own. With one visit a network's policy alone draws its moves; of
-:class:`engine.nets.fakes.UniformNetwork` that is a player of random moves, own eyes not filled. Start at
+:class:`engine.nets.fakes.UniformNetwork`, bound to sensible ones, that is a player of random moves. Start at
 :class:`MatchGroup`.
 """
 
@@ -26,6 +26,9 @@ from engine.selfplay.search_steps import advance_games, begin_searched_games, co
 from engine.selfplay.search_table import HANDED_OVER, Conduct, new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
 
+WHOLE_GAME = 2.0
+"""``sensible`` that holds to a game's end"""
+
 
 class MatchPlayer(NamedTuple):
     """One of the two."""
@@ -33,6 +36,8 @@ class MatchPlayer(NamedTuple):
     server: InferenceServer
     visits: int
     """of a search; 1 = the policy draws the move"""
+    is_sensible: bool = False
+    """no suicide, no own eye filled, a pass only where nothing else is left"""
 
 
 class Outcome(NamedTuple):
@@ -88,7 +93,9 @@ class MatchGroup:
             check_network(player.server, options)
         self._players, self._options, self._stopped = players, options, stopped or threading.Event()
         self._conducts: list[Conduct] = [
-            options.conduct()._replace(visits=player.visits, fast_visits=player.visits, hands_over=True)
+            replace(options, sensible=WHOLE_GAME * player.is_sensible)
+            .conduct()
+            ._replace(visits=player.visits, fast_visits=player.visits, hands_over=True)
             for player in players
         ]
         self._tuning = new_tuning(options.c_puct, options.fpu_reduction)

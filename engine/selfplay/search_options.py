@@ -22,6 +22,7 @@ from engine.selfplay.variety import unit_of
 
 PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
 """Streams of random numbers by game; that of the komi is the first of three"""
+MOST_KOMI = 150.0
 
 
 class Setups(NamedTuple):
@@ -60,15 +61,16 @@ class SearchPlayOptions(Checked):
         0.2, "most that a lead in points, beyond the root's, adds to a move's value in PUCT, if the network has scores "
         "(KG F)", low=0.0, high=1.0,
     )  # fmt: skip
-    noise: float = option(0.25, "share of Dirichlet noise in a full search's root priors (AGZ)", low=0.0, high=1.0)
+    noise: float = option(0.25, "share of Dirichlet noise in a full PUCT search's root priors (AGZ)", low=0.0, high=1.0)
     concentration: float = option(
         CONCENTRATION, "sum of the noise's parameters: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
     )
     policy_temperature: float = option(
-        1.1, "a full search's root priors are raised to 1 / this; 1.25 at first in KataGo", low=0.1, high=10.0
+        1.1, "a full PUCT search's root priors are raised to 1 / this; 1.25 at first in KataGo", low=0.1, high=10.0
     )
     forced: float = option(
-        2.0, "a visited root move gets sqrt(this * prior * visits) visits, pruned from the target (KG 3.2); 0 = none",
+        2.0, "in a full PUCT search a visited root move gets sqrt(this * prior * visits) visits, pruned from the "
+        "target (KG 3.2); 0 = none",
         low=0.0, high=100.0,
     )  # fmt: skip
     temperature: float = option(
@@ -85,7 +87,7 @@ class SearchPlayOptions(Checked):
         "there is another move; random networks pass early otherwise, and teach it (Minigo, pull request 928)",
         low=0.0, high=2.0,
     )  # fmt: skip
-    komi: float = option(7.0, "mean komi", low=-150.0, high=150.0)
+    komi: float = option(7.0, "mean komi", low=-MOST_KOMI, high=MOST_KOMI)
     komi_sd: float = option(1.0, "its standard deviation, in points (KG D)", low=0.0, high=100.0)
     wide_komi_share: float = option(0.06, "share of the games whose komi is spread widely (KG D)", low=0.0, high=1.0)
     wide_komi_sd: float = option(12.0, "its standard deviation there, in points (KG D)", low=0.0, high=100.0)
@@ -111,7 +113,7 @@ class SearchPlayOptions(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.full_share < 1.0 and self.fast_visits > self.visits:
+        if self.full_share * self.decided_share < 1.0 and self.fast_visits > self.visits:
             raise ValueError(f"fast_visits is {self.fast_visits}, expected at most visits, {self.visits}")
         twice_komi(self.komi)
 
@@ -148,7 +150,7 @@ class SearchPlayOptions(Checked):
         wide, radius, angle = (unit_of(self.seed, numbers, KOMI + i) for i in range(3))
         normal = np.sqrt(-2.0 * np.log1p(-radius)) * np.cos(2.0 * np.pi * angle)
         spread = np.where(wide < self.wide_komi_share, self.wide_komi_sd, self.komi_sd)
-        rules[:, RULE_KOMI_X2] = np.rint(2.0 * np.clip(self.komi + spread * normal, -150.0, 150.0))
+        rules[:, RULE_KOMI_X2] = np.rint(2.0 * np.clip(self.komi + spread * normal, -MOST_KOMI, MOST_KOMI))
         mean = self.early_share * self.size**2
         return Setups(
             rules=rules,

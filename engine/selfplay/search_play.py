@@ -11,6 +11,7 @@ the list; their games stay noted as played.
 """
 
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,38 @@ FIXED = ("size", "rules", "seed")
 
 MANY = 32
 """Games that say how many rows others of the same network will have"""
+
+
+class _Wanted(Iterator[int]):
+    """The games that :meth:`SearchPlay.play_rows` begins; how many are left to begin is their length, as expected."""
+
+    def __init__(self, play: "SearchPlay", rows: int, enough: threading.Event | None) -> None:
+        self._play, self._rows, self._enough = play, rows, enough
+        self._before, self._had, self._begun, self._is_over = play.games, play.all_rows, 0, False
+        # Each is asked about before it is begun, so that those of this call are not among the finished yet.
+        self._unplayed = (number for number in itertools.count() if number not in play._done)
+
+    def missing(self) -> float:
+        """Games that are still to begin; what the latest games say of their rows is noted."""
+        with self._play._lock:
+            games, found = self._play.games, self._play.all_rows
+        if games - self._before >= MANY:
+            self._play._rows_a_game = (found - self._had) / (games - self._before)
+        options = self._play._options
+        first = found / games if games else options.full_share * options.size**2
+        in_play = self._begun - (games - self._before)
+        return (self._rows - found) / (self._play._rows_a_game or first) - in_play
+
+    def __next__(self) -> int:
+        self._is_over |= self.missing() <= 0.0 or (self._enough is not None and self._enough.is_set())
+        if self._is_over:
+            raise StopIteration
+        self._begun += 1
+        with self._play._lock:
+            return next(self._unplayed)
+
+    def __length_hint__(self) -> int:
+        return max(0, math.ceil(self.missing()))
 
 
 class SearchPlay:
@@ -125,28 +158,9 @@ class SearchPlay:
         Args:
             enough: once it is set no further games are begun, however many rows there are.
         """
-        before, had = self.games, self.all_rows
-        # Each is asked about before it is begun, so that those of this call are not among the finished yet.
-        unplayed = (number for number in itertools.count() if number not in self._done)
-
-        def note(games: int, found: int) -> None:
-            if games - before >= MANY:
-                self._rows_a_game = (found - had) / (games - before)
-
-        def wanted() -> Iterator[int]:
-            for begun in itertools.count():
-                with self._lock:
-                    number, games, found = next(unplayed), self.games, self.all_rows
-                note(games, found)
-                first = found / games if games else self._options.full_share * self._options.size**2
-                mean = self._rows_a_game or first
-                expected = (begun - (games - before)) * mean
-                if found + expected >= rows or (enough is not None and enough.is_set()):
-                    return
-                yield number
-
-        self._play(away, wanted(), report, every_s)
-        note(self.games, self.all_rows)
+        wanted = _Wanted(self, rows, enough)
+        self._play(away, wanted, report, every_s)
+        wanted.missing()
 
     def _enter(self, done: Done) -> None:
         """Keep games that ended; write a shard when there are enough for one."""

@@ -26,7 +26,14 @@ from engine.rollout.run import is_sensible
 from engine.search import leaves as opened
 from engine.search.backup import complete
 from engine.search.forest import leaf_of, tree_of
-from engine.search.halving import best_candidate, cool, draw_candidates, improved_policy, next_candidate
+from engine.search.halving import (
+    best_candidate,
+    cool,
+    draw_candidates,
+    improved_policy,
+    improved_value,
+    next_candidate,
+)
 from engine.search.leaves import prepare_for_network, rank_moves
 from engine.search.pools import EXPANDED, META_FULL, META_ROOT, META_ROOT_VISITS, NONE
 from engine.search.root_targets import forced_edge, mix_dirichlet, read_priors, temper, visit_target, write_priors
@@ -139,7 +146,7 @@ def _advance(table, conduct, tuning, seat, work, cache, scratch, planes, globals
             if conduct.hands_over:
                 return HANDED_OVER
             continue
-        forced = _forced(table, conduct, tuning, tree, seat) if is_open else NONE
+        forced = _forced(table, conduct, tuning, tree, seat, position.board.meta[META_SIZE]) if is_open else NONE
         if forced != NONE:
             work.filter[0, :] = 0
             work.filter[0, tree.move[forced]] = 1
@@ -169,9 +176,8 @@ def _prepare_root(table, conduct, tree, seat, work):
     if is_bound:
         _leave_sensible(position, priors)
     if is_full and conduct.candidates > 0:
-        drawn = draw_candidates(
-            tree, priors, conduct.candidates, table.states[seat], table.base[seat], table.left[seat]
-        )
+        width = min(conduct.candidates, conduct.visits - 1)
+        drawn = draw_candidates(tree, priors, width, table.states[seat], table.base[seat], table.left[seat])
         table.goal[seat, 0], table.goal[seat, 1] = 0, drawn
         cool(priors, _temperature(conduct, position), table.base[seat])
         return
@@ -217,19 +223,13 @@ def _without_barred(target, priors):
 
 
 @kernel
-def position_size(table):
-    """Points a side."""
-    return position_of(table.boards, 0).board.meta[META_SIZE]
-
-
-@kernel
-def _forced(table, conduct, tuning, tree, seat):
+def _forced(table, conduct, tuning, tree, seat, size):
     """The edge that the root must take, whatever PUCT prefers; NONE = as PUCT prefers."""
     if table.kind[seat] != FULL:
         return NONE
     if conduct.candidates > 0:
         return next_candidate(
-            tree, position_size(table), tuning, table.base[seat], table.left[seat], table.goal[seat, 1],
+            tree, size, tuning, table.base[seat], table.left[seat], table.goal[seat, 1],
             conduct.visits - 1, table.goal[seat], conduct.sigma_scale,
         )  # fmt: skip
     return forced_edge(tree, conduct.forced) if conduct.forced > 0.0 else NONE
@@ -241,8 +241,7 @@ def _end_search(table, conduct, tuning, tree, seat, position, work):
     kind, color, size = table.kind[seat], position.meta[META_TO_MOVE], position.board.meta[META_SIZE]
     chosen = NONE
     if kind != EARLY:
-        value = node_value(tree, tree.meta[META_ROOT], 0.0)
-        chosen = _find_move(table, conduct, tuning, tree, seat, position, work, value)
+        chosen, value = _find_move(table, conduct, tuning, tree, seat, position, work)
         if _is_hopeless(table, conduct, seat, color, value):
             if table.resigner[seat] == 0:
                 table.resigner[seat] = color
@@ -275,20 +274,21 @@ def _keep_tree(conduct, tree, point):
 
 
 @kernel
-def _find_move(table, conduct, tuning, tree, seat, position, work, value):
-    """Policy index of the move to play, NONE without any visits; a full search's row is noted besides."""
+def _find_move(table, conduct, tuning, tree, seat, position, work):
+    """Policy index of the move to play, NONE without any visits, and the value; a full search's row is noted."""
     size, is_full = position.board.meta[META_SIZE], table.kind[seat] == FULL
     halves = is_full and conduct.candidates > 0
-    factor = conduct.forced if is_full and not halves else 0.0
+    factor, value = conduct.forced if is_full and not halves else 0.0, node_value(tree, tree.meta[META_ROOT], 0.0)
     visit_target(tree, size, tuning, factor, work.policy)
     if _without_barred(work.policy, table.priors[seat]) <= 0.0:
-        return NONE
+        return NONE, value
     if halves:
         improved_policy(tree, size, tuning, table.priors[seat], conduct.sigma_scale, work.policy)
+        value = improved_value(tree, size, work.policy)
     if is_full:
         _note_row(table, seat, position.meta[META_N_MOVES], value, work.policy, halves)
     if halves:
-        return best_candidate(tree, size, tuning, table.base[seat], table.left[seat], conduct.sigma_scale)
+        return best_candidate(tree, size, tuning, table.base[seat], table.left[seat], conduct.sigma_scale), value
     temperature, most, total = _temperature(conduct, position), 0.0, 0.0
     for index in range(len(work.policy)):
         most = max(most, work.policy[index])
@@ -296,7 +296,7 @@ def _find_move(table, conduct, tuning, tree, seat, position, work, value):
         if work.policy[index] > 0.0:
             work.policy[index] = (work.policy[index] / most) ** (1.0 / temperature)
             total += work.policy[index]
-    return draw(work.policy, total, table.states[seat])
+    return draw(work.policy, total, table.states[seat]), value
 
 
 @kernel

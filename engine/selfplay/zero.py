@@ -30,8 +30,9 @@ from engine.selfplay.match_job import MatchJob
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, match_options
+from engine.selfplay.search_options import MOST_KOMI
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
-from engine.selfplay.zero_networks import NETWORKS, ZeroNetworks
+from engine.selfplay.zero_networks import NETWORK, NETWORKS, ZeroNetworks
 from engine.selfplay.zero_play import ZeroPlay
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
 from engine.system.crew.job import Crew
@@ -88,9 +89,11 @@ class Zero:
         fixed = {name: getattr(ways.play, name) for name in ("size", "rules", "seed")}
         asked, first = {"format": FORMAT, "options": fixed}, start
         if (out / MANIFEST).exists():
-            open_manifest(out / MANIFEST, asked, {})
+            known = open_manifest(out / MANIFEST, asked, {})
             # A run that goes on needs no start: its first network says what kind it is.
             first = self.networks.path(0) if self.networks.path(0).exists() else start
+            if first is None and known["start"]:
+                raise ValueError(f"{out}: stopped before its start was copied: give --start once more")
         model, spec = first_network(ways.shape, ways.play.size, first, ways.play.seed)
         asked["shape"] = asdict(model.shape) | (ways.shape if first != start else {})
         begun = {
@@ -111,7 +114,8 @@ class Zero:
         self.play = ZeroPlay(out / ROWS, ways, crew)
         if not self.networks.path(0).exists():
             self.learner.write_network(self.networks.path(0), self._record())
-            self.networks.ship(0)
+        if not (out / NETWORK).exists():
+            self.networks.ship(self.turn.network)
 
     def _first_turn(self, is_random: bool) -> Turn:
         """What a run begins with."""
@@ -345,14 +349,17 @@ class Zero:
         """The mean komi of the next turn, on the way to the one that Black would have won half of this turn's games at.
 
         The network's own score of the empty board is no guide: it is that of the whole window, turns late, and a komi
-        that follows it swings about what is fair.
+        that follows it swings about what is fair. Where games are resigned, those that are played out all the same say
+        it: a resigned one tells who had won, not by how much.
         """
         if not self.ways.loop.fair_komi:
             return self.ways.play.komi
-        area, komi, games = self.ways.play.size**2, self.turn.komi, self._new_rows().games
-        # Resignation says who had won, not by how much.
-        margins = np.where(np.isnan(games.margin), 2.0 * area, games.margin)
-        fair = float(np.clip(np.median(games.result * margins + games.komi), -area, area))
+        most, komi, rows = min(self.ways.play.size**2, MOST_KOMI), self.turn.komi, self._new_rows()
+        games = rows.games
+        tells = ~rows.quits if np.isnan(games.margin).any() else np.isfinite(games.margin)
+        if not tells.any():
+            return komi
+        fair = float(np.clip(np.median((games.result * games.margin + games.komi)[tells]), -most, most))
         return float(np.rint(2.0 * (komi + KOMI_STEP * (fair - komi))) / 2.0)
 
     def _forget(self) -> None:

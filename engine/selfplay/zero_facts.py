@@ -1,5 +1,7 @@
 """What a turn of the loop is measured by: its games, its targets, and the empty board as the network sees it."""
 
+import math
+
 import numpy as np
 
 from engine.records.games import LIMIT
@@ -29,13 +31,17 @@ def facts_of_rows(rows: SearchRows) -> dict[str, float]:
 
 
 def facts_of_board(board: EmptyBoard) -> dict[str, float]:
-    """Of the empty board: value, score, entropy of the policy (nats), probability of the centre and of a pass."""
+    """Of the empty board: value, score, entropy of the policy (nats), probability of the centre and of a pass.
+
+    On an even board the centre is one of the four points around it.
+    """
     policy = board.policy
     points = len(policy) - 1
+    size = math.isqrt(points)
     found = {
         "empty/value": board.value,
         "empty/entropy": float(-(policy * np.log(np.maximum(policy, 1e-12))).sum()),
-        "empty/centre": float(policy[points // 2]),
+        "empty/centre": float(policy[(size // 2) * (size + 1)]),
         "empty/pass": float(policy[points]),
     }
     return found if np.isnan(board.score) else found | {"empty/score": board.score}

@@ -78,5 +78,8 @@ class ZeroNetworks:
                 )
                 for path in paths
             ]
-            players = [MatchPlayer(one, visits) for one, visits in zip(servers, job.visits, strict=True)]
+            players = [
+                MatchPlayer(one, visits, path is None)
+                for one, visits, path in zip(servers, job.visits, paths, strict=True)
+            ]
             return play_match(match_here(players, job.options, games, job.at_once), games, stopped, report)

@@ -28,6 +28,8 @@ T = TypeVar("T")
 AHEAD = 3
 """Batches prepared ahead for each thread."""
 SEEN_SEED = 20160129
+DECIDED = 0.95
+"""A label whose value is beyond it says who has won, and little else"""
 
 
 class Material(NamedTuple):
@@ -73,7 +75,10 @@ class Mixture:
         of_games = [np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games]
         self._game_sizes = _BySize(of_games, sizes, material.boards)
         of_labels = [shard.games.size[shard.game] for shard in self.labels]
-        self._label_sizes = _BySize(of_labels, sizes, material.boards)
+        weights = None
+        if options.decided_weight < 1.0:
+            weights = [np.where(np.abs(one.value_black) > DECIDED, options.decided_weight, 1.0) for one in self.labels]
+        self._label_sizes = _BySize(of_labels, sizes, material.boards, weights)
         for size in material.boards or ():
             if size not in self._game_sizes.sizes | self._label_sizes.sizes:
                 raise ValueError(f"no training data for boards of {size}x{size}")
@@ -171,14 +176,34 @@ class _BySize:
     Boards are drawn by the shares that are asked for, else by how many there are; a draw has one board size.
     """
 
-    def __init__(self, sizes: Sequence[np.ndarray], limits: tuple[int, int], boards: Mapping[int, float] | None):
+    def __init__(
+        self, sizes: Sequence[np.ndarray], limits: tuple[int, int], boards: Mapping[int, float] | None,
+        weights: Sequence[np.ndarray] | None = None,
+    ):  # fmt: skip
+        """Find what there is of each board size.
+
+        Args:
+            sizes: int[K] a shard: the board sizes.
+            limits: the smallest and the largest one.
+            boards: how often each size is drawn, relative to the others; None = as there are of it.
+            weights: float64[K] a shard: how often each is drawn, relative to others; None = all alike.
+        """
         self._rows = [{int(size): np.flatnonzero(of == size) for size in np.unique(of)} for of in sizes]
         known = [(size, shard) for shard, held in enumerate(self._rows) for size in held]
         self._groups = [
             (size, shard) for size, shard in known if limits[0] <= size <= limits[1] and (not boards or size in boards)
         ]
         self.sizes = {size for size, _ in self._groups}
-        counts = np.array([len(self._rows[shard][size]) for size, shard in self._groups], np.float64)
+        self._masses = {
+            (size, shard): np.cumsum(weights[shard][self._rows[shard][size]]) for size, shard in self._groups if weights
+        }
+        counts = np.array(
+            [
+                self._masses[size, shard][-1] if weights else len(self._rows[shard][size])
+                for size, shard in self._groups
+            ],
+            np.float64,
+        )
         if boards:
             of = np.array([size for size, _ in self._groups])
             counts *= [boards[size] / counts[of == size].sum() for size in of.tolist()]
@@ -190,7 +215,11 @@ class _BySize:
     def draw(self, rng: np.random.Generator, count: Callable[[int], int]) -> tuple[int, int, np.ndarray]:
         """Board size, shard and ``count(size)`` rows of it."""
         size, shard = self._groups[int(rng.choice(len(self._groups), p=self._probabilities))]
-        return size, shard, rng.choice(self._rows[shard][size], count(size))
+        rows, mass = self._rows[shard][size], self._masses.get((size, shard))
+        if mass is None:
+            return size, shard, rng.choice(rows, count(size))
+        drawn = np.searchsorted(mass, rng.random(count(size)) * mass[-1], "right")
+        return size, shard, rows[np.minimum(drawn, len(rows) - 1)]
 
 
 def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -41,7 +41,9 @@ def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimi
     if options.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
     if options.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
+        # On processors torch's own choice is a loop over the parameters.
+        fused = next(model.parameters()).device.type == "cpu" or None
+        return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99), fused=fused)
     raise no_branch("optimizer", options.optimizer)
 
 
@@ -120,6 +122,15 @@ class Learner:
         if any(found.keys() != MOMENTS[optimizer] for found in state.moments.values()):
             raise ValueError(f"damaged: it lacks what {optimizer} keeps of some parameters")
         self.model.load_state_dict(state.model)
-        self.average, self.step = state.average, state.step
+        self.average = {
+            name: _laid_out_as(value, state.average[name]) for name, value in self.model.state_dict().items()
+        }
+        self.step = state.step
         for name, value in self.model.named_parameters():
-            self.optimizer.state[value].update(state.moments.get(name, {}))
+            moments = {kind: _laid_out_as(value, one) for kind, one in state.moments.get(name, {}).items()}
+            self.optimizer.state[value].update(moments)
+
+
+def _laid_out_as(value: Tensor, found: Tensor) -> Tensor:
+    """What belongs to a value, in its memory format: a file has none, and the optimizer goes through both in step."""
+    return torch.empty_like(value).copy_(found) if found.shape == value.shape else found

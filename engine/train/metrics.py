@@ -28,6 +28,8 @@ STAGES = (("opening", 0, 60), ("middle", 60, 150), ("endgame", 150, LAST_PLY))
 SAMPLE_SEED = 20160127
 LEAST_PROBABILITY = 1e-300
 """What a move of probability 0 counts as in a logarithm."""
+LEAST_LIKELY = 1e-7
+"""Likewise beside labels, where it also stands for what rounding makes of a value of 1"""
 ALL_SIZES = (MIN_SIZE, MAX_SIZE)
 
 Evaluate = Callable[[np.ndarray, np.ndarray], NetArrays]
@@ -219,7 +221,8 @@ def label_metrics(
         count: most positions of each size.
     Returns:
         for each size N, as far as the network has the heads: ``value_mse/N`` ((v - t)^2 with values in [-1, 1]),
-        ``teacher_top1/N``, ``score_mae/N`` in points, ``ownership_mse/N``.
+        ``value_ce/N`` and ``policy_kl/N`` (cross-entropy and Kullback-Leibler divergence in nats), ``teacher_top1/N``;
+        where labels have them, ``score_mae/N`` in points, ``ownership_mse/N``.
     """
     builder = BatchBuilder(encoder)
     rng = np.random.default_rng(20170127)
@@ -229,24 +232,36 @@ def label_metrics(
         if not sizes[0] <= size <= sizes[1]:
             continue
         rows = rng.permutation(np.flatnonzero(of_row == size))[:count]
-        sums: dict[str, float] = {}
+        found: dict[str, list[np.ndarray]] = {}
         for start in range(0, len(rows), CHUNK):
             batch = builder.from_labels(labels, rows[start : start + CHUNK], np.zeros(len(rows), np.int64)[:CHUNK])
             for name, values in _against_labels(evaluate(batch.planes, batch.globals), batch).items():
-                sums[name] = sums.get(name, 0.0) + float(values.sum())
-        metrics |= {f"{name}/{size}": total / len(rows) for name, total in sums.items()}
+                found.setdefault(name, []).append(values)
+        whole = {name: np.concatenate(parts) for name, parts in found.items()}
+        metrics |= {f"{name}/{size}": float(one.mean()) for name, one in whole.items() if len(one)}
     return metrics
 
 
 def _against_labels(output: NetArrays, batch: TrainingBatch) -> dict[str, np.ndarray]:
-    """Metrics of single positions against the teacher's targets, each float32[B] or bool[B], by name."""
+    """Metrics of single positions against the teacher's targets, those that have them, each [K], by name."""
     found: dict[str, np.ndarray] = {}
+    known = batch.score_ownership_weight > 0.0
     if output.value is not None:
         found["value_mse"] = (output.value - batch.value) ** 2
+        wins, won = (1.0 + output.value) / 2.0, (1.0 + batch.value) / 2.0
+        found["value_ce"] = -(won * _log(wins) + (1.0 - won) * _log(1.0 - wins))
     if output.policy is not None:
+        target = batch.policy[:, : output.policy.shape[1]]
         found["teacher_top1"] = output.policy.argmax(axis=1) == batch.policy.argmax(axis=1)
-    if output.score is not None and batch.score_ownership_weight.all():
-        found["score_mae"] = np.abs(output.score - batch.score)
-    if output.ownership is not None and batch.score_ownership_weight.all():
-        found["ownership_mse"] = ((output.ownership - batch.ownership) ** 2).mean(axis=(1, 2))
+        found["policy_kl"] = (target * (_log(target) - _log(softmax(output.policy)))).sum(axis=1)
+    if output.score is not None:
+        found["score_mae"] = np.abs(output.score - batch.score)[known]
+    if output.ownership is not None:
+        found["ownership_mse"] = ((output.ownership - batch.ownership) ** 2).mean(axis=(1, 2))[known]
     return found
+
+
+def _log(probabilities: np.ndarray) -> np.ndarray:
+    """Natural logarithms, those of 0 finite."""
+    logarithms: np.ndarray = np.log(np.maximum(probabilities, LEAST_LIKELY))
+    return logarithms

@@ -47,7 +47,10 @@ VALIDATION_POSITIONS = 4000
 """Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
 USUAL_AREA = 361
 BOARDS_HELP = "how many of the steps are on such boards  [default: as there are games and labels]"
-LABEL_POSITIONS = 600
+LABEL_POSITIONS = 2000
+"""Of each board size"""
+LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
+"""Where there are held-out labels, since people's moves are not what a teacher teaches: their sum, all boards alike"""
 LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight", "reply_weight")
 
 PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "schedule": "cosine"}
@@ -209,7 +212,7 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None)
         data = Mixture(ENCODERS[spec.encoder], material, options, (spec.min_size, spec.max_size), ranks)
         validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
-        measure = Measure(validate, kind.goal)
+        measure = Measure(validate, LABEL_GOAL if asked.label_validation else kind.goal)
         trainer = Trainer(model, spec, data, measure, options, asked.out, chosen, record)
         with bar(console) as progress:
             trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
@@ -271,6 +274,8 @@ def _validation(
     """
     held_games, held_labels = read_games(games), read_labels(labels) if labels else None
     encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
+    if held_labels and not any(sizes[0] <= size <= sizes[1] for size in held_labels.games.size[held_labels.game]):
+        raise ValueError(f"{labels}: no labels for boards of this network")
     # A result says little of a position: to tell two errors of the value apart takes many, and as many of both.
     count = VALIDATION_POSITIONS if spec.has_policy else VALIDATION_POSITIONS * USUAL_AREA // spec.max_size**2
     try:
@@ -288,7 +293,9 @@ def _validation(
             trained = game_metrics(evaluate, encoder, *seen)
             metrics |= {f"seen/{name}": trained[name] for name in ("top1", "value_mse") if name in trained}
         if held_labels:
-            metrics |= label_metrics(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
+            found = label_metrics(evaluate, encoder, held_labels, LABEL_POSITIONS, sizes)
+            losses = [value for name, value in found.items() if name.partition("/")[0] in LABEL_LOSSES]
+            metrics |= found | {LABEL_GOAL.metric: sum(losses) * len(LABEL_LOSSES) / len(losses)}
         return metrics
 
     return validate

@@ -10,7 +10,14 @@ from engine.rollout.random import seed_state
 from engine.search.backup import complete
 from engine.search.batch import NEW, new_batch
 from engine.search.forest import leaf_of, new_forest, tree_of
-from engine.search.halving import best_candidate, cool, draw_candidates, improved_policy, next_candidate
+from engine.search.halving import (
+    best_candidate,
+    cool,
+    draw_candidates,
+    improved_policy,
+    improved_value,
+    next_candidate,
+)
 from engine.search.pools import META_ROOT, META_ROOT_VISITS, Tree
 from engine.search.root_targets import (
     draw_gamma,
@@ -180,6 +187,26 @@ def test_the_improved_policy_counts_points():
     mixed = (0.4 + 8 * (p[0] * q[0] + p[1] * q[1]) / (p[0] + p[1])) / 9
     logits = np.log(p) + (50 + 6) * 0.1 * (np.array([*q, mixed]) + 1) / 2
     assert target[[0, 4, 9]] == pytest.approx(np.exp(logits) / np.exp(logits).sum())
+
+
+def test_the_improved_value_is_that_of_the_visited_moves_as_the_improved_policy_plays_them():
+    tree = opened({0: 0.5, 4: 0.3, 9: 0.2}, value=0.4)
+    visited(tree, [(6, 0.5), (2, -0.5)])
+    policy = np.zeros(10)
+    policy[[0, 4, 9]] = 0.6, 0.2, 0.2
+    assert improved_value(tree, SIZE, policy) == pytest.approx((0.6 * 0.5 - 0.2 * 0.5) / 0.8)
+    assert improved_value(opened({0: 0.5, 4: 0.5}, value=0.4), SIZE, policy) == pytest.approx(0.4)
+
+
+def test_too_few_visits_go_to_the_likeliest_of_the_drawn_moves():
+    tree, base, left = opened(dict.fromkeys(range(10), 0.1)), np.zeros(10), np.zeros(10, np.uint8)
+    goal = np.zeros(1, np.int64)
+    drawn = draw_candidates(tree, read(tree), 6, seed_state(5, 1), base, left)
+    for _ in range(3):
+        tree.N_v[next_candidate(tree, SIZE, TUNING, base, left, drawn, 3, goal, 1.0)] += 1
+    visits = np.zeros(10)
+    visit_target(tree, SIZE, TUNING, 0.0, visits)
+    assert set(np.flatnonzero(visits)) == set(base.argsort()[-3:])
 
 
 @pytest.mark.parametrize("counts_points", [False, True])

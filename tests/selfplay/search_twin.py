@@ -23,6 +23,7 @@ from engine.search.leaves import list_moves
 from engine.search.priors import rank
 from engine.search.root_targets import draw_gamma
 from engine.search.unchosen import GONE, prior_of, to_prior_code
+from engine.selfplay.search_steps import LARGEST
 
 
 class Node:
@@ -98,15 +99,15 @@ class SlowSearchGame:
         total = sum(self.root.visits.values())
         return math.sqrt(self.o.forced * self.root.priors[move] * total)
 
-    def playout(self, is_full):
-        """Down the tree to a leaf, and back up."""
+    def playout(self, is_full, first):
+        """Down the tree to a leaf, and back up; the first move may be given."""
         position = new_position(self.size, 2000)
         copy_position(position, self.position)
         node, path = self.root, []
         mean, lead, visits = node.mean_of_all(), node.lead_of_all(), sum(node.visits.values())
         while True:
-            move = None
-            if node is self.root and is_full and self.o.forced:
+            move = first if node is self.root else None
+            if node is self.root and is_full and self.o.forced and first is None:
                 move = next((m for m in node.visits if node.visits[m] < self.forced_visits(m)), None)
             if move is None:
                 move = self.choose(node, mean, lead, visits, node is self.root)
@@ -209,18 +210,22 @@ class SlowSearchGame:
             share = o.full_share * o.decided_share if self.is_decided() else o.full_share
             is_full = bool(next_unit(self.state) < share)
             is_early = ply < self.early
-            if self.root is None:
+            halves = is_full and not is_early and o.candidates > 0
+            if self.root is None or halves:
                 self.root = self.evaluate(self.position)
             priors = self.allowed(ply)
-            self.explore(priors, is_full and not is_early, ply)
+            race = SlowRace(self, priors, ply) if halves else None
+            if race is None:
+                self.explore(priors, is_full and not is_early, ply)
             wanted = 1 if is_early else o.visits if is_full else o.fast_visits
             while 1 + sum(self.root.visits.values()) < wanted:
-                self.playout(is_full and not is_early)
+                self.playout(is_full and not is_early, race.next() if race else None)
             move = None
             if not is_early:
+                value = self.root.mean_of_all()
                 if any(self.root.visits.values()):
-                    move = self.pick(ply, is_full, priors)
-                if self.is_hopeless(color):
+                    move = race.finish(ply) if race else self.pick(ply, is_full, priors)
+                if self.is_hopeless(color, race.value() if race else value):
                     self.resigner = self.resigner or color
                     if self.quits:
                         return self.found(RESIGNED)
@@ -245,11 +250,12 @@ class SlowSearchGame:
             return None
         if is_full:
             self.rows.append((ply, {move: n for move, n in weights.items() if n}))
-        fading = 0.5 ** (ply / self.conduct.half_life)
-        o = self.o
-        temperature = o.final_temperature + (o.temperature - o.final_temperature) * fading
-        most = max(weights.values())
+        temperature, most = self.temperature(ply), max(weights.values())
         return self.draw({move: (n / most) ** (1 / temperature) if n else 0.0 for move, n in weights.items()})
+
+    def temperature(self, ply):
+        o, fading = self.o, 0.5 ** (ply / self.conduct.half_life)
+        return o.final_temperature + (o.temperature - o.final_temperature) * fading
 
     def is_decided(self):
         """Whether the latest values of both sides, 1 where there are none yet, agree on who wins."""
@@ -257,9 +263,9 @@ class SlowSearchGame:
         black, white = (([1.0] * count + self.values[color])[-count:] for color in (1, 2))
         return (min(black) > 0.9 and max(white) < -0.9) or (max(black) < -0.9 and min(white) > 0.9)
 
-    def is_hopeless(self, color):
+    def is_hopeless(self, color, value):
         """Whether the latest values of a colour, as many as count, are all below the bound."""
-        self.values[color].append(float(np.float32(self.root.mean_of_all())))
+        self.values[color].append(float(np.float32(value)))
         if len(self.values[color]) < self.o.resign_count:
             return False
         highest = max(self.values[color][-self.o.resign_count :])
@@ -269,3 +275,63 @@ class SlowSearchGame:
     def found(self, ending):
         lead = math.nan if ending == RESIGNED else float(final_score_black(self.position))
         return self.moves, ending, lead, self.rows, self.resigner
+
+
+class SlowRace:
+    """Sequential halving at one root, and the policy that it improves."""
+
+    def __init__(self, game, priors, ply):
+        self.game, self.root, self.priors = game, game.root, {m: p for m, p in sorted(priors.items()) if p > 0}
+        likely = {move: math.log(prior) for move, prior in self.priors.items()}
+        drawn = {move: likely[move] - math.log(-math.log(next_unit(game.state))) for move in likely}
+        width, self.visits = min(game.o.candidates, game.o.visits - 1), game.o.visits - 1
+        self.left = sorted(drawn, key=drawn.__getitem__, reverse=True)[:width]
+        temperature = game.temperature(ply)
+        self.base = {move: likely[move] + temperature * (drawn[move] - likely[move]) for move in likely}
+        self.rounds, self.goal = max(1, math.ceil(math.log2(max(len(self.left), 2)))), 0
+
+    def sigma(self, q):
+        return (50 + max(self.root.visits.values(), default=0)) * self.game.o.sigma_scale * 0.5 * (q + 1)
+
+    def worth(self, move):
+        return self.game.worth(self.root, move, self.root.lead_of_all())
+
+    def preferred(self, move):
+        return self.base[move] + self.sigma(self.worth(move) if self.root.visits.get(move) else -1.0)
+
+    def next(self):
+        """The move of the root that is visited next."""
+        while len(self.left) > 1:
+            self.goal = self.goal or self.share()
+            fewest = min(self.left, key=lambda move: (self.root.visits.get(move, 0), -self.base[move]))
+            if self.root.visits.get(fewest, 0) < self.goal:
+                return fewest
+            self.left = sorted(self.left, key=self.preferred, reverse=True)[: (len(self.left) + 1) // 2]
+            self.goal += self.share()
+        return self.left[0]
+
+    def share(self):
+        return max(1, self.visits // (self.rounds * len(self.left)))
+
+    def improved(self):
+        """softmax(log prior + sigma(completed Q))."""
+        visited = [move for move in self.root.visits if self.root.visits[move]]
+        mass, total = sum(self.priors[move] for move in visited), sum(self.root.visits[move] for move in visited)
+        mean = sum(self.priors[move] * self.worth(move) for move in visited) / mass
+        mixed = (self.root.value + total * mean) / (1 + total)
+        logits = {m: math.log(p) + self.sigma(self.worth(m) if m in visited else mixed) for m, p in self.priors.items()}
+        highest = max(logits.values())
+        odds = {move: math.exp(logit - highest) for move, logit in logits.items()}
+        return {move: one / sum(odds.values()) for move, one in odds.items()}
+
+    def value(self):
+        policy = self.improved()
+        visited = [move for move in self.root.visits if self.root.visits[move]]
+        return sum(policy[m] * self.root.mean(m) for m in visited) / sum(policy[m] for m in visited)
+
+    def finish(self, ply):
+        """The move to play; the row is noted."""
+        policy = self.improved()
+        shares = {move: int(one / max(policy.values()) * LARGEST + 0.5) for move, one in policy.items()}
+        self.game.rows.append((ply, {move: share for move, share in shares.items() if share}))
+        return max(self.left, key=self.preferred)

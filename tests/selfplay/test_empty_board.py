@@ -2,13 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from engine.features.symmetry import symmetry_table
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
-from engine.selfplay.empty_board import first_moves, look_at_empty_board
+from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
+from engine.selfplay.zero_facts import facts_of_board
 
 SIZE, SHARE = 3, 0.5
 
@@ -42,3 +44,9 @@ def test_the_score_does_not_count_the_komi(komi):
     with InferenceServer(Knowing(4), cache_mib=1, threads=1) as server:
         board = look_at_empty_board(server, SIZE, "tromp-taylor", komi)
     assert (board.score, board.value) == (3.0 + komi, 0.25)
+
+
+def test_the_centre_of_an_even_board_is_not_at_its_edge():
+    policy = np.zeros(37)
+    policy[3 * 6 + 3] = 1.0
+    assert facts_of_board(EmptyBoard(policy, 0.0, 0.0))["empty/centre"] == 1.0

@@ -59,7 +59,11 @@ def played(group, numbers):
 
 
 BOUND = replace(WHOLE, sensible=0.7)
-TWINS = {"plain": PLAIN, "kept": replace(PLAIN, keep_tree=True), "whole": WHOLE, "bound": BOUND}
+HALVED = replace(BOUND, candidates=6)
+TWINS = {
+    "plain": PLAIN, "kept": replace(PLAIN, keep_tree=True), "whole": WHOLE, "bound": BOUND, "halved": HALVED,
+    "halved with few visits": replace(HALVED, visits=4, fast_visits=4, full_share=0.9),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", TWINS.values(), ids=TWINS)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.features.encoder import KEIMA
+from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
@@ -79,6 +80,18 @@ def test_search_beats_random_moves_with_either_colour():
         players = MatchPlayer(server, 60), MatchPlayer(server, 1)
         assert played(players, options, 40, 16).won > 24
         assert played(players[::-1], options, 40, 16).lost > 24
+
+
+def test_a_sensible_player_of_random_moves_does_not_pass_while_there_is_another_move():
+    options = match_options(SearchPlayOptions(size=4, komi=0.5, limit=200), 1)
+    with InferenceServer(UniformNetwork("keima-1"), cache_mib=1, threads=1) as server:
+        passes = {}
+        for is_sensible in (False, True):
+            # All games are in play at once, so that each has a seat of its own.
+            group = MatchGroup([MatchPlayer(server, 1, is_sensible)] * 2, options, 20)
+            assert sum(len(numbers) for numbers, _ in group.play(iter(range(20)))) == 20
+            passes[is_sensible] = int((group._table.boards.moves[:, :8] == PASS).sum())
+    assert passes[False] > 3 and passes[True] == 0
 
 
 def test_a_stopped_match_has_no_outcome(servers):

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import islice
+from operator import length_hint
 
 import numpy as np
 import pytest
@@ -150,13 +151,15 @@ class Drawing:
     """A crew that takes a thousand numbers, if it may, before it delivers anything."""
 
     def work(self, job, files, numbers, *_):
-        self.drawn = list(islice(numbers, 1000))
+        self.told, self.drawn = length_hint(numbers), list(islice(numbers, 1000))
 
 
 def test_no_more_games_are_begun_than_the_rows_are_worth_before_any_has_ended(tmp_path):
     crew, play = Drawing(), SearchPlay(tmp_path, OPTIONS)
     play.play_rows(Away(crew, None, {}), 100, lambda: None)
-    assert crew.drawn == list(range(math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))))
+    games = math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))
+    assert crew.drawn == list(range(games))
+    assert crew.told == games, "so that many actors share them evenly"
 
 
 class Delivering:

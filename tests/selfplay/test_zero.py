@@ -121,6 +121,21 @@ def test_a_run_that_was_begun_before_samples_were_counted_goes_on(finished, tmp_
     assert replace(turn, owed=0.0) == replace(finished.turn, owed=0.0)
 
 
+def test_a_run_that_was_killed_before_its_start_was_copied_asks_for_it(finished, tmp_path):
+    start, out = finished.networks.path(finished.turn.network), tmp_path / "run"
+    zero = Zero(out, WAYS, CPU, start=start)
+    assert not zero.is_random
+    zero.networks.path(0).unlink()
+    (out / NETWORK).unlink()
+    with pytest.raises(ValueError, match="give --start once more"):
+        Zero(out, WAYS, CPU)
+    again = Zero(out, WAYS, CPU, start=start)
+    assert again.networks.path(0).exists()
+    (out / NETWORK).unlink()
+    Zero(out, WAYS, CPU)
+    assert (out / NETWORK).read_bytes() == again.networks.path(0).read_bytes()
+
+
 def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
     """The same weights come out, to the bit, though new rows lie in the folder meanwhile, and --batch is
     another."""
@@ -339,20 +354,25 @@ def test_the_komi_of_self_play_follows_the_games(finished, tmp_path, monkeypatch
     komi, new = finished.turn.komi, finished._new_rows()
     assert (2 * komi).is_integer()
 
-    def next_komi(black_leads: list[float]) -> float:
-        """After games that were won by so much without any komi; infinite = resigned."""
+    def next_komi(black_leads: list[float], played_out: int = 0) -> float:
+        """After games that were won by so much without any komi; infinite = resigned. The last ones could not be."""
         leads = np.array(black_leads)
         games = new.games._replace(
             komi=np.full(len(leads), komi, np.float32), result=np.sign(leads - komi).astype(np.int8),
             margin=np.where(np.isinf(leads), np.nan, np.abs(leads - komi)).astype(np.float32),
         )  # fmt: skip
-        monkeypatch.setattr(finished, "_new_rows", lambda: new._replace(games=games))
+        quits = np.arange(len(leads)) < len(leads) - played_out
+        monkeypatch.setattr(finished, "_new_rows", lambda: new._replace(games=games, quits=quits))
         return finished._next_komi() - komi
 
     assert next_komi([komi, komi + 1, komi - 7]) == 0.0
     assert next_komi([komi + 3, komi + 25, komi - 1, komi + 3.2, komi + 2]) == 1.5
-    assert next_komi([komi - 5, komi - np.inf, komi + 2, komi + 3, komi - 6]) == -2.5
-    assert next_komi([komi + np.inf] * 3) == round(komi + 9.0) / 2 - komi, "no more than the board has"
+    assert next_komi([komi - 5, komi - 7, komi + 2, komi + 3, komi - 6]) == -2.5
+    assert next_komi([komi + 30] * 3) == round(komi + 9.0) / 2 - komi, "no more than the board has"
+    # Resigned games do not say by how much: those that could not be resigned do.
+    resigned = [komi + np.inf] * 6 + [komi - 2]
+    assert next_komi([*resigned, komi - 1, komi + 2, komi + 5], played_out=3) == 1.0
+    assert next_komi(resigned) == 0.0
     ways = replace(WAYS, loop=replace(WAYS.loop, fair_komi=False, first_rows=40))
     assert run(tmp_path, ways, turns=1).turn.komi == 2.0
 

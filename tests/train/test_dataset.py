@@ -180,6 +180,20 @@ def test_steps_are_on_the_boards_that_are_asked_for():
         mixture(shards, boards={9: 1.0, 11: 1.0})
 
 
+def test_labels_of_decided_positions_are_drawn_as_often_as_is_said():
+    labels = made_labels()
+    decided = np.abs(labels.value_black) > 0.95
+    seen = {}
+    for weight in (1.0, 0.1):
+        source = Mixture(KEIMA, Material(labels=[labels]), TrainOptions(batch=64, decided_weight=weight))
+        values = np.concatenate([source.batch_at(step).value for step in range(40)])
+        seen[weight] = (np.abs(values) > 0.95).mean()
+    share = decided.mean()
+    assert share > 0.02
+    assert seen[1.0] == pytest.approx(share, abs=0.03)
+    assert 0.0 < seen[0.1] < 0.5 * share
+
+
 def test_a_teacher_says_of_turned_positions_what_it_would_say_of_them():
     network = HashNetwork(KEIMA.name)
     teacher = Teacher(network, threads=1)

@@ -189,10 +189,27 @@ def test_labels_are_compared_as_far_as_the_network_has_heads():
     logits = np.zeros(82)
     logits[40] = 1.0
     both = label_metrics(always(logits, 0.5), KEIMA, labels, 60)
-    assert set(both) == {"value_mse/9", "teacher_top1/9"}
+    assert set(both) == {"value_mse/9", "value_ce/9", "teacher_top1/9", "policy_kl/9"}
     where = zip(labels.games.offsets[labels.game], labels.ply, strict=True)
     taken = sum(40 in labels.games.moves[start : start + ply] for start, ply in where)
     assert both["teacher_top1/9"] == pytest.approx(1 - taken / 60)
     side = np.where(labels.ply % 2 == 0, 1, -1)
     assert both["value_mse/9"] == pytest.approx(np.mean((side * labels.value_black - 0.5) ** 2), abs=1e-6)
+    won = (1 + side * labels.value_black) / 2
+    assert both["value_ce/9"] == pytest.approx(-np.mean(won * np.log(0.75) + (1 - won) * np.log(0.25)), abs=1e-6)
+    # Targets of 0.75 and 0.25; where the centre is free it has the larger one, and one move's logit is 1.
+    entropy, total = 0.75 * np.log(0.75) + 0.25 * np.log(0.25), np.log(np.e + 81)
+    assert both["policy_kl/9"] == pytest.approx(entropy + total - 0.75 * (1 - taken / 60))
     assert label_metrics(always(logits), KEIMA, labels, 60, (13, 19)) == {}
+
+
+def test_labels_without_a_lead_say_nothing_of_scores_and_the_others_count():
+    labels = made_labels()
+    labels.lead_black[:30] = np.nan
+    side = np.where(labels.ply % 2 == 0, 1, -1)
+
+    def evaluate(planes, _globals):
+        return NetOutput(None, None, np.zeros(len(planes), np.float32), None)
+
+    found = label_metrics(evaluate, KEIMA, labels, 60)
+    assert found == {"score_mae/9": pytest.approx(np.abs(side * labels.lead_black)[30:].mean())}

@@ -12,6 +12,7 @@ import torch
 from click.testing import CliRunner
 from safetensors import safe_open
 
+import engine.train.learner
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
@@ -72,6 +73,22 @@ def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path, optimizer):
     whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     for name, value in whole.items():
         torch.testing.assert_close(parts[name], value, rtol=1e-3, atol=1e-4)
+
+
+def test_what_a_state_holds_is_laid_out_as_the_weights_are(tmp_path, monkeypatch):
+    """Files have no memory formats, and the optimizer goes through weights and moments side by side."""
+    monkeypatch.setattr(engine.train.learner, "training_format", lambda device: torch.channels_last)
+    first = new_trainer(tmp_path, 30)
+    stream = first.data.stream(0, first.tensors)
+    first.one_step(next(stream))
+    first.step += 1
+    stream.close()
+    first.save()
+    again = new_trainer(tmp_path, 30)
+    moments = again.moments()
+    for name, value in again.model.named_parameters():
+        held = [one for one in moments[name].values() if one.shape == value.shape]
+        assert {one.stride() for one in (*held, again.average[name])} == {value.stride()}
 
 
 def test_patience_ends_a_run_that_gets_no_better(tmp_path):

@@ -167,7 +167,7 @@ class OnRay:
             max_concurrency=at_once, concurrency_groups={PULSE: 1},
         )(_Actor)  # fmt: skip
         self._actors: list[Any] = [kind.remote(place.cores) for _ in range(count)]
-        self._chunk, self._ahead = chunk, at_once + waiting
+        self._chunk, self._at_once, self._ahead = chunk, at_once, at_once + waiting
         # Drawn from by several threads: jobs of one name would be one to the actors.
         self._jobs = count_up(1)
 
@@ -186,8 +186,9 @@ class OnRay:
     ) -> None:  # fmt: skip
         """See :meth:`engine.system.crew.job.Crew.work`."""
         sent = [ray.put((job, {key: path.read_bytes() for key, path in files.items()}))]
+        # So many that all actors have as many chunks as they do side by side.
         known = length_hint(numbers)
-        chunk = min(self._chunk, -(-known // self.count)) if known else self._chunk
+        chunk = min(self._chunk, -(-known // (self.count * self._at_once))) if known else self._chunk
         dealt = _Dealt(self._actors, f"job {next(self._jobs)}", sent, numbers, chunk)
         try:
             for actor in [*range(self.count)] * self._ahead:
