@@ -66,8 +66,9 @@ class SearchPlayOptions(Checked):
         CONCENTRATION, "sum of the noise's parameters: 0.03 a point of 19x19 (AGZ, KG)", low=1e-3, high=1e4
     )
     policy_temperature: float = option(
-        1.1, "a full PUCT search's root priors are raised to 1 / this; 1.25 at first in KataGo", low=0.1, high=10.0
-    )
+        1.1, "a full search's root priors are raised to 1 / this, so that a policy does not sharpen itself without end "
+        "(KG: 1.25 at first, then 1.1)", low=0.1, high=10.0,
+    )  # fmt: skip
     forced: float = option(
         2.0, "in a full PUCT search a visited root move gets sqrt(this * prior * visits) visits, pruned from the "
         "target (KG 3.2); 0 = none",

@@ -177,9 +177,11 @@ def _prepare_root(table, conduct, tree, seat, work):
         _leave_sensible(position, priors)
     if is_full and conduct.candidates > 0:
         width = min(conduct.candidates, conduct.visits - 1)
-        drawn = draw_candidates(tree, priors, width, table.states[seat], table.base[seat], table.left[seat])
+        drawn = draw_candidates(
+            tree, priors, conduct.policy_temperature, width, table.states[seat], table.base[seat], table.left[seat]
+        )
         table.goal[seat, 0], table.goal[seat, 1] = 0, drawn
-        cool(priors, _temperature(conduct, position), table.base[seat])
+        cool(priors, conduct.policy_temperature, _temperature(conduct, position), table.base[seat])
         return
     explores = is_full and (conduct.noise > 0.0 or conduct.policy_temperature != 1.0)
     if not explores and not is_bound:
@@ -283,7 +285,9 @@ def _find_move(table, conduct, tuning, tree, seat, position, work):
     if _without_barred(work.policy, table.priors[seat]) <= 0.0:
         return NONE, value
     if halves:
-        improved_policy(tree, size, tuning, table.priors[seat], conduct.sigma_scale, work.policy)
+        improved_policy(
+            tree, size, tuning, table.priors[seat], conduct.policy_temperature, conduct.sigma_scale, work.policy
+        )
         value = improved_value(tree, size, work.policy)
     if is_full:
         _note_row(table, seat, position.meta[META_N_MOVES], value, work.policy, halves)

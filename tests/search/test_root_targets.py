@@ -165,10 +165,10 @@ def test_the_improved_policy_completes_what_was_not_visited():
     tree = opened({0: 0.5, 4: 0.3, 9: 0.2}, value=0.4)
     visited(tree, [(6, 0.5), (2, -0.5)])
     priors, target = read(tree), np.zeros(10)
-    improved_policy(tree, SIZE, TUNING, priors, 0.1, target)
+    improved_policy(tree, SIZE, TUNING, priors, 1.25, 0.1, target)
     p = priors[[0, 4, 9]]
     mixed = (0.4 + 8 * (p[0] * 0.5 + p[1] * -0.5) / (p[0] + p[1])) / 9
-    logits = np.log(p) + (50 + 6) * 0.1 * (np.array([0.5, -0.5, mixed]) + 1) / 2
+    logits = np.log(p) / 1.25 + (50 + 6) * 0.1 * (np.array([0.5, -0.5, mixed]) + 1) / 2
     wanted = np.exp(logits) / np.exp(logits).sum()
     assert target[[0, 4, 9]] == pytest.approx(wanted)
     assert target.sum() == pytest.approx(1.0)
@@ -181,7 +181,7 @@ def test_the_improved_policy_counts_points():
     first = tree.first_edge[tree.meta[META_ROOT]]
     tree.W_lead[first], tree.W_lead[first + 1] = 6 * 12.0, 2 * -3.0
     priors, target = read(tree), np.zeros(10)
-    improved_policy(tree, SIZE, tuning, priors, 0.1, target)
+    improved_policy(tree, SIZE, tuning, priors, 1.0, 0.1, target)
     p, points = priors[[0, 4, 9]], np.array([12.0, -3.0]) - 66.0 / 9
     q = np.array([0.5, -0.5]) + 0.5 * points / (np.abs(points) + math.sqrt(10))
     mixed = (0.4 + 8 * (p[0] * q[0] + p[1] * q[1]) / (p[0] + p[1])) / 9
@@ -201,7 +201,7 @@ def test_the_improved_value_is_that_of_the_visited_moves_as_the_improved_policy_
 def test_too_few_visits_go_to_the_likeliest_of_the_drawn_moves():
     tree, base, left = opened(dict.fromkeys(range(10), 0.1)), np.zeros(10), np.zeros(10, np.uint8)
     goal = np.zeros(1, np.int64)
-    drawn = draw_candidates(tree, read(tree), 6, seed_state(5, 1), base, left)
+    drawn = draw_candidates(tree, read(tree), 1.0, 6, seed_state(5, 1), base, left)
     for _ in range(3):
         tree.N_v[next_candidate(tree, SIZE, TUNING, base, left, drawn, 3, goal, 1.0)] += 1
     visits = np.zeros(10)
@@ -216,7 +216,7 @@ def test_halving_gives_every_candidate_its_share_and_leaves_the_best(counts_poin
     moves = dict.fromkeys(range(10), 0.1)
     tree, base, left, goal = opened(moves), np.zeros(10), np.zeros(10, np.uint8), np.zeros(1, np.int64)
     priors = read(tree)
-    drawn = draw_candidates(tree, priors, 4, seed_state(5, 1), base, left)
+    drawn = draw_candidates(tree, priors, 1.0, 4, seed_state(5, 1), base, left)
     assert drawn == left.sum() == 4
     candidates = np.flatnonzero(left).tolist()
     value = {move: 0.9 if counts_points or move == candidates[2] else -0.9 for move in candidates}
@@ -241,10 +241,10 @@ def test_cooled_draws_are_as_likely_as_priors_to_a_power_and_look_at_the_same_mo
     tree, first, drawn_first = opened({0: 0.6, 4: 0.3, 9: 0.1}), np.zeros(10), np.zeros(10)
     priors = read(tree)
     for _ in range(3000):
-        draw_candidates(tree, priors, 2, state, base, left)
+        draw_candidates(tree, priors, 1.0, 2, state, base, left)
         drawn_first[base.argmax()] += 1
         drawn = left.copy()
-        cool(priors, 0.5, base)
+        cool(priors, 1.0, 0.5, base)
         first[base.argmax()] += 1
         assert (left == drawn).all() and np.isneginf(base[priors == 0.0]).all()
     p = priors[[0, 4, 9]]
@@ -257,6 +257,6 @@ def test_candidates_are_drawn_as_likely_as_their_priors():
     state, base, left = seed_state(5, 2), np.zeros(10), np.zeros(10, np.uint8)
     tree, counts = opened({0: 0.6, 4: 0.3, 9: 0.1}), np.zeros(10)
     for _ in range(3000):
-        draw_candidates(tree, read(tree), 1, state, base, left)
+        draw_candidates(tree, read(tree), 1.0, 1, state, base, left)
         counts += left
     assert counts[[0, 4, 9]] / 3000 == pytest.approx([0.6, 0.3, 0.1], abs=0.03)

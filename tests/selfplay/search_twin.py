@@ -282,7 +282,7 @@ class SlowRace:
 
     def __init__(self, game, priors, ply):
         self.game, self.root, self.priors = game, game.root, {m: p for m, p in sorted(priors.items()) if p > 0}
-        likely = {move: math.log(prior) for move, prior in self.priors.items()}
+        likely = {move: math.log(prior) / game.o.policy_temperature for move, prior in self.priors.items()}
         drawn = {move: likely[move] - math.log(-math.log(next_unit(game.state))) for move in likely}
         width, self.visits = min(game.o.candidates, game.o.visits - 1), game.o.visits - 1
         self.left = sorted(drawn, key=drawn.__getitem__, reverse=True)[:width]
@@ -319,7 +319,8 @@ class SlowRace:
         mass, total = sum(self.priors[move] for move in visited), sum(self.root.visits[move] for move in visited)
         mean = sum(self.priors[move] * self.worth(move) for move in visited) / mass
         mixed = (self.root.value + total * mean) / (1 + total)
-        logits = {m: math.log(p) + self.sigma(self.worth(m) if m in visited else mixed) for m, p in self.priors.items()}
+        flat = {move: math.log(prior) / self.game.o.policy_temperature for move, prior in self.priors.items()}
+        logits = {move: one + self.sigma(self.worth(move) if move in visited else mixed) for move, one in flat.items()}
         highest = max(logits.values())
         odds = {move: math.exp(logit - highest) for move, logit in logits.items()}
         return {move: one / sum(odds.values()) for move, one in odds.items()}
