@@ -50,7 +50,7 @@ class _Wanted(Iterator[int]):
         if games - self._before >= MANY:
             self._play._rows_a_game = (found - self._had) / (games - self._before)
         options = self._play._options
-        first = found / games if games else options.full_share * options.size**2
+        first = found / games if found else options.full_share * options.size**2
         in_play = self._begun - (games - self._before)
         return (self._rows - found) / (self._play._rows_a_game or first) - in_play
 
@@ -152,8 +152,9 @@ class SearchPlay:
 
         Games are begun as long as those in play will hardly do, by the rows that the latest games have had: those of
         this call, those of the call before until ``MANY`` of it have ended, those of all games where there was none,
-        and those of a move for each point before any game has ended. All of them are played to their ends. They are
-        those with the lowest numbers that were not played yet. Other arguments, and errors, as of :meth:`play`.
+        and those of a move for each point before any game with rows has ended. All of them are played to their ends.
+        They are those with the lowest numbers that were not played yet. Other arguments, and errors, as of
+        :meth:`play`.
 
         Args:
             enough: once it is set no further games are begun, however many rows there are.

@@ -162,6 +162,16 @@ def test_no_more_games_are_begun_than_the_rows_are_worth_before_any_has_ended(tm
     assert crew.told == games, "so that many actors share them evenly"
 
 
+def test_games_without_rows_say_nothing_of_how_many_are_needed(server, tmp_path):
+    none = replace(OPTIONS, full_share=0.0)
+    play = SearchPlay(tmp_path, OPTIONS)
+    play.play(played_here(server, none, Origin(), 4), 3, lambda: None)
+    assert (play.games, play.all_rows) == (3, 0)
+    crew = Drawing()
+    play.play_rows(Away(crew, None, {}), 100, lambda: None)
+    assert crew.told == len(crew.drawn) == math.ceil(100 / (OPTIONS.full_share * OPTIONS.size**2))
+
+
 class Delivering:
     """A crew that has a hundred games in play, and delivers eight at a time, always the same ones."""
 
