@@ -1,7 +1,7 @@
 """Sequential halving at the root and the improved policy, as kernels, for searches side by side.
 
-Here one leaf at a time is in flight, and the search gives a policy target: softmax(log prior + sigma(completed Q)). Q
-is what PUCT compares moves by, the score's part included (:func:`engine.search.selection.edge_worth`); below the root
+Here one leaf at a time is in flight, and the search gives a policy target: softmax(log prior / T + sigma(completed Q)).
+Q is what PUCT compares moves by, the score's part included (:func:`engine.search.selection.edge_worth`); below the root
 PUCT goes on. For one search with batches in flight, which is to find a move, there is
 :class:`engine.search.gumbel.SequentialHalving`. Source: Danihelka et al., "Policy improvement by planning with Gumbel",
 ICLR 2022, sections 3 and 4 and appendix D (v_mix, sigma).
@@ -25,14 +25,14 @@ VISIT_OFFSET = 50.0
 
 
 @kernel
-def draw_candidates(tree, priors, flatness, width, state, base, left):
-    """Draw moves without replacement, as likely as priors ** (1 / flatness); the root's moves all get edges.
+def draw_candidates(tree, priors, policy_temperature, width, state, base, left):
+    """Draw moves without replacement, as likely as priors ** (1 / policy_temperature); the root's moves all get edges.
 
     Args:
         priors: float64[A]; 0 = no move.
         width: moves to draw at most.
         state: uint64[4], random state.
-        base: float64[A], overwritten: log prior / flatness plus Gumbel variable; -inf = no move.
+        base: float64[A], overwritten: log prior / policy_temperature plus Gumbel variable; -inf = no move.
         left: uint8[A], overwritten: 1 = drawn.
     Returns:
         int: moves drawn.
@@ -44,7 +44,7 @@ def draw_candidates(tree, priors, flatness, width, state, base, left):
     for index in range(len(priors)):
         base[index], left[index] = -math.inf, 0
         if priors[index] > 0.0:
-            base[index] = math.log(priors[index]) / flatness - math.log(-math.log(next_unit(state)))
+            base[index] = math.log(priors[index]) / policy_temperature - math.log(-math.log(next_unit(state)))
     drawn = 0
     while drawn < width:
         best = NONE
@@ -59,19 +59,19 @@ def draw_candidates(tree, priors, flatness, width, state, base, left):
 
 
 @kernel
-def cool(priors, flatness, temperature, base):
+def cool(priors, policy_temperature, temperature, base):
     """Multiply the Gumbel variables of drawn moves by a temperature.
 
     Which moves are looked at is left as it was drawn; the one that the race leaves is then played as often as the
     improved policy ** (1 / temperature) says.
 
     Args:
-        priors, flatness: as for :func:`draw_candidates`.
+        priors, policy_temperature: as for :func:`draw_candidates`.
         base: float64[A], in place.
     """
     for index in range(len(priors)):
         if priors[index] > 0.0:
-            likely = math.log(priors[index]) / flatness
+            likely = math.log(priors[index]) / policy_temperature
             base[index] = likely + temperature * (base[index] - likely)
 
 
@@ -172,17 +172,16 @@ def improved_value(tree, size, policy):
 
 
 @kernel
-def improved_policy(tree, size, tuning, priors, flatness, scale, target):
-    """softmax(log prior / flatness + sigma(completed Q)): float64[N*N + 1] in policy order, overwritten.
+def improved_policy(tree, size, tuning, priors, policy_temperature, scale, target):
+    """softmax(log prior / policy_temperature + sigma(completed Q)): float64[N*N + 1] in policy order, overwritten.
 
     An unvisited move has v_mix as Q: the root's own value and the visited moves' mean under the prior, weighed as one
     visit and as all of theirs.
 
     Args:
         priors: float64[N*N + 1], of the network; 0 = no move.
-        flatness: temperature of the priors. With 1 a policy that learns from itself grows sharper without end, however
-            little better a move is; with more it ends where this and what Q adds are level (KataGo's
-            rootPolicyTemperature).
+        policy_temperature: T. With 1 a policy that learns from itself grows sharper without end, however little better
+            a move is; with more it ends where this and what Q adds are level (KataGo's rootPolicyTemperature).
     """
     root = tree.meta[META_ROOT]
     first = np.int64(tree.first_edge[root])
@@ -201,12 +200,12 @@ def improved_policy(tree, size, tuning, priors, flatness, scale, target):
     for index in range(len(priors)):
         target[index] = -math.inf
         if priors[index] > 0.0:
-            target[index] = math.log(priors[index]) / flatness + sigma(unvisited, most, scale)
+            target[index] = math.log(priors[index]) / policy_temperature + sigma(unvisited, most, scale)
     for edge in range(first, end):
         index = index_of(np.int64(tree.move[edge]), size)
         if tree.N_v[edge] > 0 and priors[index] > 0.0:
             q = edge_worth(tree, edge, tree.N_v[edge], stats, tuning)
-            target[index] = math.log(priors[index]) / flatness + sigma(q, most, scale)
+            target[index] = math.log(priors[index]) / policy_temperature + sigma(q, most, scale)
     for index in range(len(priors)):
         highest = max(highest, target[index])
     total = 0.0

@@ -177,7 +177,7 @@ class MatchGroup:
         seats = seats[: len(taken)]
         if len(taken):
             begun = self._options.set_up(taken)
-            # What is not the visits is the same for both players.
+            # Nothing that a game begins with is among what the two conducts differ by.
             begin_searched_games(
                 self._table, self._conducts[0], self._fresh, seats, taken, self._options.seed, *begun
             )  # fmt: skip

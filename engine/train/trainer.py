@@ -255,4 +255,7 @@ class Trainer(Learner):
             self.go_on_from(state)
         except ValueError as error:
             raise ValueError(f"{self._state_path}: no run can go on here ({error})") from error
-        self.metrics, self.best, self.worse = state.metrics, state.best, state.worse
+        self.metrics = state.metrics
+        # With held-out labels for the first time, the best was measured by another goal.
+        if not self.metrics or self.goal.metric in self.metrics:
+            self.best, self.worse = state.best, state.worse

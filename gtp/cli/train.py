@@ -51,7 +51,10 @@ LABEL_POSITIONS = 2000
 """Of each board size"""
 LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
 """Where there are held-out labels, since people's moves are not what a teacher teaches: their sum, all boards alike"""
-LABEL_OPTIONS = ("label_share", "teacher_share", "score_weight", "ownership_weight", "policy_weight", "reply_weight")
+LABEL_OPTIONS = (
+    "label_share", "decided_weight", "teacher_share", "score_weight", "ownership_weight", "policy_weight",
+    "reply_weight",
+)  # fmt: skip
 
 PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "schedule": "cosine"}
 """How plain networks of 13 and 15 layers learn by default: without normalisation faster ways get stuck"""

@@ -23,7 +23,7 @@ from engine.train.curves import Curves
 from engine.train.dataset import Material, Mixture
 from engine.train.learner import learning_rate
 from engine.train.state import read_state
-from engine.train.trainer import Measure, Observer, Trainer
+from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli.train import KINDS_OF_NETWORK, _network_command, _validation, train
 from tests.train.made import made_games
 from tests.train.trainers import CPU, GOAL, new_trainer, weights
@@ -109,6 +109,19 @@ def test_the_network_of_the_best_validation_is_kept_behind_a_resumption_too(tmp_
     record = load_model(tmp_path / "best.safetensors")[2]
     assert (record["step"], record["figures"][GOAL.metric]) == (6, 0.3)
     assert load_model(tmp_path / "network.safetensors")[2]["step"] == 15
+
+
+def test_a_run_that_goes_on_with_another_goal_begins_to_look_for_the_best_anew(tmp_path):
+    new_trainer(tmp_path, 6, validate_every=3).run()
+    again = new_trainer(tmp_path, 9, validate_every=3)
+    goal = Goal("label_loss", -1)
+    other = Trainer(
+        again.model, again.spec, again.data, Measure(lambda network: {"label_loss": 2.0}, goal), again.options,
+        tmp_path, CPU, again.record,
+    )  # fmt: skip
+    assert again.best > other.best
+    other.run()
+    assert other.best == -2.0
 
 
 def test_a_run_stops_in_time_and_goes_on(tmp_path):

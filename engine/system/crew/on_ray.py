@@ -186,7 +186,7 @@ class OnRay:
     ) -> None:  # fmt: skip
         """See :meth:`engine.system.crew.job.Crew.work`."""
         sent = [ray.put((job, {key: path.read_bytes() for key, path in files.items()}))]
-        # So many that all actors have as many chunks as they do side by side.
+        # Of a known number every actor gets an equal part, in as many chunks as it works on at once.
         known = length_hint(numbers)
         chunk = min(self._chunk, -(-known // (self.count * self._at_once))) if known else self._chunk
         dealt = _Dealt(self._actors, f"job {next(self._jobs)}", sent, numbers, chunk)
