@@ -352,8 +352,7 @@ def test_old_rows_go_where_the_disk_is_short(tmp_path):
 def test_the_komi_of_self_play_follows_the_games(finished, tmp_path, monkeypatch):
     """Halfway, in halves, to the komi that Black would have won half of the turn's games at."""
     assert (2 * finished.turn.komi).is_integer()
-    # A komi of our own: what the fixture's games came to lies near the most that 3x3 has, now and then.
-    komi, new = 2.0, finished._new_rows()
+    komi, new = 2.0, finished._new_rows()  # The fixture's lies near the most that 3x3 has, now and then.
     monkeypatch.setattr(finished, "turn", replace(finished.turn, komi=komi))
 
     def next_komi(black_leads: list[float], played_out: int = 0) -> float:
