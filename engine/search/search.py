@@ -30,15 +30,7 @@ from engine.search.gumbel import SequentialHalving
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.owners import NO_OWNERS, OwnerRows
-from engine.search.pools import (
-    EXPANDED,
-    META_FULL,
-    META_IN_FLIGHT,
-    META_ROOT,
-    META_ROOT_VISITS,
-    META_USED_NODES,
-    Tree,
-)
+from engine.search.pools import EXPANDED, META_FULL, META_IN_FLIGHT, META_ROOT, META_ROOT_VISITS, META_USED_NODES, Tree
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.reuse import edges_along, moves_since
 from engine.search.root import best_first
@@ -48,7 +40,8 @@ from engine.search.stoppers import Interrupt, VisitLimit
 from engine.search.symmetries import SymmetricEvaluation
 from engine.search.tree import advance_root, clear
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
-from engine.search.values import node_value, root_lead
+from engine.search.values import root_lead
+from engine.search.weighing import root_value
 
 OWNERSHIP_ROLLOUTS = 200
 RETRY_S = 0.01
@@ -336,7 +329,7 @@ class Search:
             visits = int(tree.meta[META_ROOT_VISITS])
             order = shared.halving.order() if shared.halving else None
             visited, count = read_root(tree, tuning, run.move_filter[0], fewest, table)
-            value = float(node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight))
+            value = float(root_value(tree, tuning))
             score = float(root_lead(tree)) if setup.has_scores else None
             nodes = int(tree.meta[META_USED_NODES])
             owners = shared.owners.of_root(tree) if keeps and shared.owners and visits else NO_OWNERS

@@ -31,7 +31,8 @@ from engine.search.pools import (
 )
 from engine.search.tree import add_edge, edge_visits, new_node
 from engine.search.unchosen import index_of_best, is_move, prior_of_best
-from engine.search.values import edge_mean, node_value, root_lead
+from engine.search.values import edge_mean, root_lead
+from engine.search.weighing import root_value
 from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
@@ -57,6 +58,9 @@ class Tuning(NamedTuple):
     """rollouts through a leaf before it is expanded"""
     is_plain: bool
     """values are the network's alone: no rollouts, no part of the score, no graph"""
+    noise_pruning: bool = False
+    value_weight: float = 0.0
+    fpu_mixed: bool = False
 
 
 class NodeStats(NamedTuple):
@@ -107,7 +111,7 @@ def root_stats(tree, tuning, moves):
     Args:
         moves: N*N + 1; leads count by the board's width.
     """
-    mean = node_value(tree, tree.meta[META_ROOT], tuning.rollout_weight)
+    mean = root_value(tree, tuning)
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
     visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
     spread = _root_spread(tree, mean) if tuning.c_puct_spread > 0.0 else USUAL_SPREAD
@@ -194,7 +198,8 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
     An unvisited move takes as Q the node's mean value, below the root lessened by ``fpu_reduction * sqrt(prior mass of
-    the edges)``. With a ``score_weight``, leads in points add to all values.
+    the edges)``. Where it is mixed, this value is nearer to the node's own evaluation the less of that mass there is
+    (KataGo's fpuParentWeightByVisitedPolicy). With a ``score_weight``, leads in points add to all values.
 
     Args:
         stats: :class:`NodeStats` of the node.
@@ -202,8 +207,12 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     Returns:
         int: NONE if the filter leaves no move, or the pool of edges is full.
     """
-    at_root = node == tree.meta[META_ROOT]
-    unvisited = stats.mean if at_root else stats.mean - tuning.fpu_reduction * math.sqrt(tree.expanded_prior_mass[node])
+    unvisited, mass = stats.mean, float(tree.expanded_prior_mass[node])
+    if tuning.fpu_mixed:
+        share = min(1.0, mass * mass)
+        unvisited = share * unvisited + (1.0 - share) * tree.value[node]
+    if node != tree.meta[META_ROOT]:
+        unvisited -= tuning.fpu_reduction * math.sqrt(mass)
     scale = exploration(tuning, stats)
     first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.puct_scores
     if tuning.is_plain:

@@ -87,6 +87,8 @@ def new_setup(
 def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
     """The options, resolved, as the kernels read them."""
     mixes = server is not None and options.rollout_weight > 0.0
+    # Moves are weighed by the network's values alone, in trees.
+    can_weigh = server is not None and server.spec.has_value and not mixes and not options.transpositions
     shares = {"both": 1.0, "rollouts": options.rollout_weight}
     if options.virtual_loss_on not in shares:
         raise no_branch("virtual_loss_on", options.virtual_loss_on)
@@ -102,4 +104,7 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
         virtual_loss=options.virtual_loss * shares[options.virtual_loss_on],
         expand_after=options.expand_after if mixes else 0,
         is_plain=server is not None and not mixes and options.score_weight == 0.0 and not options.transpositions,
+        noise_pruning=options.noise_pruning and can_weigh,
+        value_weight=options.value_weight if can_weigh else 0.0,
+        fpu_mixed=options.fpu_mixed and server is not None,
     )

@@ -71,6 +71,9 @@ OPTIONS = {
     "cpuctExplorationLog": "c_puct_growth",
     "cpuctUtilityStdevScale": "c_puct_spread",
     "fpuReductionMax": "fpu_reduction",
+    "fpuParentWeightByVisitedPolicy": "fpu_mixed",
+    "useNoisePruning": "noise_pruning",
+    "valueWeightExponent": "value_weight",
     "useGraphSearch": "transpositions",
 }
 """KataGo's key -> our search option, where both mean the same"""

@@ -132,6 +132,8 @@ class Twin:
         c_puct = self.tuning.c_puct + self.tuning.c_puct_growth * math.log(1 + total / 500)
         c_puct *= 1 + self.tuning.c_puct_spread * (self.spread(node) / 0.4 - 1)
         mass = sum(p for m, p in node.moves if m in tried)
+        if self.tuning.fpu_mixed:
+            mean = min(1.0, mass**2) * mean + (1.0 - min(1.0, mass**2)) * node.own
         unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
 
         def score(entry: tuple[int, float]) -> float:
