@@ -198,9 +198,14 @@ def _next(results: Any, check: Callable[[], None]) -> GameRecord:
         return found
 
 
+def _words(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> str:
+    """The words of a side, given at once or one after the other."""
+    return " ".join(given)
+
+
 @click.command(context_settings={"show_default": True})
-@click.option("--first", default="", show_default=False, help=SIDE_HELP)
-@click.option("--second", default="", show_default=False, help="options of the other side")
+@click.option("--first", multiple=True, callback=_words, show_default=False, help=SIDE_HELP)
+@click.option("--second", multiple=True, callback=_words, show_default=False, help="options of the other side")
 @click.option("--weights", default=DEFAULT_ALIAS, help="network of a side that names none")
 @click.option("--visits", default=200, type=click.IntRange(1), help="of a side that says nothing")
 @click.option("--games", default=200, type=click.IntRange(1, 99999), help="games to play")
@@ -220,6 +225,8 @@ def command(first, second, weights, visits, games, processes, at_once, folder, j
     with ExitStack() as stack:
         with one_line_errors():
             one, two = (side_from(text, weights, visits) for text in (first, second))
+            if replace(one, name=two.name) == two:
+                click.echo("the two sides are the same but for their names", err=True)
             if one.name == two.name:
                 one, two = replace(one, name=f"{one.name} (1)"), replace(two, name=f"{two.name} (2)")
             arena = Arena(one, two, **conditions)

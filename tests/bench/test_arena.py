@@ -78,6 +78,20 @@ def test_what_a_side_cannot_be_is_said_in_one_line(words, message):
     assert message in result.output and result.output.count("\n") == 1
 
 
+def test_the_words_of_a_side_add_up():
+    """The second ``--first`` must not replace the first one."""
+    words = ["--first", "visits=7 batch=2", "--first", "name=small", "--second", "visits=9"]
+    given = command.make_context("arena", words).params
+    assert (given["first"], given["second"]) == ("visits=7 batch=2 name=small", "visits=9")
+
+
+@pytest.mark.parametrize("words, is_said", [("name=twin", True), ("name=other c-puct=2", False)])
+def test_sides_that_are_the_same_are_said_to_be(tiny_network, words, is_said):
+    options = ["--weights", str(tiny_network), "--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2"]
+    result = CliRunner().invoke(command, ["--second", words, *options])
+    assert result.exit_code == 0 and ("the two sides are the same but for their names" in result.output) == is_said
+
+
 @pytest.mark.parametrize("words", ["name=still random-symmetry=false", "name=mixed rollout-weight=0.5"])
 def test_sides_that_share_no_evaluations_play_each_other(tiny_network, words):
     options = ["--weights", str(tiny_network), "--visits", "2", "--size", "7", "--games", "1", "--opening-moves", "2"]
