@@ -13,6 +13,8 @@ class Recipe(NamedTuple):
 GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "full_share": 1.0}
 """At equal time on 7x7 ahead of playout caps and fixed visits, or level (docs/lab/2026-11-25-ways-of-searching.md)"""
 
+# On 9x9 fast searches find two of three moves: twice as many results for the value, at the same strength of the policy
+# (docs/lab/2026-11-26-caps-and-gumbel.md).
 RECIPES = {
     5: Recipe(
         {"blocks": 4, "channels": 32, "reply": 1},
@@ -32,7 +34,7 @@ RECIPES = {
     9: Recipe(
         {"blocks": 6, "channels": 64, "reply": 1},
         {
-            **GUMBEL, "first_rows": 10_000, "rows": 10_000, "window": 25_000,
+            **GUMBEL, "full_share": 0.33, "fast_visits": 6, "first_rows": 10_000, "rows": 10_000, "window": 25_000,
             "batch": 128, "at_once": 32, "rate": 1e-3, "warmup": 300, "ema": 0.998,
         },
     ),

@@ -77,7 +77,7 @@ def test_show_counts_what_a_katago_file_holds_not_what_is_left_of_it(shared_path
 @pytest.mark.parametrize("name", list(entries()))
 def test_every_shipped_network_can_be_shown(name):
     told = json.loads(run("show", name, "--json"))
-    sizes = [9, 9] if name.startswith("alphago-9") else [7, 19]
+    sizes = [9, 9] if name.startswith(("alphago-9", "zero-9")) else [7, 19]
     assert told["format"] == "Keima" and told["sizes"] == sizes and told["training"]["step"] > 0
 
 
