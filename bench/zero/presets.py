@@ -11,7 +11,7 @@ class Recipe(NamedTuple):
 
 
 GUMBEL: dict[str, Any] = {"candidates": 8, "visits": 16, "full_share": 1.0}
-"""At equal time on 7x7 ahead of playout caps and fixed visits, or level (docs/lab/2026-11-25-ways-of-searching.md)"""
+"""At equal time on 7x7 ahead of playout caps and fixed visits (docs/lab/2026-11-25-ways-of-searching.md)"""
 
 # On 9x9 fast searches find two of three moves: twice as many results for the value, at the same strength of the policy
 # (docs/lab/2026-11-26-caps-and-gumbel.md).
