@@ -143,20 +143,19 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
         low=0.0, high=1.0,
     )  # fmt: skip
     fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
+    fpu_mixed: bool = option(
+        False, "unvisited moves are valued from the node's own evaluation while little of its policy is visited, from "
+        "its mean later",
+    )  # fmt: skip
     score_weight: float = option(
         0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0
     )
-    fpu_mixed: bool = option(
-        False, "that value is taken from the node's own evaluation while little of its policy is visited, from its "
-        "mean later",
-    )  # fmt: skip
     noise_pruning: bool = option(
         False, "visits beyond twice what a prior earns count less in the node's value where the move looks worse"
     )
     value_weight: float = option(
-        0.0, "power of the chance that a move is above the node's mean, by which it counts there; 0 = all visits alike",
-        low=0.0, high=10.0,
-    )  # fmt: skip
+        0.0, "how much less moves count in the node's value that look worse than it; 0 = as much", low=0.0, high=10.0
+    )
     move_choice: str = option(
         "lcb",
         "the move played: the most visited, as always without a value network, or the best lower confidence bound",

@@ -70,7 +70,7 @@ def _tree(encoder: str) -> None:
     from engine.search.tree import advance_root, edge_visits, follow, new_tree
     from engine.search.tuning import new_tuning
     from engine.search.values import leaders, root_lead, value_margin
-    from engine.search.weighing import root_value, weighs
+    from engine.search.weighing import root_value
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
     tuning = new_tuning(SearchOptions(c_puct=1.0, virtual_loss=0.5), None, None)._replace(is_plain=True)
@@ -88,7 +88,6 @@ def _tree(encoder: str) -> None:
     complete(tree, batch, count, tuning.rollout_weight, True, False)
     read_root(tree, tuning, move_filter[0], 1, new_root_table(SIZE))
     root_value(tree, tuning)
-    weighs(tuning)
     root_lead(tree)
     complete(tree, batch, select(tree, batch, 1, tuning, move_filter, False), tuning.rollout_weight, True, False)
     edge = follow(tree, int(tree.meta[META_ROOT]), int(batch.move[0, 0]))

@@ -58,9 +58,11 @@ class Tuning(NamedTuple):
     """rollouts through a leaf before it is expanded"""
     is_plain: bool
     """values are the network's alone: no rollouts, no part of the score, no graph"""
+    fpu_mixed: bool = False
     noise_pruning: bool = False
     value_weight: float = 0.0
-    fpu_mixed: bool = False
+    weighs: bool = False
+    """some playouts count less than others (:mod:`engine.search.weighing`)"""
 
 
 class NodeStats(NamedTuple):

@@ -104,7 +104,8 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
         virtual_loss=options.virtual_loss * shares[options.virtual_loss_on],
         expand_after=options.expand_after if mixes else 0,
         is_plain=server is not None and not mixes and options.score_weight == 0.0 and not options.transpositions,
-        noise_pruning=options.noise_pruning and can_weigh,
-        value_weight=options.value_weight if can_weigh else 0.0,
         fpu_mixed=options.fpu_mixed and server is not None,
+        noise_pruning=options.noise_pruning,
+        value_weight=options.value_weight,
+        weighs=can_weigh and (options.noise_pruning or options.value_weight > 0.0),
     )

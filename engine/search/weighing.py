@@ -27,12 +27,6 @@ LEAST_SHARE = 1e-4
 
 
 @kernel
-def weighs(tuning):
-    """Whether some playouts count less than others."""
-    return tuning.noise_pruning or tuning.value_weight > 0.0
-
-
-@kernel
 def _student(z):
     """Student's distribution function with three degrees of freedom."""
     x = z / math.sqrt(3.0)
@@ -77,7 +71,7 @@ def weighted_value(tree, node, tuning):
 def root_value(tree, tuning):
     """Value of the root for its side to move, with weights where they are asked for."""
     root = tree.meta[META_ROOT]
-    return weighted_value(tree, root, tuning) if weighs(tuning) else node_value(tree, root, tuning.rollout_weight)
+    return weighted_value(tree, root, tuning) if tuning.weighs else node_value(tree, root, tuning.rollout_weight)
 
 
 @kernel

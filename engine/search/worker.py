@@ -51,7 +51,7 @@ from engine.search.selection import select
 from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import UNLIMITED, playouts_allowed
 from engine.search.tree import reserve
-from engine.search.weighing import weigh_paths, weighs
+from engine.search.weighing import weigh_paths
 
 BATCH_SECONDS = 0.02
 """Where a run is urgent, a batch is kept to what the network evaluates in this time."""
@@ -374,7 +374,7 @@ class Worker:
         shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
         with shared.changed:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
-            if weighs(shared.tuning):
+            if shared.tuning.weighs:
                 weigh_paths(shared.tree, flight.batch, flight.count, shared.tuning)
             if shared.owners is not None:
                 shared.owners.grow(len(shared.tree.state))

@@ -12,7 +12,7 @@ from engine.search.selection import select
 from engine.search.tree import advance_root, clear, edge_visits, new_tree, reclaim, reserve
 from engine.search.value_bias import bucket_key
 from tests.search.tree_tools import edges_of, root_of
-from tests.search.tree_twin import EVERY, LIMIT, SIZE, fill, position_facts, tuning_of
+from tests.search.tree_twin import EVERY, LIMIT, SIZE, fill_new, position_facts, tuning_of
 
 TUNING = tuning_of(1.4, 0.2, 0.0, 1, is_plain=True)
 
@@ -105,12 +105,10 @@ def grown(playouts: int, k: int = 1) -> tuple:
     for _ in range(playouts):
         reserve(tree, k, 4096, LIMIT)
         count = select(tree, batch, k, TUNING, EVERY, False)
-        paths = [tuple(int(m) for m in batch.move[i, : batch.depth[i]]) for i in range(count)]
+        paths = fill_new(batch, count)
         for i in range(count):
-            if batch.kind[i] == NEW:
-                fill(batch, i)
+            if batch.kind[i] in (NEW, FINISHED):
                 batch.bucket_key[i] = max(0, bucket_of(paths[i]))
-                assert batch.kind[i] in (NEW, FINISHED)
         complete(tree, batch, count, 0.0, True, False)
         for path in paths:
             twin.play_out(path)

@@ -5,12 +5,12 @@ import math
 import pytest
 
 from engine.search.backup import complete
-from engine.search.batch import NEW, new_batch
+from engine.search.batch import new_batch
 from engine.search.selection import select
 from engine.search.tree import edge_visits, new_tree, reserve
 from engine.search.weighing import root_value, weigh_paths
 from tests.search.tree_tools import edges_of, root_of
-from tests.search.tree_twin import EVERY, LIMIT, SIZE, fill, position_facts, tuning_of
+from tests.search.tree_twin import EVERY, LIMIT, SIZE, fill_new, position_facts, tuning_of
 
 
 class Node:
@@ -81,15 +81,13 @@ def compare(tree, node: int, twin: Node, ways: tuple[bool, float]) -> int:
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.parametrize(("noise_pruning", "value_weight"), [(True, 0.0), (False, 0.25), (True, 0.5)])
 def test_the_kernels_weigh_as_the_twin_does(noise_pruning, value_weight, k):
-    tuning = tuning_of(1.0, 0.2, 0.0, 1, is_plain=True, noise_pruning=noise_pruning, value_weight=value_weight)
+    ways = {"weighs": True, "noise_pruning": noise_pruning, "value_weight": value_weight}
+    tuning = tuning_of(1.0, 0.2, 0.0, 1, is_plain=True, **ways)
     tree, batch, root = new_tree(SIZE), new_batch(SIZE, k), None
     for _ in range(400 // k):
         reserve(tree, k, 4096, LIMIT)
         count = select(tree, batch, k, tuning, EVERY, False)
-        paths = [tuple(int(m) for m in batch.move[i, : batch.depth[i]]) for i in range(count)]
-        for i in range(count):
-            if batch.kind[i] == NEW:
-                fill(batch, i)
+        paths = fill_new(batch, count)
         complete(tree, batch, count, 0.0, True, False)
         weigh_paths(tree, batch, count, tuning)
         for path in paths:
@@ -98,7 +96,7 @@ def test_the_kernels_weigh_as_the_twin_does(noise_pruning, value_weight, k):
                 is_new = move not in node.children
                 node = node.children.setdefault(move, Node(path[: depth + 1]))
             node.extra += bool(path) and not is_new
-    ways = (noise_pruning, value_weight)
-    assert root is not None and compare(tree, root_of(tree), root, ways) > 60
-    assert root_value(tree, tuning) == pytest.approx(root.value(*ways), abs=2e-5)
-    assert abs(root.value(*ways) - root.value(False, 0.0)) > 1e-3, "something was weighed"
+    assert root is not None and compare(tree, root_of(tree), root, (noise_pruning, value_weight)) > 60
+    value = root.value(noise_pruning, value_weight)
+    assert root_value(tree, tuning) == pytest.approx(value, abs=2e-5)
+    assert abs(value - root.value(False, 0.0)) > 1e-3, "something was weighed"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.geometry import PASS, index_of, on_board_points, point_of
-from engine.search.batch import FINISHED
+from engine.search.batch import FINISHED, NEW
 from engine.search.selection import Tuning
 from engine.search.unchosen import prior_of, to_prior_code
 from tests.search.tree_tools import give_moves
@@ -65,6 +65,14 @@ def fill(batch, i: int, before: tuple[int, ...] = ()) -> None:
         batch.value[i] = batch.rollout[i] = 1.0 if facts.value > 0 else -1.0
         return
     give_moves(batch, i, facts.steps)
+
+
+def fill_new(batch, count: int) -> list[tuple[int, ...]]:
+    """Evaluate the new ones of a batch's first ``count`` leaves; the moves that lead to each of them all."""
+    for i in range(count):
+        if batch.kind[i] == NEW:
+            fill(batch, i)
+    return [tuple(int(move) for move in batch.move[i, : batch.depth[i]]) for i in range(count)]
 
 
 class TwinNode:
