@@ -20,7 +20,7 @@ SHARED = ROOT.parent / "shared"
 # The user's own settings file is no part of what is tested.
 os.environ["KEIMA_CONFIG"] = "none"
 # Tests run beside each other, one a core, and torch's threads spin: with more than one each is slower, and all others.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
 # How long an example takes depends on how busy the machine is.
 hypothesis_settings.register_profile("without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("without a clock")

@@ -42,7 +42,7 @@ def test_the_same_seed_sends_the_same_lines_of_all_kinds():
     assert sum(b"genmove" in line for line in some) > 200
 
 
-@pytest.mark.parametrize(("engine", "count"), [("policy", 1000), ("rollouts", 200), ("network", 200)])
+@pytest.mark.parametrize(("engine", "count"), [("policy", 2000), ("rollouts", 300), ("network", 300)])
 def test_lines_get_their_replies_and_nothing_else(engine, count):
     fuzzer = Fuzzer(11, count, engine)
     fuzzer.run()

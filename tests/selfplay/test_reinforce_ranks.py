@@ -25,7 +25,7 @@ WORDS += ["--komi", "4.5", "--rate", "0.02", "--save-every", "1", "--device", "c
 
 def by_processes(count, words):
     """A command by several processes that torchrun starts."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
     return subprocess.run(
         [*together, "--no-python", "--", *IN_FLOAT32, *words],

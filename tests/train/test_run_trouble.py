@@ -143,7 +143,7 @@ def trained_by_two(folder, *arguments):
     """What became of two processes that train together."""
     script = folder / "rank.py"
     script.write_text(RANK_SCRIPT)
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     together = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     return subprocess.run(
         [*together, str(script), str(folder / "two"), "8", *arguments], env=environment, capture_output=True,
