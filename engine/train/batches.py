@@ -136,8 +136,11 @@ class BatchBuilder:
         Returns:
             planes float32[B, C, N, N], globals float32[B, G], colors uint8[B] to move.
         Raises:
-            ValueError: a recorded move is on a stone.
+            ValueError: a recorded move is on a stone, or the arguments are not of one length.
         """
+        # Kernels would read and write beyond the shorter ones.
+        if not len(rows) == len(plies) == len(rules) == len(symmetries):
+            raise ValueError(f"{len(rows)} rows with {len(plies)} plies, {len(rules)} rules, {len(symmetries)} symmetries")
         size, longest = int(games.size[rows[0]]), int(plies.max(initial=0))
         boards = self._boards.by_size
         if size not in boards or len(boards[size][1].moves) <= longest:

@@ -234,7 +234,8 @@ def label_metrics(
         rows = rng.permutation(np.flatnonzero(of_row == size))[:count]
         found: dict[str, list[np.ndarray]] = {}
         for start in range(0, len(rows), CHUNK):
-            batch = builder.from_labels(labels, rows[start : start + CHUNK], np.zeros(len(rows), np.int64)[:CHUNK])
+            some = rows[start : start + CHUNK]
+            batch = builder.from_labels(labels, some, np.zeros(len(some), np.int64))
             for name, values in _against_labels(evaluate(batch.planes, batch.globals), batch).items():
                 found.setdefault(name, []).append(values)
         whole = {name: np.concatenate(parts) for name, parts in found.items()}

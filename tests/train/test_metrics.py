@@ -203,6 +203,13 @@ def test_labels_are_compared_as_far_as_the_network_has_heads():
     assert label_metrics(always(logits), KEIMA, labels, 60, (13, 19)) == {}
 
 
+def test_labels_in_parts_of_which_the_last_is_shorter_are_compared_alike(monkeypatch):
+    """The last part was shown under as many symmetries as the others, and kernels wrote beyond its boards."""
+    whole = label_metrics(always(np.arange(82.0), 0.5), KEIMA, made_labels(), 60)
+    monkeypatch.setattr("engine.train.metrics.CHUNK", 25)
+    assert label_metrics(always(np.arange(82.0), 0.5), KEIMA, made_labels(), 60) == pytest.approx(whole)
+
+
 def test_labels_without_a_lead_say_nothing_of_scores_and_the_others_count():
     labels = made_labels()
     labels.lead_black[:30] = np.nan
