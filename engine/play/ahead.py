@@ -199,8 +199,8 @@ def _winograd(encoder: str) -> None:
         return
     boards, points = np.zeros((1, 4, 4, 1), np.float32), np.zeros((36, 1, 1), np.float32)
     tile, half = np.zeros((2, 6, 6, 1), np.float32)
-    transform_input(boards, points, tile, half)
-    transform_output(points, boards, np.zeros(1, np.float32), tile, half)
+    transform_input(boards, 1, points, tile, half)
+    transform_output(points, boards, 1, np.zeros(1, np.float32), tile, half)
 
 
 PIECES: dict[str, Callable[[str], None]] = {

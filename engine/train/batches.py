@@ -140,7 +140,8 @@ class BatchBuilder:
         """
         # Kernels would read and write beyond the shorter ones.
         if not len(rows) == len(plies) == len(rules) == len(symmetries):
-            raise ValueError(f"{len(rows)} rows with {len(plies)} plies, {len(rules)} rules, {len(symmetries)} symmetries")
+            lengths = f"{len(plies)} plies, {len(rules)} rules and {len(symmetries)} symmetries"
+            raise ValueError(f"{len(rows)} rows with {lengths}")
         size, longest = int(games.size[rows[0]]), int(plies.max(initial=0))
         boards = self._boards.by_size
         if size not in boards or len(boards[size][1].moves) <= longest:

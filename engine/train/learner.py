@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from engine.config import TrainOptions
 from engine.config.declaration import no_branch, resolve
 from engine.nets.compute.precision import autocast, training_format
+from engine.nets.compute.winograd_learning import learns_by_winograd, with_learning_winograd
 from engine.nets.network import Model, NetworkSpec
 from engine.train.batches import TrainingBatch
 from engine.train.losses import combined_loss
@@ -59,7 +60,8 @@ class Learner:
             model: of a registered architecture; changed.
             ranks: the processes that train together; None = this one alone.
         """
-        self.memory_format = training_format(device)
+        by_winograd = learns_by_winograd(device)
+        self.memory_format = torch.channels_last if by_winograd else training_format(device)
         self.model = model.to(device)
         # torch's stubs know the memory format of tensors alone.
         self.model.to(memory_format=self.memory_format)  # type: ignore[call-overload]
@@ -67,7 +69,7 @@ class Learner:
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.optimizer = new_optimizer(self.model, options)
         self.step = 0
-        self._call = self.ranks.wrap(self.model)
+        self._call = self.ranks.wrap(with_learning_winograd(self.model) if by_winograd else self.model)
 
     def one_step(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         """One gradient step on what :meth:`tensors` made; returns the parts of the loss."""

@@ -40,7 +40,8 @@ def training_format(device: torch.device) -> torch.memory_format:
     """How weights and planes lie in memory while a network learns.
 
     cuDNN and oneDNN's bfloat16 learn faster from channels last (a 6x96 network on two cores 1,035 positions/s against
-    858), oneDNN's float32 on processors without bfloat16 from plain arrays (252 against 197).
+    858), oneDNN's float32 on processors without bfloat16 from plain arrays (252 against 197). With one thread these
+    learn otherwise: :mod:`engine.nets.compute.winograd_learning`.
     """
     return torch.channels_last if prefers_bfloat16(device) else torch.contiguous_format
 

@@ -15,6 +15,7 @@ are 0, 1, -1, 2, -2 and infinity.
 
 import math
 import threading
+from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
@@ -22,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.nets.compute.replacing import replaced
-from engine.nets.compute.winograd_tiles import transform_input, transform_output
+from engine.nets.compute.winograd_tiles import tiles_of, transform_input, transform_output
 
 TILES = 100
 """Tiles that are multiplied at a time: four 19x19 boards"""
@@ -56,22 +57,45 @@ class WinogradConvolution(nn.Module):
     @torch.inference_mode()
     def forward(self, x: Tensor) -> Tensor:
         """float32[B, K, N, N] of x[B, C, N, N], in channels-last order."""
-        boards = x.permute(0, 2, 3, 1).contiguous().numpy()
-        count, size, _, channels = boards.shape
-        outputs = np.empty((count, size, size, len(self.bias)), np.float32)
-        tiles = (-(-size // 4)) ** 2
-        group = max(1, TILES // tiles)
-        # Between the kernels and the product no torch function is called: each gives up the interpreter's lock, and
-        # where many searches run gets it back late.
-        for start in range(0, count, group):
-            stop = min(count, start + group)
-            rows = (stop - start) * tiles
-            points = _MEMORY.of("input", (36, rows, channels))
-            products = _MEMORY.of("output", (36, rows, len(self.bias)))
-            transform_input(boards[start:stop], points.array, *_scratch(channels))
-            torch.bmm(points.tensor, self.filters, out=products.tensor)
-            transform_output(products.array, outputs[start:stop], self.bias, *_scratch(len(self.bias)))
-        return torch.from_numpy(outputs).permute(0, 3, 1, 2)
+        return as_tensor(convolved(as_lines(x), self.filters, self.bias, 1))
+
+
+def as_lines(x: Tensor) -> np.ndarray:
+    """float32[B, N, N, C] of a tensor [B, C, N, N], the same memory where channels lie innermost."""
+    return x.detach().permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def as_tensor(boards: np.ndarray) -> Tensor:
+    """Back from :func:`as_lines`."""
+    return torch.from_numpy(boards).permute(0, 3, 1, 2)
+
+
+def convolved(boards: np.ndarray, filters: Tensor, bias: np.ndarray, side: int) -> np.ndarray:
+    """float32[B, N, N, K]: the convolution of boards[B, N, N, C] with transformed filters[36, C, K], bias[K] added.
+
+    Args:
+        side: boards a side of a sheet; on sheets of more than one, outputs may differ in the last bits by where in the
+            batch a board is.
+    """
+    outputs = np.empty((*boards.shape[:3], len(bias)), np.float32)
+    # Between the kernels and the product no torch function is called: each gives up the interpreter's lock, and where
+    # many searches run gets it back late.
+    for part, rows in groups(boards, side):
+        points = MEMORY.of("input", (36, rows, boards.shape[3]))
+        products = MEMORY.of("output", (36, rows, len(bias)))
+        transform_input(boards[part], side, points.array, *scratch(boards.shape[3]))
+        torch.bmm(points.tensor, filters, out=products.tensor)
+        transform_output(products.array, outputs[part], side, bias, *scratch(len(bias)))
+    return outputs
+
+
+def groups(boards: np.ndarray, side: int) -> Iterator[tuple[slice, int]]:
+    """Which boards[B, N, N, C] are multiplied at a time, and how many tiles these have."""
+    count, size = boards.shape[:2]
+    each = side**2 * max(1, TILES // tiles_of(1, size, side))
+    for start in range(0, count, each):
+        stop = min(count, start + each)
+        yield slice(start, stop), tiles_of(stop - start, size, side)
 
 
 class _Block(NamedTuple):
@@ -88,6 +112,8 @@ class _Memory(threading.local):
         self._held: dict[str, Tensor] = {}
         self._blocks: dict[tuple[str, tuple[int, ...]], _Block] = {}
 
+    # What came into being by inference could not be written to by the same thread while it learns.
+    @torch.inference_mode(False)
     def of(self, name: str, shape: tuple[int, ...]) -> _Block:
         """float32 of a shape, holding anything; all of one name lie in the same place."""
         block = self._blocks.get((name, shape))
@@ -101,24 +127,24 @@ class _Memory(threading.local):
         return block
 
 
-_MEMORY = _Memory()
+MEMORY = _Memory()
 
 
-def _scratch(channels: int) -> np.ndarray:
+def scratch(channels: int) -> np.ndarray:
     """float32[2, 6, 6, channels]: the kernels' working memory."""
-    return _MEMORY.of("scratch", (2, 6, 6, channels)).array
+    return MEMORY.of("scratch", (2, 6, 6, channels)).array
 
 
 def with_winograd(model: nn.Module) -> nn.Module | None:
     """A copy of a float32 model on the CPU that does its large 3x3 convolutions this way; None if they hold less than
     a sixteenth of its weights, as in networks of attention: tracing, which this rules out, does more for the rest."""
-    weights = sum(layer.weight.numel() for layer in model.modules() if _is_eligible(layer))
+    weights = sum(layer.weight.numel() for layer in model.modules() if is_eligible(layer))
     if 16 * weights < sum(values.numel() for values in model.parameters()):
         return None
-    return replaced(model, lambda layer: WinogradConvolution(layer) if _is_eligible(layer) else None)
+    return replaced(model, lambda layer: WinogradConvolution(layer) if is_eligible(layer) else None)
 
 
-def _is_eligible(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
+def is_eligible(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
     """Whether a layer is a convolution that this module does, and does faster."""
     if not isinstance(convolution, nn.Conv2d):
         return False
