@@ -229,7 +229,7 @@ class TrainOptions(Checked):
     heading = "Training"
     steps: int = option(20000, "gradient steps of the whole run", low=1, high=10**9)
     batch: int = option(64, "positions of a 19x19 batch, on each process", low=1, high=65536)
-    optimizer: str = option("adamw", "how gradients become steps", choices=("adamw", "sgd"))
+    optimizer: str = option("adamw", "how gradients become steps", choices=("adamw", "sgd", "muon"))
     momentum: float = option(0.9, "momentum of SGD", low=0.0, high=0.9999)
     rate: float = option(1e-3, "peak learning rate", low=0.0, high=10.0)
     warmup: int = option(300, "steps over which the rate rises to its peak", low=0, high=10**6)
@@ -242,7 +242,7 @@ class TrainOptions(Checked):
     halve_every: int = option(100000, "halving: steps between halvings of the rate", low=1, high=10**9)
     # SGD's is a penalty added to the clipped gradient, so it must be small beside ``clip``.
     weight_decay: float = option(
-        -1.0, "weight decay; with SGD an L2 penalty", low=-1.0, high=10.0, adamw=0.02, sgd=1e-4
+        -1.0, "weight decay; with SGD an L2 penalty", low=-1.0, high=10.0, adamw=0.02, muon=0.02, sgd=1e-4
     )
     clip: float = option(1.0, "gradients are scaled down to this norm; 0 = never", low=0.0, high=1e6)
     ema: float = option(0.999, "decay a step of the averaged weights that are shipped", low=0.0, high=1.0)

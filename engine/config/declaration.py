@@ -17,6 +17,7 @@ CONDITIONS = {
     "rollouts": "without a network",
     "policy_only": "with policy-only",
     "adamw": "for AdamW",
+    "muon": "for Muon",
     "sgd": "for SGD",
     "otherwise": "",
 }

@@ -14,8 +14,9 @@ from engine.nets.compute.winograd_learning import learns_by_winograd, with_learn
 from engine.nets.network import Model, NetworkSpec
 from engine.train.batches import TrainingBatch
 from engine.train.losses import combined_loss
+from engine.train.muon import BETAS, Muon
 from engine.train.ranks import Ranks
-from engine.train.state import MOMENTS, State
+from engine.train.state import State, moments_of
 
 
 def learning_rate(step: int, options: TrainOptions) -> float:
@@ -34,17 +35,19 @@ def learning_rate(step: int, options: TrainOptions) -> float:
 
 
 def new_optimizer(model: nn.Module, options: TrainOptions) -> torch.optim.Optimizer:
-    """AdamW or SGD with momentum; vectors (biases, norms) are not decayed."""
+    """AdamW, Muon or SGD with momentum; vectors (biases, norms) are not decayed."""
     decayed = [value for value in model.parameters() if value.ndim > 1]
     plain = [value for value in model.parameters() if value.ndim <= 1]
     decay = resolve(options, options.optimizer).weight_decay
     groups = [{"params": decayed, "weight_decay": decay}, {"params": plain, "weight_decay": 0.0}]
     if options.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=options.rate, momentum=options.momentum)
+    # On processors torch's own choice is a loop over the parameters.
+    fused = next(model.parameters()).device.type == "cpu" or None
     if options.optimizer == "adamw":
-        # On processors torch's own choice is a loop over the parameters.
-        fused = next(model.parameters()).device.type == "cpu" or None
-        return torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99), fused=fused)
+        return torch.optim.AdamW(groups, lr=options.rate, betas=BETAS, fused=fused)
+    if options.optimizer == "muon":
+        return Muon(groups, options.rate, fused)
     raise no_branch("optimizer", options.optimizer)
 
 
@@ -121,7 +124,8 @@ class Learner:
         optimizer = self.options.optimizer
         if not state.average:
             raise ValueError("damaged: it lacks the averaged weights")
-        if any(found.keys() != MOMENTS[optimizer] for found in state.moments.values()):
+        values = dict(self.model.named_parameters())
+        if any(found.keys() != moments_of(optimizer, values[name]) for name, found in state.moments.items()):
             raise ValueError(f"damaged: it lacks what {optimizer} keeps of some parameters")
         self.model.load_state_dict(state.model)
         self.average = {

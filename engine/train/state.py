@@ -12,9 +12,10 @@ from torch import Tensor
 
 from engine.nets.files.checkpoint import write_tensors
 from engine.nets.network import Model
+from engine.train.muon import is_inner
 
-MOMENTS: dict[str, set[str]] = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "sgd": {"momentum_buffer"}}
-"""What an optimizer keeps of each parameter, by its option"""
+MOMENTS = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")
+"""What optimizers keep of a parameter; see :func:`moments_of`"""
 SAVE_S = 20.0
 """Seconds of work after which a run saves its state, however few steps these were: what a crash costs at most"""
 
@@ -37,6 +38,12 @@ class State:
     """empty in runs that keep none"""
     moments: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """by parameter; empty before the first step"""
+
+
+def moments_of(optimizer: str, value: Tensor) -> set[str]:
+    """What an optimizer, by its option, keeps of a parameter."""
+    has_squares = optimizer == "adamw" or (optimizer == "muon" and not is_inner(value))
+    return {"step", "exp_avg", "exp_avg_sq"} if has_squares else {"momentum_buffer"}
 
 
 def write_state(path: Path, state: State, model: Model, optimizer: str) -> None:
@@ -89,7 +96,7 @@ def read_state(path: Path, model: Model, device: torch.device) -> State:
 
 def _keys(held: dict[str, Tensor], name: str) -> list[str]:
     """What a state holds of the optimizer for a parameter."""
-    return [key for key in set().union(*MOMENTS.values()) if f"optimizer/{key}/{name}" in held]
+    return [key for key in MOMENTS if f"optimizer/{key}/{name}" in held]
 
 
 def _like(found: Tensor | None, expected: Tensor, name: str) -> Tensor:

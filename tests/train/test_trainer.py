@@ -29,7 +29,9 @@ from tests.train.made import made_games
 from tests.train.trainers import CPU, GOAL, new_trainer, weights
 
 
-@pytest.mark.parametrize(("optimizer", "rate", "steps"), [("adamw", 4e-3, 200), ("sgd", 0.05, 400)])
+@pytest.mark.parametrize(
+    ("optimizer", "rate", "steps"), [("adamw", 4e-3, 200), ("muon", 4e-3, 200), ("sgd", 0.05, 400)]
+)
 def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimizer, rate, steps):
     metrics = new_trainer(tmp_path, steps, optimizer=optimizer, rate=rate, label_share=0.9, validate_every=100).run()
     assert metrics["teacher_top1/9"] > 0.9
@@ -59,7 +61,7 @@ def test_what_is_registered_can_be_trained(monkeypatch):
     assert "plain" in next(one for one in offered.params if one.name == "architecture").type.choices
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adamw", "muon", "sgd"])
 def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path, optimizer):
     new_trainer(tmp_path / "whole", 30, optimizer=optimizer).run()
     first = new_trainer(tmp_path / "parts", 30, optimizer=optimizer)

@@ -1,0 +1,86 @@
+"""Muon: momentum whose steps are made orthogonal, for the matrices inside of a network; AdamW for all else.
+
+A gradient step of a matrix is dominated by a few directions; made orthogonal, all directions move alike. Jordan et al.,
+"Muon: An optimizer for hidden layers in neural networks", 2024; the size of a step as in Liu et al., "Muon is Scalable
+for LLM Training", 2025, section 2.2, so that rates and weight decay are those of AdamW. ``torch.optim.Muon`` takes
+matrices alone and computes in bfloat16, which most processors lack.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+BETAS = (0.9, 0.99)
+"""AdamW's means of gradients and of their squares forget this little a step"""
+MOMENTUM = 0.95
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of the polynomial a x + b x^3 + c x^5, which in five rounds brings singular values of 0.01 to 1 near 1 (Jordan)"""
+ROUNDS = 5
+NARROWEST = 16
+"""Rows or columns below which a matrix is AdamW's: outputs of a head, the few values that are not about points"""
+
+
+def is_inner(value: Tensor) -> bool:
+    """Whether Muon steps this parameter: a matrix, or filters [out, in, K, K] seen as one of [out, in*K*K]."""
+    return value.ndim > 1 and min(len(value), value[0].numel()) >= NARROWEST
+
+
+def orthogonal(matrices: Tensor) -> Tensor:
+    """float32[K, M, N], each nearly U V^T of its singular value decomposition U S V^T, singular values 0.7 to 1.2."""
+    is_tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.mT if is_tall else matrices
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    a, b, c = COEFFICIENTS
+    for _ in range(ROUNDS):
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x.mT if is_tall else x
+
+
+class Muon(torch.optim.AdamW):
+    """Muon for :func:`is_inner` parameters, AdamW for the others; a group's rate and weight decay hold for both."""
+
+    def __init__(self, groups: Iterable[dict], rate: float, fused: bool | None):
+        """Take the parameters to step.
+
+        Args:
+            groups: of "params" and "weight_decay".
+        """
+        split = []
+        for group in groups:
+            for inner in (False, True):
+                split.append(group | {"params": [p for p in group["params"] if is_inner(p) is inner], "inner": inner})
+        super().__init__([group for group in split if group["params"]], lr=rate, betas=BETAS, fused=fused)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One step of all parameters that have a gradient; those of Muon have none afterwards."""
+        for group in self.param_groups:
+            if group["inner"]:
+                self._step_inner(group["params"], group["lr"], group["weight_decay"])
+                for value in group["params"]:
+                    value.grad = None
+        # AdamW passes over parameters without a gradient.
+        super().step()
+
+    def _step_inner(self, values: list[Tensor], rate: float, decay: float) -> None:
+        """Muon's step; matrices of one shape are made orthogonal together."""
+        alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
+        for value in values:
+            if value.grad is None:
+                continue
+            state = self.state[value]
+            if not state:
+                state["momentum_buffer"] = torch.zeros_like(value)
+            mean = state["momentum_buffer"].lerp_(value.grad, 1 - MOMENTUM)
+            ahead = value.grad.lerp(mean, MOMENTUM).flatten(1)
+            alike[ahead.shape].append((value, ahead))
+        for shape, pairs in alike.items():
+            steps = orthogonal(torch.stack([ahead for _, ahead in pairs]))
+            for (value, _), step in zip(pairs, steps, strict=True):
+                value.mul_(1 - rate * decay)
+                # 0.2 is the usual size of AdamW's steps, as a share of the rate.
+                value.add_(step.reshape(value.shape), alpha=-0.2 * rate * math.sqrt(max(shape)))
