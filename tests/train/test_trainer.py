@@ -15,6 +15,7 @@ from safetensors import safe_open
 import engine.train.learner
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
+from engine.features.keima import GROUP_TAX, KOMI, SUICIDE_LEGAL, SUPERKO
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.files.checkpoint import load_model, write_tensors
 from engine.nets.network import NetworkSpec
@@ -43,6 +44,20 @@ def test_training_learns_the_rule_and_writes_network_and_curves(tmp_path, optimi
     with (tmp_path / "curves.csv").open(newline="") as file:
         names = {row["name"] for row in csv.DictReader(file)}
     assert {"train/policy", "train/value", "validation/top1", "validation/value_mse"} <= names
+
+
+def test_rules_that_no_position_showed_have_no_say(tmp_path):
+    """Labels are made under one set of rules; under others a network's values moved by what it began with."""
+    trainer = new_trainer(tmp_path, 30)
+    trainer.run()
+    network = trainer.averaged()
+    planes, globals_ = torch.randn(4, KEIMA.planes, 9, 9), torch.zeros(4, KEIMA.globals)
+    shown = network(planes, globals_)
+    globals_[:, [GROUP_TAX, SUICIDE_LEGAL, SUPERKO]] = 1.0
+    for one, other in zip(network(planes, globals_)[:4], shown[:4], strict=True):
+        assert torch.equal(one, other)
+    globals_[:, KOMI] = 1.0
+    assert not torch.equal(network(planes, globals_).value_logit, shown.value_logit)
 
 
 def test_curves_that_cannot_be_drawn_are_told_of(tmp_path, monkeypatch, capsys):
@@ -271,7 +286,7 @@ def test_both_errors_of_a_value_network_are_of_as_many_positions(tmp_path, monke
     for has_policy, tested, seen in ((False, 400 * 361 // 81, 1600), (True, 400, 190)):
         counts.clear()
         spec = NetworkSpec("some", KEIMA.name, 9, 9, has_policy=has_policy)
-        found = _validation(spec, tmp_path / "held.npz.xz", None, data, CPU)(None)
+        found = _validation(spec, tmp_path / "held.npz.xz", None, data, CPU)(torch.nn.Identity())
         assert found == {"value_mse": 0.5, "seen/value_mse": 0.5}
         assert counts[0] == tested and seen <= counts[1] <= (200 if has_policy else tested)
 

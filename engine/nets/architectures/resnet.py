@@ -107,6 +107,10 @@ class ResNet(Model):
         self.value_hidden = nn.Linear(3 * head + shape.globals, shape.value_hidden)
         self.value_out = nn.Linear(shape.value_hidden, 2)
         self.ownership_out = nn.Conv2d(head, 1, 1)
+        # What positions never show while a network learns, such as rules of other people's labels, then has no say.
+        with torch.no_grad():
+            for _, weight in self._global_layers():
+                weight.zero_()
 
     def _global_layers(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Where globals enter: bias[K] and weight[K, globals] of each layer."""
