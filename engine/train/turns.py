@@ -44,8 +44,6 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
     if start is None:
         torch.manual_seed(seed)
         model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals} | shape)
-        assert isinstance(model, ResNet)
-        model.fold_globals(dict.fromkeys(OF_RULES, 0.0))
         return model, new_spec(model, "zero", sizes=(size, size))
     model, spec, _ = load_model(start)
     if not (spec.has_policy and spec.has_value):

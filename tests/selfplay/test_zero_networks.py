@@ -50,6 +50,7 @@ def test_a_network_of_one_rule_set_says_the_same_under_all(finished):
 
 def test_a_network_that_knew_rules_goes_on_knowing_them(tmp_path):
     model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals} | WAYS.shape)
+    torch.nn.init.normal_(model.stem_globals.weight)
     save_network(tmp_path / "start.safetensors", model, new_spec(model, "start", sizes=(3, 3)), {})
     zero = run(tmp_path / "run", turns=1, start=tmp_path / "start.safetensors")
     assert not load_model(zero.out / NETWORK)[0].ignores_globals(OF_RULES)
