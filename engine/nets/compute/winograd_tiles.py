@@ -115,21 +115,6 @@ def _copy(source, target):
         target[i] = source[i]
 
 
-@inlined_kernel
-def _read_tile(boards, side, sheet, top, left, tile):
-    """A tile[R, R, C] of a sheet, zeros where no board is."""
-    pitch = boards.shape[1] + 1
-    for row in range(tile.shape[0]):
-        for column in range(tile.shape[1]):
-            y, x = top + row, left + column
-            b = _board_at(y, x, sheet, side, boards)
-            if b >= 0:
-                _copy(boards[b, y % pitch, x % pitch], tile[row, column])
-            else:
-                for i in range(tile.shape[2]):
-                    tile[row, column, i] = 0
-
-
 @kernel
 def transform_input(boards, side, points, tile, half):
     """From boards to the 36 points of all their tiles.
@@ -144,7 +129,15 @@ def transform_input(boards, side, points, tile, half):
     for sheet in range(-(-boards.shape[0] // side**2)):
         for top in range(-1, side * pitch - 2, 4):
             for left in range(-1, side * pitch - 2, 4):
-                _read_tile(boards, side, sheet, top, left, tile[:6, :6])
+                for row in range(6):
+                    for column in range(6):
+                        y, x = top + row, left + column
+                        b = _board_at(y, x, sheet, side, boards)
+                        if b >= 0:
+                            _copy(boards[b, y % pitch, x % pitch], tile[row, column])
+                        else:
+                            for i in range(tile.shape[2]):
+                                tile[row, column, i] = 0
                 for k in range(6):
                     _six(
                         tile[0, k], tile[1, k], tile[2, k], tile[3, k], tile[4, k], tile[5, k],
@@ -208,7 +201,15 @@ def output_gradient(boards, side, points, tile, half):
     for sheet in range(-(-boards.shape[0] // side**2)):
         for top in range(0, side * pitch - 1, 4):
             for left in range(0, side * pitch - 1, 4):
-                _read_tile(boards, side, sheet, top, left, tile[:4, :4])
+                for row in range(4):
+                    for column in range(4):
+                        y, x = top + row, left + column
+                        b = _board_at(y, x, sheet, side, boards)
+                        if b >= 0:
+                            _copy(boards[b, y % pitch, x % pitch], tile[row, column])
+                        else:
+                            for i in range(tile.shape[2]):
+                                tile[row, column, i] = 0
                 for k in range(4):
                     _four_back(
                         tile[0, k], tile[1, k], tile[2, k], tile[3, k],
