@@ -65,8 +65,8 @@ class BulkPlay:
         self._journal = GameJournal(out / self._own(JOURNAL), plan.options.size)
         self._lock = threading.Lock()
         """guards the journal, the manifest and what follows"""
-        self._done, self._lengths = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        """numbers of the games in shards, and their moves"""
+        self._done, self._positions = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        """numbers of the games in shards, and how many positions they give"""
         self._is_there = np.zeros(0, bool)
         """by number, as far as it was asked for: the games that were finished"""
         self._resume()
@@ -83,10 +83,10 @@ class BulkPlay:
         return len(self._done) + self._journal.count
 
     def positions(self, games: int = NEVER) -> int:
-        """Positions, each before a move, in the games numbered below ``games`` that were finished so far."""
+        """Positions that the games numbered below ``games`` give that were finished so far."""
         with self._lock:
-            numbers, lengths = self._there()
-        return int(lengths[numbers < games].sum())
+            numbers, positions = self._there()
+        return int(positions[numbers < games].sum())
 
     @property
     def is_stopped(self) -> bool:
@@ -158,13 +158,13 @@ class BulkPlay:
         self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
         away: Away | None = None,
     ) -> None:  # fmt: skip
-        """:meth:`run` until the games hold a number of positions: how many they are follows from their lengths.
+        """:meth:`run` until the games give a number of positions: how many they are follows from what each gives.
 
-        The first games are the fewest that could hold N positions; the mean of their lengths says how many are wanted.
+        The first games are the fewest that could give N positions; the mean of theirs says how many are wanted.
         Each process looks after its part of the positions.
         """
         positions = self.part_of(positions)
-        games = -(-positions // self._options.conduct().limit)
+        games = -(-positions // self._plan.most_positions)
         while True:
             self.run(games, at_once, groups, report, every_s, away)
             found = self.positions(games)
@@ -184,17 +184,17 @@ class BulkPlay:
         return np.flatnonzero(is_missing)
 
     def _there(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers and lengths of all finished games, both int64."""
+        """Numbers and positions of all finished games, both int64."""
         held = self._journal.held()
         if held is None:
-            return self._done, self._lengths
+            return self._done, self._positions
         numbers = np.concatenate([self._done, held[0].number])
-        return numbers, np.concatenate([self._lengths, np.diff(held[0].offsets)])
+        return numbers, np.concatenate([self._positions, self._plan.positions(held[0])])
 
     def _put_down(self, games: Games) -> None:
         """Note that games are in a shard."""
         self._done = np.concatenate([self._done, games.number])
-        self._lengths = np.concatenate([self._lengths, np.diff(games.offsets)])
+        self._positions = np.concatenate([self._positions, self._plan.positions(games)])
 
     def _enter(self, done: Done) -> None:
         """Keep games that ended; write a shard when there are enough for one."""

@@ -9,7 +9,6 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.selfplay.game_journal import packed_games
-from engine.selfplay.many_games import Group
 from engine.selfplay.plan import Plan
 from engine.selfplay.threads import groups_for
 from engine.system.crew.job import Done, Files
@@ -35,11 +34,7 @@ class BulkWorker:
         Raises:
             RuntimeError: a network failed.
         """
-        plan, options = self._plan, self._plan.options
-        conduct, seed = options.conduct(), options.seed
-        group = Group(self._servers, options.size, self._at_once, conduct, seed, plan.set_up, stopped)
-        for finished in group.play(numbers):
-            games, resigner = plan.kept(finished)
+        for games, resigner in self._plan.play(self._servers, self._at_once, numbers, stopped):
             if len(games.size):
                 yield games.number.tolist(), packed_games(games, resigner)
 

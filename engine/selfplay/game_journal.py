@@ -121,7 +121,7 @@ class GameJournal:
             return None
         games, resigner = zip(*self._parts, strict=True)
         self._parts = [(join(games), np.concatenate(resigner))]
-        order = np.argsort(self._parts[0][0].number)
+        order = np.argsort(self._parts[0][0].number, kind="stable")
         return select(self._parts[0][0], order), self._parts[0][1][order]
 
     def append(self, games: Games, resigner: np.ndarray) -> None:

@@ -3,7 +3,8 @@
 Start at :class:`Plan`.
 """
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,10 @@ import numpy as np
 from engine.config.declaration import Checked, option
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
+from engine.inference.server import InferenceServer
 from engine.nets.network import NetworkSpec
 from engine.records.games import MAX_MOVES, Games
-from engine.selfplay.many_games import Finished, Setups
+from engine.selfplay.many_games import Finished, Group, Setups
 from engine.selfplay.table import NEVER, Conduct
 from engine.selfplay.variety import Variety, unit_of
 
@@ -115,6 +117,32 @@ class Plan:
     def record(self) -> dict[str, Any]:
         """For the manifest: what a run must go on with."""
         return {"format": FORMAT, "options": self.options.record()}
+
+    @property
+    def most_positions(self) -> int:
+        """The most that a game may give."""
+        return self.options.conduct().limit
+
+    def positions(self, games: Games) -> np.ndarray:
+        """int64[G]: how many positions games that were kept give: all that are before a move."""
+        return np.diff(games.offsets)
+
+    def play(
+        self, servers: Sequence[InferenceServer], at_once: int, numbers: Iterator[int], stopped: threading.Event
+    ) -> Iterator[tuple[Games, np.ndarray]]:
+        """Play games of some numbers; yields what is kept of those that end, and their resigners.
+
+        Args:
+            servers: of the networks that play: one against itself, or two.
+            at_once: games.
+            stopped: ends play once it is set.
+        Raises:
+            RuntimeError: a network failed.
+        """
+        options = self.options
+        group = Group(servers, options.size, at_once, options.conduct(), options.seed, self.set_up, stopped)
+        for finished in group.play(numbers):
+            yield self.kept(finished)
 
     def set_up(self, numbers: np.ndarray) -> Setups:
         """How the games of some numbers (int64[K]) begin. Game n is attempt ``n % attempts`` of what is wanted."""

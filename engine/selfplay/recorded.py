@@ -36,7 +36,8 @@ class RecordedGames:
         """Name the shards; they are read when they are needed.
 
         Args:
-            every: one position in this many of a game is taken, beginning at a random one.
+            every: one position in this many of a game is taken, beginning at a random one, unless only one of it is
+                for learning (``position``).
         """
         self._files, self._seed, self._every = list(files), seed, every
         self._games = functools.lru_cache(FILES_HELD)(lambda file: read_games(self._files[file]))
@@ -75,7 +76,9 @@ class RecordedGames:
             return games.moves[games.offsets[row] : games.offsets[row + 1]]
 
     def _plies(self, games: Games, row: int, number: int) -> np.ndarray:
-        """The positions of a game that are taken, the one after its last move included."""
+        """The positions of a game that are taken, the one after its last move included; or its only one."""
+        if games.position[row] >= 0:
+            return np.array([games.position[row]], np.int64)
         length = int(games.offsets[row + 1] - games.offsets[row])
         first = int(np.random.default_rng([self._seed, number]).integers(min(self._every, length + 1)))
         return np.arange(first, length + 1, self._every)

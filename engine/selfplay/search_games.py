@@ -6,9 +6,9 @@ inference server, so that one's kernels run while another's leaves are evaluated
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from engine.inference.slots import State
 from engine.records.games import Games, offsets_of, policy_indices
 from engine.records.search_rows import SearchRows
 from engine.selfplay.boards import new_boards
+from engine.selfplay.drawn_positions import drawn_games
 from engine.selfplay.many_games import CAPACITY_BEYOND
 from engine.selfplay.plan import check_player
 from engine.selfplay.search_options import SearchPlayOptions
@@ -27,6 +28,8 @@ from engine.selfplay.search_steps import advance_games, begin_searched_games, co
 from engine.selfplay.search_table import new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
 from engine.selfplay.variety import Komi, Variety
+
+Result = TypeVar("Result")
 
 
 class Origin(NamedTuple):
@@ -46,7 +49,7 @@ class SearchGroup:
 
     def __init__(
         self, server: InferenceServer, options: SearchPlayOptions, seats: int, origin: Origin = UNNAMED,
-        stopped: threading.Event | None = None,
+        stopped: threading.Event | None = None, draws: int = 0,
     ) -> None:  # fmt: skip
         """Memory for some games at once.
 
@@ -54,6 +57,7 @@ class SearchGroup:
             seats: games at once, and leaves of a batch.
             origin: what rows say of the network.
             stopped: ends play once it is set; games in play are lost.
+            draws: positions that are drawn from the tree of each full search.
         Raises:
             ValueError: the network lacks policy or value, or does not play this board or komi; one line.
         """
@@ -61,9 +65,10 @@ class SearchGroup:
         self._server, self._options, self._origin = server, options, origin
         self._stopped = stopped or threading.Event()
         utility = options.score_utility if server.spec.has_score else 0.0
-        self._conduct, self._tuning = options.conduct(), new_tuning(options.c_puct, options.fpu_reduction, utility)
+        self._conduct = options.conduct()._replace(draws=draws)
+        self._tuning = new_tuning(options.c_puct, options.fpu_reduction, utility)
         capacity, encoder = options.most_moves + CAPACITY_BEYOND, ENCODERS[server.spec.encoder]
-        self._table = new_search_table(options.size, seats, capacity, options.most_visits)
+        self._table = new_search_table(options.size, seats, capacity, options.most_visits, draws)
         self._fresh, self._work = new_boards(options.size, 1, capacity), new_work(options.size, capacity)
         self._endings = np.zeros(seats, np.uint8)
         self._scratch = encoder.new_scratch(options.size)
@@ -77,6 +82,19 @@ class SearchGroup:
         Raises:
             RuntimeError: the network failed.
         """
+        return self._play(numbers, self._rows)
+
+    def reach(self, numbers: Iterator[int]) -> Iterator[Games]:
+        """Play these games likewise; yields the positions drawn in those that end, as :func:`drawn_games` has them.
+
+        Raises:
+            RuntimeError: the network failed.
+        """
+        table, size = self._table, self._options.size
+        return self._play(numbers, lambda seats: drawn_games(table.drawn, table.boards, size, table.numbers, seats))
+
+    def _play(self, numbers: Iterator[int], result: Callable[[np.ndarray], Result]) -> Iterator[Result]:
+        """:meth:`play`, with what is wanted of the games on some seats that have ended."""
         self._table.numbers[:] = EMPTY_SEAT
         self._table.request_row[:] = -1
         ready = self._begin(np.arange(len(self._endings)), numbers)
@@ -86,7 +104,7 @@ class SearchGroup:
             while len(ready):
                 filled = self._advance(ready, filled)
                 ended = ready[self._endings[ready] != 0]
-                finished = self._finish(ended) if len(ended) else None
+                finished = result(ended) if len(ended) else None
                 # The next games take the seats at once, so that the batch stays full.
                 ready = self._begin(ended, numbers)
                 if finished is not None:
@@ -117,7 +135,7 @@ class SearchGroup:
             begin_searched_games(self._table, self._conduct, self._fresh, seats, taken, self._options.seed, *begun)
         return seats
 
-    def _finish(self, seats: np.ndarray) -> SearchRows:
+    def _rows(self, seats: np.ndarray) -> SearchRows:
         """The games of some seats, which have ended, and their rows."""
         table, count, size = self._table, len(seats), self._options.size
         leads, owner = np.zeros(count), np.zeros((count, size * size), np.int8)

@@ -41,6 +41,7 @@ from engine.search.selection import select
 from engine.search.tree import advance_root, clear, follow
 from engine.search.values import node_value
 from engine.selfplay.boards import position_of
+from engine.selfplay.drawn_positions import draw_positions
 from engine.selfplay.search_table import DECIDED, EARLY, FAST, FULL, HANDED_OVER
 from engine.selfplay.table import draw, fill_state, how_it_ended
 from engine.system.jit import kernel
@@ -68,7 +69,7 @@ def begin_searched_games(table, conduct, fresh, seats, numbers, seed, rules, qui
         table.numbers[seat] = numbers[k]
         fill_state(table.states[seat], seed, numbers[k])
         table.quits[seat], table.early[seat] = quits[k], early[k]
-        table.resigner[seat], table.n_rows[seat] = 0, 0
+        table.resigner[seat], table.n_rows[seat], table.drawn.n_positions[seat] = 0, 0, 0
         table.recent[seat], table.n_searched[seat], table.lowest[seat] = 1.0, 0, 1.0
         clear(tree_of(table.forest, seat))
         _begin_search(table, conduct, seat, position)
@@ -242,6 +243,8 @@ def _end_search(table, conduct, tuning, tree, seat, position, work):
     """Note what a search has found, play its move and begin the next one; returns how the game has ended, or 0."""
     kind, color, size = table.kind[seat], position.meta[META_TO_MOVE], position.board.meta[META_SIZE]
     chosen = NONE
+    if kind == FULL and conduct.draws > 0:
+        draw_positions(table.drawn, seat, tree, position, conduct.draws, table.states[seat])
     if kind != EARLY:
         chosen, value = _find_move(table, conduct, tuning, tree, seat, position, work)
         if _is_hopeless(table, conduct, seat, color, value):

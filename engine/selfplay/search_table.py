@@ -12,6 +12,7 @@ from engine.search.forest import new_forest
 from engine.search.pools import Tree
 from engine.search.selection import Tuning
 from engine.selfplay.boards import Boards, new_boards
+from engine.selfplay.drawn_positions import DrawnPositions, new_drawn_positions
 from engine.selfplay.table import EMPTY_SEAT
 
 FULL, FAST, EARLY = range(3)
@@ -52,6 +53,8 @@ class Conduct(NamedTuple):
     """moves at the start of a game that must be sensible ones, with a pass only where there is none"""
     hands_over: bool = False
     """a game stops after each of its moves, for another network to go on"""
+    draws: int = 0
+    """positions that are drawn from the tree of each full search"""
 
 
 class SearchTable(NamedTuple):
@@ -100,6 +103,7 @@ class SearchTable(NamedTuple):
     """uint8[S, A]: likewise"""
     goal: np.ndarray
     """int64[S, 2]: likewise: visits at the end of the round; moves drawn"""
+    drawn: DrawnPositions
 
 
 class Work(NamedTuple):
@@ -116,8 +120,8 @@ class Work(NamedTuple):
     """int16[8, A]: :func:`engine.features.symmetry.symmetry_table`; this is only read"""
 
 
-def new_search_table(size: int, seats: int, capacity: int, visits: int) -> SearchTable:
-    """A table without games, with room for ``capacity`` moves a game and ``visits`` a search."""
+def new_search_table(size: int, seats: int, capacity: int, visits: int, draws: int = 0) -> SearchTable:
+    """A table without games, with room for ``capacity`` moves a game and ``visits`` and ``draws`` a search."""
     moves = size * size + 1
     forest, leaves = new_forest(size, seats, visits)
     return SearchTable(
@@ -144,6 +148,7 @@ def new_search_table(size: int, seats: int, capacity: int, visits: int) -> Searc
         base=np.zeros((seats, moves)),
         left=np.zeros((seats, moves), np.uint8),
         goal=np.zeros((seats, 2), np.int64),
+        drawn=new_drawn_positions(seats, draws * capacity),
     )
 
 

@@ -18,6 +18,7 @@ from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
 from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
 from gtp.cli.data_play import play_command
+from gtp.cli.data_reached import reached_command
 from gtp.cli.data_values import values_command
 from gtp.cli.label import label_command
 from gtp.cli.options import options_from, options_of
@@ -115,6 +116,7 @@ def _show_build(manifest: dict[str, Any], out: Path) -> None:
 
 data.add_command(label_command)
 data.add_command(play_command)
+data.add_command(reached_command)
 data.add_command(values_command)
 
 

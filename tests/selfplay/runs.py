@@ -1,7 +1,11 @@
 """What runs of self-play in several tests have in common."""
 
+import json
+from pathlib import Path
+
 from engine.go.rules import RULE_SETS
-from engine.selfplay.bulk import BulkPlay
+from engine.records.games import Games, read_games
+from engine.selfplay.bulk import MANIFEST, BulkPlay
 from engine.selfplay.variety import Komi, Variety
 
 
@@ -28,3 +32,9 @@ def run_bulk(
     run(wanted, at_once=at_once, groups=groups, report=report, every_s=0.001)
     bulk.close()
     return bulk
+
+
+def kept(out: Path) -> list[Games]:
+    """All games of a folder in bulk, by shard."""
+    shards = json.loads((out / MANIFEST).read_text())["shards"]
+    return [read_games(out / shard["file"]) for shard in shards]

@@ -1,7 +1,5 @@
 """Positions for a value network: whose moves they follow, how U is spread, and that their labels are right."""
 
-import json
-
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -13,13 +11,13 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import Games, join, read_games, write_games
-from engine.selfplay.bulk import MANIFEST, BulkPlay
+from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.plan import Plan, PlayOptions
 from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import sample_games
 from gtp.cli import main
-from tests.selfplay.runs import run_bulk, variety
+from tests.selfplay.runs import kept, run_bulk, variety
 from tests.selfplay.twin import SlowGame
 
 OPTIONS = PlayOptions(variety(0.5), size=5, games_per_shard=60, seed=3)
@@ -41,12 +39,6 @@ def servers():
 def play(servers, out, positions, plan, groups=2, stop_after=None, whole_games=False):
     """A run; ``stop_after`` ends it from outside once there are that many games."""
     return run_bulk(BulkPlay(servers, plan, NETWORKS, out), positions, 8, groups, stop_after, whole_games)
-
-
-def kept(out):
-    """All games of a folder, by shard."""
-    shards = json.loads((out / MANIFEST).read_text())["shards"]
-    return [read_games(out / shard["file"]) for shard in shards]
 
 
 def by_number(out):
