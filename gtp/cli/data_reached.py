@@ -20,9 +20,12 @@ from gtp.cli.terminal import one_line_errors
 @OUT_OPTION
 @click.option("--positions", default=100_000, type=click.IntRange(1), help="positions, at least")
 @click.option(
-    "--draws", default=5, type=click.IntRange(1, 64), help="positions of a full search: its root, and of its tree"
+    "--draws", default=12, type=click.IntRange(1, 64), help="positions of a full search: its root, and of its tree"
 )
-@options_of(SearchPlayOptions, "size", "rules", "komi", "visits", "fast_visits", "full_share", "seed")
+@options_of(
+    SearchPlayOptions, "size", "rules", "komi", "visits", "fast_visits", "full_share", "seed",
+    defaults={"visits": 80, "fast_visits": 10},
+)  # fmt: skip
 @click.option(
     "--games-per-shard", default=80_000, type=click.IntRange(1), help="in all shards but the last; one a position"
 )
