@@ -1,7 +1,7 @@
 """Positions that a search has evaluated, drawn from its tree: what a network sees where it is searched with.
 
-Games hold moves that somebody meant. Most of what a search evaluates comes after moves that nobody would play, and a
-network that learned from games alone judges it poorly (docs/lab/2026-11-26-positions-that-searches-reach.md).
+A search also evaluates positions after weak moves, and a network that learned from games alone judges them poorly
+(docs/lab/2026-11-26-positions-that-searches-reach.md).
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ def new_drawn_positions(seats: int, most: int) -> DrawnPositions:
 
 
 def drawn_games(drawn: DrawnPositions, boards: Boards, size: int, numbers: np.ndarray, seats: np.ndarray) -> Games:
-    """The positions drawn in the games on some seats, each as a game that leads to it and goes on with a pass.
+    """The positions drawn in the games on some seats, at least one of each, as games that lead there and then pass.
 
     Args:
         size: of the boards.
@@ -50,6 +50,10 @@ def drawn_games(drawn: DrawnPositions, boards: Boards, size: int, numbers: np.nd
     Returns:
         games with ``position`` and the ``number`` of the game that the position was drawn in; without results.
     """
+    # A game in which nothing was drawn gives the position before its last move: bulk play counts what games gave.
+    empty = seats[drawn.n_positions[seats] == 0]
+    drawn.n_positions[empty], drawn.depth[empty, 0] = 1, 0
+    drawn.ply[empty, 0] = boards.meta[empty, META_N_MOVES] - 1
     counts = drawn.n_positions[seats]
     seat = np.repeat(seats, counts)
     row = np.arange(len(seat)) - np.repeat(np.cumsum(counts) - counts, counts)

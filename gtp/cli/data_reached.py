@@ -20,11 +20,11 @@ from gtp.cli.terminal import one_line_errors
 @OUT_OPTION
 @click.option("--positions", default=100_000, type=click.IntRange(1), help="positions, at least")
 @click.option(
-    "--draws", default=12, type=click.IntRange(1, 64), help="positions of a full search: its root, and of its tree"
+    "--draws", default=4, type=click.IntRange(1, 64), help="positions of a full search: its root, and of its tree"
 )
 @options_of(
     SearchPlayOptions, "size", "rules", "komi", "visits", "fast_visits", "full_share", "seed",
-    defaults={"visits": 80, "fast_visits": 10},
+    defaults={"visits": 40, "fast_visits": 1, "full_share": 0.05},
 )  # fmt: skip
 @click.option(
     "--games-per-shard", default=80_000, type=click.IntRange(1), help="in all shards but the last; one a position"
@@ -37,9 +37,9 @@ def reached_command(
 ) -> None:  # fmt: skip
     """Let NETWORK play games against itself by search, and keep positions of its searches.
 
-    They are what a network is asked about where it plays, half of it after moves that nobody would make; positions of
-    games are not. The shards hold games that lead to one position each. Label them with a stronger network, and learn
-    from those labels beside others.
+    Positions of games alone do not teach a network to judge the weak moves that a search tries. The shards hold games
+    that lead to one position each: label them with a stronger network, and learn from those labels beside others. By
+    default most moves are drawn from the policy, so that positions come of many games, few of each.
 
     \b
         keima data reached default --size 9 --positions 200000 --out reached-9

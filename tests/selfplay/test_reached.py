@@ -1,6 +1,7 @@
 """Positions that searches reach: drawn from trees by their visits, kept once, and ready to be labelled."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -93,9 +94,9 @@ def test_what_is_too_deep_or_has_no_room_is_left_out(searched):
     assert {len(path) for path in shallow} == {0, 1} and shallow[()] == 50
     tree, position = searched
     drawn = new_drawn_positions(1, 6)
-    for _ in range(3):
+    for _ in range(10):
         draw_positions(drawn, 0, tree, position, 4, seed_state(5, 0))
-    assert drawn.n_positions[0] <= 6
+    assert drawn.n_positions[0] == 6
 
 
 def run(server, out, positions, stop_after=None, groups=2):
@@ -127,7 +128,6 @@ def test_positions_are_legal_and_go_on_with_a_pass(server, tmp_path):
 
 
 def test_roots_are_those_of_the_games_full_searches(server):
-    """A game without draws takes other moves, since draws use its random numbers; its rows are of the same plies."""
     (games,) = list(SearchGroup(server, OPTIONS, 1, draws=1).reach(iter([7])))
     moves = [games.moves[games.offsets[k] : games.offsets[k + 1] - 1].tolist() for k in range(len(games.size))]
     assert all(longer[: len(shorter)] == shorter for shorter, longer in pairwise(moves))
@@ -142,6 +142,15 @@ def test_a_stopped_run_goes_on_to_the_same_positions(server, tmp_path):
         last = run(server, tmp_path / "parts", 700, stop_after, groups=3)
     assert whole.games == last.games == whole.positions() >= 700 and not last.is_stopped
     assert by_number(tmp_path / "whole") == by_number(tmp_path / "parts")
+
+
+def test_a_game_without_a_full_search_gives_a_position_all_the_same(server, tmp_path):
+    """It was once played anew whenever further games were wanted, as if it had not been played."""
+    plan = ReachedPlan(replace(OPTIONS, full_share=0.0), draws=4, games_per_shard=200)
+    bulk = run_bulk(BulkPlay([server], plan, NETWORKS, tmp_path), 20, 8, 1)
+    assert bulk.games == 20 and not len(bulk.missing(20))
+    games = join(kept(tmp_path))
+    assert (games.position > 0).all() and sorted(games.number.tolist()) == list(range(20))
 
 
 @pytest.fixture
