@@ -250,6 +250,10 @@ class TrainOptions(Checked):
         0, "positions taken from a game, always the same ones, against memorising results; 0 = all", low=0
     )
     label_share: float = option(0.5, "share of steps on a teacher's labels, if games are given too", low=0.0, high=1.0)
+    reached_share: float = option(
+        0.5, "share of positions that searches reached (keima data reached) among those of games of their board size, "
+        "if there are others", low=0.0, high=1.0,
+    )  # fmt: skip
     decided_weight: float = option(
         1.0, "how often labels of decided positions are drawn, those whose value is beyond 0.95; others have 1",
         low=0.001, high=1.0,
@@ -270,6 +274,10 @@ class TrainOptions(Checked):
     value_loss: str = option(
         "cross-entropy", "the value's loss: cross-entropy of won and lost, or mse", choices=("cross-entropy", "mse")
     )
+    echo: int = option(
+        1, "steps on each batch, for where a teacher takes longer than a step: data echoing (Choi et al. 2019)",
+        low=1, high=100,
+    )  # fmt: skip
     workers: int = option(1, "threads that prepare batches; they hold no interpreter lock", low=1, high=256)
     minutes: float = option(
         0.0, "stop after this time, the state saved, to go on when started again; 0 = no limit", low=0.0, high=1e6

@@ -162,7 +162,7 @@ class BatchBuilder:
 
     def from_games(
         self, games: Games, rows: np.ndarray, plies: np.ndarray, territory: np.ndarray, symmetries: np.ndarray,
-        owners: FinalOwners | None = None, result_weight: float = 1.0,
+        owners: FinalOwners | None = None, result_weight: float = 1.0, rules: np.ndarray | None = None,
     ) -> TrainingBatch:  # fmt: skip
         """Positions before the recorded move ``plies[i]`` of game ``rows[i]``: that move, the result, who owned what.
 
@@ -172,9 +172,10 @@ class BatchBuilder:
             symmetries: int64[B]: what each position is shown under.
             owners: last boards of these games where they could be scored; None = nothing is known of areas.
             result_weight: ``value_weight`` of a game whose result is known.
+            rules: int64[B, RULE_FIELDS]: shown under these instead of the games' own, which the results keep to.
         """
         size, count = int(games.size[rows[0]]), len(rows)
-        rules = game_rules(games, rows, territory)
+        rules = game_rules(games, rows, territory) if rules is None else rules
         planes, globals_, colors = self.encode(games, rows, plies, rules, symmetries)
         sign = np.where(colors == BLACK, 1.0, -1.0).astype(np.float32)
         policy = np.zeros((count, size * size + 1), np.float32)

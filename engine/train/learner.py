@@ -91,12 +91,15 @@ class Learner:
         self.optimizer.step()
         # The average starts as a plain mean of the first steps, so that it is useful from the beginning.
         keep = min(self.options.ema, (1 + self.step) / (10 + self.step))
+        moving: list[tuple[Tensor, Tensor]] = []
+        others: list[tuple[Tensor, Tensor]] = []
+        for name, value in self.model.state_dict().items():
+            (moving if value.is_floating_point() else others).append((self.average[name], value))
         with torch.no_grad():
-            for name, value in self.model.state_dict().items():
-                if value.is_floating_point():
-                    self.average[name].lerp_(value, 1 - keep)
-                else:
-                    self.average[name].copy_(value)
+            # All at once, as torch's own averages: one by one a GPU waits for the processor.
+            torch._foreach_lerp_([mean for mean, _ in moving], [value for _, value in moving], 1 - keep)
+            for kept, value in others:
+                kept.copy_(value)
         return parts
 
     def tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:

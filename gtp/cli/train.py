@@ -20,6 +20,7 @@ from rich.progress import Progress, TaskID
 from engine.config import TrainOptions
 from engine.config.declaration import key_of
 from engine.features.encoder import ENCODERS
+from engine.go.rules import RULE_SETS, Rules, rules_from
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.files.checkpoint import load_model
 from engine.nets.network import Model, NetworkSpec
@@ -27,7 +28,7 @@ from engine.nets.on_device import choose_device, load_network
 from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
-from engine.selfplay.variety import read_size
+from engine.selfplay.variety import Komi, Shares, Variety, read_komi, read_size
 from engine.system.files import alone_in
 from engine.system.jit import cache_root
 from engine.train.dataset import Material, Mixture
@@ -46,14 +47,16 @@ from weights import find, find_network
 VALIDATION_POSITIONS = 4000
 """Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
 USUAL_AREA = 361
+RULES_HELP = "rules that the teacher sees positions under  [default: its game's, or chinese with --komi]"
+KOMI_HELP = "komi likewise: usual, a number, or a range: 5.5..9.5  [default: its game's, or usual with --rules]"
 BOARDS_HELP = "how many of the steps are on such boards  [default: as there are games and labels]"
 LABEL_POSITIONS = 2000
 """Of each board size"""
 LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
 """Where there are held-out labels, since people's moves are not what a teacher teaches: their sum, all boards alike"""
 LABEL_OPTIONS = (
-    "label_share", "decided_weight", "teacher_share", "score_weight", "ownership_weight", "policy_weight",
-    "reply_weight",
+    "label_share", "decided_weight", "reached_share", "echo", "teacher_share", "score_weight", "ownership_weight",
+    "policy_weight", "reply_weight",
 )  # fmt: skip
 
 PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "schedule": "cosine"}
@@ -135,6 +138,8 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @click.option(
         "--teacher", hidden=not kind.uses_labels, help="network (name or file) that evaluates positions of games"
     )
+    @click.option("--rules", hidden=not kind.uses_labels, **share("NAME=SHARE", rules_from, text=RULES_HELP))
+    @click.option("--komi", hidden=not kind.uses_labels, **share("KOMI=SHARE", read_komi, text=KOMI_HELP))
     @click.option("--boards", hidden=not kind.uses_labels, **share("SIZE=SHARE", read_size, text=BOARDS_HELP))
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
     @click.option(
@@ -165,6 +170,9 @@ class _Asked:
     validation: Path
     label_validation: Path | None
     teacher: str | None
+    rules: Shares[Rules]
+    komi: Shares[Komi]
+    """both empty = those of the games"""
     boards: tuple[tuple[int, float], ...]
     """board sizes and their shares; empty = as there are games and labels"""
     out: Path
@@ -195,12 +203,14 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         label_files = shard_files(asked.labels, asked.label_validation)
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
         game_shards = [read_games(path) for path in game_files]
-        owners = _final_owners(game_shards, console) if spec.has_ownership else ()
         record: dict[str, Any] = {
             "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
             "validation": asked.validation.name, "processes": ranks.count,
             "boards": {str(size): share for size, share in asked.boards},
         }  # fmt: skip
+        variety = _variety(asked)
+        if variety:
+            record["shown"] = variety.record()
         if asked.start:
             start = find(asked.start)
             record["start"] = identity(start, start.stem) | {"training": load_model(start)[2]}
@@ -211,8 +221,10 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
             record["teacher"] = [identity(path, path.stem) for path in files]
             teacher = Teacher(load_network(found, str(chosen)), own_cores())
             stack.callback(teacher.close)
+        owners = _final_owners(game_shards, console) if spec.has_ownership and not _is_told(teacher, options) else ()
         labels = [read_labels(path) for path in label_files]
-        material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None)
+        draw_rules = (lambda numbers, size: variety.draw(options.seed, numbers, size)[0]) if variety else None
+        material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None, draw_rules)
         data = Mixture(ENCODERS[spec.encoder], material, options, (spec.min_size, spec.max_size), ranks)
         validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
         measure = Measure(validate, LABEL_GOAL if asked.label_validation else kind.goal)
@@ -251,6 +263,19 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     present: Any = model.shape
     wanted = replace(present, **shape)
     return model if wanted == present else grown(model, wanted)
+
+
+def _is_told(teacher: Teacher | None, options: TrainOptions) -> bool:
+    """Whether all that games could say of score and ownership comes from the teacher."""
+    spec = teacher.spec if teacher else None
+    return bool(spec and spec.has_score and spec.has_ownership and options.teacher_share == 1.0)
+
+
+def _variety(asked: _Asked) -> Variety | None:
+    """What the teacher is shown positions under; None = as they were in their games."""
+    if not asked.rules and not asked.komi:
+        return None
+    return Variety(asked.rules or ((RULE_SETS["chinese"], 1.0),), asked.komi or ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:

@@ -2,20 +2,22 @@
 
 import numpy as np
 import pytest
+import torch
 
 from engine.config import TrainOptions
 from engine.features import keima
 from engine.features.encoder import KEIMA
 from engine.features.symmetry import apply_symmetry
 from engine.go.geometry import WHITE
+from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2
 from engine.nets.fakes import HashNetwork
 from engine.records.final_owners import FinalOwners
-from engine.records.games import Games, read_games
+from engine.records.games import Games, read_games, select
 from engine.records.labels import CHINESE_FLAGS, read_labels
 from engine.records.replay import komi_of
 from engine.records.search_rows import SearchRows
 from engine.train.batches import BatchBuilder
-from engine.train.dataset import Material, Mixture, sample_games
+from engine.train.dataset import ECHO_SPAN, Echoes, Material, Mixture, reached_weights, sample_games
 from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher
 from tests.train.made import made_games, made_labels
@@ -23,8 +25,8 @@ from tests.train.made import made_games, made_labels
 
 def mixture(games=(), labels=(), **values):
     """A mixture of small batches."""
-    rest = (values.pop("owners", ()), values.pop("teacher", None), values.pop("boards", None))
-    material = Material(games, labels, *rest)
+    names = Material._fields[2:]
+    material = Material(games, labels, **{name: values.pop(name) for name in names if name in values})
     settings = {name: values.pop(name) for name in ("sizes", "ranks") if name in values}
     return Mixture(KEIMA, material, TrainOptions(**({"batch": 8, "seed": 4} | values)), **settings)
 
@@ -214,6 +216,63 @@ def test_a_teacher_says_of_turned_positions_what_it_would_say_of_them():
     np.testing.assert_array_equal(batch.value, expected.value)
     np.testing.assert_array_equal(batch.ownership, expected.ownership)
     assert (batch.value_weight == 1).all() and (batch.score_ownership_weight == 1).all()
+
+
+def test_pupil_and_teacher_see_a_position_under_the_rules_and_the_komi_that_are_drawn():
+    def draw_rules(numbers, size):
+        rules = np.zeros((len(numbers), RULE_FIELDS), np.int64)
+        rules[:, RULE_KOMI_X2] = 2 * size + numbers % 2
+        drawn.append(rules)
+        return rules
+
+    network, drawn = HashNetwork(KEIMA.name), []
+    teacher = Teacher(network, threads=1)
+    try:
+        source = mixture([made_games()], teacher=teacher, teacher_share=1.0, draw_rules=draw_rules)
+        batch, again = source.batch_at(2), source.batch_at(2)
+    finally:
+        teacher.close()
+    same(batch, again)
+    komi = drawn[0][:, RULE_KOMI_X2] / 2
+    assert set(komi) == {9.0, 9.5}
+    shown = batch.globals[:, keima.KOMI] * keima.KOMI_SCALE
+    np.testing.assert_allclose(np.abs(shown), komi, atol=1e-5)
+    expected = network.evaluate(torch.from_numpy(batch.planes), torch.from_numpy(batch.globals))
+    np.testing.assert_array_equal(batch.value, expected.value.numpy())
+
+
+@pytest.mark.parametrize("first_step", [0, ECHO_SPAN + 3])
+def test_each_batch_is_learnt_from_in_several_steps(first_step):
+    made = []
+    echoes = Echoes(lambda number: made.append(number) or number, 3)
+    steps = [echoes(step) for step in range(first_step, 6 * ECHO_SPAN)]
+    whole = [*3 * list(range(ECHO_SPAN)), *3 * list(range(ECHO_SPAN, 2 * ECHO_SPAN))]
+    assert steps == whole[first_step:]
+    assert sorted(made) == list(range(2 * ECHO_SPAN)), "each is made once, also by a run that goes on"
+    assert not echoes.held
+
+
+def test_a_run_that_echoes_sees_the_same_batches_when_it_goes_on():
+    source = mixture([made_games()], echo=2, workers=2)
+    stream, later = (source.stream(step, lambda batch: batch) for step in (0, 3))
+    batches = [next(stream) for _ in range(5)]
+    for expected in batches[3:]:
+        same(expected, next(later))
+    stream.close(), later.close()
+
+
+def test_positions_that_searches_reached_are_drawn_as_often_as_is_said():
+    games = made_games()
+    reached = select(games, np.arange(2))._replace(position=np.array([3, 5], np.int16))
+    whole = np.concatenate(reached_weights([games, reached], 0.75)), np.concatenate([games.size, reached.size])
+    is_reached = np.arange(len(whole[0])) >= len(games.size)
+    for size in np.unique(reached.size):
+        of_size = whole[1] == size
+        assert whole[0][of_size & is_reached].sum() == pytest.approx(0.75 * of_size.sum())
+        assert whole[0][of_size].sum() == pytest.approx(of_size.sum())
+    assert reached_weights([games], 0.75) is None
+    alone = reached_weights([reached], 0.75)
+    assert [weights.tolist() for weights in alone] == [[1.0, 1.0]]
 
 
 def test_sample_is_fixed_and_spread_over_all_games():
