@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SetupOptions
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -86,7 +86,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
         from engine.play.keeper import GameKeeper
 
         # A network that was named plays, or nothing does.
-        any_size = setup.weights == DEFAULT_ALIAS
+        any_size = setup.weights == DEFAULT
         if any_size or settings.network is None or (expected and expected.sizes):
             sizes = None if any_size or expected is None else expected.sizes
             begin(GameKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))

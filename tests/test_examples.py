@@ -17,7 +17,7 @@ EXAMPLES = {
         [],
         rf"Black to move, 200 visits\n.*\n(?:{VERTEX} +\d+ +\d+\.\d% +[+-]\d.*\n)+Black is expected",
     ),
-    "play_two_networks": (["keima-6x64", "keima-6x96-2", "2", "7"], r"[A-G][1-7] .*\n(?s:.*)(?:wins by|[BW]\+\d|^0$)"),
+    "play_two_networks": (["small", "default", "2", "7"], r"[A-G][1-7] .*\n(?s:.*)(?:wins by|[BW]\+\d|^0$)"),
     "own_architecture": ([], rf"parameters, PlainShape\(.*channels=24\)\n(?s:.*)plays {VERTEX} after 50 visits"),
     "own_encoder": (
         [],

@@ -2,12 +2,12 @@
 
 ``MANIFEST.toml`` beside this module lists them, one table a network::
 
-    [keima-6x96]
-    file = "keima-6x96.safetensors"
+    [default]
+    file = "default.safetensors"
     sha256 = "..."
-    encoder = "keima-1"
+    encoder = "keima-2"
     description = "one line for people"
-    card = "keima-6x96.md"
+    card = "default.md"
 
 A *player* is a settings file of ``keima gtp`` in this folder, such as ``alphago-9.toml``: networks of the manifest that
 play together, the pattern policies beside them and the options they play with. Paths in it begin here.
@@ -23,10 +23,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
-DEFAULT = "keima-6x96-2"
+DEFAULT = "default"
 """The network that plays where none is named"""
-DEFAULT_ALIAS = "default"
-"""Another name for it, whichever it is"""
 NO_NETWORK = "none"
 """What commands take for playing without one"""
 PATTERNS = {"rollout": FOLDER / "rollout.npz", "tree": FOLDER / "tree.npz"}
@@ -73,15 +71,13 @@ def players() -> dict[str, Path]:
 def find(name_or_path: str) -> Path:
     """File of a shipped network's name, or of a path to any network file.
 
-    ``default`` names the network of ``DEFAULT``. A name wins over a file of the same name in the working directory;
+    A name wins over a file of the same name in the working directory;
     write ``./name`` to mean the file.
 
     Raises:
         ValueError: neither a name nor an existing file, or the shipped file is missing; one clear line.
     """
     shipped = entries()
-    if name_or_path == DEFAULT_ALIAS and DEFAULT in shipped:
-        name_or_path = DEFAULT
     if name_or_path in shipped:
         path = FOLDER / shipped[name_or_path].file
         if not path.is_file():
@@ -126,7 +122,7 @@ def anchored(text: str, folder: Path) -> str:
     Args:
         folder: where relative paths begin.
     """
-    if text in ("", NO_NETWORK, DEFAULT_ALIAS, SHIPPED_PATTERNS, *PATTERNS, *entries(), *players()):
+    if text in ("", NO_NETWORK, SHIPPED_PATTERNS, *PATTERNS, *entries(), *players()):
         return text
     try:
         path = folder / Path(text).expanduser()

@@ -28,7 +28,7 @@ from bench.reliability.fuzz_lines import ANALYZE, lines, reply_to
 from bench.reliability.fuzzed_process import FuzzedProcess
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.figures import print_figure
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 ENGINES: dict[str, tuple[str, ...]] = {
     "policy": ("--visits", "1", "--policy-only"),
@@ -62,7 +62,7 @@ class Fault(Exception):
 class Fuzzer(FuzzedProcess):
     """The real process and the malformed lines of a seed."""
 
-    def __init__(self, seed: int, count: int, engine: str = "policy", weights: str = DEFAULT_ALIAS) -> None:
+    def __init__(self, seed: int, count: int, engine: str = "policy", weights: str = DEFAULT) -> None:
         """Nothing is started yet.
 
         Args:

@@ -46,7 +46,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 NAMES: tuple[str, ...] = (
     "legality",
@@ -72,7 +72,7 @@ class Campaign:
     """the short form"""
     games: Path | None = None
     """a shard of real games, or a folder of SGF files"""
-    weights: str = DEFAULT_ALIAS
+    weights: str = DEFAULT
     """the network to play with, as ``keima gtp --weights`` takes it"""
 
 

@@ -18,7 +18,7 @@ from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
 from gtp.cli.settings import NO_FILE
 from gtp.cli.terminal import one_line_errors
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 PATIENCE_S = 1800.0
 """Longest wait for a line; the first answers may need compiled kernels"""
@@ -75,7 +75,7 @@ def growth_of(client: GtpClient, minutes: float) -> float:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--weights", default=DEFAULT_ALIAS, help="as of keima gtp")
+@click.option("--weights", default=DEFAULT, help="as of keima gtp")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
 @click.option("--device", default="cpu", help="as of keima gtp")
 @click.option("--interval", default=0.1, type=click.FloatRange(0.01, 60.0), help="seconds between updates")

@@ -30,7 +30,7 @@ from engine.nets.compute.speed import matrix_rate
 from engine.nets.on_device import choose_device
 from engine.search.limits import SearchLimits
 from engine.search.search import Search
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 PRODUCTS = 10
 """Matrix products a repetition"""
@@ -85,7 +85,7 @@ def measure_search(
 
 @click.command(context_settings={"show_default": True})
 @click.option("--device", default="cuda", help="cuda, cuda:N, mps, or cpu to rehearse")
-@network_option(DEFAULT_ALIAS, "keima-12x192", "keima-20x256")
+@network_option(DEFAULT, "keima-12x192", "keima-20x256")
 @click.option(
     "--batch", "batches", multiple=True, default=(8, 16, 32, 64, 128, 256, 512, 1024), type=click.IntRange(1, 1024),
     help="positions, repeatable",

@@ -10,11 +10,11 @@ from bench.speed.figures import measure, measured, print_figure
 from bench.speed.networks import bits_option, evaluation_works, evaluator_count, made_network, network_option
 from bench.speed.positions import sizes
 from engine.nets.compute.runner import new_runner
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 
 @click.command(context_settings={"show_default": True})
-@network_option(DEFAULT_ALIAS, "keima-6x96")
+@network_option(DEFAULT, "keima-6x96")
 @sizes
 @click.option(
     "--batch", "batches", multiple=True, default=(1, 8, 64), type=click.IntRange(1, 4096), help="positions, repeatable"

@@ -18,7 +18,7 @@ from engine.nets.compute.speed import forward_flops
 from engine.nets.files.read import read_network
 from engine.nets.network import Network
 from engine.nets.on_device import choose_device
-from weights import DEFAULT_ALIAS, find_network
+from weights import DEFAULT, find_network
 
 NETWORKS = {
     "keima-4x48": ("keima-resnet", {"blocks": 4, "channels": 48}),
@@ -32,7 +32,7 @@ NETWORKS = {
     "zero-12x128": ("alphago-zero", {}),
 }
 """Name -> architecture and shape"""
-CHOICES = (DEFAULT_ALIAS, *NETWORKS)
+CHOICES = (DEFAULT, *NETWORKS)
 BITS = {"auto": None, "16": True, "32": False}
 """What ``--bits`` allows, and what it means to a network"""
 bits_option = click.option(

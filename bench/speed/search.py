@@ -36,7 +36,7 @@ from engine.search.pools import META_USED_NODES, used_bytes
 from engine.search.search import Search
 from engine.search.tuning import resolved
 from engine.system.jit import kernel
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 SIZE = 19
 KOMI = 7.5
@@ -188,7 +188,7 @@ FIGURES: dict[str, Callable[[str, Run], None]] = {
 @click.command(context_settings={"show_default": True})
 @click.option("--only", "names", multiple=True, type=click.Choice(list(FIGURES)), help="figure to measure, repeatable")
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="measurements of each; their median counts")
-@click.option("--weights", default=DEFAULT_ALIAS, help="the network of default/...: a shipped one or a file")
+@click.option("--weights", default=DEFAULT, help="the network of default/...: a shipped one or a file")
 @bits_option
 def command(names: tuple[str, ...], repeats: int, weights: str, bits: str) -> None:
     """Visits a second of searches, one JSON line a figure; see the module for what is what."""

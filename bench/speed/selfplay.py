@@ -32,7 +32,7 @@ from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew.threads import SharedNumbers
 from gtp.cli.data_play import AT_ONCE
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 WAIT_S = 0.01
 SEARCH_CACHE_MIB = 64
@@ -40,7 +40,7 @@ VARIETY = Variety(((RULE_SETS["chinese"], 1.0),), ((Komi(), 1.0),), ((1.0, 1.0),
 
 
 @click.command(context_settings={"show_default": True})
-@network_option(DEFAULT_ALIAS)
+@network_option(DEFAULT)
 @sizes
 @click.option("--at-once", type=click.IntRange(1), help="games of a batch; by default as keima data play has them")
 @click.option("--device", default="auto", help="auto, cpu, mps, cuda or cuda:N")

@@ -16,7 +16,7 @@ from bench.speed.figures import print_figure
 from engine.system.jit import CACHE_VARIABLE
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
 from gtp.cli.terminal import one_line_errors
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 QUESTIONS = {"handshake": "name", "first_genmove": "genmove b"}
 """Figure -> the command whose answer ends it, in the order in which they are asked"""
@@ -52,7 +52,7 @@ def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
 
 @click.command(context_settings={"show_default": True})
 @click.option("--only", "names", multiple=True, type=click.Choice(FIGURES), help="figure to measure, repeatable")
-@click.option("--weights", default=DEFAULT_ALIAS, help="as of keima gtp")
+@click.option("--weights", default=DEFAULT, help="as of keima gtp")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
 @click.option("--device", default="cpu", help="as of keima gtp")
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="warm starts; their median counts")

@@ -39,7 +39,7 @@ from engine.search.limits import SearchLimits
 from engine.search.root import choose
 from engine.system.files import alone_in
 from gtp.cli.terminal import one_line_errors
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 RULES = "tromp-taylor"
 SIDE_HELP = "options of one side, as OPTION=VALUE; visits, weights and name too"
@@ -206,7 +206,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: tuple[str,
 @click.command(context_settings={"show_default": True})
 @click.option("--first", multiple=True, callback=_words, show_default=False, help=SIDE_HELP)
 @click.option("--second", multiple=True, callback=_words, show_default=False, help="options of the other side")
-@click.option("--weights", default=DEFAULT_ALIAS, help="network of a side that names none")
+@click.option("--weights", default=DEFAULT, help="network of a side that names none")
 @click.option("--visits", default=200, type=click.IntRange(1), help="of a side that says nothing")
 @click.option("--games", default=200, type=click.IntRange(1, 99999), help="games to play")
 @click.option("--size", default=9, type=click.IntRange(2, 25), help="board size")

@@ -31,7 +31,7 @@ from engine.play.life_and_death import EndEstimate, chains_with
 from engine.play.player import Player
 from engine.records.games import Games, read_games
 from gtp.cli.terminal import one_line_errors
-from weights import DEFAULT_ALIAS, find_network
+from weights import DEFAULT, find_network
 
 WHOLE_GROUP = 8.0
 """Points by which a count is off where a whole group is misjudged, not a move or two in one's own territory"""
@@ -187,7 +187,7 @@ def print_figures(scored: list[Scored], has_referee: bool) -> None:
 @click.option("--games", "shard", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="a shard of games")
 @click.option("--count", default=300, type=click.IntRange(1), help="games to draw from the shard")
 @click.option("--seed", default=1, type=click.IntRange(0), help="which games are drawn")
-@click.option("--weights", default=DEFAULT_ALIAS, help="network that scores; none = rollouts alone")
+@click.option("--weights", default=DEFAULT, help="network that scores; none = rollouts alone")
 @click.option("--referee", help="command line of a GTP engine to compare stones with")
 @click.option("--show", is_flag=True, help="print every disagreement with a diagram")
 def command(

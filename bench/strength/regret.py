@@ -26,7 +26,7 @@ from engine.go.rules import rules_named
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only
 from gtp.cli.terminal import one_line_errors
-from weights import DEFAULT_ALIAS
+from weights import DEFAULT
 
 RULES = "tromp-taylor"
 FEWEST, MOST = 0.08, 0.5
@@ -113,7 +113,7 @@ class Examiner:
 
 @click.command(context_settings={"show_default": True})
 @click.argument("options", nargs=-1)
-@click.option("--weights", default=DEFAULT_ALIAS, help="network of a side that names none")
+@click.option("--weights", default=DEFAULT, help="network of a side that names none")
 @click.option("--visits", default=200, type=click.IntRange(2), help="of a side that says nothing")
 @click.option("--deep", default=1500, type=click.IntRange(10), help="visits of the deep search")
 @click.option("--positions", default=200, type=click.IntRange(2), help="to search")

@@ -21,7 +21,7 @@ LONGEST = 3
 
 def main(arguments: list[str]) -> None:
     """Play one game."""
-    black, white, visits, size = [*arguments, *["keima-6x96-2", "keima-6x64", "20", "9"][len(arguments) :]]
+    black, white, visits, size = [*arguments, *["default", "small", "20", "9"][len(arguments) :]]
     search = SearchOptions(seed=1)
     # The first moves are drawn by their visits, so that another seed plays another game.
     play = PlayOptions(visits=int(visits), seconds=0.0, temperature=1.0, temperature_moves=8)

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engine.nets.files.header import expected_input
 from gtp.startup import compile_progress
-from weights import DEFAULT_ALIAS, find_network
+from weights import DEFAULT, find_network
 
 UPDATE_S = 0.2
 
@@ -40,6 +40,6 @@ if __name__ == "__main__":
     from gtp import startup
 
     startup.bar = compile_bar
-    expected = expected_input(find_network(DEFAULT_ALIAS))
+    expected = expected_input(find_network(DEFAULT))
     if expected:
         compile_ahead(expected.encoder)

@@ -2,7 +2,7 @@
 
 It is flat, since one line should be enough to change one thing::
 
-    weights = "keima-6x96"
+    weights = "small"
     ponder = true
     resign-below = -0.95
 

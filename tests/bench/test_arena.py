@@ -37,7 +37,7 @@ def test_a_side_is_made_of_words():
     expected = {"threads": 1, "batch": 4, "move_choice": "visits", "fpu_reduction": 0.5, "random_symmetry": False}
     assert side.options == SearchOptions(**expected)
     assert (side.visits, side.weights) == (7, "default")
-    assert side_from("name=x weights=keima-6x64", "default", 100).weights == "keima-6x64"
+    assert side_from("name=x weights=small", "default", 100).weights == "small"
 
 
 def examples(program):

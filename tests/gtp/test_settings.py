@@ -63,7 +63,7 @@ def test_defaults_in_a_file_change_nothing(file):
         ["--ponder", "--no-early-stop", "--no-random-symmetry", "--komi", "-0.5", "--size", "13", "--device", "cpu"],
         ["--weights", "none", "--rules", "japanese", "--seed", str(2**63 - 1), "--move-choice", "lcb"],
         ["--c-puct-growth", "1e-7", "--seconds", "1e-05", "--memory", "2048", "--batch", "32", "--threads", "3"],
-        ["--weights", "keima-6x96"],
+        ["--weights", "default"],
     ],
 )
 def test_a_printed_file_given_back_means_the_same(file, options):
@@ -74,7 +74,7 @@ def test_a_printed_file_given_back_means_the_same(file, options):
 
 def test_files_of_networks_are_printed_with_their_whole_path(tmp_path, monkeypatch, file):
     name = 'my "net" ü.safetensors'
-    (tmp_path / name).write_bytes((FOLDER / "keima-6x64.safetensors").read_bytes())
+    (tmp_path / name).write_bytes((FOLDER / "small.safetensors").read_bytes())
     monkeypatch.chdir(tmp_path)
     assert printed("--weights", name)["weights"] == str(tmp_path / name)
     file.write_text(run("--print-config", "--weights", name).stdout, encoding="utf-8")
@@ -183,9 +183,9 @@ def test_networks_are_looked_for_beside_the_file(tmp_path, file):
     network.touch()
     for text, expected in (
         ("nets/a.safetensors", str(network)),
-        ("nets/a.safetensors+keima-6x64", f"{network}+keima-6x64"),
+        ("nets/a.safetensors+small", f"{network}+small"),
         (str(network), str(network)),
-        *((name, name) for name in ("none", "default", "keima-6x64")),
+        *((name, name) for name in ("none", "default", "small")),
     ):
         file.write_text(f"weights = {toml_value(text)}")
         assert read_settings(file) == {"weights": expected}

@@ -185,6 +185,6 @@ def test_a_player_has_the_pattern_policies_that_its_options_name(tmp_path):
     assert own.patterns is not shipped.patterns and owner_tables(own) is own.patterns.tables
     assert parts_with(shipped, options).patterns is own.patterns
     for wrong in (str(files[0]), f"{given}x", "tree+rollout"):
-        for network in (None, find_network("keima-6x64")):
+        for network in (None, find_network("small")):
             with pytest.raises(ValueError, match=r"ROLLOUT\+TREE|unknown pattern policy|expected a rollout policy"):
                 load_parts(SearchOptions(patterns=wrong), network, "cpu")

@@ -327,6 +327,28 @@ def test_a_run_that_cannot_start_is_one_clear_line(tmp_path, options, message):
     assert message in result.output and "Traceback" not in result.output
 
 
+def test_a_teacher_with_all_heads_leaves_nothing_to_work_out_of_last_boards(tmp_path):
+    write_games(tmp_path / "games.npz.xz", made_games())
+    write_games(tmp_path / "held.npz.xz", made_games(count=5, seed=3))
+    command = ["dual", "--blocks", "1", "--channels", "4", "--games", str(tmp_path / "games.npz.xz")]
+    command += ["--validation", str(tmp_path / "held.npz.xz"), "--steps", "2", "--batch", "4", "--teacher", "small"]
+    shown = ["--komi", "5.5..9.5=3", "--komi", "usual"]
+    for name, more, is_told in (("half", [], False), ("all", ["--teacher-share", "1", *shown], True)):
+        result = CliRunner().invoke(train, [*command, "--out", str(tmp_path / name), *more])
+        assert result.exit_code == 0, result.output
+        assert ("score and ownership are known of" in result.output) != is_told
+    record = load_model(tmp_path / "all" / "network.safetensors")[2]
+    assert record["shown"]["komi"] == {"5.5..9.5": 3.0, "usual": 1.0}
+    assert record["shown"]["rules"] == {"chinese": 1.0}
+
+
+def test_a_komi_that_is_none_is_one_clear_line(tmp_path):
+    command = ["dual", "--validation", str(tmp_path), "--out", str(tmp_path / "run"), "--komi", "much"]
+    result = CliRunner().invoke(train, command)
+    assert result.exit_code == 2
+    assert "komi 'much', expected usual, a number in half points, or a range" in " ".join(result.output.split())
+
+
 def test_shards_of_other_boards_are_no_trouble_for_a_network_of_one_size(tmp_path):
     """The first shard of the folder holds none that the network plays."""
     folder = tmp_path / "games"

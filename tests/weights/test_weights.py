@@ -46,7 +46,7 @@ def test_only_the_card_of_the_default_network_calls_it_default():
     """Commands on the others measure the network that plays today."""
     for card in {entry.card for entry in SHIPPED.values()} - {SHIPPED[weights.DEFAULT].card}:
         commands = re.findall(r"`([^`\n]+)`", (FOLDER / card).read_text(encoding="utf-8"))
-        assert not [words for words in commands if weights.DEFAULT_ALIAS in words.split()], card
+        assert not [words for words in commands if weights.DEFAULT in words.split()], card
 
 
 def test_the_box_stays_small():
@@ -88,15 +88,6 @@ def test_a_name_gives_its_file(manifest, tmp_path):
     assert weights.find("one") == tmp_path / "one.safetensors"
     assert list(weights.entries()) == ["one", "two"]
     assert weights.entries()["two"] == Entry("two.safetensors", "11", "keima-1", "the second", "two.md")
-
-
-def test_default_is_another_name_of_the_default_network(manifest, tmp_path, monkeypatch):
-    manifest(TWO)
-    (tmp_path / "two.safetensors").write_bytes(b"x")
-    with pytest.raises(ValueError, match="unknown network 'default'"):
-        weights.find("default")
-    monkeypatch.setattr(weights, "DEFAULT", "two")
-    assert weights.find("default") == weights.find_network("default") == tmp_path / "two.safetensors"
 
 
 def test_two_networks_joined_by_plus_give_two_files(manifest, tmp_path):
