@@ -62,4 +62,4 @@ def test_the_wheel_plays_in_an_empty_environment(tmp_path):
     assert engine.__version__ in subprocess.run([program, "--version"], **run).stdout
     options = ["gtp", "--size", "9", "--visits", "8"]
     said = subprocess.run([program, *options], input="name\ngenmove b\ngogui-title\nquit\n", **run).stdout
-    assert re.fullmatch(r"= Keima\n\n= [A-HJ][1-9]\n\n= Keima with keima-\S+\n\n=\n\n", said)
+    assert re.fullmatch(r"= Keima\n\n= [A-HJ][1-9]\n\n= Keima with default\n\n=\n\n", said)

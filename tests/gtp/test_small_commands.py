@@ -118,7 +118,7 @@ def test_a_heatmap_of_a_network_has_its_win_rate(network):
         assert [len(row.split()) for row in rows] == [7] * 7
         assert re.fullmatch(r"pass: \d+", passing) and re.fullmatch(r"winrate: 0\.\d{6}", rate)
     assert network("heatmap all").count("winrate") == 8
-    assert network("gogui-title").startswith("= Keima with keima-")
+    assert network("gogui-title").startswith("= Keima with default")
     assert re.fullmatch(r"= [BW]\+\d+\.\d \(.*\)", network("estimate_score"))
 
 
