@@ -71,8 +71,7 @@ def players() -> dict[str, Path]:
 def find(name_or_path: str) -> Path:
     """File of a shipped network's name, or of a path to any network file.
 
-    A name wins over a file of the same name in the working directory;
-    write ``./name`` to mean the file.
+    A name wins over a file of the same name in the working directory; write ``./name`` to mean the file.
 
     Raises:
         ValueError: neither a name nor an existing file, or the shipped file is missing; one clear line.

@@ -272,9 +272,15 @@ def _is_told(teacher: Teacher | None, options: TrainOptions) -> bool:
 
 
 def _variety(asked: _Asked) -> Variety | None:
-    """What the teacher is shown positions under; None = as they were in their games."""
+    """What the teacher is shown positions under; None = as they were in their games.
+
+    Raises:
+        ValueError: there is no teacher.
+    """
     if not asked.rules and not asked.komi:
         return None
+    if not asked.teacher:
+        raise ValueError("--rules and --komi say what a teacher is asked under, but there is no --teacher")
     return Variety(asked.rules or ((RULE_SETS["chinese"], 1.0),), asked.komi or ((Komi(), 1.0),), ((1.0, 1.0),))
 
 

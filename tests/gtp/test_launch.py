@@ -73,7 +73,7 @@ def test_a_broken_library_is_one_readable_line(tmp_path):
 def test_another_network_compiles_nothing_anew(network):
     """People who changed the network waited minutes again while kernels were built for it."""
     assert network("boardsize 9") == "="  # By now all kernels are compiled.
-    with Engine("--weights", "zero-9", "--visits", "8", NUMBA_DEBUG_CACHE="1") as engine:
+    with Engine("--weights", "small", "--visits", "8", NUMBA_DEBUG_CACHE="1") as engine:
         assert re.fullmatch("= [A-J][1-9]", engine.ask("genmove b"))
         _, _, errors = engine.end()
     assert "data loaded from" in errors

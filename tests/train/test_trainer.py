@@ -312,6 +312,7 @@ def test_a_value_network_is_not_measured_on_games_without_winners(tmp_path):
         (["--device", "abacus"], "expected auto, cpu, mps, cuda"),
         (["--start", "nowhere"], "nowhere"),
         (["--teacher", "nowhere"], "nowhere"),
+        (["--komi", "7"], "there is no --teacher"),
         (["--blocks", "0"], "blocks"),
         ([], "no training data"),
     ],
