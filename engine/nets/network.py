@@ -4,7 +4,7 @@ Quirks of a format (a missing pass logit, values for Black, win/loss/no-result) 
 implements this interface, never above it. A head that a network does not have is None, as its spec has it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.nets.architectures.shape import Shape
+from engine.nets.compute.program import Program, Unwritable
 
 
 class NetOutput(NamedTuple):
@@ -79,6 +80,22 @@ class Model(nn.Module):
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """The heads for planes[B, C, N, N] and globals_[B, G], both in the dtype of the weights."""
         raise NotImplementedError
+
+    def write(self, program: Program) -> None:
+        """Write the forward pass, batch normalisation folded, as far as lines of a program go.
+
+        Raises:
+            Unwritable: the model has layers that no line computes.
+        """
+        raise Unwritable(type(self).__name__)
+
+    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """What :meth:`forward` returns outside of training, from what the program computed that :meth:`write` wrote."""
+        raise NotImplementedError
+
+    def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
+        """The globals that a written program takes, for boards of ``size`` x ``size``: those of the model."""
+        return globals_
 
 
 @dataclass(frozen=True)

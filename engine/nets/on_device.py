@@ -108,8 +108,8 @@ def _checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Sam
     if device.type != "cpu":
         say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
         return _checked(model, spec, torch.device("cpu"), samples)
-    say_once(f"network {spec.name} runs slowly: our own convolutions compute it wrongly here, {wrong}")
-    return TorchNetwork(model, spec, device, reduced=False, winograd=False)
+    say_once(f"network {spec.name} runs slowly: our own kernels compute it wrongly here, {wrong}")
+    return TorchNetwork(model, spec, device, reduced=False, written=False)
 
 
 def _excess(network: TorchNetwork, model: Model, planes: Tensor, globals_: Tensor) -> str:

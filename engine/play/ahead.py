@@ -189,18 +189,17 @@ def _endings(encoder: str) -> None:
     chains_with("seki", position, estimate_end(position, None, load_rollout(find_patterns("rollout"))).dead)
 
 
-def _winograd(encoder: str) -> None:
-    """Convolutions of large boards; a processor with bfloat16 instructions computes them otherwise."""
+def _network(encoder: str) -> None:
+    """Networks on processors without bfloat16 instructions; others, and GPUs, compute them otherwise."""
     from llvmlite.binding import get_host_cpu_features
 
-    from engine.nets.compute.winograd_tiles import transform_input, transform_output
+    from engine.nets.compute import program_kernels
 
     if get_host_cpu_features().get("avx512bf16"):
         return
-    boards, points = np.zeros((1, 4, 4, 1), np.float32), np.zeros((36, 1, 1), np.float32)
-    tile, half = np.zeros((2, 6, 6, 1), np.float32)
-    transform_input(boards, 1, points, tile, half)
-    transform_output(points, boards, 1, np.zeros(1, np.float32), tile, half)
+    numbers, nothing = np.zeros(1, np.float32), np.zeros((0, program_kernels.FIELDS), np.int64)
+    inputs = np.zeros((0, 1, 1), np.float32), np.zeros((0, 1), np.float32)
+    program_kernels.run(nothing, numbers, np.zeros(2, np.int64), *inputs, 1, 3, 1, numbers, numbers, numbers, numbers)
 
 
 PIECES: dict[str, Callable[[str], None]] = {
@@ -209,13 +208,13 @@ PIECES: dict[str, Callable[[str], None]] = {
     "encoder": _encoder,
     "leaves": _leaves,
     "network leaves": _network_leaves,
-    "winograd": _winograd,
+    "network": _network,
     "owners": _owners,
     "rollouts": _rollouts,
     "endings": _endings,
     "rollout search": _rollout_search,
 }
-FIRST = ("game", "encoder", "tree", "leaves", "network leaves")
+FIRST = ("game", "encoder", "tree", "leaves", "network leaves", "network")
 """What the first move waits for"""
 LATER = tuple(piece for piece in PIECES if piece not in FIRST)
 OF_ENCODER = ("encoder", "network leaves")

@@ -13,6 +13,7 @@ import engine.nets.on_device
 from engine.nets.architectures.alphago import AlphaGoPolicy
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.precision import differences, excess
+from engine.nets.compute.program import WrittenNetwork
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetOutput
 from engine.nets.notices import say_once
@@ -97,24 +98,23 @@ def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypa
     assert said[:1] == ([f"network toy runs in float32: in bfloat16 {wrong}"] if wrong else [])
 
 
-def test_convolutions_of_ours_that_are_wrong_here_are_left(monkeypatch, tmp_path, capfd):
+def test_kernels_of_ours_that_are_wrong_here_are_left(monkeypatch, tmp_path, capfd):
     """Not only 16 bits can be wrong: a compiler, a driver or a processor may be."""
     say_once.cache_clear()
     monkeypatch.setattr(engine.nets.compute.adapter, "prefers_bfloat16", lambda _: False)
     model = toy("keima-resnet")
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
     load = partial(load_network, tmp_path / "toy.safetensors", "cpu", samples_of_3)
-    monkeypatch.setattr(engine.nets.compute.adapter, "MIN_BOARD", 1)
-    monkeypatch.setattr(engine.nets.compute.adapter, "with_winograd", lambda module: module)
     assert not load().is_plain
     assert capfd.readouterr().err == ""
+    run = WrittenNetwork.run
 
-    def wrong(module):
-        return lambda *inputs: tuple(head + 0.5 * torch.rand_like(head) for head in module(*inputs))
+    def wrong(self, *inputs):
+        return {name: values + 0.5 * torch.rand_like(values) for name, values in run(self, *inputs).items()}
 
-    monkeypatch.setattr(engine.nets.compute.adapter, "with_winograd", wrong)
+    monkeypatch.setattr(WrittenNetwork, "run", wrong)
     assert load().is_plain
-    assert capfd.readouterr().err.startswith("network toy runs slowly: our own convolutions compute it wrongly here")
+    assert capfd.readouterr().err.startswith("network toy runs slowly: our own kernels compute it wrongly here")
 
 
 def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_path, capfd):

@@ -8,9 +8,13 @@ from torch import nn
 
 import engine.nets.compute.winograd_learning
 import engine.train.learner
-from engine.nets.compute.winograd import TILES
-from engine.nets.compute.winograd_learning import LearningConvolution, learns_by_winograd, with_learning_winograd
-from engine.nets.compute.winograd_tiles import best_side, tiles_of
+from engine.nets.compute.winograd_learning import (
+    TILES,
+    LearningConvolution,
+    learns_by_winograd,
+    with_learning_winograd,
+)
+from engine.nets.compute.winograd_tiles import tile_side
 from tests.nets.models import CPU, inputs, toy
 from tests.train.trainers import new_trainer
 
@@ -58,10 +62,8 @@ def test_more_boards_than_one_group_of_tiles(size):
     check(nn.Conv2d(16, 20, 3, padding=1), torch.randn(TILES // 4 + 6, 16, size, size))
 
 
-def test_boards_share_sheets_where_that_saves_tiles():
-    assert [size for size in range(2, 26) if best_side(size) == 2] == [5, 9, 13, 17, 21, 25]
-    assert [tiles_of(count, 9, 2) for count in (1, 4, 5)] == [25, 25, 50]
-    assert tiles_of(5, 9, 1) == 45 and tiles_of(4, 19, 1) == 100
+def test_tiles_have_the_side_that_takes_fewer_products():
+    assert [size for size in range(2, 26) if tile_side(size) == 3] == [2, 3, 5, 6, 9, 21]
 
 
 def test_gradients_pass_input_that_needs_none():
@@ -116,7 +118,7 @@ def test_a_run_takes_the_same_steps_either_way(tmp_path, monkeypatch):
     for by_winograd in (False, True):
         monkeypatch.setattr(engine.train.learner, "learns_by_winograd", lambda device, answer=by_winograd: answer)
         # The toy's convolutions are small ones.
-        monkeypatch.setattr("engine.nets.compute.winograd.MIN_CHANNELS", 1)
+        monkeypatch.setattr("engine.nets.compute.winograd_learning.MIN_CHANNELS", 1)
         trainer = new_trainer(tmp_path / str(by_winograd), 5, optimizer="sgd", rate=0.01)
         has_any = any(isinstance(layer, LearningConvolution) for layer in trainer._call.modules())
         assert has_any == by_winograd

@@ -51,7 +51,7 @@ def played(model, count=6, passes="last"):
         return Setups(np.repeat(position.rules[None], k, 0), np.where(numbers % 3, 1.0, 0.5),
                       np.zeros((k, 2, 2), np.int64), np.full(k, NEVER), np.zeros(k, np.int64))  # fmt: skip
 
-    network = TorchNetwork(model, new_spec(model, "learner"), torch.device("cpu"), reduced=False, winograd=False)
+    network = TorchNetwork(model, new_spec(model, "learner"), torch.device("cpu"), reduced=False, written=False)
     with InferenceServer(network, cache_mib=1, threads=1) as server:
         conduct = Conduct(limit=120, is_pass_last=passes == "last")
         found = list(Group([server], SIZE, count, conduct, 5, set_up).play(iter(range(count))))

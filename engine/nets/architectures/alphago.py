@@ -11,7 +11,9 @@ that dies would silence the network. Weights start as in He et al., "Delving Dee
 the signal's size through thirteen plain layers.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +21,7 @@ from torch.nn import functional as F
 
 from engine.nets.architectures.initial import draw_normal
 from engine.nets.architectures.shape import Shape, board_size, dimension
+from engine.nets.compute.program import RELU, Program, Slot
 from engine.nets.network import Model, RawHeads
 
 HIDDEN_LAYERS = 12
@@ -56,6 +59,16 @@ def _hidden_layers(planes: int, filters: int) -> nn.ModuleList:
     return layers
 
 
+def _written(program: Program, layers: nn.ModuleList) -> Slot:
+    """Write the hidden layers."""
+    x = program.planes
+    for layer in layers:
+        following = program.convolution(cast(nn.Conv2d, layer), x, after=RELU.activation)
+        program.free(x)
+        x = following
+    return x
+
+
 class AlphaGoPolicy(Model):
     """13 layers from the planes to one logit a point; there is no output for the pass."""
 
@@ -71,7 +84,18 @@ class AlphaGoPolicy(Model):
         x = planes
         for layer in self.layers:
             x = F.relu(layer(x))
-        return RawHeads(policy_logits=self.last(x).flatten(1) + self.point_bias)
+        return self._at_points(self.last(x))
+
+    def _at_points(self, logits: Tensor) -> RawHeads:
+        return RawHeads(policy_logits=logits.flatten(1) + self.point_bias)
+
+    def write(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write`."""
+        program.output("points", program.convolution(self.last, _written(program, self.layers)))
+
+    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.read`."""
+        return self._at_points(outputs["points"])
 
 
 class AlphaGoValue(Model):
@@ -93,5 +117,16 @@ class AlphaGoValue(Model):
         x = planes
         for layer in self.layers:
             x = F.relu(layer(x))
-        x = F.relu(self.hidden(self.last(x).flatten(1)))
-        return RawHeads(value_logit=self.out(x)[:, 0])
+        return self._connected(self.last(x))
+
+    def _connected(self, points: Tensor) -> RawHeads:
+        """The fully connected layers behind the points, [B, 1, N, N]."""
+        return RawHeads(value_logit=self.out(F.relu(self.hidden(points.flatten(1))))[:, 0])
+
+    def write(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write`; the fully connected layers are left to :meth:`read`."""
+        program.output("points", program.convolution(self.last, _written(program, self.layers)))
+
+    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.read`."""
+        return self._connected(outputs["points"])

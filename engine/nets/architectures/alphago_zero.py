@@ -5,7 +5,9 @@ architecture"; there 19 or 39 blocks of 256 channels. The fully connected layers
 size. Each residual block starts as the identity (Goyal et al., "Accurate, Large Minibatch SGD", 2017, section 5.1).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from torch.nn import functional as F
 
 from engine.nets.architectures.initial import draw_normal
 from engine.nets.architectures.shape import Shape, board_size, dimension
+from engine.nets.compute.program import RELU, Program, Slot
 from engine.nets.compute.replacing import replaced
 from engine.nets.network import Model, RawHeads
 
@@ -83,6 +86,12 @@ class ZeroBlock(nn.Module):
         """The trunk after this block, [B, C, N, N] as it came."""
         return F.relu(x + self.second(F.relu(self.first(x))))
 
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this block, normalisation folded; its outputs take the place of x."""
+        inner = program.convolution(_plain(self.first), x)
+        program.convolution(_plain(self.second), inner, RELU, plus=x, after=RELU.activation, into=x)
+        program.free(inner)
+
 
 class ZeroNet(Model):
     """The parameters and the forward pass."""
@@ -105,9 +114,31 @@ class ZeroNet(Model):
         x = F.relu(self.stem(planes))
         for block in self.blocks:
             x = block(x)
-        policy = self.policy_out(F.relu(self.policy_local(x)).flatten(1))
-        hidden = F.relu(self.value_hidden(F.relu(self.value_local(x)).flatten(1)))
-        return RawHeads(policy, self.value_out(hidden)[:, 0])
+        return self._connected(F.relu(self.policy_local(x)), F.relu(self.value_local(x)))
+
+    def _connected(self, policy: Tensor, value: Tensor) -> RawHeads:
+        """The fully connected layers behind the points of both heads, [B, C, N, N] each."""
+        hidden = F.relu(self.value_hidden(value.flatten(1)))
+        return RawHeads(self.policy_out(policy.flatten(1)), self.value_out(hidden)[:, 0])
+
+    def write(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write`; the fully connected layers are left to :meth:`read`."""
+        relu = RELU.activation
+        x = program.convolution(_plain(self.stem), program.planes, after=relu)
+        for block in self.blocks:
+            cast(ZeroBlock, block).write(program, x)
+        program.output("policy", program.convolution(_plain(self.policy_local), x, after=relu))
+        program.output("value", program.convolution(_plain(self.value_local), x, after=relu))
+
+    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.read`."""
+        return self._connected(outputs["policy"], outputs["value"])
+
+
+def _plain(layer: nn.Module) -> nn.Conv2d:
+    """A layer of which :func:`folded` has made a convolution."""
+    assert isinstance(layer, nn.Conv2d)
+    return layer
 
 
 class ElfNet(ZeroNet):
@@ -120,6 +151,13 @@ class ElfNet(ZeroNet):
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """As for :class:`ZeroNet`."""
-        heads = super().forward(planes, globals_)
+        return self._for_mover(super().forward(planes, globals_), planes)
+
+    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.read`."""
+        return self._for_mover(super().read(outputs, planes, globals_), planes)
+
+    @staticmethod
+    def _for_mover(heads: RawHeads, planes: Tensor) -> RawHeads:
         assert heads.value_logit is not None
         return heads._replace(value_logit=heads.value_logit * (2.0 * planes[:, BLACK_TO_MOVE, 0, 0] - 1.0))

@@ -11,6 +11,7 @@ narrower and wide again, so a network of the same cost is twice as deep (KataGo'
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from torch.nn import functional as F
 from engine.nets.architectures.initial import draw_normal
 from engine.nets.architectures.shape import Shape, dimension
 from engine.nets.compute.pooling import pooled
+from engine.nets.compute.program import RELU, Program, Slot
 from engine.nets.network import Model, RawHeads
 
 SCORE_SCALE = 20.0
@@ -63,6 +65,18 @@ class Block(nn.Module):
             inner = inner + self.pool_bias(pooled(F.relu(self.pool(ready))))[..., None, None]
         return x + self.second(F.relu(inner))
 
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this block; its outputs take the place of x."""
+        bias = None
+        if self.pool is not None and self.pool_bias is not None:
+            pool = program.convolution(self.pool, x, RELU, after=RELU.activation)
+            context = program.pool(pool)
+            bias = program.linear(self.pool_bias, context)
+            program.free(pool, context)
+        inner = program.convolution(self.first, x, RELU, bias)
+        program.convolution(self.second, inner, RELU, plus=x, into=x)
+        program.free(bias, inner)
+
 
 class Bottleneck(nn.Module):
     """Nested bottleneck: two residual blocks of fewer channels, the first perhaps with pooling, between 1x1 layers."""
@@ -79,6 +93,14 @@ class Bottleneck(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The trunk after this block, [B, C, N, N] as it came."""
         return x + self.widen(F.relu(self.blocks(self.narrow(F.relu(x)))))
+
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this block; its outputs take the place of x."""
+        inner = program.convolution(self.narrow, x, RELU)
+        for block in self.blocks:
+            cast(Block, block).write(program, inner)
+        program.convolution(self.widen, inner, RELU, plus=x, into=x)
+        program.free(inner)
 
 
 class ResNet(Model):
@@ -146,3 +168,28 @@ class ResNet(Model):
         hidden = F.relu(self.value_hidden(torch.cat([pooled(local), globals_], dim=1)))
         value = self.value_out(hidden)
         return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0], reply)
+
+    def write(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write`."""
+        relu = RELU.activation
+        x = program.convolution(self.stem, program.planes, bias=program.linear(self.stem_globals, program.globals))
+        for block in self.blocks:
+            cast(Block | Bottleneck, block).write(program, x)
+        x = program.norm(x, RELU)
+        context = program.pool(program.convolution(self.policy_pool, x, after=relu))
+        bias = program.linear(self.policy_bias, context)
+        local = program.convolution(self.policy_local, x, bias=bias, after=relu)
+        program.output("policy", program.convolution(self.policy_out, local))
+        passing = program.linear(self.pass_hidden, context, relu)
+        program.output("passing", program.linear(self.pass_out, passing))
+        local = program.convolution(self.value_local, x, after=relu)
+        weight, split = self.value_hidden.weight, self.value_hidden.in_features - self.shape.globals
+        of_globals = program.product(weight[:, split:], None, program.globals)
+        hidden = program.product(weight[:, :split], self.value_hidden.bias, program.pool(local), of_globals, relu)
+        program.output("value", program.linear(self.value_out, hidden))
+        program.output("ownership", program.convolution(self.ownership_out, local))
+
+    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.read`."""
+        policy, value = torch.cat([outputs["policy"].flatten(1), outputs["passing"]], dim=1), outputs["value"]
+        return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, outputs["ownership"][:, 0])

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -9,12 +10,14 @@ from torch import Tensor, nn
 from engine.nets.architectures.alphago_zero import folded
 from engine.nets.compute.packing import with_packed_weights
 from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
-from engine.nets.compute.winograd import MIN_BOARD, with_winograd
+from engine.nets.compute.program import Program, Unwritable, WrittenNetwork
+from engine.nets.compute.winograd_tiles import tile_side
 from engine.nets.network import Model, NetOutput, NetworkSpec, RawHeads
 
 PASS_GAP = 10.0
 """How far below the lowest point's logit a pass lies for a network without a pass output: it is the last choice, and
 chosen where nothing else is legal or a search finds everything else worse."""
+ANY_SIZE = 9
 _FREEZING = threading.Lock()
 """Of all networks: what a thread does to the process's warnings while it traces, another one would undo"""
 
@@ -23,20 +26,21 @@ class TorchNetwork:
     """A trained model of any architecture behind the Network interface, frozen for one device.
 
     On CUDA, and on processors with bfloat16 instructions, it runs in 16 bits (about twice as fast; win rates move by
-    less than 0.01); outputs are float32 either way. Batch normalisation is folded away. Other processors compute
-    large boards' convolutions by :mod:`engine.nets.compute.winograd`. For the rest each board size is traced and frozen
-    once, and with one thread of torch, as evaluators have, its weights are packed (:mod:`engine.nets.compute.packing`).
+    less than 0.01); outputs are float32 either way. Batch normalisation is folded away. Other processors run it as a
+    program (:mod:`engine.nets.compute.program`), if its layers can be written as one. For the rest each board size is
+    traced and frozen once, and with one thread of torch, as evaluators have, its weights are packed
+    (:mod:`engine.nets.compute.packing`).
     """
 
     def __init__(self, model: Model, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
-                 winograd: bool = True):  # fmt: skip
+                 written: bool = True):  # fmt: skip
         """Take a copy of the model; the model itself stays as it is.
 
         Args:
             model: on the CPU in float32.
             reduced: 16 bits (:func:`engine.nets.compute.precision.reduced_dtype`); None = where the device is faster
                 with them.
-            winograd: our own convolutions, where they are faster than torch's.
+            written: as a program, where that is faster than torch.
         """
         self.spec = spec
         self.device = device
@@ -51,8 +55,9 @@ class TorchNetwork:
         # What comes after these heads is of training alone.
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=False) if there]
         is_exact = device.type == "cpu" and self.dtype == torch.float32
-        self._winograd = with_winograd(self._model) if is_exact and winograd else None
-        self.is_plain = is_exact and self._winograd is None
+        self._programs: dict[int, WrittenNetwork] = {}
+        self._writes = is_exact and written and _can_write(self._model.model)
+        self.is_plain = is_exact and not self._writes
         """whether it computes as :func:`exact_output` does"""
         self._frozen: dict[tuple[int, bool], nn.Module] = {}
 
@@ -60,6 +65,8 @@ class TorchNetwork:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         self._check(planes, globals_)
         with torch.inference_mode():
+            if self._writes:
+                return _to_output(self._by_program(planes, globals_), planes.shape[2])
             x = planes.to(dtype=self.dtype, memory_format=torch.channels_last)
             heads = self._for_size(planes.shape[2])(x, globals_.to(self.dtype))
             return _to_output(RawHeads(**dict(zip(self._heads, heads, strict=True))), planes.shape[2])
@@ -81,14 +88,23 @@ class TorchNetwork:
         """The model to call for one board size; where it is traced, that happens at the first call."""
         if self.device.type != "cpu":
             return self._model
-        if self._winograd is not None and size >= MIN_BOARD:
-            return self._winograd
         key = (size, torch.get_num_threads() == 1)
         if key not in self._frozen:
             with _FREEZING:
                 if key not in self._frozen:
                     self._frozen[key] = self._traced(size)
         return self._frozen[key]
+
+    def _by_program(self, planes: Tensor, globals_: Tensor) -> RawHeads:
+        """The heads, computed by a program, which is written at the first call for boards with tiles of some size."""
+        model, size = self._model.model, planes.shape[2]
+        side = tile_side(size)
+        if side not in self._programs:
+            with _FREEZING:
+                if side not in self._programs:
+                    self._programs[side] = WrittenNetwork(_written(model, side))
+        outputs = self._programs[side].run(planes, model.globals_of_program(globals_, size))
+        return model.read(outputs, planes, globals_)
 
     def _traced(self, size: int) -> nn.Module:
         """The model frozen for one board size and the threads that torch has here."""
@@ -101,12 +117,33 @@ class TorchNetwork:
             return torch.jit.freeze(torch.jit.trace(model, example, check_trace=False))
 
 
+def _written(model: Model, side: int) -> Program:
+    """A model's program for boards whose tiles have this side.
+
+    Raises:
+        Unwritable: it has other layers.
+    """
+    globals_ = model.globals_of_program(torch.zeros(1, model.shape.globals), ANY_SIZE)
+    program = Program(model.shape.planes, globals_.shape[1], side)
+    model.write(program)
+    return program
+
+
+def _can_write(model: Model) -> bool:
+    """Whether a model can be written as a program."""
+    try:
+        _written(model, 4)
+    except Unwritable:
+        return False
+    return True
+
+
 class _PresentHeads(nn.Module):
     """A model whose outputs are the heads it has: a trace cannot return None."""
 
     def __init__(self, model: Model):
         super().__init__()
-        self.model = folded(model)
+        self.model = cast(Model, folded(model))
         self.eval()
 
     def forward(self, planes: Tensor, globals_: Tensor) -> tuple[Tensor, ...]:

@@ -1,11 +1,11 @@
 """3x3 convolutions by Winograd's filtering while a network learns: outputs, and the gradients of inputs and filters.
 
-All three are products at the 36 points of :mod:`engine.nets.compute.winograd`, and a gradient goes back through a
+All three are products at the points of :mod:`engine.nets.compute.winograd`, and a gradient goes back through a
 transformation by its transpose, so a step takes 2,700 products for each pair of channels of a 19x19 board, where direct
 convolutions take 9,747. Inputs are transformed a second time on the way back: that costs less than to keep the points.
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -13,20 +13,17 @@ from torch import Tensor, nn
 
 from engine.nets.compute.precision import prefers_bfloat16
 from engine.nets.compute.replacing import replaced
-from engine.nets.compute.winograd import (
-    FILTER_TRANSFORM,
-    MEMORY,
-    as_lines,
-    as_tensor,
-    convolved,
-    groups,
-    is_eligible,
-    scratch,
-)
-from engine.nets.compute.winograd_tiles import best_side, input_gradient, output_gradient, transform_input
+from engine.nets.compute.winograd import FILTERINGS, MEMORY, in_panels
+from engine.nets.compute.winograd_tiles import Tiling, boards_of, convolve, padded, points_of, tile_side, tiles_a_line
 
-_G = torch.tensor(FILTER_TRANSFORM)
-FILTER_POINTS = torch.einsum("ia,jb->ijab", _G, _G).reshape(36, 9)
+TILES = 100
+"""Tiles that are multiplied at a time: the gradient of all filters is read and written once for them"""
+MIN_CHANNELS = 16
+"""With fewer channels, in or out, transforming costs more than is saved."""
+FILTER_POINTS = {
+    side: torch.einsum("ia,jb->ijab", g, g).reshape(-1, 9)
+    for side, g in ((side, torch.tensor(filtering.filters)) for side, filtering in FILTERINGS.items())
+}
 """What a filter's nine weights count for at each point, G x G; float32 is enough while weights change at every step"""
 
 
@@ -37,36 +34,84 @@ class _Convolve(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """float32[B, K, N, N], channels last."""
         ctx.save_for_backward(x, weight)
-        return as_tensor(convolved(as_lines(x), _at_points(weight), bias.detach().numpy(), best_side(x.shape[2])))
+        boards, tiling = _as_lines(x), _tiling(x, weight)
+        filters = in_panels(_at_points(weight, tiling.side))
+        outputs = np.empty((*boards.shape[:3], tiling.outputs), np.float32)
+        flat = outputs.reshape(-1)
+        convolve(
+            tiling, boards.reshape(-1), *_unchanged(tiling), False, filters.view(-1).numpy(), filters.shape[3],
+            bias.detach().numpy(), False, flat, False, False, *_memory(tiling), flat,
+        )  # fmt: skip
+        return _as_tensor(outputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
         """The gradients of x, weight and bias."""
         x, weight = ctx.saved_tensors
-        boards, outputs = as_lines(x), as_lines(gradients[0])
-        filters = _at_points(weight)
-        back = filters.mT.contiguous()
-        channels, count, side = boards.shape[3], outputs.shape[3], best_side(x.shape[2])
-        of_filters = torch.zeros_like(filters)
+        boards, outputs, tiling = _as_lines(x), _as_lines(gradients[0]), _tiling(x, weight)
+        filters = _at_points(weight, tiling.side)
+        back, ones_zeros = in_panels(filters.mT), _unchanged(tiling)
+        of_filters = filters.new_zeros(len(filters), tiling.inner, tiling.outer)
         of_boards = np.empty_like(boards) if ctx.needs_input_grad[0] else None
-        for part, rows in groups(boards, side):
-            points = MEMORY.of("input", (36, rows, channels))
-            products = MEMORY.of("output", (36, rows, count))
-            transform_input(boards[part], side, points.array, *scratch(channels))
-            output_gradient(outputs[part], side, products.array, *scratch(count))
-            of_filters.baddbmm_(points.tensor.mT, products.tensor)
+        points, products, sheet = _memory(tiling)
+        for start in range(0, tiling.boards, tiling.group):
+            part = slice(start, min(start + tiling.group, tiling.boards))
+            some = tiling._replace(group=part.stop - start)
+            points_of(some, boards[part].reshape(-1), outputs[part].reshape(-1), *ones_zeros, sheet, points, products)
+            rows = some.group * int(tiles_a_line(tiling.size, tiling.side)) ** 2
+            of_filters.baddbmm_(_matrices(points, rows, tiling.inner, filters).mT,
+                                _matrices(products, rows, tiling.outer, filters))  # fmt: skip
             if of_boards is not None:
-                torch.bmm(products.tensor, back, out=points.tensor)
-                input_gradient(points.array, of_boards[part], side, *scratch(channels))
-        of_weight = (FILTER_POINTS.T @ of_filters.view(36, -1)).view(3, 3, channels, count).permute(3, 2, 0, 1)
+                boards_of(
+                    some, products, back.view(-1).numpy(), back.shape[3], ones_zeros[1], sheet, points,
+                    of_boards[part].reshape(-1),
+                )  # fmt: skip
+        lines = of_filters[:, : tiling.inputs, : tiling.outputs].reshape(len(filters), -1)
+        of_weight = (FILTER_POINTS[tiling.side].T @ lines).view(3, 3, tiling.inputs, -1).permute(3, 2, 0, 1)
         of_bias = torch.from_numpy(outputs.sum(axis=(0, 1, 2)))
-        return None if of_boards is None else as_tensor(of_boards), of_weight, of_bias
+        return None if of_boards is None else _as_tensor(of_boards), of_weight, of_bias
 
 
-def _at_points(weight: Tensor) -> Tensor:
-    """float32[36, C, K]: a convolution's weights[K, C, 3, 3] at the 36 points."""
+def _as_lines(x: Tensor) -> np.ndarray:
+    """float32[B, N, N, C] of a tensor [B, C, N, N], the same memory where channels lie innermost."""
+    return x.detach().permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def _as_tensor(boards: np.ndarray) -> Tensor:
+    """Back from :func:`_as_lines`."""
+    return torch.from_numpy(boards).permute(0, 3, 1, 2)
+
+
+def _tiling(x: Tensor, weight: Tensor) -> Tiling:
+    """How a batch x[B, C, N, N] meets filters[K, C, 3, 3]."""
+    (boards, inputs, size, _), outputs, side = x.shape, len(weight), tile_side(x.shape[2])
+    group = min(boards, max(1, TILES // int(tiles_a_line(size, side)) ** 2))
+    return Tiling(size, side, group, boards, inputs, int(padded(inputs)), outputs, int(padded(outputs)))
+
+
+def _memory(tiling: Tiling) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points, products and a sheet."""
+    tiles, widest = int(tiles_a_line(tiling.size, tiling.side)), max(tiling.inner, tiling.outer)
+    count = (tiling.side + 2) ** 2 * tiling.group * tiles**2
+    sheet = MEMORY.of("sheet", (tiling.side * tiles + 2) ** 2 * widest)
+    return MEMORY.of("points", count * tiling.inner), MEMORY.of("products", count * tiling.outer), sheet
+
+
+def _unchanged(tiling: Tiling) -> tuple[np.ndarray, np.ndarray]:
+    """Scale and shift of inputs that stay as they are."""
+    widest = max(tiling.inputs, tiling.outputs)
+    return np.ones(widest, np.float32), np.zeros(widest, np.float32)
+
+
+def _matrices(points: np.ndarray, rows: int, channels: int, filters: Tensor) -> Tensor:
+    """float32[P, rows, channels] at the beginning of working memory."""
+    return torch.from_numpy(points[: len(filters) * rows * channels]).view(len(filters), rows, channels)
+
+
+def _at_points(weight: Tensor, side: int) -> Tensor:
+    """float32[P, C, K]: a convolution's weights[K, C, 3, 3] at all points."""
     lines = weight.detach().permute(2, 3, 1, 0).reshape(9, -1)
-    return (FILTER_POINTS @ lines).view(36, weight.shape[1], weight.shape[0])
+    return (FILTER_POINTS[side] @ lines).view(-1, weight.shape[1], weight.shape[0])
 
 
 class LearningConvolution(nn.Module):
@@ -91,3 +136,13 @@ def learns_by_winograd(device: torch.device) -> bool:
 def with_learning_winograd(model: nn.Module) -> nn.Module:
     """The model with its large 3x3 convolutions done this way, on the same parameters and buffers; on the CPU."""
     return replaced(model, lambda layer: LearningConvolution(layer) if is_eligible(layer) else None, shares_values=True)
+
+
+def is_eligible(convolution: nn.Module) -> TypeGuard[nn.Conv2d]:
+    """Whether a layer is a convolution that this module does, and does faster."""
+    if not isinstance(convolution, nn.Conv2d):
+        return False
+    is_plain = convolution.stride == convolution.dilation == (1, 1) and convolution.groups == 1
+    is_padded = convolution.padding == (1, 1) and convolution.padding_mode == "zeros"
+    channels = min(convolution.in_channels, convolution.out_channels)
+    return is_plain and is_padded and convolution.kernel_size == (3, 3) and channels >= MIN_CHANNELS

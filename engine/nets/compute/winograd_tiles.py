@@ -1,258 +1,327 @@
-"""Winograd's transformations of tiles and their gradients, as kernels: boards to points, points to boards. No torch.
+"""Winograd's convolution as kernels: boards to sheets, sheets to points, products, and back. No torch.
 
-Channels lie innermost, so transformations are sums of lines of channels. What the points are, and the source:
-:mod:`engine.nets.compute.winograd`.
-
-Tiles cover sheets of ``side`` x ``side`` boards with a line of zeros between them: nine tiles of 4x4 hang far over a
-9x9 board, while 25 cover the 19x19 points of four. :func:`tiles_of` counts them.
+A *sheet* is a board with a margin of zeros, large enough for all of its tiles. *Points* are what the transformations
+make of tiles: for each of the P points a matrix of all tiles (rows) and channels. What they are, and the source:
+:mod:`engine.nets.compute.winograd`. Channels lie innermost everywhere, in a multiple of ``WIDTH``.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from engine.system.jit import inlined_kernel, kernel
+from engine.nets.compute.lanes import MOST_ROWS, WIDTH, multiply_rows, on_both_sides
+from engine.system.jit import kernel
 
-TWO, FOUR, FIVE, EIGHT = (np.float32(number) for number in (2, 4, 5, 8))
-"""float32, lest sums be made in float64"""
-CONSTANT = 7
-"""The point (1, 1), where a constant added to all outputs of a tile has its only coefficient, 1"""
+Matrix = tuple[tuple[float, ...], ...]
 
 
-def tiles_of(count: int, size: int, side: int) -> int:
-    """Tiles of ``count`` boards of ``size`` x ``size`` on sheets of ``side`` x ``side``."""
-    return -(-count // side**2) * (-(-(side * (size + 1) - 1) // 4)) ** 2
+class Filtering(NamedTuple):
+    """Winograd's F(m x m, 3 x 3): the transformations of inputs, filters and outputs."""
+
+    inputs: Matrix
+    """B^T, m + 2 rows of as many"""
+    filters: Matrix
+    """G, m + 2 rows of 3"""
+    outputs: Matrix
+    """A^T, m rows of m + 2"""
 
 
-def best_side(size: int) -> int:
-    """1 or 2: the sheets with fewer tiles a board, where there are many boards."""
-    return min((1, 2), key=lambda side: (tiles_of(4, size, side), side))
+THREE = Filtering(
+    inputs=((2, -1, -2, 1, 0), (0, -2, -1, 1, 0), (0, 2, -3, 1, 0), (0, -1, 0, 1, 0), (0, 2, -1, -2, 1)),
+    filters=((1 / 2, 0, 0), (-1 / 2, -1 / 2, -1 / 2), (-1 / 6, 1 / 6, -1 / 6), (1 / 6, 1 / 3, 2 / 3), (0, 0, 1)),
+    outputs=((1, 1, 1, 1, 0), (0, 1, -1, 2, 0), (0, 1, 1, 4, 1)),
+)
+"""F(3x3, 3x3); the interpolation points are 0, 1, -1, 2 and infinity"""
+FOUR = Filtering(
+    inputs=(
+        (4, 0, -5, 0, 1, 0), (0, -4, -4, 1, 1, 0), (0, 4, -4, -1, 1, 0), (0, -2, -1, 2, 1, 0), (0, 2, -1, -2, 1, 0),
+        (0, 4, 0, -5, 0, 1),
+    ),
+    filters=(
+        (1 / 4, 0, 0), (-1 / 6, -1 / 6, -1 / 6), (-1 / 6, 1 / 6, -1 / 6), (1 / 24, 1 / 12, 1 / 6),
+        (1 / 24, -1 / 12, 1 / 6), (0, 0, 1),
+    ),
+    outputs=((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
+)  # fmt: skip
+"""F(4x4, 3x3); the interpolation points are 0, 1, -1, 2, -2 and infinity"""
 
 
-@inlined_kernel
-def _six(a0, a1, a2, a3, a4, a5, b0, b1, b2, b3, b4, b5):
-    """B^T: six lines into six."""
-    # A loop for each line of output: LLVM cannot rule out that two of them overlap, and would not vectorise one loop.
-    n = len(a0)
-    for i in range(n):
-        b0[i] = FOUR * a0[i] - FIVE * a2[i] + a4[i]
-    for i in range(n):
-        b1[i] = (a4[i] - FOUR * a2[i]) + (a3[i] - FOUR * a1[i])
-    for i in range(n):
-        b2[i] = (a4[i] - FOUR * a2[i]) - (a3[i] - FOUR * a1[i])
-    for i in range(n):
-        b3[i] = (a4[i] - a2[i]) + TWO * (a3[i] - a1[i])
-    for i in range(n):
-        b4[i] = (a4[i] - a2[i]) - TWO * (a3[i] - a1[i])
-    for i in range(n):
-        b5[i] = FOUR * a1[i] - FIVE * a3[i] + a5[i]
+def _turned(matrix: Matrix) -> Matrix:
+    return tuple(zip(*matrix, strict=True))
 
 
-@inlined_kernel
-def _four(a0, a1, a2, a3, a4, a5, b0, b1, b2, b3):
-    """A^T: six lines into four."""
-    n = len(a0)
-    for i in range(n):
-        b0[i] = a0[i] + (a1[i] + a2[i]) + (a3[i] + a4[i])
-    for i in range(n):
-        b1[i] = (a1[i] - a2[i]) + TWO * (a3[i] - a4[i])
-    for i in range(n):
-        b2[i] = (a1[i] + a2[i]) + FOUR * (a3[i] + a4[i])
-    for i in range(n):
-        b3[i] = (a1[i] - a2[i]) + EIGHT * (a3[i] - a4[i]) + a5[i]
+_three_inputs, _four_inputs = on_both_sides(THREE.inputs), on_both_sides(FOUR.inputs)
+_three_outputs, _four_outputs = on_both_sides(THREE.outputs), on_both_sides(FOUR.outputs)
+# A gradient goes back through a transformation by its transpose; tiles of inputs overlap, so their gradients add up.
+_three_outputs_back, _four_outputs_back = on_both_sides(_turned(THREE.outputs)), on_both_sides(_turned(FOUR.outputs))
+_three_inputs_back = on_both_sides(_turned(THREE.inputs), adds=True)
+_four_inputs_back = on_both_sides(_turned(FOUR.inputs), adds=True)
 
 
-@inlined_kernel
-def _six_back(b0, b1, b2, b3, b4, b5, a0, a1, a2, a3, a4, a5):
-    """B: the gradients of six lines from those of what :func:`_six` makes of them."""
-    n = len(b0)
-    for i in range(n):
-        a0[i] = FOUR * b0[i]
-    for i in range(n):
-        a1[i] = FOUR * ((b2[i] - b1[i]) + b5[i]) + TWO * (b4[i] - b3[i])
-    for i in range(n):
-        a2[i] = -(FIVE * b0[i] + FOUR * (b1[i] + b2[i]) + (b3[i] + b4[i]))
-    for i in range(n):
-        a3[i] = (b1[i] - b2[i]) + TWO * (b3[i] - b4[i]) - FIVE * b5[i]
-    for i in range(n):
-        a4[i] = b0[i] + (b1[i] + b2[i]) + (b3[i] + b4[i])
-    for i in range(n):
-        a5[i] = b5[i]
-
-
-@inlined_kernel
-def _four_back(b0, b1, b2, b3, a0, a1, a2, a3, a4, a5):
-    """A: the gradients of six lines from those of what :func:`_four` makes of them."""
-    n = len(b0)
-    for i in range(n):
-        a0[i] = b0[i]
-    for i in range(n):
-        a1[i] = (b0[i] + b2[i]) + (b1[i] + b3[i])
-    for i in range(n):
-        a2[i] = (b0[i] + b2[i]) - (b1[i] + b3[i])
-    for i in range(n):
-        a3[i] = (b0[i] + FOUR * b2[i]) + TWO * (b1[i] + FOUR * b3[i])
-    for i in range(n):
-        a4[i] = (b0[i] + FOUR * b2[i]) - TWO * (b1[i] + FOUR * b3[i])
-    for i in range(n):
-        a5[i] = b3[i]
-
-
-@inlined_kernel
-def _board_at(y, x, sheet, side, boards):
-    """The board at a point of a sheet, -1 = none there."""
-    pitch = boards.shape[1] + 1
-    if y < 0 or x < 0 or y % pitch == pitch - 1 or x % pitch == pitch - 1:
-        return -1
-    if y >= side * pitch or x >= side * pitch:
-        return -1
-    board = (sheet * side + y // pitch) * side + x // pitch
-    return board if board < boards.shape[0] else -1
-
-
-@inlined_kernel
-def _copy(source, target):
-    """One line's channels."""
-    for i in range(len(source)):
-        target[i] = source[i]
+def tile_side(size: int) -> int:
+    """m of the filtering with fewer products for a board of ``size`` x ``size``, 3 or 4."""
+    return min((4, 3), key=lambda side: (side + 2) ** 2 * tiles_a_line(size, side) ** 2)
 
 
 @kernel
-def transform_input(boards, side, points, tile, half):
-    """From boards to the 36 points of all their tiles.
-
-    Args:
-        boards: float32[B, N, N, C].
-        points: float32[36, T, C], written; T = :func:`tiles_of` them.
-        tile, half: float32[6, 6, C], working memory.
-    """
-    pitch = boards.shape[1] + 1
-    at = 0
-    for sheet in range(-(-boards.shape[0] // side**2)):
-        for top in range(-1, side * pitch - 2, 4):
-            for left in range(-1, side * pitch - 2, 4):
-                for row in range(6):
-                    for column in range(6):
-                        y, x = top + row, left + column
-                        b = _board_at(y, x, sheet, side, boards)
-                        if b >= 0:
-                            _copy(boards[b, y % pitch, x % pitch], tile[row, column])
-                        else:
-                            for i in range(tile.shape[2]):
-                                tile[row, column, i] = 0
-                for k in range(6):
-                    _six(
-                        tile[0, k], tile[1, k], tile[2, k], tile[3, k], tile[4, k], tile[5, k],
-                        half[0, k], half[1, k], half[2, k], half[3, k], half[4, k], half[5, k],
-                    )  # fmt: skip
-                for k in range(6):
-                    h, p = half[k], 6 * k
-                    _six(
-                        h[0], h[1], h[2], h[3], h[4], h[5], points[p, at], points[p + 1, at], points[p + 2, at],
-                        points[p + 3, at], points[p + 4, at], points[p + 5, at],
-                    )  # fmt: skip
-                at += 1
+def tiles_a_line(size, side):
+    """Tiles of ``side`` x ``side`` outputs that a line of the board needs."""
+    return -(-size // side)
 
 
 @kernel
-def transform_output(points, boards, side, bias, tile, half):
-    """From the 36 points of all tiles to boards.
-
-    Args:
-        points: float32[36, T, C]; the bias is added to it.
-        boards: float32[B, N, N, C], written.
-        bias: float32[C], added to all outputs.
-        tile, half: float32[>= 4, 6, C], working memory.
-    """
-    pitch = boards.shape[1] + 1
-    at = 0
-    for sheet in range(-(-boards.shape[0] // side**2)):
-        for top in range(0, side * pitch - 1, 4):
-            for left in range(0, side * pitch - 1, 4):
-                constant = points[CONSTANT, at]
-                for i in range(len(bias)):
-                    constant[i] += bias[i]
-                for k in range(6):
-                    _four(
-                        points[k, at], points[6 + k, at], points[12 + k, at], points[18 + k, at], points[24 + k, at],
-                        points[30 + k, at], half[0, k], half[1, k], half[2, k], half[3, k],
-                    )  # fmt: skip
-                for k in range(4):
-                    h, t = half[k], tile[k]
-                    _four(h[0], h[1], h[2], h[3], h[4], h[5], t[0], t[1], t[2], t[3])
-                for row in range(4):
-                    for column in range(4):
-                        y, x = top + row, left + column
-                        b = _board_at(y, x, sheet, side, boards)
-                        if b >= 0:
-                            _copy(tile[row, column], boards[b, y % pitch, x % pitch])
-                at += 1
+def padded(channels):
+    """The next multiple of ``WIDTH``."""
+    return -(-channels // WIDTH) * WIDTH
 
 
 @kernel
-def output_gradient(boards, side, points, tile, half):
-    """The gradients of points from those of the boards that :func:`transform_output` makes of them.
+def spread(board, size, count, scale, shift, has_relu, sheet, margin, width, channels):
+    """Write board * scale + shift into a sheet, perhaps through a ReLU, and zeros around it.
 
     Args:
-        boards: float32[B, N, N, C], gradients.
-        points: float32[36, T, C], written.
-        tile, half: float32[6, 6, C], working memory.
+        board: float32[:], [N, N, ``count``]; ``size`` is N.
+        scale, shift: float32[count].
+        sheet: float32[:], [``width``, ``width``, ``channels``]; the board stands ``margin`` points from above and left.
     """
-    pitch = boards.shape[1] + 1
-    at = 0
-    for sheet in range(-(-boards.shape[0] // side**2)):
-        for top in range(0, side * pitch - 1, 4):
-            for left in range(0, side * pitch - 1, 4):
-                for row in range(4):
-                    for column in range(4):
-                        y, x = top + row, left + column
-                        b = _board_at(y, x, sheet, side, boards)
-                        if b >= 0:
-                            _copy(boards[b, y % pitch, x % pitch], tile[row, column])
-                        else:
-                            for i in range(tile.shape[2]):
-                                tile[row, column, i] = 0
-                for k in range(4):
-                    _four_back(
-                        tile[0, k], tile[1, k], tile[2, k], tile[3, k],
-                        half[0, k], half[1, k], half[2, k], half[3, k], half[4, k], half[5, k],
-                    )  # fmt: skip
-                for k in range(6):
-                    h, p = half[k], 6 * k
-                    _four_back(
-                        h[0], h[1], h[2], h[3], points[p, at], points[p + 1, at], points[p + 2, at],
-                        points[p + 3, at], points[p + 4, at], points[p + 5, at],
-                    )  # fmt: skip
-                at += 1
+    least = np.float32(0.0 if has_relu else -np.inf)
+    at, source = 0, 0
+    for y in range(-margin, width - margin):
+        for x in range(-margin, width - margin):
+            line = sheet[at : at + channels]
+            if y < 0 or x < 0 or y >= size or x >= size:
+                for i in range(channels):
+                    line[i] = 0
+            else:
+                point = board[source : source + count]
+                for i in range(count):
+                    line[i] = max(point[i] * scale[i] + shift[i], least)
+                for i in range(count, channels):
+                    line[i] = 0
+                source += count
+            at += channels
 
 
 @kernel
-def input_gradient(points, boards, side, tile, half):
-    """The gradients of boards from those of the points that :func:`transform_input` makes of them.
+def gather(sheet, margin, width, channels, board, size, count, bias, plus, adds, has_relu):
+    """Write sheet + bias + plus into a board, perhaps through a ReLU; other arguments as for :func:`spread`.
 
     Args:
-        points: float32[36, T, C], gradients.
-        boards: float32[B, N, N, C], written.
-        tile, half: float32[6, 6, C], working memory.
+        bias: float32[count].
+        plus: float32[:], as ``board``, and perhaps the same; read where ``adds``.
     """
-    pitch = boards.shape[1] + 1
-    boards[:] = 0
+    least = np.float32(0.0 if has_relu else -np.inf)
     at = 0
-    for sheet in range(-(-boards.shape[0] // side**2)):
-        for top in range(-1, side * pitch - 2, 4):
-            for left in range(-1, side * pitch - 2, 4):
-                for k in range(6):
-                    _six_back(
-                        points[k, at], points[6 + k, at], points[12 + k, at], points[18 + k, at], points[24 + k, at],
-                        points[30 + k, at], half[0, k], half[1, k], half[2, k], half[3, k], half[4, k], half[5, k],
-                    )  # fmt: skip
-                for k in range(6):
-                    h, t = half[k], tile[k]
-                    _six_back(h[0], h[1], h[2], h[3], h[4], h[5], t[0], t[1], t[2], t[3], t[4], t[5])
-                for row in range(6):
-                    for column in range(6):
-                        y, x = top + row, left + column
-                        b = _board_at(y, x, sheet, side, boards)
-                        if b >= 0:
-                            line, more = boards[b, y % pitch, x % pitch], tile[row, column]
-                            for i in range(len(line)):
-                                line[i] += more[i]
-                at += 1
+    for y in range(size):
+        source = ((y + margin) * width + margin) * channels
+        for _ in range(size):
+            line, target = sheet[source : source + count], board[at : at + count]
+            if adds:
+                more = plus[at : at + count]
+                for i in range(count):
+                    target[i] = max(line[i] + bias[i] + more[i], least)
+            else:
+                for i in range(count):
+                    target[i] = max(line[i] + bias[i], least)
+            source += channels
+            at += count
+
+
+@kernel
+def transform_input(sheet, side, tiles, channels, points, first, rows):
+    """From a sheet with a margin of 1 to the points of its tiles.
+
+    Args:
+        side: m; ``tiles`` a line of the board.
+        points: float32[:], [P, ``rows``, ``channels``]; its rows from ``first`` on are written.
+    """
+    width = side * tiles + 2
+    row = first
+    for top in range(tiles):
+        for left in range(tiles):
+            for i in range(0, channels, WIDTH):
+                source = side * (top * width + left) * channels + i
+                target, step = row * channels + i, rows * channels
+                if side == 4:
+                    _four_inputs(sheet, source, width * channels, channels, points, target, 6 * step, step)
+                else:
+                    _three_inputs(sheet, source, width * channels, channels, points, target, 5 * step, step)
+            row += 1
+
+
+@kernel
+def transform_output(points, first, rows, side, tiles, channels, sheet):
+    """From the points of a board's tiles to a sheet without margin; arguments as for :func:`transform_input`."""
+    width = side * tiles
+    row = first
+    for top in range(tiles):
+        for left in range(tiles):
+            for i in range(0, channels, WIDTH):
+                source, step = row * channels + i, rows * channels
+                target = side * (top * width + left) * channels + i
+                if side == 4:
+                    _four_outputs(points, source, 6 * step, step, sheet, target, width * channels, channels)
+                else:
+                    _three_outputs(points, source, 5 * step, step, sheet, target, width * channels, channels)
+            row += 1
+
+
+@kernel
+def output_gradient(sheet, side, tiles, channels, points, first, rows):
+    """The gradients of points from those of the sheet that :func:`transform_output` makes of them."""
+    width = side * tiles
+    row = first
+    for top in range(tiles):
+        for left in range(tiles):
+            for i in range(0, channels, WIDTH):
+                source = side * (top * width + left) * channels + i
+                target, step = row * channels + i, rows * channels
+                if side == 4:
+                    _four_outputs_back(sheet, source, width * channels, channels, points, target, 6 * step, step)
+                else:
+                    _three_outputs_back(sheet, source, width * channels, channels, points, target, 5 * step, step)
+            row += 1
+
+
+@kernel
+def input_gradient(points, first, rows, side, tiles, channels, sheet):
+    """The gradients of a sheet from those of the points that :func:`transform_input` makes of it."""
+    width = side * tiles + 2
+    for i in range(width * width * channels):
+        sheet[i] = 0
+    row = first
+    for top in range(tiles):
+        for left in range(tiles):
+            for i in range(0, channels, WIDTH):
+                source, step = row * channels + i, rows * channels
+                target = side * (top * width + left) * channels + i
+                if side == 4:
+                    _four_inputs_back(points, source, 6 * step, step, sheet, target, width * channels, channels)
+                else:
+                    _three_inputs_back(points, source, 5 * step, step, sheet, target, width * channels, channels)
+            row += 1
+
+
+@kernel
+def multiply(points, rows, inner, filters, panel, products, outputs):
+    """For each point the product of all tiles and all filters.
+
+    Args:
+        points: float32[:], [P, rows, inner].
+        filters: float32[:], [P, outputs / panel, inner, panel].
+        products: float32[:], [P, rows, outputs], written.
+    """
+    groups = -(-rows // MOST_ROWS)
+    # While a panel is multiplied, the next one is fetched, a part for each group of rows: filters come from far away.
+    step = -(-panel // groups)
+    for p in range(len(filters) // (inner * outputs)):
+        for first in range(0, outputs, panel):
+            weights = (p * outputs + first) * inner
+            row = 0
+            for group in range(groups):
+                # As even as can be: nine rows are three times three, not four, four and one.
+                count = (rows - row) // (groups - group)
+                at = p * rows + row
+                ahead = weights + inner * (panel + group * step)
+                multiply_rows(
+                    points, at * inner, count, inner, filters, weights, panel, ahead, step, products,
+                    at * outputs + first, outputs,
+                )  # fmt: skip
+                row += count
+
+
+class Tiling(NamedTuple):
+    """A batch of boards as convolutions take it."""
+
+    size: int
+    """N"""
+    side: int
+    """m of the filtering"""
+    group: int
+    """boards that are multiplied at a time"""
+    boards: int
+    inputs: int
+    """channels in the boards, C"""
+    inner: int
+    """the same, padded"""
+    outputs: int
+    """channels of the outputs, K"""
+    outer: int
+    """the same, padded"""
+
+
+@kernel
+def convolve(tiling, boards, scale, shift, has_relu, filters, panel, bias, each, plus, adds, has_relu_after, points,
+             products, sheet, outputs):  # fmt: skip
+    """Convolve some boards.
+
+    Args:
+        tiling: :class:`Tiling`.
+        boards: float32[:], [B, N, N, C].
+        scale, shift, has_relu: what is done to them first, as for :func:`spread`.
+        filters, panel: as for :func:`multiply`.
+        bias: float32[K], or with ``each`` float32[:], [B, K].
+        plus: float32[:], [B, N, N, K], added to the outputs where ``adds``; may be the outputs themselves.
+        has_relu_after: of the outputs.
+        points, products, sheet: float32[:], working memory: points and products of a group, one sheet.
+        outputs: float32[:], [B, N, N, K], written.
+    """
+    size, side, inputs, count = tiling.size, tiling.side, tiling.inputs, tiling.outputs
+    tiles = tiles_a_line(size, side)
+    whole, made = size * size * inputs, size * size * count
+    for first in range(0, tiling.boards, tiling.group):
+        group = min(tiling.group, tiling.boards - first)
+        rows = group * tiles * tiles
+        for b in range(group):
+            board = boards[(first + b) * whole : (first + b + 1) * whole]
+            spread(board, size, inputs, scale, shift, has_relu, sheet, 1, side * tiles + 2, tiling.inner)
+            transform_input(sheet, side, tiles, tiling.inner, points, b * tiles * tiles, rows)
+        multiply(points, rows, tiling.inner, filters, panel, products, tiling.outer)
+        for b in range(group):
+            transform_output(products, b * tiles * tiles, rows, side, tiles, tiling.outer, sheet)
+            start, of = (first + b) * made, (first + b) * count if each else 0
+            gather(
+                sheet, 0, side * tiles, tiling.outer, outputs[start : start + made], size, count, bias[of : of + count],
+                plus[start : start + made], adds, has_relu_after,
+            )  # fmt: skip
+
+
+@kernel
+def points_of(tiling, boards, gradients, scale, shift, sheet, points, products):
+    """The points of one group of boards, and the gradients of its products.
+
+    Args:
+        boards, gradients: float32[:], [B, N, N, C] and [B, N, N, K]; B is ``tiling.group``.
+        scale, shift: float32[>= C, K], ones and zeros.
+        points, products: float32[:], [P, rows, C] and [P, rows, K], channels padded; written.
+    """
+    size, side = tiling.size, tiling.side
+    tiles = tiles_a_line(size, side)
+    rows, whole, made = tiling.group * tiles * tiles, size * size * tiling.inputs, size * size * tiling.outputs
+    for b in range(tiling.group):
+        board, gradient = boards[b * whole : (b + 1) * whole], gradients[b * made : (b + 1) * made]
+        spread(board, size, tiling.inputs, scale, shift, False, sheet, 1, side * tiles + 2, tiling.inner)
+        transform_input(sheet, side, tiles, tiling.inner, points, b * tiles * tiles, rows)
+        spread(gradient, size, tiling.outputs, scale, shift, False, sheet, 0, side * tiles, tiling.outer)
+        output_gradient(sheet, side, tiles, tiling.outer, products, b * tiles * tiles, rows)
+
+
+@kernel
+def boards_of(tiling, products, filters, panel, zeros, sheet, points, boards):
+    """The gradients of one group of boards from those of its products.
+
+    Args:
+        products: as :func:`points_of` writes them.
+        filters: their transposes, [P, K, C], as :func:`multiply` reads them.
+        zeros: float32[>= C].
+        points: float32[:], working memory.
+        boards: float32[:], [B, N, N, C], written.
+    """
+    size, side = tiling.size, tiling.side
+    tiles = tiles_a_line(size, side)
+    rows, whole = tiling.group * tiles * tiles, size * size * tiling.inputs
+    multiply(products, rows, tiling.outer, filters, panel, points, tiling.inner)
+    for b in range(tiling.group):
+        input_gradient(points, b * tiles * tiles, rows, side, tiles, tiling.inner, sheet)
+        board = boards[b * whole : (b + 1) * whole]
+        gather(sheet, 1, side * tiles + 2, tiling.inner, board, size, tiling.inputs, zeros, board, False, False)

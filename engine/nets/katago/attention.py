@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from engine.nets.compute import program
 from engine.nets.katago.layers import MAX_SIZE, LayerReader, Norm, Scaling, linear
 
 MAX_HEADS = 1 << 10
@@ -49,12 +50,20 @@ class RmsNorm(Norm):
         """[B, C, N, N] as it came."""
         return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
 
+    def written(self) -> program.Norm:
+        """No line of a program computes this one."""
+        raise program.Unwritable(type(self).__name__)
+
 
 class TokenBlock(nn.Module, ABC):
     """What is common to both: tokens [B, N*N, C] are normalised, changed, and added to the trunk [B, C, N, N].
 
     The subclass's constructor must call :meth:`_read_norm`.
     """
+
+    def write(self, program_: program.Program, x: program.Slot) -> None:
+        """No line of a program computes this."""
+        raise program.Unwritable(type(self).__name__)
 
     def _read_norm(self, layers: LayerReader, channels: int) -> np.ndarray:
         """Read root mean square normalisation; its weight, float32[C], belongs into the matrices behind it."""

@@ -5,10 +5,13 @@ in Go", 2019, section 3.3 (global pooling); ``docs/KataGoMethods.md`` of KataGo 
 """
 
 from collections.abc import Callable
+from typing import Any, cast
 
 from torch import Tensor, nn
 
 from engine.nets.compute.pooling import pooled
+from engine.nets.compute.program import Norm as Before
+from engine.nets.compute.program import Program, Slot
 from engine.nets.katago.attention import AttentionBlock, FeedForwardBlock
 from engine.nets.katago.layers import LayerReader, Norm, convolution, linear
 
@@ -40,6 +43,12 @@ class ResidualBlock(nn.Module):
         """The trunk after this block, [B, C, N, N] as it came."""
         return x + self.last(self.middle(self.first(self.before(x))))
 
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this block; its outputs take the place of x."""
+        inner = program.convolution(self.first, x, self.before.written())
+        program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
+        program.free(inner)
+
 
 class PoolingBlock(nn.Module):
     """Two convolutions; others beside the first one, pooled over the board, make a bias for its outputs."""
@@ -66,6 +75,16 @@ class PoolingBlock(nn.Module):
         bias = self.pool_bias(pooled(self.pool_activation(self.pool(ready))))
         return x + self.last(self.middle(self.first(ready) + bias[..., None, None]))
 
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this block; its outputs take the place of x."""
+        before = self.before.written()
+        pool = program.convolution(self.pool, x, before, after=self.pool_activation)
+        context = program.pool(pool)
+        bias = program.linear(self.pool_bias, context)
+        inner = program.convolution(self.first, x, before, bias)
+        program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
+        program.free(pool, context, bias, inner)
+
 
 class NestedBlock(nn.Module):
     """A stack of blocks on fewer channels, between two convolutions."""
@@ -86,6 +105,13 @@ class NestedBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The trunk after this block, [B, C, N, N] as it came."""
         return x + self.last(self.after(self.blocks(self.first(self.before(x)))))
+
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this block; its outputs take the place of x."""
+        inner = program.convolution(self.first, x, self.before.written())
+        write_blocks(self.blocks, program, inner)
+        program.convolution(self.last, inner, self.after.written(), plus=x, into=x)
+        program.free(inner)
 
 
 BLOCKS: dict[str, Callable[[LayerReader, int, int], nn.Module]] = {
@@ -115,3 +141,13 @@ def read_blocks(layers: LayerReader, count: int, channels: int, depth: int = 1) 
         stream.name()
         stack.append(BLOCKS[kind](layers, channels, depth))
     return stack
+
+
+def write_blocks(blocks: nn.Sequential, program: Program, x: Slot) -> None:
+    """Write a stack of blocks; their outputs take the place of x.
+
+    Raises:
+        Unwritable: one of them is of attention.
+    """
+    for block in blocks:
+        cast(Any, block).write(program, x)

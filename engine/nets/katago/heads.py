@@ -5,7 +5,7 @@ What a head computes becomes points and probabilities in :func:`outputs`, by the
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.nets.compute.pooling import pooled, pooled_by_size
+from engine.nets.compute.program import Program, Slot
 from engine.nets.katago.layers import LayerReader, convolution, linear
 
 ERROR_FROM, ERROR_OF_SQUARE_FROM, ERROR_OF_SQUARED_FROM = 9, 10, 14
@@ -93,6 +94,14 @@ class PolicyHead(nn.Module):
         local = self.activation(self.local(x) + self.bias(context)[..., None, None])
         return torch.cat([self.out(local).flatten(2), self.passing(context)[:, :, None]], dim=2)
 
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this head, with the outputs ``policies`` and ``passing``."""
+        context = program.pool(program.convolution(self.pool, x, after=self.pool_activation))
+        bias = program.linear(self.bias, context)
+        local = program.convolution(self.local, x, bias=bias, after=self.activation)
+        program.output("policies", program.convolution(self.out, local))
+        program.output("passing", _written(program, self.passing, context))
+
 
 def _policy_channels(layers: LayerReader) -> int:
     """Channels of the policy head, as the file or its version has them."""
@@ -103,6 +112,14 @@ def _policy_channels(layers: LayerReader) -> int:
         raise layers.stream.wrong("policy channels", channels, "2 or 4")
     layers.zeros("policy", 3)
     return channels
+
+
+def _written(program: Program, layers: nn.Module, x: Slot) -> Slot:
+    """Write a matrix, or two with an activation between them."""
+    if isinstance(layers, nn.Linear):
+        return program.linear(layers, x)
+    hidden, activation, out = cast(nn.Sequential, layers)
+    return program.linear(cast(nn.Linear, out), program.linear(cast(nn.Linear, hidden), x, activation))
 
 
 class Float32(nn.Sequential):
@@ -138,6 +155,12 @@ class ValueHead(nn.Module):
         local = self.activation(self.local(x))
         out = self.sums(pooled_by_size(local))
         return out[:, :3], out[:, 3:], self.ownership(local)[:, 0]
+
+    def write(self, program: Program, x: Slot) -> None:
+        """Write this head, with the outputs ``sums`` (results and scores) and ``owners``."""
+        local = program.convolution(self.local, x, after=self.activation)
+        program.output("sums", _written(program, self.sums, program.pool(local, by_size=True)))
+        program.output("owners", program.convolution(self.ownership, local))
 
 
 def mixed(policies: Tensor, optimism: float) -> Tensor:

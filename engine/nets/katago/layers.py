@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engine.nets.compute import program
 from engine.nets.katago.stream import Stream
 
 MAX_CHANNELS = 1 << 14
@@ -168,3 +169,7 @@ class Norm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, C, N, N] as it came."""
         return self.activation(x + self.shift if self.scale is None else torch.addcmul(self.shift, x, self.scale))
+
+    def written(self) -> program.Norm:
+        """The same, as programs take it."""
+        return program.Norm(self.activation, self.scale, self.shift)

@@ -1,13 +1,16 @@
 """KataGo's network, of any version that reads the V7 inputs: a trunk of blocks and two heads."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from engine.nets.architectures.shape import Shape, dimension
-from engine.nets.katago.blocks import MAX_BLOCKS
+from engine.nets.compute.program import Program
+from engine.nets.katago.blocks import MAX_BLOCKS, write_blocks
 from engine.nets.katago.heads import (
     KataGoOutput,
     Multipliers,
@@ -73,7 +76,9 @@ class KataGoNet(Model):
 
     def forward(self, planes: Tensor, globals_: Tensor) -> RawHeads:
         """All four heads for planes[B, 22, N, N] and globals_[B, 19]; the score is KataGo's lead."""
-        policies, results, scores, owners = self._heads(planes, globals_)
+        return self._raw_heads(*self._heads(planes, globals_))
+
+    def _raw_heads(self, policies: Tensor, results: Tensor, scores: Tensor, owners: Tensor) -> RawHeads:
         no_result = results.softmax(1)[:, 2]
         return RawHeads(
             policy_logits=mixed(policies, self.policy_optimism),
@@ -100,6 +105,30 @@ class KataGoNet(Model):
         x = self.tip(self.blocks(x))
         results, scores, owners = self.value(x)
         return self.policy(x), result_logits(results, globals_), scores, owners
+
+    def write(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write`."""
+        into = self.stem_globals.weight
+        if self.human is not None:
+            into = torch.cat([into, torch.eye(len(into))], dim=1)
+        bias = program.product(into, self.stem_globals.bias, program.globals)
+        x = program.convolution(self.stem, program.planes, bias=bias)
+        write_blocks(self.blocks, program, x)
+        x = program.norm(x, self.tip.written())
+        self.policy.write(program, x)
+        self.value.write(program, x)
+
+    def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
+        """The globals, and behind them what a human profile adds to the trunk."""
+        if self.human is None:
+            return globals_
+        return torch.cat([globals_, self.human(size).flatten(1).expand(len(globals_), -1)], dim=1)
+
+    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.read`."""
+        policies = torch.cat([outputs["policies"].flatten(2), outputs["passing"][:, :, None]], dim=2)
+        sums = outputs["sums"]
+        return self._raw_heads(policies, result_logits(sums[:, :3], globals_), sums[:, 3:], outputs["owners"][:, 0])
 
     @property
     def words(self) -> str:

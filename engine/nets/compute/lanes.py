@@ -1,0 +1,278 @@
+"""Pieces of machine code that networks are made of on a processor, told to LLVM vector by vector.
+
+Numba compiles loops over numbers and leaves it to LLVM which of them become vectors. For these it finds no good answer:
+sums of a matrix product must stay in registers until they are done, the points of a tile overlap in memory as far as
+LLVM can tell, and exponentials are calls of a library. So they are written in LLVM's own instructions here, on vectors
+of :data:`WIDTH` numbers, which LLVM fits to the processor's registers.
+
+Functions of this module emit such instructions when a kernel that calls them is compiled; ``builder`` is llvmlite's
+``IRBuilder``, and values are llvmlite's too.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.extending import intrinsic as numba_intrinsic
+
+WIDTH = 16 if binding.get_host_cpu_features().get("avx512f", False) else 8
+"""float32 numbers of a vector: a register of AVX-512, or of AVX2; two of NEON"""
+PANEL = 3 * WIDTH
+"""Most outputs that are summed at a time"""
+MOST_ROWS = 4
+"""Rows that are multiplied at a time: with three vectors each they fill AVX2's 16 registers, and a sum is touched again
+only after the four cycles that an addition takes"""
+LN2_HIGH, TERMS = 0.693359375, 7
+"""The first bits of ln 2; terms of the exponential's series"""
+_INT, _INDEX = ir.IntType(64), types.intp
+_VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
+_WHOLE = ir.VectorType(ir.IntType(32), WIDTH)
+_FUSED = ("contract",)
+"""What lets LLVM multiply and add in one instruction"""
+Emitter = Callable[..., Any]
+intrinsic: Callable[[Callable[..., Any]], Emitter] = numba_intrinsic
+"""Numba's, whose type hints take the first argument, the typing context, for one of its callers'"""
+
+
+def _number(value: int) -> ir.Constant:
+    return ir.Constant(_INT, value)
+
+
+def _all(value: float) -> ir.Constant:
+    """A vector of one number that is known when the kernel is compiled."""
+    return ir.Constant(_VECTOR, [value] * WIDTH)
+
+
+def _vector_at(builder: Any, data: Any, index: Any) -> Any:
+    """A pointer to a vector, from one to its array and the number of its first element."""
+    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
+
+
+def _load(builder: Any, place: Any) -> Any:
+    return builder.load(place, align=4)
+
+
+def _data(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> list[Any]:
+    """The arguments, arrays as pointers to their first element."""
+    return [
+        context.make_array(of)(context, builder, value).data if isinstance(of, types.Array) else value
+        for of, value in zip(signature.args, args, strict=True)
+    ]
+
+
+def _check_flat(*arrays: Any) -> None:
+    """All must be float32[:], contiguous: positions are counted in them."""
+    for of in arrays:
+        assert isinstance(of, types.Array) and of.dtype == types.float32 and of.ndim == 1 and of.layout == "C"
+
+
+@intrinsic
+def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right: Any, panel: Any, lanes: Any,
+                  ahead: Any, ahead_step: Any, out: Any, out_at: Any, out_step: Any) -> Any:  # fmt: skip
+    """out[out_at + r * out_step + j] = sum over k of left[at + r * inner + k] * right[panel + k * lanes + j].
+
+    For r < ``rows`` (1 to ``MOST_ROWS``), k < ``inner``, j < ``lanes`` (1 to 3 times ``WIDTH``). The order of the sum
+    is that of k whatever the rows: a row's outputs do not hang on how many stand beside it.
+
+    Args:
+        left, right, out: float32[:], contiguous.
+        ahead, ahead_step: ``right[ahead + k * ahead_step]`` is fetched into the cache meanwhile.
+    """
+    del typing
+    _check_flat(left, right, out)
+    signature = types.void(left, *[_INDEX] * 3, right, *[_INDEX] * 4, out, _INDEX, _INDEX)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        left, at, rows, inner, right, panel, lanes, ahead, ahead_step, out, out_at, out_step = _data(
+            context, builder, signature, args
+        )
+        end = builder.append_basic_block("multiplied")
+        # The loop is there once for each number of rows and of vectors.
+        weights, fetched = builder.gep(right, [panel]), builder.gep(right, [ahead])
+        choice = builder.switch(builder.add(builder.mul(rows, _number(PANEL)), lanes), end)
+        for count in range(1, MOST_ROWS + 1):
+            for vectors in range(1, PANEL // WIDTH + 1):
+                block = builder.append_basic_block(f"rows{count}x{vectors}")
+                choice.add_case(_number(count * PANEL + vectors * WIDTH), block)
+                builder.position_at_end(block)
+                starts = [builder.add(at, builder.mul(inner, _number(row))) for row in range(count)]
+                lines = [builder.gep(left, [start]) for start in starts]
+                sums = _summed(builder, lines, weights, vectors, inner, fetched, ahead_step)
+                for row in range(count):
+                    start = builder.add(out_at, builder.mul(out_step, _number(row)))
+                    for j in range(vectors):
+                        place = _vector_at(builder, out, builder.add(start, _number(j * WIDTH)))
+                        builder.store(sums[row][j], place, align=4)
+                builder.branch(end)
+        builder.position_at_end(end)
+        return context.get_dummy_value()
+
+    return signature, emit
+
+
+def _summed(builder: Any, lines: Sequence[Any], weights: Any, vectors: int, inner: Any, fetched: Any,
+            fetched_step: Any) -> list[list[Any]]:  # fmt: skip
+    """A loop over k that adds up, for each line and vector, the line's number times the vector of weights."""
+    before, loop, after = builder.basic_block, *(builder.append_basic_block(name) for name in ("sum", "summed"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k = builder.phi(_INT)
+    k.add_incoming(_number(0), before)
+    sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in lines]
+    first = builder.mul(k, _number(vectors * WIDTH))
+    row = [_load(builder, _vector_at(builder, weights, builder.add(first, _number(j * WIDTH)))) for j in range(vectors)]
+    _fetch(builder, builder.gep(fetched, [builder.mul(k, fetched_step)]))
+    added = []
+    for line, so_far in zip(lines, sums, strict=True):
+        value = _repeated(builder, _load(builder, builder.gep(line, [k])))
+        added.append([_fused(builder, value, weight, one) for weight, one in zip(row, so_far, strict=True)])
+    following = builder.add(k, _number(1))
+    k.add_incoming(following, loop)
+    for so_far, more in zip(sums, added, strict=True):
+        for one, new in zip(so_far, more, strict=True):
+            one.add_incoming(_all(0.0), before)
+            one.add_incoming(new, loop)
+    builder.cbranch(builder.icmp_signed("<", following, inner), loop, after)
+    builder.position_at_end(after)
+    return added
+
+
+def _fused(builder: Any, left: Any, right: Any, more: Any) -> Any:
+    """left * right + more"""
+    return builder.fadd(builder.fmul(left, right, flags=_FUSED), more, flags=_FUSED)
+
+
+def _fetch(builder: Any, place: Any) -> None:
+    """Ask for a number's cache line ahead of time; it may lie beyond the array's end."""
+    pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+    fetch = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
+    builder.call(fetch, [builder.bitcast(place, pointer), *(ir.Constant(number, value) for value in (0, 3, 1))])
+
+
+def _repeated(builder: Any, value: Any) -> Any:
+    """A vector of one number."""
+    empty = ir.Constant(_VECTOR, ir.Undefined)
+    one = builder.insert_element(empty, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, empty, ir.Constant(_WHOLE, [0] * WIDTH))
+
+
+def on_both_sides(matrix: Sequence[Sequence[float]], adds: bool = False) -> Emitter:
+    """An intrinsic that takes tiles x[n, n] to ``matrix`` x ``matrix``^T, [m, m], a vector of channels at a time.
+
+    Its arguments: ``source`` and ``at``, the array and where the tile's first number is in it; ``row`` and ``point``,
+    steps from one row of the tile to the next and from one point to the next; ``target`` and the same three numbers
+    of it.
+
+    Args:
+        matrix: m rows of n numbers.
+        adds: outputs are added to what stands there.
+    """
+
+    @intrinsic
+    def transform(typing: Any, source: Any, at: Any, row: Any, point: Any, target: Any, target_at: Any, target_row: Any,
+                  target_point: Any) -> Any:  # fmt: skip
+        del typing
+        _check_flat(source, target)
+        signature = types.void(source, *[_INDEX] * 3, target, *[_INDEX] * 3)
+
+        def emit(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+            source, at, row, point, target, *to = _data(context, builder, signature, args)
+            size = range(len(matrix[0]))
+            place = _places(builder, source, at, row, point)
+            tile = [[_load(builder, place(i, j)) for j in size] for i in size]
+            half = [[_combined(builder, line, [tile[i][j] for i in size]) for j in size] for line in matrix]
+            place = _places(builder, target, *to)
+            for i in range(len(matrix)):
+                for j, line in enumerate(matrix):
+                    value = _combined(builder, line, half[i])
+                    if adds:
+                        value = builder.fadd(_load(builder, place(i, j)), value)
+                    builder.store(value, place(i, j), align=4)
+            return context.get_dummy_value()
+
+        return signature, emit
+
+    return transform
+
+
+def _places(builder: Any, data: Any, at: Any, row: Any, point: Any) -> Callable[[int, int], Any]:
+    """Pointers to the vectors of a tile, by row and column."""
+
+    def place(i: int, j: int) -> Any:
+        steps = builder.add(builder.mul(row, _number(i)), builder.mul(point, _number(j)))
+        return _vector_at(builder, data, builder.add(at, steps))
+
+    return place
+
+
+def _combined(builder: Any, factors: Sequence[float], vectors: Sequence[Any]) -> Any:
+    """The sum of some vectors, each times its factor."""
+    total = None
+    for factor, vector in zip(factors, vectors, strict=True):
+        if factor == 0.0:
+            continue
+        if total is None:
+            total = vector if factor == 1.0 else builder.fmul(_all(factor), vector)
+        elif factor in (1.0, -1.0):
+            total = (builder.fadd if factor == 1.0 else builder.fsub)(total, vector)
+        else:
+            total = _fused(builder, _all(factor), vector, total)
+    assert total is not None
+    return total
+
+
+def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
+    """An intrinsic ``f(array, at)`` that replaces the vector of float32[:] that begins at a place by its activation.
+
+    Args:
+        formula: the activation from a builder, x and exp(x).
+    """
+
+    @intrinsic
+    def activate(typing: Any, array: Any, at: Any) -> Any:
+        del typing
+        _check_flat(array)
+
+        def emit(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+            place = _vector_at(builder, *_data(context, builder, signature, args))
+            x = _load(builder, place)
+            builder.store(formula(builder, x, _exponential(builder, x)), place, align=4)
+            return context.get_dummy_value()
+
+        return types.void(array, _INDEX), emit
+
+    return activate
+
+
+def _exponential(builder: Any, x: Any) -> Any:
+    """exp(x) of a vector, x taken as at least -87 and at most 20: 2^n times a series in what is left, |r| < 0.35."""
+    for bound, sign in ((-87.0, "<"), (20.0, ">")):
+        x = builder.select(builder.fcmp_ordered(sign, x, _all(bound)), _all(bound), x)
+    # n + 127, the exponent as float32 holds it, is positive; such numbers are cut off downwards.
+    exponent = builder.fptosi(builder.fadd(builder.fmul(x, _all(1.0 / math.log(2.0))), _all(127.5)), _WHOLE)
+    n = builder.fsub(builder.sitofp(exponent, _VECTOR), _all(127.0))
+    # ln 2 in two parts: the product of n with the first one is exact.
+    r = builder.fsub(x, builder.fmul(n, _all(LN2_HIGH)))
+    r = builder.fsub(r, builder.fmul(n, _all(math.log(2.0) - LN2_HIGH)))
+    total = _all(1.0 / math.factorial(TERMS))
+    for k in reversed(range(TERMS)):
+        total = _fused(builder, total, r, _all(1.0 / math.factorial(k)))
+    power = builder.bitcast(builder.shl(exponent, ir.Constant(_WHOLE, [23] * WIDTH)), _VECTOR)
+    return builder.fmul(total, power)
+
+
+def _mish(builder: Any, x: Any, e: Any) -> Any:
+    """x tanh(log(1 + e)) = x e (e + 2) / (e (e + 2) + 2)"""
+    product = builder.fmul(e, builder.fadd(e, _all(2.0)))
+    return builder.fmul(x, builder.fdiv(product, builder.fadd(product, _all(2.0))))
+
+
+def _silu(builder: Any, x: Any, e: Any) -> Any:
+    """x e / (1 + e)"""
+    return builder.fmul(x, builder.fdiv(e, builder.fadd(e, _all(1.0))))
+
+
+mish, silu = _activation(_mish), _activation(_silu)

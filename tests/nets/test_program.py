@@ -1,0 +1,182 @@
+"""Networks as programs, line by line and as a whole, against torch in float64."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from engine.nets.architectures.registry import new_spec
+from engine.nets.compute.adapter import TorchNetwork, exact_output
+from engine.nets.compute.lanes import WIDTH
+from engine.nets.compute.pooling import pooled, pooled_by_size
+from engine.nets.compute.program import ACTIVATIONS, Norm, Program, Unwritable, WrittenNetwork
+from engine.nets.compute.winograd import TILES
+from engine.nets.compute.winograd_tiles import tile_side
+from tests.nets.models import CPU, inputs, toy
+
+ANY_ACTIVATION = st.sampled_from(tuple(ACTIVATIONS))
+NO_GLOBALS = 1
+
+
+def outputs(write, x, vectors=None):
+    """What a program computes from points and vectors; ``write(program)`` returns the slot."""
+    vectors = torch.zeros(len(x), NO_GLOBALS) if vectors is None else vectors
+    program = Program(x.shape[1], vectors.shape[1], tile_side(x.shape[2]))
+    program.output("it", write(program))
+    return WrittenNetwork(program).run(x, vectors)["it"]
+
+
+def exact(layer, x):
+    """What a layer computes in float64."""
+    return nn.functional.conv2d(
+        x.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double(),
+        padding=layer.padding, dilation=layer.dilation,
+    ).detach()  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.integers(2, 21), count=st.integers(1, 5), channels=st.integers(1, 40), filters=st.integers(1, 60),
+    kernel=st.sampled_from([(3, 3), (3, 3), (1, 1), (5, 5), (3, 1)]),
+    dilation=st.sampled_from([(1, 1), (1, 1), (2, 1)]),
+    bias=st.booleans(), normed=st.booleans(), before=ANY_ACTIVATION, after=ANY_ACTIVATION, has_plus=st.booleans(),
+    has_vector=st.booleans(), seed=st.integers(0, 99),
+)  # fmt: skip
+def test_a_convolution_with_all_that_surrounds_it(
+    size, count, channels, filters, kernel, dilation, bias, normed, before, after, has_plus, has_vector, seed
+):
+    torch.manual_seed(seed)
+    padding = tuple(step * (side // 2) for side, step in zip(kernel, dilation, strict=True))
+    layer = nn.Conv2d(channels, filters, kernel, padding=padding, dilation=dilation, bias=bias)
+    of_points = nn.Conv2d(channels, filters, 1, bias=False)
+    x, vectors = torch.randn(count, channels, size, size), torch.randn(count, filters)
+    scale, shift = (torch.randn(channels), torch.randn(1, channels, 1, 1)) if normed else (None, None)
+
+    def write(program):
+        return program.convolution(
+            layer, program.planes, Norm(before(), scale, shift) if normed else None,
+            program.globals if has_vector else None,
+            program.convolution(of_points, program.planes) if has_plus else None, after(),
+        )  # fmt: skip
+
+    ready = before()(x.double() * scale.double()[:, None, None] + shift.double()) if normed else x
+    expected = exact(layer, ready)
+    if has_vector:
+        expected = expected + vectors.double()[..., None, None]
+    if has_plus:
+        expected = expected + exact(of_points, x)
+    found = outputs(write, x, vectors)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), after()(expected), rtol=0, atol=1e-4)
+
+
+def test_outputs_may_take_the_place_of_what_is_added():
+    layer = nn.Conv2d(8, 8, 3, padding=1)
+    x = torch.randn(3, 8, 9, 9)
+
+    def write(program):
+        return program.convolution(layer, program.planes, plus=program.planes, into=program.planes)
+
+    found = outputs(write, x)
+    torch.testing.assert_close(found.double(), exact(layer, x) + x, rtol=0, atol=1e-4)
+
+
+def test_memory_of_freed_slots_is_used_again():
+    program = Program(8, 1, 3)
+    layer = nn.Conv2d(8, 8, 1)
+    first = program.convolution(layer, program.planes)
+    program.free(first)
+    assert program.convolution(layer, program.planes) == first
+    assert program.convolution(layer, program.planes) != first
+
+
+@pytest.mark.parametrize("size", [7, 9, 19])
+def test_more_boards_than_one_group_of_tiles(size):
+    layer = nn.Conv2d(20, 24, 3, padding=1)
+    x = torch.randn(TILES // 4 + 3, 20, size, size)
+    found = outputs(lambda program: program.convolution(layer, program.planes), x)
+    torch.testing.assert_close(found.double(), exact(layer, x), rtol=0, atol=1e-4)
+
+
+def test_small_whole_numbers_come_out_almost_exact():
+    layer = nn.Conv2d(16, 16, 3, padding=1)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randint(-3, 4, parameter.shape))
+    x = torch.randint(-3, 4, (2, 16, 9, 9)).float()
+    found = outputs(lambda program: program.convolution(layer, program.planes), x)
+    assert (found - exact(layer, x)).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations(activation):
+    x = torch.cat([torch.linspace(-120, 120, 8 * 81), torch.linspace(-4, 4, 8 * 81)]).view(2, 8, 9, 9)
+    found = outputs(lambda program: program.norm(program.planes, Norm(activation())), x)
+    torch.testing.assert_close(found.double(), activation()(x.double()), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("by_size", "expected"), [(False, pooled), (True, pooled_by_size)])
+@pytest.mark.parametrize("channels", [3, 32])
+def test_pooling_and_the_matrices_behind_it(by_size, expected, channels):
+    torch.manual_seed(0)
+    layer, more = nn.Linear(3 * channels, 10), nn.Linear(4, 10, bias=False)
+    x, vectors = torch.randn(3, channels, 7, 7), torch.randn(3, 4)
+
+    def write(program):
+        plus = program.linear(more, program.globals)
+        return program.product(layer.weight, layer.bias, program.pool(program.planes, by_size), plus, nn.ReLU())
+
+    found = outputs(write, x, vectors)
+    torch.testing.assert_close(found, torch.relu(layer(expected(x)) + more(vectors)).detach(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(4, 4, 3), nn.Conv2d(4, 4, 3, 2, 1), nn.Conv2d(4, 4, 3, padding=1, groups=2),
+        nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular"),
+    ],
+)  # fmt: skip
+def test_other_convolutions_are_refused(layer):
+    program = Program(4, 0, 3)
+    with pytest.raises(Unwritable):
+        program.convolution(layer, program.planes)
+
+
+@pytest.mark.parametrize("size", [7, 9, 11])
+@pytest.mark.parametrize(
+    ("architecture", "shape"),
+    [
+        ("keima-resnet", {"blocks": 6, "channels": 96, "head_channels": 32}),
+        ("keima-resnet", {"blocks": 3, "channels": 48, "inner": 24, "planes": 2 * WIDTH + 1}),
+        ("alphago-policy", {"filters": 32}),
+        ("alphago-value", {"filters": 24}),
+        ("alphago-zero", {"blocks": 3, "channels": 32}),
+        ("elf-opengo", {"blocks": 3, "channels": 32}),
+    ],
+)
+def test_a_whole_network_says_the_same(architecture, shape, size):
+    if architecture != "keima-resnet":
+        shape = shape | {"size": size}
+    model = toy(architecture, **shape)
+    planes, globals_ = inputs(architecture, 5, size=size)
+    if "planes" in shape:
+        planes = planes.repeat(1, 8, 1, 1)[:, : shape["planes"]]
+    network = TorchNetwork(model, new_spec(model, "toy"), CPU, reduced=False)
+    assert not network.is_plain
+    expected = exact_output(model, planes, globals_)
+    # As evaluators do: with more threads torch adds up in another order, and how many a thread has hangs on the past.
+    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,)) as alone:
+        found = alone.submit(network.evaluate, planes, globals_).result()
+        one = alone.submit(network.evaluate, planes[2:3], globals_[2:3]).result()
+    for head, exactly, single in zip(found, expected, one, strict=True):
+        if exactly is not None:
+            torch.testing.assert_close(head, exactly, rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(head[2:3], single, rtol=1e-6, atol=1e-6)
+    with ThreadPoolExecutor(4, initializer=torch.set_num_threads, initargs=(1,)) as threads:
+        results = [threads.submit(network.evaluate, planes, globals_) for _ in range(8)]
+        for result in results:
+            torch.testing.assert_close(result.result(), found, rtol=0, atol=0)
