@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+import engine.nets.compute.program
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.lanes import WIDTH
@@ -98,6 +99,15 @@ def test_more_boards_than_one_group_of_tiles(size):
     layer = nn.Conv2d(20, 24, 3, padding=1)
     x = torch.randn(TILES // 4 + 3, 20, size, size)
     found = outputs(lambda program: program.convolution(layer, program.planes), x)
+    torch.testing.assert_close(found.double(), exact(layer, x), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_boards_go_through_in_parts(threads, monkeypatch):
+    monkeypatch.setattr(engine.nets.compute.program, "MOST_BOARDS", 4)
+    layer, x = nn.Conv2d(8, 8, 3, padding=1), torch.randn(11, 8, 5, 5)
+    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as alone:
+        found = alone.submit(outputs, lambda program: program.convolution(layer, program.planes), x).result()
     torch.testing.assert_close(found.double(), exact(layer, x), rtol=0, atol=1e-4)
 
 

@@ -7,8 +7,10 @@ network, in the words of its layers (:meth:`engine.nets.network.Model.write`), a
 Winograd's filtering (:mod:`engine.nets.compute.winograd`); all other layers are products of matrices.
 """
 
+import functools
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,8 @@ ACTIVATIONS: dict[type[nn.Module], int] = {
     nn.Identity: kernels.IDENTITY, nn.ReLU: kernels.RELU, nn.Mish: kernels.MISH, nn.SiLU: kernels.SILU,
 }  # fmt: skip
 AS_IS = nn.Identity()
+MOST_BOARDS = 64
+"""Boards that go through a program at a time: what memory they take grows no further"""
 
 
 class Slot(NamedTuple):
@@ -247,7 +251,9 @@ class WrittenNetwork:
         # One large array, and so on large pages.
         self._numbers = np.concatenate([make().detach().float().reshape(-1).numpy() for make in program._numbers])
         tiled = [line for line in self._lines if line[kernels.KIND] == kernels.CONVOLUTION]
+        added = [line for line in self._lines if line[kernels.KIND] == kernels.PRODUCT and line[kernels.PLUS] >= 0]
         self._widest = max((max(line[kernels.INNER], line[kernels.PITCH]) for line in tiled), default=1)
+        self._widest_sum = max((line[kernels.PITCH] for line in added), default=1)
         pitches = np.array([slot.pitch for slot in self._slots])
         are_vectors = np.array([slot.is_vector for slot in self._slots])
         self._points, self._vectors = pitches * ~are_vectors, pitches * are_vectors
@@ -255,9 +261,21 @@ class WrittenNetwork:
     def run(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
         """The outputs by name: [B, C, N, N] of points, [B, C] of vectors.
 
+        As many threads compute as torch has here, each some of the boards.
+
         Args:
             planes: float32[B, C, N, N]; ``globals_`` float32[B, G].
         """
+        count, threads = len(planes), torch.get_num_threads()
+        each = min(MOST_BOARDS, -(-count // threads))
+        if each >= count:
+            return self._run(planes, globals_)
+        parts = planes.split(each), globals_.split(each)
+        found = list(_pool(threads).map(self._run, *parts) if threads > 1 else map(self._run, *parts))
+        return {name: torch.cat([part[name] for part in found]) for name in self._outputs}
+
+    def _run(self, planes: Tensor, globals_: Tensor) -> dict[str, Tensor]:
+        """:meth:`run` in this thread."""
         count, size = planes.shape[0], planes.shape[2]
         tiles = int(tiles_a_line(size, self._side))
         group = min(count, group_of(tiles))
@@ -265,9 +283,9 @@ class WrittenNetwork:
         places, total = self._places(count, size)
         memory = MEMORY.of("program", total)
         kernels.run(
-            self._lines, self._numbers, places, planes.reshape(count, -1, size * size).numpy(), globals_.numpy(), size,
-            self._side, group, memory, MEMORY.of("points", rows * self._widest),
-            MEMORY.of("products", max(rows * self._widest, count * size**2 * int(self._points.max()))),
+            self._lines, self._numbers, places, planes.reshape(count, -1, size * size).numpy(),
+            globals_.contiguous().numpy(), size, self._side, group, memory, MEMORY.of("points", rows * self._widest),
+            MEMORY.of("products", max(rows * self._widest, count * size**2 * self._widest_sum)),
             MEMORY.of("sheet", (self._side * tiles + 2) ** 2 * self._widest),
         )  # fmt: skip
         return {
@@ -286,3 +304,9 @@ class WrittenNetwork:
         held = memory[: math.prod(shape) * slot.pitch].reshape(*shape, slot.pitch)[..., : slot.channels]
         values = torch.from_numpy(held.copy())
         return values if slot.is_vector else values.permute(0, 3, 1, 2)
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads for callers with more than one."""
+    return ThreadPoolExecutor(threads, "program")
