@@ -152,6 +152,8 @@ class Budget:
     """the target"""
     hard_s: float
     """the most, where the choice is worth more than the target"""
+    is_kept: bool = True
+    """what the move leaves of it, later moves have"""
 
 
 def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[TimeLeft, float]:
@@ -209,7 +211,7 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
     if settings.move_s > 0:
         most = keep_back(settings.move_s)
         soft, hard = min(soft, most), min(hard, most)
-    return Budget(soft, hard)
+    return Budget(soft, hard, is_kept=left.stones != 1)
 
 
 def move_limits(options: PlayOptions, budget: Budget | None) -> SearchLimits:
@@ -219,7 +221,8 @@ def move_limits(options: PlayOptions, budget: Budget | None) -> SearchLimits:
     if budget is not None:
         soft_s = max(1e-3, budget.soft_s)
         visits = 1 if options.policy_only else options.visits
-        return SearchLimits(visits, soft_s, max(soft_s, budget.hard_s if options.extend_unstable else 0.0))
+        hard_s = max(soft_s, budget.hard_s if options.extend_unstable else 0.0)
+        return SearchLimits(visits, soft_s, hard_s, early_stop=options.early_stop and budget.is_kept)
     seconds = options.seconds if options.visits or options.seconds else DEFAULT_S
     return SearchLimits(options.visits, seconds, seconds)
 

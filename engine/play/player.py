@@ -204,8 +204,7 @@ class Player(GameKeeper):
         self._search.set_position(position)
         if self.options.policy_only:
             self._search.clear()  # What an analysis found is no first choice.
-        limits = replace(move_limits(self.options, clock), early_stop=self.options.early_stop)
-        move_time = MoveTime(limits, started_s, self._interrupted, self.server)
+        move_time = MoveTime(move_limits(self.options, clock), started_s, self._interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
         estimate = None
         if is_endgame(position, cleanup, is_rushed):

@@ -38,6 +38,21 @@ def configured(settings):
 
 
 @pytest.mark.parametrize(
+    ("settings", "is_kept"),
+    [
+        (absolute(600), True),
+        (fischer(0, 5), True),
+        (byoyomi(60, 30, 5), True),
+        (byoyomi(0, 30, 5), False),
+        (canadian(0, 30, 2), True),
+        (canadian(0, 30, 1), False),
+    ],
+)
+def test_budgets_know_whether_later_moves_have_what_is_left(settings, is_kept):
+    assert configured(settings).budget(BLACK, 0, AREA).is_kept is is_kept
+
+
+@pytest.mark.parametrize(
     ("settings", "is_limited"),
     [
         (TimeSettings(), False),

@@ -15,7 +15,7 @@ from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
 from engine.play.backend import warn_of_komi
-from engine.play.clock import absolute, fischer
+from engine.play.clock import absolute, fischer, move_limits
 from engine.play.keeper import RESIGN
 from engine.play.life_and_death import estimate_end
 from engine.search.limits import SearchLimits
@@ -98,6 +98,11 @@ def test_what_the_clock_allows_reaches_the_search(make_player, monkeypatch, exte
     assert limits.soft_s == pytest.approx(budget.soft_s, abs=0.2)
     assert limits.hard_s == pytest.approx(budget.hard_s if extend_unstable else budget.soft_s, abs=0.2)
     assert limits.early_stop is early_stop
+
+
+@pytest.mark.parametrize("options", [PlayOptions(seconds=0.3), PlayOptions(visits=9, seconds=0.0)])
+def test_without_a_clock_a_search_goes_on_to_its_limit(options):
+    assert move_limits(options, None).early_stop is False
 
 
 def test_policy_alone_looks_at_one_position(make_player, tiny_network):
