@@ -86,7 +86,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
         for file in files:
             checks += [partial(_file, file), partial(_self_test, file, device)]
         # Two seconds to the end, on the board as it begins.
-        play = PlayOptions(seconds=SEARCH_S, early_stop=False)
+        play = PlayOptions(seconds=SEARCH_S)
         checks.append(partial(_search, Settings(setup, play, search, network)))
     # First, and by itself: it shows a bar.
     found = list(_guarded(partial(_compiled, network))) if network else []
