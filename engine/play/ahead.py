@@ -194,9 +194,11 @@ def _network(encoder: str) -> None:
     from llvmlite.binding import get_host_cpu_features
 
     from engine.nets.compute import program_kernels
+    from engine.nets.compute.winograd_tiles import padded, tiles_a_line
 
     if get_host_cpu_features().get("avx512bf16"):
         return
+    padded(1), tiles_a_line(1, 3)
     numbers, nothing = np.zeros(1, np.float32), np.zeros((0, program_kernels.FIELDS), np.int64)
     inputs = np.zeros((0, 1, 1), np.float32), np.zeros((0, 1), np.float32)
     program_kernels.run(nothing, numbers, np.zeros(2, np.int64), *inputs, 1, 3, 1, numbers, numbers, numbers, numbers)
