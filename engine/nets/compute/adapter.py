@@ -18,6 +18,7 @@ PASS_GAP = 10.0
 """How far below the lowest point's logit a pass lies for a network without a pass output: it is the last choice, and
 chosen where nothing else is legal or a search finds everything else worse."""
 ANY_SIZE = 9
+"""A board to count globals on: their number does not depend on it"""
 _FREEZING = threading.Lock()
 """Of all networks: what a thread does to the process's warnings while it traces, another one would undo"""
 

@@ -152,7 +152,7 @@ class Program:
         self._free += [slot for slot in slots if slot is not None]
 
     def output(self, name: str, slot: Slot) -> None:
-        """Hand a slot to whoever runs the program, which must not be freed."""
+        """Make a slot an output of the program; it must never be freed."""
         self._outputs[name] = slot
 
     def _new(self, channels: int, is_vector: bool, parts: int = 1) -> Slot:

@@ -128,77 +128,57 @@ def gather(sheet, margin, width, channels, board, size, count, bias, plus, adds,
 
 
 @kernel
-def transform_input(sheet, side, tiles, channels, points, first, rows):
-    """From a sheet with a margin of 1 to the points of its tiles.
+def to_points(sheet, side, tiles, overlap, channels, points, first, rows):
+    """From a sheet to the points of its tiles.
 
     Args:
         side: m; ``tiles`` a line of the board.
+        overlap: 2 = of inputs, whose tiles reach into their neighbours and a margin; 0 = the gradients of points from
+            those of the outputs that :func:`from_points` makes of them.
         points: float32[:], [P, ``rows``, ``channels``]; its rows from ``first`` on are written.
     """
-    width = side * tiles + 2
-    row = first
+    width, row = side * tiles + overlap, first
     for top in range(tiles):
         for left in range(tiles):
             for i in range(0, channels, WIDTH):
-                source = side * (top * width + left) * channels + i
+                source, line = side * (top * width + left) * channels + i, width * channels
                 target, step = row * channels + i, rows * channels
-                if side == 4:
-                    _four_inputs(sheet, source, width * channels, channels, points, target, 6 * step, step)
+                if side == 4 and overlap:
+                    _four_inputs(sheet, source, line, channels, points, target, 6 * step, step)
+                elif overlap:
+                    _three_inputs(sheet, source, line, channels, points, target, 5 * step, step)
+                elif side == 4:
+                    _four_outputs_back(sheet, source, line, channels, points, target, 6 * step, step)
                 else:
-                    _three_inputs(sheet, source, width * channels, channels, points, target, 5 * step, step)
+                    _three_outputs_back(sheet, source, line, channels, points, target, 5 * step, step)
             row += 1
 
 
 @kernel
-def transform_output(points, first, rows, side, tiles, channels, sheet):
-    """From the points of a board's tiles to a sheet without margin; arguments as for :func:`transform_input`."""
-    width = side * tiles
-    row = first
+def from_points(points, first, rows, side, tiles, overlap, channels, sheet):
+    """From the points of a board's tiles to a sheet.
+
+    Args:
+        overlap: 0 = outputs; 2 = the gradients of inputs from those of the points that :func:`to_points` makes of them,
+            added up where tiles overlap.
+    """
+    width, row = side * tiles + overlap, first
+    if overlap:
+        for i in range(width * width * channels):
+            sheet[i] = 0
     for top in range(tiles):
         for left in range(tiles):
             for i in range(0, channels, WIDTH):
                 source, step = row * channels + i, rows * channels
-                target = side * (top * width + left) * channels + i
-                if side == 4:
-                    _four_outputs(points, source, 6 * step, step, sheet, target, width * channels, channels)
+                target, line = side * (top * width + left) * channels + i, width * channels
+                if side == 4 and overlap:
+                    _four_inputs_back(points, source, 6 * step, step, sheet, target, line, channels)
+                elif overlap:
+                    _three_inputs_back(points, source, 5 * step, step, sheet, target, line, channels)
+                elif side == 4:
+                    _four_outputs(points, source, 6 * step, step, sheet, target, line, channels)
                 else:
-                    _three_outputs(points, source, 5 * step, step, sheet, target, width * channels, channels)
-            row += 1
-
-
-@kernel
-def output_gradient(sheet, side, tiles, channels, points, first, rows):
-    """The gradients of points from those of the sheet that :func:`transform_output` makes of them."""
-    width = side * tiles
-    row = first
-    for top in range(tiles):
-        for left in range(tiles):
-            for i in range(0, channels, WIDTH):
-                source = side * (top * width + left) * channels + i
-                target, step = row * channels + i, rows * channels
-                if side == 4:
-                    _four_outputs_back(sheet, source, width * channels, channels, points, target, 6 * step, step)
-                else:
-                    _three_outputs_back(sheet, source, width * channels, channels, points, target, 5 * step, step)
-            row += 1
-
-
-@kernel
-def input_gradient(points, first, rows, side, tiles, channels, sheet):
-    """The gradients of a sheet from those of the points that :func:`transform_input` makes of it."""
-    width = side * tiles + 2
-    for i in range(width * width * channels):
-        sheet[i] = 0
-    row = first
-    for top in range(tiles):
-        for left in range(tiles):
-            for i in range(0, channels, WIDTH):
-                source, step = row * channels + i, rows * channels
-                target = side * (top * width + left) * channels + i
-                if side == 4:
-                    _four_inputs_back(points, source, 6 * step, step, sheet, target, width * channels, channels)
-                else:
-                    _three_inputs_back(points, source, 5 * step, step, sheet, target, width * channels, channels)
+                    _three_outputs(points, source, 5 * step, step, sheet, target, line, channels)
             row += 1
 
 
@@ -275,10 +255,10 @@ def convolve(tiling, boards, scale, shift, has_relu, filters, panel, bias, each,
         for b in range(group):
             board = boards[(first + b) * whole : (first + b + 1) * whole]
             spread(board, size, inputs, scale, shift, has_relu, sheet, 1, side * tiles + 2, tiling.inner)
-            transform_input(sheet, side, tiles, tiling.inner, points, b * tiles * tiles, rows)
+            to_points(sheet, side, tiles, 2, tiling.inner, points, b * tiles * tiles, rows)
         multiply(points, rows, tiling.inner, filters, panel, products, tiling.outer)
         for b in range(group):
-            transform_output(products, b * tiles * tiles, rows, side, tiles, tiling.outer, sheet)
+            from_points(products, b * tiles * tiles, rows, side, tiles, 0, tiling.outer, sheet)
             start, of = (first + b) * made, (first + b) * count if each else 0
             gather(
                 sheet, 0, side * tiles, tiling.outer, outputs[start : start + made], size, count, bias[of : of + count],
@@ -301,9 +281,9 @@ def points_of(tiling, boards, gradients, scale, shift, sheet, points, products):
     for b in range(tiling.group):
         board, gradient = boards[b * whole : (b + 1) * whole], gradients[b * made : (b + 1) * made]
         spread(board, size, tiling.inputs, scale, shift, False, sheet, 1, side * tiles + 2, tiling.inner)
-        transform_input(sheet, side, tiles, tiling.inner, points, b * tiles * tiles, rows)
+        to_points(sheet, side, tiles, 2, tiling.inner, points, b * tiles * tiles, rows)
         spread(gradient, size, tiling.outputs, scale, shift, False, sheet, 0, side * tiles, tiling.outer)
-        output_gradient(sheet, side, tiles, tiling.outer, products, b * tiles * tiles, rows)
+        to_points(sheet, side, tiles, 0, tiling.outer, products, b * tiles * tiles, rows)
 
 
 @kernel
@@ -322,6 +302,6 @@ def boards_of(tiling, products, filters, panel, zeros, sheet, points, boards):
     rows, whole = tiling.group * tiles * tiles, size * size * tiling.inputs
     multiply(products, rows, tiling.outer, filters, panel, points, tiling.inner)
     for b in range(tiling.group):
-        input_gradient(points, b * tiles * tiles, rows, side, tiles, tiling.inner, sheet)
+        from_points(points, b * tiles * tiles, rows, side, tiles, 2, tiling.inner, sheet)
         board = boards[b * whole : (b + 1) * whole]
         gather(sheet, 1, side * tiles + 2, tiling.inner, board, size, tiling.inputs, zeros, board, False, False)
