@@ -81,20 +81,28 @@ class Model(nn.Module):
         """The heads for planes[B, C, N, N] and globals_[B, G], both in the dtype of the weights."""
         raise NotImplementedError
 
-    def write(self, program: Program) -> None:
+    def write_program(self, program: Program) -> None:
         """Write the forward pass, batch normalisation folded, as far as lines of a program go.
+
+        Its inputs are ``program.planes`` and ``program.globals``; its outputs have names of the model's own.
 
         Raises:
             Unwritable: the model has layers that no line computes.
         """
         raise Unwritable(type(self).__name__)
 
-    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """What :meth:`forward` returns outside of training, from what the program computed that :meth:`write` wrote."""
+    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """What :meth:`forward` returns outside of training, from what a program computed.
+
+        Args:
+            outputs: of the program that :meth:`write_program` wrote, by name: float32[B, C, N, N] of points, [B, C] of
+                the whole board.
+            planes, globals_: as for :meth:`forward`.
+        """
         raise NotImplementedError
 
     def globals_of_program(self, globals_: Tensor, size: int) -> Tensor:
-        """The globals that a written program takes, for boards of ``size`` x ``size``: those of the model."""
+        """[B, G] of the program's own, for boards of ``size`` x ``size``, from the model's; mostly the same."""
         return globals_
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.precision import excess
+from engine.nets.compute.winograd_tiles import tile_side
 from engine.nets.files.read import read_network
 from engine.nets.network import Model, Network, NetworkSpec
 from engine.nets.notices import say_once
@@ -94,15 +95,18 @@ def _checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Sam
     network = TorchNetwork(model, spec, device)
     if samples is None or network.is_plain:
         return network
-    planes, globals_ = (torch.from_numpy(array) for array in samples(spec.encoder, spec.max_size))
+    largest = torch_samples(samples, spec.encoder, spec.max_size)
     if network.dtype != torch.float32:
-        wrong = _excess(network, model, planes, globals_)
+        wrong = _excess(network, model, *largest)
         if not wrong:
             return network
         say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
         network = TorchNetwork(model, spec, device, reduced=False)
-    # What goes wrong in float32 goes wrong in every position: one is enough.
-    wrong = "" if network.is_plain else _excess(network, model, planes[-1:], globals_[-1:])
+    # What goes wrong in float32 goes wrong in every position: one is enough for each kind of tiles.
+    checked = [largest] if not network.is_plain else []
+    if network.is_written:
+        checked += [torch_samples(samples, spec.encoder, size) for size in _of_other_tiles(spec)]
+    wrong = next(filter(None, (_excess(network, model, *(part[-1:] for part in one)) for one in checked)), "")
     if not wrong:
         return network
     if device.type != "cpu":
@@ -110,6 +114,18 @@ def _checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Sam
         return _checked(model, spec, torch.device("cpu"), samples)
     say_once(f"network {spec.name} runs slowly: our own kernels compute it wrongly here, {wrong}")
     return TorchNetwork(model, spec, device, reduced=False, written=False)
+
+
+def torch_samples(samples: Samples, encoder: str, size: int) -> tuple[Tensor, Tensor]:
+    """Planes and globals as torch has them."""
+    planes, globals_ = samples(encoder, size)
+    return torch.from_numpy(planes), torch.from_numpy(globals_)
+
+
+def _of_other_tiles(spec: NetworkSpec) -> list[int]:
+    """The largest board whose tiles have another size than those of the largest one, if the network plays it."""
+    sizes = range(spec.max_size, spec.min_size - 1, -1)
+    return [size for size in sizes if tile_side(size) != tile_side(spec.max_size)][:1]
 
 
 def _excess(network: TorchNetwork, model: Model, planes: Tensor, globals_: Tensor) -> str:

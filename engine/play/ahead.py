@@ -199,7 +199,7 @@ def _network(encoder: str) -> None:
     if get_host_cpu_features().get("avx512bf16"):
         return
     padded(1), tiles_a_line(1, 3)
-    numbers, nothing = np.zeros(1, np.float32), np.zeros((0, program_kernels.FIELDS), np.int64)
+    numbers, nothing = np.zeros(1, np.float32), np.zeros(0, program_kernels.LINE)
     inputs = np.zeros((0, 1, 1), np.float32), np.zeros((0, 1), np.float32)
     program_kernels.run(nothing, numbers, np.zeros(2, np.int64), *inputs, 1, 3, 1, numbers, numbers, numbers, numbers)
 

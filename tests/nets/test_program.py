@@ -8,26 +8,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import engine.nets.compute.program
+import engine.nets.compute.written
 from engine.nets.architectures.registry import new_spec
+from engine.nets.compute import program_kernels as kernels
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.lanes import WIDTH
 from engine.nets.compute.pooling import pooled, pooled_by_size
-from engine.nets.compute.program import ACTIVATIONS, Norm, Program, Unwritable, WrittenNetwork
+from engine.nets.compute.program import ACTIVATIONS, Before, Program, Unwritable
+from engine.nets.compute.runner import new_runner
 from engine.nets.compute.winograd import TILES
 from engine.nets.compute.winograd_tiles import tile_side
 from tests.nets.models import CPU, inputs, toy
 
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
 ANY_ACTIVATION = st.sampled_from(tuple(ACTIVATIONS))
-NO_GLOBALS = 1
 
 
 def outputs(write, x, vectors=None):
     """What a program computes from points and vectors; ``write(program)`` returns the slot."""
-    vectors = torch.zeros(len(x), NO_GLOBALS) if vectors is None else vectors
+    vectors = torch.zeros(len(x), 0) if vectors is None else vectors
     program = Program(x.shape[1], vectors.shape[1], tile_side(x.shape[2]))
     program.output("it", write(program))
-    return WrittenNetwork(program).run(x, vectors)["it"]
+    return program.finish().run(x, vectors)["it"]
 
 
 def exact(layer, x):
@@ -40,7 +47,7 @@ def exact(layer, x):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    size=st.integers(2, 21), count=st.integers(1, 5), channels=st.integers(1, 40), filters=st.integers(1, 60),
+    size=st.integers(2, 25), count=st.integers(1, 5), channels=st.integers(1, 40), filters=st.integers(1, 60),
     kernel=st.sampled_from([(3, 3), (3, 3), (1, 1), (5, 5), (3, 1)]),
     dilation=st.sampled_from([(1, 1), (1, 1), (2, 1)]),
     bias=st.booleans(), normed=st.booleans(), before=ANY_ACTIVATION, after=ANY_ACTIVATION, has_plus=st.booleans(),
@@ -58,7 +65,7 @@ def test_a_convolution_with_all_that_surrounds_it(
 
     def write(program):
         return program.convolution(
-            layer, program.planes, Norm(before(), scale, shift) if normed else None,
+            layer, program.planes, Before(before(), scale, shift) if normed else None,
             program.globals if has_vector else None,
             program.convolution(of_points, program.planes) if has_plus else None, after(),
         )  # fmt: skip
@@ -91,7 +98,23 @@ def test_memory_of_freed_slots_is_used_again():
     first = program.convolution(layer, program.planes)
     program.free(first)
     assert program.convolution(layer, program.planes) == first
-    assert program.convolution(layer, program.planes) != first
+    second = program.convolution(layer, program.planes)
+    assert second != first
+    program.free(second)
+    program.output("it", first)
+    for slot in (second, first):
+        with pytest.raises(AssertionError):
+            program.free(slot)
+
+
+def test_layers_that_do_not_fit_their_slots_are_found():
+    program = Program(8, 1, 3)
+    with pytest.raises(AssertionError):
+        program.convolution(nn.Conv2d(20, 8, 3, padding=1), program.planes)
+    with pytest.raises(AssertionError):
+        program.linear(nn.Linear(2, 3), program.globals)
+    with pytest.raises(AssertionError):
+        program.convolution(nn.Conv2d(8, 8, 1), program.planes, into=program.planes)
 
 
 @pytest.mark.parametrize("size", [7, 9, 19])
@@ -104,7 +127,7 @@ def test_more_boards_than_one_group_of_tiles(size):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_many_boards_go_through_in_parts(threads, monkeypatch):
-    monkeypatch.setattr(engine.nets.compute.program, "MOST_BOARDS", 4)
+    monkeypatch.setattr(engine.nets.compute.written, "MOST_BOARDS", 4)
     layer, x = nn.Conv2d(8, 8, 3, padding=1), torch.randn(11, 8, 5, 5)
     with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as alone:
         found = alone.submit(outputs, lambda program: program.convolution(layer, program.planes), x).result()
@@ -124,8 +147,16 @@ def test_small_whole_numbers_come_out_almost_exact():
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activations(activation):
     x = torch.cat([torch.linspace(-120, 120, 8 * 81), torch.linspace(-4, 4, 8 * 81)]).view(2, 8, 9, 9)
-    found = outputs(lambda program: program.norm(program.planes, Norm(activation())), x)
+    found = outputs(lambda program: program.norm(program.planes, Before(activation())), x)
     torch.testing.assert_close(found.double(), activation()(x.double()), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations_of_what_no_network_should_compute(activation):
+    odd = torch.tensor([torch.nan, torch.inf, 3e38, 88.0, 20.0, -20.0, -87.0, -88.0, -3e38])
+    x = odd.repeat(9)[:, None].expand(81, 8).T.reshape(1, 8, 9, 9)
+    found = outputs(lambda program: program.norm(program.planes, Before(activation())), x)
+    torch.testing.assert_close(found, activation()(x), rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 @pytest.mark.parametrize(("by_size", "expected"), [(False, pooled), (True, pooled_by_size)])
@@ -147,13 +178,66 @@ def test_pooling_and_the_matrices_behind_it(by_size, expected, channels):
     "layer",
     [
         nn.Conv2d(4, 4, 3), nn.Conv2d(4, 4, 3, 2, 1), nn.Conv2d(4, 4, 3, padding=1, groups=2),
-        nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular"),
+        nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular"), nn.Conv2d(4, 4, 2, padding=1),
+        nn.Conv2d(4, 4, (3, 2), padding=1),
     ],
 )  # fmt: skip
 def test_other_convolutions_are_refused(layer):
     program = Program(4, 0, 3)
     with pytest.raises(Unwritable):
         program.convolution(layer, program.planes)
+
+
+def test_one_kernel_serves_all_types_and_layouts():
+    layer, x = nn.Conv2d(12, 8, 3, padding=1), torch.randn(3, 20, 9, 9)
+    expected = exact(layer, x[:, :12])
+    for planes in (x[:, :12], x[:, :12].double(), x[:, :12].contiguous(memory_format=torch.channels_last)):
+        found = outputs(lambda program: program.convolution(layer, program.planes), planes, torch.zeros(3, 4)[:, ::2])
+        torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-4)
+    assert len(kernels.run.signatures) == 1
+
+
+def new_resnet(**shape):
+    model = toy("keima-resnet", **shape)
+    return model, TorchNetwork(model, new_spec(model, "toy"), CPU, reduced=False)
+
+
+def test_a_network_without_globals_says_the_same_each_time():
+    model, network = new_resnet(globals=0)
+    planes, no_globals = inputs("keima-resnet", 3)[0], torch.zeros(3, 0)
+    expected = exact_output(model, planes, no_globals)
+    for _ in range(3):
+        for head, exactly in zip(network.evaluate(planes, no_globals), expected, strict=True):
+            torch.testing.assert_close(head, exactly, rtol=1e-3, atol=1e-3)
+
+
+def test_boards_of_all_sizes_in_turn():
+    model, network = new_resnet(blocks=2)
+    for size in (9, 19, 7, 13, 19, 8, 9):
+        planes, globals_ = inputs("keima-resnet", 2, size=size)
+        expected = exact_output(model, planes, globals_)
+        for head, exactly in zip(network.evaluate(planes, globals_), expected, strict=True):
+            torch.testing.assert_close(head, exactly, rtol=1e-3, atol=1e-3)
+
+
+def test_threads_that_come_at_once_share_what_the_first_writes():
+    for _ in range(3):
+        model, network = new_resnet(blocks=2)
+        planes, globals_ = inputs("keima-resnet", 2, size=9)
+        expected = exact_output(model, planes, globals_)
+        with ThreadPoolExecutor(4, initializer=torch.set_num_threads, initargs=(1,)) as threads:
+            results = list(threads.map(network.evaluate, [planes] * 8, [globals_] * 8))
+        for found in results:
+            torch.testing.assert_close(found.policy, expected.policy, rtol=1e-3, atol=1e-3)
+
+
+def test_a_runner_that_is_prepared_has_the_program(monkeypatch):
+    _, network = new_resnet(blocks=2)
+    runner = new_runner(network)
+    planes, globals_ = inputs("keima-resnet", 2, size=9)
+    assert runner.prepare(9, planes.shape[1], globals_.shape[1], 8) == 8
+    monkeypatch.setattr(Program, "finish", None)
+    runner.run([planes], [globals_])
 
 
 @pytest.mark.parametrize("size", [7, 9, 11])

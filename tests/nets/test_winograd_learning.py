@@ -9,7 +9,7 @@ from torch import nn
 import engine.nets.compute.winograd_learning
 import engine.train.learner
 from engine.nets.compute.winograd_learning import (
-    TILES,
+    TILES_LEARNT,
     LearningConvolution,
     learns_by_winograd,
     with_learning_winograd,
@@ -59,7 +59,7 @@ def test_outputs_and_gradients_are_those_of_the_convolution(
 @pytest.mark.parametrize("size", [7, 9])
 def test_more_boards_than_one_group_of_tiles(size):
     torch.manual_seed(1)
-    check(nn.Conv2d(16, 20, 3, padding=1), torch.randn(TILES // 4 + 6, 16, size, size))
+    check(nn.Conv2d(16, 20, 3, padding=1), torch.randn(TILES_LEARNT // 4 + 6, 16, size, size))
 
 
 def test_tiles_have_the_side_that_takes_fewer_products():

@@ -59,7 +59,7 @@ def _hidden_layers(planes: int, filters: int) -> nn.ModuleList:
     return layers
 
 
-def _written(program: Program, layers: nn.ModuleList) -> Slot:
+def _write_layers(program: Program, layers: nn.ModuleList) -> Slot:
     """Write the hidden layers."""
     x = program.planes
     for layer in layers:
@@ -89,12 +89,12 @@ class AlphaGoPolicy(Model):
     def _at_points(self, logits: Tensor) -> RawHeads:
         return RawHeads(policy_logits=logits.flatten(1) + self.point_bias)
 
-    def write(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write`."""
-        program.output("points", program.convolution(self.last, _written(program, self.layers)))
+    def write_program(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write_program`."""
+        program.output("points", program.convolution(self.last, _write_layers(program, self.layers)))
 
-    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.read`."""
+    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.heads_of_program`."""
         return self._at_points(outputs["points"])
 
 
@@ -123,10 +123,10 @@ class AlphaGoValue(Model):
         """The fully connected layers behind the points, [B, 1, N, N]."""
         return RawHeads(value_logit=self.out(F.relu(self.hidden(points.flatten(1))))[:, 0])
 
-    def write(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write`; the fully connected layers are left to :meth:`read`."""
-        program.output("points", program.convolution(self.last, _written(program, self.layers)))
+    def write_program(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write_program`; fully connected layers: :meth:`heads_of_program`."""
+        program.output("points", program.convolution(self.last, _write_layers(program, self.layers)))
 
-    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.read`."""
+    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.heads_of_program`."""
         return self._connected(outputs["points"])

@@ -121,8 +121,8 @@ class ZeroNet(Model):
         hidden = F.relu(self.value_hidden(value.flatten(1)))
         return RawHeads(self.policy_out(policy.flatten(1)), self.value_out(hidden)[:, 0])
 
-    def write(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write`; the fully connected layers are left to :meth:`read`."""
+    def write_program(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write_program`; fully connected layers: :meth:`heads_of_program`."""
         relu = RELU.activation
         x = program.convolution(_plain(self.stem), program.planes, after=relu)
         for block in self.blocks:
@@ -130,8 +130,8 @@ class ZeroNet(Model):
         program.output("policy", program.convolution(_plain(self.policy_local), x, after=relu))
         program.output("value", program.convolution(_plain(self.value_local), x, after=relu))
 
-    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.read`."""
+    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.heads_of_program`."""
         return self._connected(outputs["policy"], outputs["value"])
 
 
@@ -153,9 +153,9 @@ class ElfNet(ZeroNet):
         """As for :class:`ZeroNet`."""
         return self._for_mover(super().forward(planes, globals_), planes)
 
-    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.read`."""
-        return self._for_mover(super().read(outputs, planes, globals_), planes)
+    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.heads_of_program`."""
+        return self._for_mover(super().heads_of_program(outputs, planes, globals_), planes)
 
     @staticmethod
     def _for_mover(heads: RawHeads, planes: Tensor) -> RawHeads:

@@ -169,8 +169,8 @@ class ResNet(Model):
         value = self.value_out(hidden)
         return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, self.ownership_out(local)[:, 0], reply)
 
-    def write(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write`."""
+    def write_program(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write_program`."""
         relu = RELU.activation
         x = program.convolution(self.stem, program.planes, bias=program.linear(self.stem_globals, program.globals))
         for block in self.blocks:
@@ -189,7 +189,7 @@ class ResNet(Model):
         program.output("value", program.linear(self.value_out, hidden))
         program.output("ownership", program.convolution(self.ownership_out, local))
 
-    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.read`."""
+    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.heads_of_program`."""
         policy, value = torch.cat([outputs["policy"].flatten(1), outputs["passing"]], dim=1), outputs["value"]
         return RawHeads(policy, value[:, 0], value[:, 1] * SCORE_SCALE, outputs["ownership"][:, 0])

@@ -10,17 +10,19 @@ from torch import Tensor, nn
 from engine.nets.architectures.alphago_zero import folded
 from engine.nets.compute.packing import with_packed_weights
 from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
-from engine.nets.compute.program import Program, Unwritable, WrittenNetwork
+from engine.nets.compute.program import Program, Unwritable
 from engine.nets.compute.winograd_tiles import tile_side
+from engine.nets.compute.written import WrittenNetwork
 from engine.nets.network import Model, NetOutput, NetworkSpec, RawHeads
 
 PASS_GAP = 10.0
 """How far below the lowest point's logit a pass lies for a network without a pass output: it is the last choice, and
 chosen where nothing else is legal or a search finds everything else worse."""
-ANY_SIZE = 9
+COUNTED_ON = 9
 """A board to count globals on: their number does not depend on it"""
-_FREEZING = threading.Lock()
-"""Of all networks: what a thread does to the process's warnings while it traces, another one would undo"""
+_BUILDING = threading.Lock()
+"""Of all networks: one is traced or written at a time. What a thread does to the process's warnings while it traces,
+another one would undo; and of several that need the same thing one makes it."""
 
 
 class TorchNetwork:
@@ -57,8 +59,9 @@ class TorchNetwork:
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=False) if there]
         is_exact = device.type == "cpu" and self.dtype == torch.float32
         self._programs: dict[int, WrittenNetwork] = {}
-        self._writes = is_exact and written and _can_write(self._model.model)
-        self.is_plain = is_exact and not self._writes
+        self.is_written = is_exact and written and _can_write(self._model.model)
+        """whether it runs as programs"""
+        self.is_plain = is_exact and not self.is_written
         """whether it computes as :func:`exact_output` does"""
         self._frozen: dict[tuple[int, bool], nn.Module] = {}
 
@@ -66,7 +69,7 @@ class TorchNetwork:
         """See :meth:`engine.nets.network.Network.evaluate`."""
         self._check(planes, globals_)
         with torch.inference_mode():
-            if self._writes:
+            if self.is_written:
                 return _to_output(self._by_program(planes, globals_), planes.shape[2])
             x = planes.to(dtype=self.dtype, memory_format=torch.channels_last)
             heads = self._for_size(planes.shape[2])(x, globals_.to(self.dtype))
@@ -91,7 +94,7 @@ class TorchNetwork:
             return self._model
         key = (size, torch.get_num_threads() == 1)
         if key not in self._frozen:
-            with _FREEZING:
+            with _BUILDING:
                 if key not in self._frozen:
                     self._frozen[key] = self._traced(size)
         return self._frozen[key]
@@ -101,11 +104,11 @@ class TorchNetwork:
         model, size = self._model.model, planes.shape[2]
         side = tile_side(size)
         if side not in self._programs:
-            with _FREEZING:
+            with _BUILDING:
                 if side not in self._programs:
-                    self._programs[side] = WrittenNetwork(_written(model, side))
+                    self._programs[side] = _program(model, side).finish()
         outputs = self._programs[side].run(planes, model.globals_of_program(globals_, size))
-        return model.read(outputs, planes, globals_)
+        return model.heads_of_program(outputs, planes, globals_)
 
     def _traced(self, size: int) -> nn.Module:
         """The model frozen for one board size and the threads that torch has here."""
@@ -118,22 +121,22 @@ class TorchNetwork:
             return torch.jit.freeze(torch.jit.trace(model, example, check_trace=False))
 
 
-def _written(model: Model, side: int) -> Program:
+def _program(model: Model, side: int) -> Program:
     """A model's program for boards whose tiles have this side.
 
     Raises:
         Unwritable: it has other layers.
     """
-    globals_ = model.globals_of_program(torch.zeros(1, model.shape.globals), ANY_SIZE)
+    globals_ = model.globals_of_program(torch.zeros(1, model.shape.globals), COUNTED_ON)
     program = Program(model.shape.planes, globals_.shape[1], side)
-    model.write(program)
+    model.write_program(program)
     return program
 
 
 def _can_write(model: Model) -> bool:
     """Whether a model can be written as a program."""
     try:
-        _written(model, 4)
+        _program(model, 4)
     except Unwritable:
         return False
     return True

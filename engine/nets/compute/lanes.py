@@ -13,19 +13,26 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
+from numba.core import codegen, config
 from numba.extending import intrinsic as numba_intrinsic
 
-WIDTH = 16 if binding.get_host_cpu_features().get("avx512f", False) else 8
+# Numba makes its configuration's names when it is imported: type checkers do not see them.
+_ASKED_FOR = getattr(config, "CPU_FEATURES")  # noqa: B009
+FEATURES = codegen.get_host_cpu_features() if _ASKED_FOR is None else _ASKED_FOR
+"""What Numba compiles for, as it stands in the keys of compiled kernels"""
+WIDTH = 16 if "+avx512f" in FEATURES.split(",") else 8
 """float32 numbers of a vector: a register of AVX-512, or of AVX2; two of NEON"""
-PANEL = 3 * WIDTH
+WIDEST_PANEL = 3 * WIDTH
 """Most outputs that are summed at a time"""
 MOST_ROWS = 4
 """Rows that are multiplied at a time: with three vectors each they fill AVX2's 16 registers, and a sum is touched again
 only after the four cycles that an addition takes"""
 LN2_HIGH, TERMS = 0.693359375, 7
 """The first bits of ln 2; terms of the exponential's series"""
+LEAST, MOST = -87.0, 20.0
+"""Beyond these, exp(x) is no normal float32, or so large that activations are x itself"""
 _INT, _INDEX = ir.IntType(64), types.intp
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 _WHOLE = ir.VectorType(ir.IntType(32), WIDTH)
@@ -69,12 +76,12 @@ def _check_flat(*arrays: Any) -> None:
 
 
 @intrinsic
-def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right: Any, panel: Any, lanes: Any,
+def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right: Any, weights: Any, panel: Any,
                   ahead: Any, ahead_step: Any, out: Any, out_at: Any, out_step: Any) -> Any:  # fmt: skip
-    """out[out_at + r * out_step + j] = sum over k of left[at + r * inner + k] * right[panel + k * lanes + j].
+    """out[out_at + r * out_step + j] = sum over k of left[at + r * inner + k] * right[weights + k * panel + j].
 
-    For r < ``rows`` (1 to ``MOST_ROWS``), k < ``inner``, j < ``lanes`` (1 to 3 times ``WIDTH``). The order of the sum
-    is that of k whatever the rows: a row's outputs do not hang on how many stand beside it.
+    For r < ``rows`` (1 to ``MOST_ROWS``), k < ``inner`` (at least 1), j < ``panel`` (1 to 3 times ``WIDTH``). The order
+    of the sum is that of k whatever the rows: a row's outputs do not hang on how many stand beside it.
 
     Args:
         left, right, out: float32[:], contiguous.
@@ -85,17 +92,17 @@ def multiply_rows(typing: Any, left: Any, at: Any, rows: Any, inner: Any, right:
     signature = types.void(left, *[_INDEX] * 3, right, *[_INDEX] * 4, out, _INDEX, _INDEX)
 
     def emit(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
-        left, at, rows, inner, right, panel, lanes, ahead, ahead_step, out, out_at, out_step = _data(
+        left, at, rows, inner, right, weights, panel, ahead, ahead_step, out, out_at, out_step = _data(
             context, builder, signature, args
         )
         end = builder.append_basic_block("multiplied")
         # The loop is there once for each number of rows and of vectors.
-        weights, fetched = builder.gep(right, [panel]), builder.gep(right, [ahead])
-        choice = builder.switch(builder.add(builder.mul(rows, _number(PANEL)), lanes), end)
+        weights, fetched = builder.gep(right, [weights]), builder.gep(right, [ahead])
+        choice = builder.switch(builder.add(builder.mul(rows, _number(WIDEST_PANEL)), panel), end)
         for count in range(1, MOST_ROWS + 1):
-            for vectors in range(1, PANEL // WIDTH + 1):
+            for vectors in range(1, WIDEST_PANEL // WIDTH + 1):
                 block = builder.append_basic_block(f"rows{count}x{vectors}")
-                choice.add_case(_number(count * PANEL + vectors * WIDTH), block)
+                choice.add_case(_number(count * WIDEST_PANEL + vectors * WIDTH), block)
                 builder.position_at_end(block)
                 starts = [builder.add(at, builder.mul(inner, _number(row))) for row in range(count)]
                 lines = [builder.gep(left, [start]) for start in starts]
@@ -228,7 +235,8 @@ def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
     """An intrinsic ``f(array, at)`` that replaces the vector of float32[:] that begins at a place by its activation.
 
     Args:
-        formula: the activation from a builder, x and exp(x).
+        formula: the activation from a builder, x and exp(x), both of x as at least ``LEAST``. There the activation is 0
+            as far as float32 can tell.
     """
 
     @intrinsic
@@ -239,6 +247,8 @@ def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
         def emit(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
             place = _vector_at(builder, *_data(context, builder, signature, args))
             x = _load(builder, place)
+            # What is no number stays so.
+            x = builder.select(builder.fcmp_ordered("<", x, _all(LEAST)), _all(LEAST), x)
             builder.store(formula(builder, x, _exponential(builder, x)), place, align=4)
             return context.get_dummy_value()
 
@@ -248,9 +258,11 @@ def _activation(formula: Callable[[Any, Any, Any], Any]) -> Emitter:
 
 
 def _exponential(builder: Any, x: Any) -> Any:
-    """exp(x) of a vector, x taken as at least -87 and at most 20: 2^n times a series in what is left, |r| < 0.35."""
-    for bound, sign in ((-87.0, "<"), (20.0, ">")):
-        x = builder.select(builder.fcmp_ordered(sign, x, _all(bound)), _all(bound), x)
+    """exp(x) of x >= ``LEAST``, taken as at most ``MOST``: 2^n times a series in what is left, |r| < 0.35.
+
+    What is no number counts as ``MOST``, so that there is an exponent.
+    """
+    x = builder.select(builder.fcmp_ordered("<", x, _all(MOST)), x, _all(MOST))
     # n + 127, the exponent as float32 holds it, is positive; such numbers are cut off downwards.
     exponent = builder.fptosi(builder.fadd(builder.fmul(x, _all(1.0 / math.log(2.0))), _all(127.5)), _WHOLE)
     n = builder.fsub(builder.sitofp(exponent, _VECTOR), _all(127.0))

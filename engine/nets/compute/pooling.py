@@ -9,6 +9,10 @@ from torch import Tensor
 
 CENTRE_SIZE = 14.0
 """Board size at which the size-scaled mean is zero, the middle of 9 and 19."""
+SIZE_UNIT = 10.0
+"""By so many lines boards differ whose scales differ by one."""
+MEAN_SQUARE = 0.1
+"""Taken from the square of the scale where this scales the mean"""
 
 
 def board_scale(x: Tensor) -> float:
@@ -17,7 +21,7 @@ def board_scale(x: Tensor) -> float:
     A number in traces too, which are made for one size each: as tensors, subtraction and division took longer there
     than the mean of a 9x9 board.
     """
-    return (int(x.shape[2]) - CENTRE_SIZE) / 10.0
+    return (int(x.shape[2]) - CENTRE_SIZE) / SIZE_UNIT
 
 
 def pooled(x: Tensor) -> Tensor:
@@ -34,4 +38,4 @@ def pooled(x: Tensor) -> Tensor:
 def pooled_by_size(x: Tensor) -> Tensor:
     """float32[B, 3C] of x[B, C, N, N]: mean, mean scaled by board size, and by its square."""
     mean, scale = x.mean(dim=(2, 3), dtype=torch.float32), board_scale(x)
-    return torch.cat([mean, mean * scale, mean * (scale * scale - 0.1)], dim=1)
+    return torch.cat([mean, mean * scale, mean * (scale * scale - MEAN_SQUARE)], dim=1)

@@ -1,4 +1,4 @@
-"""A network's whole forward pass as one kernel: it reads a program line by line. No torch.
+"""A network's whole forward pass as one kernel: it reads a program line by line.
 
 What a program is and who writes it: :mod:`engine.nets.compute.program`. Slots lie one after the other in the memory of
 a batch: points as float32[B, N*N, pitch], vectors as float32[B, pitch]. Pitches are multiples of ``WIDTH``; what is
@@ -8,25 +8,46 @@ beyond a slot's channels is zero.
 import numpy as np
 
 from engine.nets.compute.lanes import WIDTH, mish, silu
+from engine.nets.compute.pooling import CENTRE_SIZE, MEAN_SQUARE, SIZE_UNIT
 from engine.nets.compute.winograd_tiles import Tiling, convolve, multiply, padded
 from engine.system.jit import kernel
 
 CONVOLUTION, PRODUCT, COLUMNS, POOL, NORM = range(5)
 """Kinds of lines"""
-(
-    KIND, SOURCE, TARGET, PLUS, BIAS_SLOT, INNER, PITCH, PANEL, NUMBERS, COUNT, BIAS, SCALE, BEFORE, AFTER, IS_VECTOR,
-    REACH_Y, REACH_X, STEP_Y, STEP_X, POOLING,
-) = range(20)  # fmt: skip
-"""The numbers of a line: slots (-1 = none), pitches of source and target, where its constants are, activations"""
-FIELDS = 20
 IDENTITY, RELU, MISH, SILU = range(4)
 """Activations"""
 WITH_MAXIMUM, BY_SIZE = range(2)
 """Kinds of pooling: ``pooled`` and ``pooled_by_size`` of :mod:`engine.nets.compute.pooling`"""
 PLANES, GLOBALS = range(2)
-"""The slots of the inputs"""
-CENTRE_SIZE = np.float32(14.0)
-"""As in :mod:`engine.nets.compute.pooling`"""
+"""The slots of the inputs, the first that every program makes"""
+LINE = np.dtype(
+    [
+        ("kind", np.int64),
+        # Slots by number; those that a line does without are -1.
+        ("source", np.int64),
+        ("target", np.int64),
+        ("plus", np.int64),  # what is added to the outputs, perhaps the target
+        ("bias_slot", np.int64),  # a vector that is added at every point, in place of the bias
+        ("is_vector", np.int64),  # whether the source is one
+        ("inner", np.int64),  # pitch of the source
+        ("pitch", np.int64),  # pitch of the target
+        # Constants: where they begin.
+        ("filters", np.int64),
+        ("filter_count", np.int64),  # how many numbers the filters are
+        ("bias", np.int64),  # [pitch]
+        ("scale", np.int64),  # [2, inner]: scales and shifts of the source's channels
+        ("panel", np.int64),  # outputs that are summed at a time
+        ("before", np.int64),  # activations, of the scaled source and of the outputs
+        ("after", np.int64),
+        # Of columns: a filter's points to each side of its centre, and the distance from one to the next.
+        ("reach_y", np.int64),
+        ("reach_x", np.int64),
+        ("step_y", np.int64),
+        ("step_x", np.int64),
+        ("pooling", np.int64),
+    ]
+)
+"""A line of a program; what does not concern its kind is 0"""
 
 
 @kernel
@@ -86,9 +107,9 @@ def _columns(board, size, pitch, line, columns):
     at = 0
     for y in range(size):
         for x in range(size):
-            for dy in range(-line[REACH_Y], line[REACH_Y] + 1):
-                for dx in range(-line[REACH_X], line[REACH_X] + 1):
-                    row, column = y + dy * line[STEP_Y], x + dx * line[STEP_X]
+            for dy in range(-line.reach_y, line.reach_y + 1):
+                for dx in range(-line.reach_x, line.reach_x + 1):
+                    row, column = y + dy * line.step_y, x + dx * line.step_x
                     seen = columns[at : at + pitch]
                     if row < 0 or column < 0 or row >= size or column >= size:
                         for i in range(pitch):
@@ -114,13 +135,13 @@ def _pool(board, size, pitch, pooling, vector):
             mean[i] += point[i]
         for i in range(pitch):
             third[i] = max(third[i], point[i])
-    scale = (np.float32(size) - CENTRE_SIZE) / np.float32(10.0)
+    scale = np.float32((size - CENTRE_SIZE) / SIZE_UNIT)
     for i in range(pitch):
         mean[i] /= np.float32(size * size)
         scaled[i] = mean[i] * scale
     if pooling == BY_SIZE:
         for i in range(pitch):
-            third[i] = mean[i] * (scale * scale - np.float32(0.1))
+            third[i] = mean[i] * (scale * scale - np.float32(MEAN_SQUARE))
 
 
 @kernel
@@ -138,7 +159,7 @@ def run(program, numbers, places, planes, globals_, size, side, group, memory, p
     """The forward pass of a batch.
 
     Args:
-        program: int64[lines, FIELDS].
+        program: ``LINE``[lines].
         numbers: float32[:], all constants.
         places: int64[slots], where each begins in the memory.
         planes: float32[B, C, N*N]; ``globals_`` float32[B, G], G perhaps 0; ``size`` is N.
@@ -149,44 +170,44 @@ def run(program, numbers, places, planes, globals_, size, side, group, memory, p
     _load(planes, globals_, memory[places[PLANES] :], memory[places[GLOBALS] :])
     for index in range(len(program)):
         line = program[index]
-        each, adds = line[BIAS_SLOT] >= 0, line[PLUS] >= 0
-        rows = 1 if line[IS_VECTOR] else size * size
-        inner, pitch = line[INNER], line[PITCH]
-        source = memory[places[line[SOURCE]] : places[line[SOURCE]] + count * rows * inner]
-        target = memory[places[line[TARGET]] : places[line[TARGET]] + count * rows * pitch]
-        plus = memory[places[line[PLUS]] :] if adds else target
-        bias = memory[places[line[BIAS_SLOT]] :] if each else numbers[line[BIAS] :]
-        kind = line[KIND]
+        each, adds = line.bias_slot >= 0, line.plus >= 0
+        rows = 1 if line.is_vector else size * size
+        inner, pitch = line.inner, line.pitch
+        source = memory[places[line.source] : places[line.source] + count * rows * inner]
+        made = 1 if line.kind == POOL else rows
+        target = memory[places[line.target] : places[line.target] + count * made * pitch]
+        plus = memory[places[line.plus] :] if adds else target
+        bias = memory[places[line.bias_slot] :] if each else numbers[line.bias :]
+        kind = line.kind
         if kind == CONVOLUTION:
-            filters = numbers[line[NUMBERS] : line[NUMBERS] + line[COUNT]]
-            scale = numbers[line[SCALE] : line[SCALE] + inner]
-            shift = numbers[line[SCALE] + inner : line[SCALE] + 2 * inner]
+            filters = numbers[line.filters : line.filters + line.filter_count]
+            scale = numbers[line.scale : line.scale + inner]
+            shift = numbers[line.scale + inner : line.scale + 2 * inner]
             tiling = Tiling(size, side, group, count, inner, inner, pitch, pitch)
             convolve(
-                tiling, source, scale, shift, line[BEFORE] == RELU, filters, line[PANEL], bias, each, plus, adds,
-                line[AFTER] == RELU, points, products, sheet, target,
+                tiling, source, scale, shift, line.before == RELU, filters, line.panel, bias, each, plus, adds,
+                line.after == RELU, points, products, sheet, target,
             )  # fmt: skip
-            if line[AFTER] != RELU:
-                _activate(target, line[AFTER])
+            if line.after != RELU:
+                _activate(target, line.after)
         elif kind == PRODUCT:
-            filters = numbers[line[NUMBERS] : line[NUMBERS] + line[COUNT]]
+            filters = numbers[line.filters : line.filters + line.filter_count]
             # What is added must not be overwritten by the product first.
             out = products[: len(target)] if adds else target
-            multiply(source, count * rows, inner, filters, line[PANEL], out, pitch)
-            _finish(out, rows, pitch, bias, each, plus, adds, line[AFTER])
+            multiply(source, count * rows, inner, filters, line.panel, out, pitch)
+            _finish(out, rows, pitch, bias, each, plus, adds, line.after)
             if adds:
                 for i in range(len(target)):
                     target[i] = out[i]
         elif kind == COLUMNS:
-            whole, made = size * size * inner, size * size * pitch
+            whole, wide = size * size * inner, size * size * pitch
             for b in range(count):
-                _columns(source[b * whole :], size, inner, line, target[b * made : (b + 1) * made])
+                _columns(source[b * whole :], size, inner, line, target[b * wide : (b + 1) * wide])
         elif kind == POOL:
             whole = size * size * inner
-            vectors = memory[places[line[TARGET]] :]
             for b in range(count):
-                _pool(source[b * whole :], size, inner, line[POOLING], vectors[3 * b * inner : 3 * (b + 1) * inner])
+                _pool(source[b * whole :], size, inner, line.pooling, target[b * pitch : (b + 1) * pitch])
         else:
-            scale = numbers[line[SCALE] : line[SCALE] + inner]
-            shift = numbers[line[SCALE] + inner : line[SCALE] + 2 * inner]
-            _norm(source, inner, scale, shift, line[AFTER], target)
+            scale = numbers[line.scale : line.scale + inner]
+            shift = numbers[line.scale + inner : line.scale + 2 * inner]
+            _norm(source, inner, scale, shift, line.after, target)

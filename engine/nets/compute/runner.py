@@ -64,7 +64,8 @@ class PlainRunner:
             return self._network.evaluate(*inputs).each(Tensor.cpu)
 
     def prepare(self, size: int, planes: int, globals_: int, most: int) -> int:
-        """See :class:`Runner`; there is nothing that one batch would leave for the next."""
+        """See :class:`Runner`: at its first call for a board size a network is traced, or written as a program."""
+        self.run([torch.zeros(1, planes, size, size)], [torch.zeros(1, globals_)])
         return most
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.precision import MAX_POLICY_ERROR, MAX_WIN_RATE_ERROR, differences, in_units, prefers_bfloat16
 from engine.nets.network import Model, NetworkSpec
-from engine.nets.on_device import Samples
+from engine.nets.on_device import Samples, torch_samples
 
 SMALL = 9
 """A board size that is compared besides the largest"""
@@ -48,7 +48,7 @@ def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], sam
     Raises:
         RuntimeError: a device failed.
     """
-    inputs = [tuple(map(torch.from_numpy, samples(spec.encoder, size))) for size in board_sizes(spec)]
+    inputs = [torch_samples(samples, spec.encoder, size) for size in board_sizes(spec)]
     exact = [exact_output(model, *tensors) for tensors in inputs]
     for device in devices:
         for reduced in (False, True):
@@ -75,7 +75,7 @@ def symmetry_spread(model: Model, spec: NetworkSpec, samples: Samples) -> dict[s
         dict: the standard deviation over the eight symmetries, of ``win rate`` and ``score`` (points) as far as the
         network has them, on average over the positions.
     """
-    planes, globals_ = map(torch.from_numpy, samples(spec.encoder, spec.max_size))
+    planes, globals_ = torch_samples(samples, spec.encoder, spec.max_size)
     views = [in_units(exact_output(model, shown, globals_)) for shown in _symmetries(planes)]
     return {
         head: float(torch.stack([view[head] for view in views]).std(dim=0, correction=0).mean())

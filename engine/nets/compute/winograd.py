@@ -12,18 +12,16 @@ The kernels are in :mod:`engine.nets.compute.winograd_tiles`; networks that play
 Source: Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks", 2016, section 4.
 """
 
-import threading
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from engine.nets.compute.lanes import PANEL, WIDTH
+from engine.nets.compute.lanes import WIDEST_PANEL, WIDTH
 from engine.nets.compute.winograd_tiles import FOUR, THREE, padded
 
 TILES = 40
-"""Tiles that are multiplied at a time, at most, unless one board has more: a 19x19 board, or four 9x9 boards. More
-points and products would not stay in the second-level cache."""
+"""Tiles that are multiplied at a time, at most, unless one board has more: a 19x19 board, or four 9x9 boards. Of 96
+channels these have 350 kB of points and as much of products; with more boards they would not be in the second-level
+cache any more when they are read again."""
 FILTERINGS = {3: THREE, 4: FOUR}
 
 
@@ -40,7 +38,7 @@ def transform_filters(weight: Tensor, side: int) -> Tensor:
 
 def best_panel(count: int) -> int:
     """How many outputs of ``count`` are summed at a time: of what needs the least padding, the most."""
-    return min((PANEL, 2 * WIDTH, WIDTH), key=lambda panel: (-(-count // panel) * panel, -panel))
+    return min((WIDEST_PANEL, 2 * WIDTH, WIDTH), key=lambda panel: (-(-count // panel) * panel, -panel))
 
 
 def in_panels(points: Tensor) -> Tensor:
@@ -53,22 +51,6 @@ def in_panels(points: Tensor) -> Tensor:
     return filled.view(count, -1, panels, panel).transpose(1, 2).contiguous()
 
 
-def group_of(tiles: int) -> int:
-    """How many boards of ``tiles`` x ``tiles`` are multiplied at a time."""
-    return max(1, TILES // tiles**2)
-
-
-class _Memory(threading.local):
-    """Working memory of a thread, by name; it grows to what was asked for and stays."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, np.ndarray] = {}
-
-    def of(self, name: str, count: int) -> np.ndarray:
-        """float32[at least count], holding anything; all of one name lie in the same place."""
-        if name not in self._held or len(self._held[name]) < count:
-            self._held[name] = np.empty(count, np.float32)
-        return self._held[name]
-
-
-MEMORY = _Memory()
+def group_of(tiles: int, most: int = TILES) -> int:
+    """How many boards of ``tiles`` x ``tiles`` are multiplied at a time, of all together at most so many tiles."""
+    return max(1, most // tiles**2)

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engine.nets.compute.memory import MEMORY
 from engine.nets.compute.precision import prefers_bfloat16
 from engine.nets.compute.replacing import replaced
-from engine.nets.compute.winograd import FILTERINGS, MEMORY, in_panels
+from engine.nets.compute.winograd import FILTERINGS, group_of, in_panels
 from engine.nets.compute.winograd_tiles import Tiling, boards_of, convolve, padded, points_of, tile_side, tiles_a_line
 
-TILES = 100
+TILES_LEARNT = 100
 """Tiles that are multiplied at a time: the gradient of all filters is read and written once for them"""
 MIN_CHANNELS = 16
 """With fewer channels, in or out, transforming costs more than is saved."""
@@ -85,7 +86,7 @@ def _as_tensor(boards: np.ndarray) -> Tensor:
 def _tiling(x: Tensor, weight: Tensor) -> Tiling:
     """How a batch x[B, C, N, N] meets filters[K, C, 3, 3]."""
     (boards, inputs, size, _), outputs, side = x.shape, len(weight), tile_side(x.shape[2])
-    group = min(boards, max(1, TILES // int(tiles_a_line(size, side)) ** 2))
+    group = min(boards, group_of(int(tiles_a_line(size, side)), TILES_LEARNT))
     return Tiling(size, side, group, boards, inputs, int(padded(inputs)), outputs, int(padded(outputs)))
 
 

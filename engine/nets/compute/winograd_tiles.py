@@ -71,8 +71,8 @@ def tiles_a_line(size, side):
 
 @kernel
 def padded(channels):
-    """The next multiple of ``WIDTH``."""
-    return -(-channels // WIDTH) * WIDTH
+    """The next multiple of ``WIDTH``, which none at all have too: products need something to add up."""
+    return -(-max(channels, 1) // WIDTH) * WIDTH
 
 
 @kernel
@@ -193,6 +193,7 @@ def multiply(points, rows, inner, filters, panel, products, outputs):
     """
     groups = -(-rows // MOST_ROWS)
     # While a panel is multiplied, the next one is fetched, a part for each group of rows: filters come from far away.
+    # A part is a line of the cache for each input, so where groups are few only some of the next panel's come.
     step = -(-panel // groups)
     for p in range(len(filters) // (inner * outputs)):
         for first in range(0, outputs, panel):

@@ -50,7 +50,7 @@ class RmsNorm(Norm):
         """[B, C, N, N] as it came."""
         return super().forward(x * inverse_rms(x, self.dims, self.epsilon))
 
-    def written(self) -> program.Norm:
+    def in_program(self) -> program.Before:
         """No line of a program computes this one."""
         raise program.Unwritable(type(self).__name__)
 

@@ -10,8 +10,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from engine.nets.compute.pooling import pooled
-from engine.nets.compute.program import Norm as Before
-from engine.nets.compute.program import Program, Slot
+from engine.nets.compute.program import Before, Program, Slot
 from engine.nets.katago.attention import AttentionBlock, FeedForwardBlock
 from engine.nets.katago.layers import LayerReader, Norm, convolution, linear
 
@@ -45,7 +44,7 @@ class ResidualBlock(nn.Module):
 
     def write(self, program: Program, x: Slot) -> None:
         """Write this block; its outputs take the place of x."""
-        inner = program.convolution(self.first, x, self.before.written())
+        inner = program.convolution(self.first, x, self.before.in_program())
         program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
         program.free(inner)
 
@@ -77,13 +76,13 @@ class PoolingBlock(nn.Module):
 
     def write(self, program: Program, x: Slot) -> None:
         """Write this block; its outputs take the place of x."""
-        before = self.before.written()
-        pool = program.convolution(self.pool, x, before, after=self.pool_activation)
+        ready, before = program.before_several(x, self.before.in_program())
+        pool = program.convolution(self.pool, ready, before, after=self.pool_activation)
         context = program.pool(pool)
         bias = program.linear(self.pool_bias, context)
-        inner = program.convolution(self.first, x, before, bias)
+        inner = program.convolution(self.first, ready, before, bias)
         program.convolution(self.last, inner, Before(self.middle), plus=x, into=x)
-        program.free(pool, context, bias, inner)
+        program.free(pool, context, bias, inner, None if ready == x else ready)
 
 
 class NestedBlock(nn.Module):
@@ -108,9 +107,9 @@ class NestedBlock(nn.Module):
 
     def write(self, program: Program, x: Slot) -> None:
         """Write this block; its outputs take the place of x."""
-        inner = program.convolution(self.first, x, self.before.written())
+        inner = program.convolution(self.first, x, self.before.in_program())
         write_blocks(self.blocks, program, inner)
-        program.convolution(self.last, inner, self.after.written(), plus=x, into=x)
+        program.convolution(self.last, inner, self.after.in_program(), plus=x, into=x)
         program.free(inner)
 
 

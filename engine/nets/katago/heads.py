@@ -100,7 +100,7 @@ class PolicyHead(nn.Module):
         bias = program.linear(self.bias, context)
         local = program.convolution(self.local, x, bias=bias, after=self.activation)
         program.output("policies", program.convolution(self.out, local))
-        program.output("passing", _written(program, self.passing, context))
+        program.output("passing", _write_matrices(program, self.passing, context))
 
 
 def _policy_channels(layers: LayerReader) -> int:
@@ -114,7 +114,7 @@ def _policy_channels(layers: LayerReader) -> int:
     return channels
 
 
-def _written(program: Program, layers: nn.Module, x: Slot) -> Slot:
+def _write_matrices(program: Program, layers: nn.Module, x: Slot) -> Slot:
     """Write a matrix, or two with an activation between them."""
     if isinstance(layers, nn.Linear):
         return program.linear(layers, x)
@@ -159,7 +159,7 @@ class ValueHead(nn.Module):
     def write(self, program: Program, x: Slot) -> None:
         """Write this head, with the outputs ``sums`` (results and scores) and ``owners``."""
         local = program.convolution(self.local, x, after=self.activation)
-        program.output("sums", _written(program, self.sums, program.pool(local, by_size=True)))
+        program.output("sums", _write_matrices(program, self.sums, program.pool(local, by_size=True)))
         program.output("owners", program.convolution(self.ownership, local))
 
 

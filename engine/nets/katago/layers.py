@@ -170,6 +170,6 @@ class Norm(nn.Module):
         """[B, C, N, N] as it came."""
         return self.activation(x + self.shift if self.scale is None else torch.addcmul(self.shift, x, self.scale))
 
-    def written(self) -> program.Norm:
+    def in_program(self) -> program.Before:
         """The same, as programs take it."""
-        return program.Norm(self.activation, self.scale, self.shift)
+        return program.Before(self.activation, self.scale, self.shift)

@@ -106,15 +106,15 @@ class KataGoNet(Model):
         results, scores, owners = self.value(x)
         return self.policy(x), result_logits(results, globals_), scores, owners
 
-    def write(self, program: Program) -> None:
-        """See :meth:`engine.nets.network.Model.write`."""
+    def write_program(self, program: Program) -> None:
+        """See :meth:`engine.nets.network.Model.write_program`."""
         into = self.stem_globals.weight
         if self.human is not None:
             into = torch.cat([into, torch.eye(len(into))], dim=1)
         bias = program.product(into, self.stem_globals.bias, program.globals)
         x = program.convolution(self.stem, program.planes, bias=bias)
         write_blocks(self.blocks, program, x)
-        x = program.norm(x, self.tip.written())
+        x = program.norm(x, self.tip.in_program())
         self.policy.write(program, x)
         self.value.write(program, x)
 
@@ -124,8 +124,8 @@ class KataGoNet(Model):
             return globals_
         return torch.cat([globals_, self.human(size).flatten(1).expand(len(globals_), -1)], dim=1)
 
-    def read(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
-        """See :meth:`engine.nets.network.Model.read`."""
+    def heads_of_program(self, outputs: Mapping[str, Tensor], planes: Tensor, globals_: Tensor) -> RawHeads:
+        """See :meth:`engine.nets.network.Model.heads_of_program`."""
         policies = torch.cat([outputs["policies"].flatten(2), outputs["passing"][:, :, None]], dim=2)
         sums = outputs["sums"]
         return self._raw_heads(policies, result_logits(sums[:, :3], globals_), sums[:, 3:], outputs["owners"][:, 0])
