@@ -34,7 +34,7 @@ LAUNCHER_HELP = 'starts training on several GPUs or cores: "torchrun --nproc-per
 @click.option("--skip", type=click.Choice(STAGES), multiple=True, help="stage to leave out")
 @click.option("--only", type=click.Choice(STAGES), multiple=True, help="stage to run; the others are left out")
 @click.option("--launcher", default="", metavar="COMMAND", help=LAUNCHER_HELP)
-@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--device", default="auto", help="auto, cpu, cuda or mps")
 @click.option("--seed", default=1, type=click.IntRange(0), help="of all that is drawn")
 @click.option("--dry-run", is_flag=True, help="print the commands of all stages, and end")
 @click.pass_context

@@ -79,7 +79,7 @@ def step_work(games: Games, name: str, batch: int, device, folder: Path) -> Work
 @click.command(context_settings={"show_default": True})
 @click.option("--network", "names", multiple=True, default=("keima-6x64",), type=click.Choice(list(NETWORKS)))
 @click.option("--batch", "batches", multiple=True, default=(64,), type=click.IntRange(1, 65536), help="repeatable")
-@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--device", default="auto", help="auto, cpu, cuda or mps")
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="CPU threads of torch; 0 = torch's choice")
 @measured(20.0)
 def command(names, batches, device: str, threads: int, seconds: float, repeats: int) -> None:

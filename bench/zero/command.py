@@ -54,7 +54,7 @@ class Machine(NamedTuple):
 @click.option("--turns", default=0, type=click.IntRange(0), help="networks that the whole run makes; 0 = any")
 @click.option("--blocks", type=click.IntRange(1), help="of a new network  [default: by --size]")
 @click.option("--channels", type=click.IntRange(1), help="of a new network  [default: by --size]")
-@click.option("--device", default="auto", help="auto, cpu or cuda")
+@click.option("--device", default="auto", help="auto, cpu, cuda or mps")
 @click.option("--threads", default=0, type=click.IntRange(0), help="processors that self-play takes; 0 = all")
 @click.option("--dry-run", is_flag=True, help="print the options that the run would have, and end")
 @options_of(ZeroOptions)

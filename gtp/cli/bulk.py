@@ -61,7 +61,7 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def machine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: ``--device`` and ``--threads``."""
     options = (
-        click.option("--device", default="auto", help="auto, cpu or cuda"),
+        click.option("--device", default="auto", help="auto, cpu, cuda or mps"),
         click.option("--threads", default=0, type=click.IntRange(0), help="processors that networks take; 0 = all"),
     )
     return with_options(function, options)

@@ -43,7 +43,7 @@ def values_command(
     position is kept, as for the comparison in the paper: learn from them with --positions-per-game 0.
 
     \b
-        keima data values policy-9.safetensors rl-9/network.safetensors --size 9 --positions 500000 --out values-9
+        keima data values alphago-9-sl rl-9/network.safetensors --size 9 --positions 500000 --out values-9
         keima train value --games values-9 --validation held-out.npz.xz --size 9 --out value-9
     """
     options = PlayOptions(variety, **rest)  # type: ignore[arg-type]

@@ -74,7 +74,7 @@ def evaluate() -> None:
               help="also the value through game K of DATA, counted from 1")  # fmt: skip
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw plots (PNG) in")
 @click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps")
 @AS_JSON
 def evaluate_named(
     network: str, data: Path, positions: int, symmetries: str, rollouts: int, policies: tuple[str, ...],

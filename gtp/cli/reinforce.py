@@ -38,7 +38,7 @@ def reinforce_command(
     that torchrun starts share out games and gradient: torchrun --nproc-per-node GPUS --no-python -- keima ...
 
     \b
-        keima train reinforce policy-9.safetensors --size 9 --updates 2000 --pool-every 100 --out rl-9
+        keima train reinforce alphago-9-sl --size 9 --updates 2000 --pool-every 100 --out rl-9
     """
     options = ReinforceOptions(variety, **rest)  # type: ignore[arg-type]
     with one_line_errors(RuntimeError), ExitStack() as stack, StopOnSignal() as stop:

@@ -147,7 +147,7 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     )
     @click.option("--network", "architecture", type=click.Choice(architectures), default=architectures[0],
                   show_default=True, hidden=len(architectures) == 1, help="architecture")  # fmt: skip
-    @click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda")
+    @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps")
     @click.option("--threads", default=0, show_default=True, help="CPU threads of torch; 0 = torch's choice")
     @_shape_options(architectures)
     @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
