@@ -16,7 +16,7 @@ from rich.table import Table
 from engine.nets.files.header import Header, recognise
 from gtp.cli.terminal import AS_JSON, WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
-from weights import FOLDER, entries, find
+from weights import FOLDER, entries, find, players
 from weights.places import PROGRAM_DEPTH, Place, candidates, places
 
 SHOWN = 240
@@ -143,6 +143,8 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
         table.add_row(f"{header.format} {header.version}", header.network, size, shipped.get(path, str(path)))
     # A path is for copying: better a line too long than one that is folded.
     tell(table, width=WIDTH + max(len(str(path)) for path, _ in found))
+    if not folders:
+        tell("Networks that play together, also for --weights: " + ", ".join(players()))
 
 
 @weights_group.command("convert")

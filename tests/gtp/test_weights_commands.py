@@ -110,7 +110,7 @@ def test_find_lists_networks_below_folders(zero):
 def test_find_names_the_shipped_networks_by_their_names(monkeypatch, tmp_path):
     monkeypatch.setattr(places.Path, "home", lambda: tmp_path)
     text = run("find")
-    assert all(name in text for name in entries()) and str(FOLDER) not in text
+    assert all(name in text for name in (*entries(), "also for --weights: alphago-9\n")) and str(FOLDER) not in text
     assert "No networks in" in run("find", tmp_path)
 
 
