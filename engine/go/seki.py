@@ -39,19 +39,21 @@ def score_with_dame_filled(position: Position) -> float:
         position: the dead stones taken off; its stones stay as they are.
     """
     size = int(position.board.meta[META_SIZE])
-    return float(_score_with_dame_filled(position, new_board(size), new_board(size), np.zeros(size * size, np.uint8)))
+    return float(score_in_memory(position, new_board(size), new_board(size), np.zeros(size * size, np.uint8)))
 
 
 @kernel
-def _score_with_dame_filled(position, filled, trial, marks):
+def score_in_memory(position, filled, trial, marks):
     """:func:`score_with_dame_filled` in the caller's memory.
 
     Args:
-        filled, trial, marks: as for :func:`_mark_seki`; no point is marked yet.
+        filled, trial: boards of the same size, overwritten.
+        marks: uint8[N*N], overwritten.
     """
     if position.rules[RULE_TAX] != TAX_SEKI:
         return final_score_black(position)
     board, size = position.board, position.board.meta[META_SIZE]
+    marks[:] = 0
     _mark_seki(board, filled, trial, marks)
     lead = score_black(position, TAX_NONE)
     for index in range(size * size):

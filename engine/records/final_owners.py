@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import copy_board
+from engine.go.board import copy_board, new_board
 from engine.go.position import copy_position, new_position
-from engine.go.scoring import area_owner, final_score_black, mark_dead, take_off
+from engine.go.scoring import area_owner, mark_dead, take_off
+from engine.go.seki import score_in_memory
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.ownership import average_ownership
@@ -30,7 +31,7 @@ CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
 MARGIN_ERROR = 0.01
 CHUNK = 256
 """Games a thread takes at a time"""
-VERSION = 2
+VERSION = 3
 """Part of the name of saved results: raise it when they would come out differently."""
 KEY_ARRAYS = (
     "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory"
@@ -59,7 +60,8 @@ def _find_in_rows(fresh, position, cleared, work, record, rules, rows, margins, 
 
     Args:
         fresh, position, cleared: an empty position, only read, and two that are overwritten.
-        work: ownership float32[N*N], and float64 and uint8 of the board's cells; overwritten.
+        work: ownership float32[N*N], float64 and uint8 of the board's cells, and what counting needs
+            (:func:`engine.go.seki.score_in_memory`): two boards and marks; overwritten.
         record: :class:`engine.records.replay.Recorded`.
         rules: int64[B, RULE_FIELDS].
         rows: int64[B]: the games.
@@ -68,7 +70,7 @@ def _find_in_rows(fresh, position, cleared, work, record, rules, rows, margins, 
         known: uint8[B], overwritten: whether an estimate gives the margin.
         owned: int8[B, N*N], overwritten where known: 1 = Black's, -1 = White's, 0 = neutral.
     """
-    ownership, against, dead = work
+    ownership, against, dead, filled, trial, marks = work
     board = position.board
     for b in range(len(rows)):
         known[b] = 0
@@ -81,7 +83,7 @@ def _find_in_rows(fresh, position, cleared, work, record, rules, rows, margins, 
             copy_position(cleared, position)
             copy_board(cleared.board, fresh.board)
             take_off(cleared.board, board, dead)
-            if abs(final_score_black(cleared) - margins[b]) < MARGIN_ERROR:
+            if abs(score_in_memory(cleared, filled, trial, marks) - margins[b]) < MARGIN_ERROR:
                 area_owner(cleared.board, owned[b])
                 known[b] = 1
                 break
@@ -121,7 +123,10 @@ def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray
     longest = int(np.diff(games.offsets)[rows].max())
     fresh, position, cleared = (new_position(size, longest + 1) for _ in range(3))
     cells = len(fresh.board.color)
-    memory = (np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8))
+    memory = (
+        np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8), new_board(size),
+        new_board(size), np.zeros(size * size, np.uint8),
+    )  # fmt: skip
     rules = game_rules(games, rows, games.territory[rows])
     margins = (games.margin * games.result)[rows].astype(np.float64)
     found, area = np.zeros(len(rows), np.uint8), np.zeros((len(rows), size * size), np.int8)

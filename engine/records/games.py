@@ -121,6 +121,11 @@ class Games(_GameArrays):
         """bool[G]: whether the game begins on the empty board with Black, as most consumers replay it."""
         return (np.diff(self.setup_offsets) == 0) & (self.first == BLACK)
 
+    def are_reached(self) -> np.ndarray:
+        """bool[G]: whether it is only the way to a position that a search reached: its last move, a pass, stands for
+        one that is not known, and there is no result."""
+        return (self.position >= 0) & (self.result == 0) & np.isnan(self.margin)
+
 
 JOINED = ("moves", "setup")
 OFFSETS = ("offsets", "setup_offsets")

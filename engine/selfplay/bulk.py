@@ -84,6 +84,8 @@ class BulkPlay:
 
     def positions(self, games: int = NEVER) -> int:
         """Positions that the games numbered below ``games`` give that were finished so far."""
+        if games == NEVER:
+            return self._n_positions
         with self._lock:
             numbers, positions = self._there()
         return int(positions[numbers < games].sum())
@@ -117,9 +119,11 @@ class BulkPlay:
             left = np.flatnonzero(~np.isin(held[0].number, self._done))
             self._journal.clear()
             self._journal.append(select(held[0], left), held[1][left])
-        numbers = self._there()[0]
+        numbers, positions = self._there()
         self._has(numbers)
         self._is_there[numbers] = True
+        # Counted as games come: whoever shows progress asks twice a second.
+        self._n_positions = int(positions.sum())
 
     def _has(self, numbers: np.ndarray) -> np.ndarray:
         """bool[K]: whether these games were finished."""
@@ -205,7 +209,9 @@ class BulkPlay:
             if not len(new):
                 return
             self._is_there[games.number] = True
-            self._journal.append(select(games, new), resigner[new])
+            entered = select(games, new)
+            self._n_positions += int(self._plan.positions(entered).sum())
+            self._journal.append(entered, resigner[new])
             if self._journal.count >= self._options.games_per_shard:
                 self._cut()
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import copy_board
+from engine.go.board import Board, copy_board, new_board
 from engine.go.position import Position, copy_position, new_position
-from engine.go.scoring import final_score_black, mark_dead, take_off
+from engine.go.scoring import mark_dead, take_off
+from engine.go.seki import score_in_memory
 from engine.records.games import RESIGNED
 from engine.rollout.ownership import average_ownership
 from engine.selfplay.boards import position_of
@@ -29,13 +30,19 @@ class Memory(NamedTuple):
     ownership: np.ndarray
     against: np.ndarray
     dead: np.ndarray
+    filled: Board
+    trial: Board
+    marks: np.ndarray
 
 
 def new_memory(size: int, capacity: int) -> Memory:
     """For games of up to ``capacity`` moves."""
     fresh, cleared = new_position(size, 1), new_position(size, capacity)
     cells = len(fresh.board.color)
-    return Memory(fresh, cleared, np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8))
+    return Memory(
+        fresh, cleared, np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8), new_board(size),
+        new_board(size), np.zeros(size * size, np.uint8),
+    )  # fmt: skip
 
 
 @kernel
@@ -52,4 +59,4 @@ def count_living(table, seats, endings, memory, leads):
         copy_position(memory.cleared, position)
         copy_board(board, memory.fresh.board)
         take_off(board, position.board, memory.dead)
-        leads[k] = final_score_black(memory.cleared)
+        leads[k] = score_in_memory(memory.cleared, memory.filled, memory.trial, memory.marks)

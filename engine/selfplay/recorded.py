@@ -76,10 +76,13 @@ class RecordedGames:
             return games.moves[games.offsets[row] : games.offsets[row + 1]]
 
     def _plies(self, games: Games, row: int, number: int) -> np.ndarray:
-        """The positions of a game that are taken, the one after its last move included; or its only one."""
+        """The positions of a game that are taken, the one after its last move included unless it is over there; or its
+        only one."""
         if games.position[row] >= 0:
             return np.array([games.position[row]], np.int64)
-        length = int(games.offsets[row + 1] - games.offsets[row])
+        moves = games.moves[games.offsets[row] : games.offsets[row + 1]]
+        is_over = len(moves) > 1 and (moves[-2:] == games.size[row] ** 2).all()
+        length = len(moves) - int(is_over)
         first = int(np.random.default_rng([self._seed, number]).integers(min(self._every, length + 1)))
         return np.arange(first, length + 1, self._every)
 

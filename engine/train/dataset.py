@@ -9,8 +9,7 @@ nothing is copied between them.
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from engine.records.games import Games
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.train.batches import BatchBuilder, TrainingBatch
+from engine.train.echoes import Echoes, batch_of
 from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher
 
@@ -29,9 +29,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 AHEAD = 3
 """Batches prepared ahead for each thread."""
-ECHO_SPAN = 200
-"""Batches between two steps on the same one"""
-SEEN_SEED = 20160129
+SEEN_SEED, ECHO_SEED = 20160129, 1
 DECIDED = 0.95
 """A label whose value is beyond it says who has won, and little else"""
 
@@ -74,19 +72,24 @@ class Mixture:
             sizes: smallest and largest board the network plays; others are left out.
             ranks: the processes that train together; None = this one alone.
         Raises:
-            ValueError: no data.
+            ValueError: no data, or positions that searches reached and no teacher for them.
         """
         self.encoder, self.options, self.ranks = encoder, options, ranks or Ranks()
         self.games, self.labels = list(material.games), list(material.labels)
         self.teacher, self.draw_rules = material.teacher, material.draw_rules
         self.owners: list[FinalOwners | None] = [*material.owners] or [None] * len(self.games)
         of_games = [np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games]
+        self._reached = [shard.are_reached() for shard in self.games]
         self._game_sizes = _BySize(of_games, sizes, material.boards, reached_weights(self.games, options.reached_share))
         of_labels = [shard.games.size[shard.game] for shard in self.labels]
         weights = None
         if options.decided_weight < 1.0:
             weights = [np.where(np.abs(one.value_black) > DECIDED, options.decided_weight, 1.0) for one in self.labels]
         self._label_sizes = _BySize(of_labels, sizes, material.boards, weights)
+        # Metrics need moves and results.
+        of_played = [np.where(reached, 0, of) for reached, of in zip(self._reached, of_games, strict=True)]
+        self._played_sizes = _BySize(of_played, sizes, material.boards)
+        self._check_reached()
         for size in material.boards or ():
             if size not in self._game_sizes.sizes | self._label_sizes.sizes:
                 raise ValueError(f"no training data for boards of {size}x{size}")
@@ -110,7 +113,8 @@ class Mixture:
         # Which way a game was counted hardly shows in its moves, so half are shown as area games: the network must
         # not learn to play like people under one scoring only.
         territory = games.territory[rows] & (rng.random(len(rows)) < 0.5)
-        taught = bool(self.teacher and self.teacher.plays(size) and rng.random() < self.options.teacher_share)
+        can_teach = self.teacher is not None and self.teacher.plays(size)
+        taught = can_teach and (rng.random() < self.options.teacher_share or self._reached[shard][rows].any())
         rules = game_rules(games, rows, territory)
         if taught and self.draw_rules:
             rules = self.draw_rules(rng.integers(0, 2**62, len(rows)), size)
@@ -119,8 +123,34 @@ class Mixture:
             self.options.result_weight, rules[part],
         )  # fmt: skip
         if taught and self.teacher:
-            return batch._replace(**self.teacher.targets(games, rows[part], plies[part], rules[part], symmetries[part]))
+            batch = batch._replace(**self._taught(games, rows[part], plies[part], rules[part], symmetries[part]))
         return batch
+
+    def _taught(self, games: Games, *positions: np.ndarray) -> dict[str, np.ndarray]:
+        """The teacher's targets; what it has no head for counts only under the game's own komi and rules."""
+        assert self.teacher is not None
+        targets = self.teacher.targets(games, *positions)
+        if self.draw_rules:
+            nothing = np.zeros(len(positions[0]), np.float32)
+            targets = {"value_weight": nothing, "score_ownership_weight": nothing} | targets
+        return targets
+
+    def echo_symmetry(self, step: int) -> int:
+        """The symmetry under which a step's batch is seen again; 0 where it is new."""
+        if batch_of(step, self.options.echo)[1] == 0:
+            return 0
+        return int(np.random.default_rng([self.options.seed, ECHO_SEED, step]).integers(8))
+
+    def _check_reached(self) -> None:
+        """Refuse positions that nobody says anything about."""
+        for size in sorted(self._game_sizes.sizes):
+            if self.teacher is not None and self.teacher.plays(size):
+                continue
+            if any(shard.are_reached()[shard.size == size].any() for shard in self.games):
+                raise ValueError(
+                    f"positions of {size}x{size} that searches reached have no moves and results of their own: they "
+                    "need a --teacher that plays such boards"
+                )
 
     def _plies(self, games: Games, rows: np.ndarray, shard: int, rng: np.random.Generator) -> np.ndarray:
         """A position of each game, before one of its moves: any, one of the few that are used, or the only one."""
@@ -135,8 +165,8 @@ class Mixture:
 
     @property
     def shows_games(self) -> bool:
-        """Whether there are games for boards of this network."""
-        return len(self._game_sizes) > 0
+        """Whether there are games for boards of this network, with moves and results."""
+        return len(self._played_sizes) > 0
 
     def seen_positions(self, count: int) -> tuple[Games, np.ndarray, np.ndarray]:
         """A fixed sample of positions that batches show, to measure the training error on; where they show games.
@@ -145,7 +175,7 @@ class Mixture:
             a shard of games, and game and ply, both int64[count] or somewhat fewer, none twice.
         """
         rng = np.random.default_rng(SEEN_SEED)
-        _, shard, rows = self._game_sizes.draw(rng, lambda size: count)
+        _, shard, rows = self._played_sizes.draw(rng, lambda size: count)
         games = self.games[shard]
         rows, plies = np.unique([rows, self._plies(games, rows, shard, rng)], axis=1)
         return games, rows, plies
@@ -160,43 +190,6 @@ class Mixture:
             return prepared_ahead(self.batch_at, first_step, finish, self.options.workers)
         echoes = Echoes(lambda number: finish(self.batch_at(number)), self.options.echo)
         return prepared_ahead(echoes, first_step, lambda finished: finished, self.options.workers)
-
-
-class Echoes(Generic[T]):
-    """Each batch in several steps, ``ECHO_SPAN`` steps apart, for where batches take longer to make than to learn from.
-
-    Source: Choi et al., "Faster Neural Network Training with Data Echoing", 2019. Threads: any.
-    """
-
-    def __init__(self, make: Callable[[int], T], times: int) -> None:
-        """Make batches by their number when they are first needed.
-
-        Args:
-            times: steps that each batch is for.
-        """
-        self._make, self._times = make, times
-        self._made: dict[int, T] = {}
-        self._lock = Lock()
-
-    @property
-    def held(self) -> int:
-        """Batches that later steps are waiting for."""
-        return len(self._made)
-
-    def __call__(self, step: int) -> T:
-        """The batch of one step."""
-        block, place = divmod(step, ECHO_SPAN * self._times)
-        number = block * ECHO_SPAN + place % ECHO_SPAN
-        is_last = place >= ECHO_SPAN * (self._times - 1)
-        with self._lock:
-            made = self._made.pop(number, None) if is_last else self._made.get(number)
-        if made is None:
-            # A run that goes on has none of the block's; the same ones come of their numbers.
-            made = self._make(number)
-            if not is_last:
-                with self._lock:
-                    self._made[number] = made
-        return made
 
 
 def prepared_ahead(
@@ -281,10 +274,10 @@ def reached_weights(shards: Sequence[Games], share: float) -> list[np.ndarray] |
     Returns:
         float64[G] a shard: 1 in the mean over each board size.
     """
-    if not any((shard.position >= 0).any() for shard in shards):
+    if not any(shard.are_reached().any() for shard in shards):
         return None
     sizes = np.concatenate([shard.size for shard in shards])
-    is_reached = np.concatenate([shard.position for shard in shards]) >= 0
+    is_reached = np.concatenate([shard.are_reached() for shard in shards])
     weights = np.ones(len(sizes))
     for size in np.unique(sizes):
         reached, others = (sizes == size) & is_reached, (sizes == size) & ~is_reached

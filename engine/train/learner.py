@@ -13,6 +13,7 @@ from engine.nets.compute.precision import autocast, training_format
 from engine.nets.compute.winograd_learning import learns_by_winograd, with_learning_winograd
 from engine.nets.network import Model, NetworkSpec
 from engine.train.batches import TrainingBatch
+from engine.train.echoes import turned
 from engine.train.losses import combined_loss
 from engine.train.muon import BETAS, Muon
 from engine.train.ranks import Ranks
@@ -74,11 +75,12 @@ class Learner:
         self.step = 0
         self._call = self.ranks.wrap(with_learning_winograd(self.model) if by_winograd else self.model)
 
-    def one_step(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """One gradient step on what :meth:`tensors` made; returns the parts of the loss."""
+    def one_step(self, batch: dict[str, Tensor], symmetry: int = 0) -> dict[str, Tensor]:
+        """One gradient step on what :meth:`tensors` made, shown under a symmetry; returns the parts of the loss."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, self.options)
         tensors = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+        tensors = turned(tensors, symmetry)
         planes, globals_ = tensors["planes"].contiguous(memory_format=self.memory_format), tensors["globals"]
         self._call.train()
         with autocast(self.device):

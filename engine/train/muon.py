@@ -1,4 +1,4 @@
-"""Muon: momentum whose steps are made orthogonal, for the matrices inside of a network; AdamW for all else.
+"""Muon: momentum whose steps are made orthogonal, for the wide matrices of a network; AdamW for all else.
 
 A gradient step of a matrix is dominated by a few directions; made orthogonal, all directions move alike. Jordan et al.,
 "Muon: An optimizer for hidden layers in neural networks", 2024; the size of a step as in Liu et al., "Muon is Scalable
@@ -24,7 +24,10 @@ NARROWEST = 16
 
 
 def is_inner(value: Tensor) -> bool:
-    """Whether Muon steps this parameter: a matrix, or filters [out, in, K, K] seen as one of [out, in*K*K]."""
+    """Whether Muon steps this parameter: a matrix, or filters [out, in, K, K] seen as one of [out, in*K*K].
+
+    The first layer is among them, which Jordan et al. leave to AdamW; heads, being narrow, are not.
+    """
     return value.ndim > 1 and min(len(value), value[0].numel()) >= NARROWEST
 
 

@@ -31,12 +31,14 @@ from engine.train.state import SAVE_S, State, read_state, write_state
 AGREE_EVERY = 20
 """Steps between looks at whether any process was asked to stop or has lost its loss, and between news for the
 observer."""
-LOST = 2
-"""What processes tell each other when the loss of one is no number; 1 asks to stop"""
-
-
-FREE = frozenset({"steps", "minutes", "patience", "validate_every", "save_every", "workers"})
-"""Options that say how long and with what effort a run goes on, not what it does; they may differ each time"""
+SAVE, STOP, LOST = 1, 2, 3
+"""What processes tell each other: it is time to save, one was asked to stop, the loss of one is no number; the largest
+counts"""
+FREE = frozenset({"minutes", "patience", "validate_every", "save_every", "workers"})
+"""Options that say how long and with what effort a run goes on, not what it does; they may differ each time. The number
+of steps is one only where the rate does not fall with them."""
+STEADY = ("constant", "halving")
+"""Schedules that do not look at the number of steps"""
 
 
 class Goal(NamedTuple):
@@ -80,7 +82,8 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
     """
     changed = []
     for name in now:
-        if name in FREE or name not in begun or now[name] == begun[name]:
+        is_free = name in FREE or (name == "steps" and now.get("schedule") in STEADY)
+        if is_free or name not in begun or now[name] == begun[name]:
             continue
         if name in ("optimizer", "value_loss") or name.endswith("_weight"):
             raise ValueError(
@@ -163,27 +166,28 @@ class Trainer(Learner):
                 asked = time.perf_counter()
                 tensors = next(stream)
                 waited += time.perf_counter() - asked
-                parts = self.one_step(tensors)
+                parts = self.one_step(tensors, self.data.echo_symmetry(self.step))
                 self.step += 1
                 if self.curves:
                     self.curves.add(parts)
                 if self.step % self.options.validate_every == 0 or self.step == self.options.steps:
                     self._validate(observer)
-                # Several processes save together, so their clocks have no say.
-                is_long = self.ranks.count == 1 and time.perf_counter() - saved > SAVE_S
-                if self.step % self.options.save_every == 0 or is_long:
-                    self.save()
-                    saved = time.perf_counter()
+                agreed = 0
                 if self.step % AGREE_EVERY == 0 or self.ranks.count == 1:
                     observer.at_step(self.step, self.curves.summary() if self.curves else "")
                     impatient = 0 < self.options.patience <= self.worse
                     late = 0.0 < 60.0 * self.options.minutes <= time.perf_counter() - began
                     lost = self.step % AGREE_EVERY == 0 and not all(part.isfinite() for part in parts.values())
-                    agreed = self.ranks.most(LOST if lost else int(stop.asked or impatient or late), self.device)
+                    is_long = time.perf_counter() - saved > SAVE_S
+                    wanted = LOST if lost else STOP if stop.asked or impatient or late else SAVE if is_long else 0
+                    agreed = self.ranks.most(wanted, self.device)
                     if agreed == LOST:
                         raise self._diverged()
-                    if agreed:
+                    if agreed == STOP:
                         break
+                if self.step % self.options.save_every == 0 or agreed == SAVE:
+                    self.save()
+                    saved = time.perf_counter()
         self.save()
         if self.curves and self.step > first_step:
             share = waited / (time.perf_counter() - began)

@@ -6,13 +6,14 @@ the metric that early stopping watches (``KINDS_OF_NETWORK``). The pattern polic
 """
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import Progress, TaskID
@@ -221,7 +222,10 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
             record["teacher"] = [identity(path, path.stem) for path in files]
             teacher = Teacher(load_network(found, str(chosen)), own_cores())
             stack.callback(teacher.close)
-        owners = _final_owners(game_shards, console) if spec.has_ownership and not _is_told(teacher, options) else ()
+        if teacher:
+            _check_teacher(teacher, game_shards, variety)
+        is_told = _is_told(teacher, options, game_shards)
+        owners = _final_owners(game_shards, console) if spec.has_ownership and not is_told else ()
         labels = [read_labels(path) for path in label_files]
         draw_rules = (lambda numbers, size: variety.draw(options.seed, numbers, size)[0]) if variety else None
         material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None, draw_rules)
@@ -265,10 +269,30 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     return model if wanted == present else grown(model, wanted)
 
 
-def _is_told(teacher: Teacher | None, options: TrainOptions) -> bool:
+def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety | None) -> None:
+    """Refuse a teacher that knows one komi alone, if it is shown others.
+
+    Raises:
+        ValueError: one line.
+    """
+    known = ENCODERS[teacher.spec.encoder].komi
+    if known is None or not teacher.spec.has_value:
+        return
+    shown = {komi for shard in shards for komi in np.unique(shard.komi[~np.isnan(shard.komi)]).tolist()}
+    if variety:
+        shown = {bound for komi, _ in variety.komi for bound in (komi.low, komi.high)}
+    if not shown <= {known}:
+        raise ValueError(
+            f"--teacher: network {teacher.spec.name} knows no komi but {known:g} and would judge positions of others "
+            f"by it: say --komi {known:g}=1"
+        )
+
+
+def _is_told(teacher: Teacher | None, options: TrainOptions, shards: Sequence[Games]) -> bool:
     """Whether all that games could say of score and ownership comes from the teacher."""
-    spec = teacher.spec if teacher else None
-    return bool(spec and spec.has_score and spec.has_ownership and options.teacher_share == 1.0)
+    if not teacher or options.teacher_share < 1.0 or not (teacher.spec.has_score and teacher.spec.has_ownership):
+        return False
+    return all(teacher.plays(size) for shard in shards for size in np.unique(shard.size).tolist())
 
 
 def _variety(asked: _Asked) -> Variety | None:

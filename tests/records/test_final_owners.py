@@ -5,8 +5,11 @@ import pytest
 
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, WHITE, index_of
+from engine.go.scoring import final_score_black
+from engine.go.seki import score_with_dame_filled
 from engine.records.final_owners import find_final_owners, saved_final_owners
 from engine.records.games import Games, read_games
+from tests.go.positions import TO_CONNECT, game_from
 
 FINISHED = """
     . X . X X O . O .
@@ -54,6 +57,16 @@ def test_a_margin_that_no_reading_gives_is_not_learnt_from(margin, result):
     assert owners.row.tolist() == [-1]
     assert owners.lead_black.tolist() == [0]
     assert not owners.ownership_black[-1].any()
+
+
+@pytest.mark.parametrize("dame_make_seki", [False, True])
+def test_dame_that_are_not_filled_make_no_seki(dame_make_seki):
+    """As the board stands a group that a dame connects to its second eye would be in seki: nobody counts so."""
+    position = game_from(TO_CONNECT, rules="japanese").position
+    count = final_score_black if dame_make_seki else score_with_dame_filled
+    margin = count(position) - KOMI
+    owners = find_final_owners(game_of(TO_CONNECT, abs(margin), 1 if margin > 0 else -1, territory=True))
+    assert owners.row.tolist() == [-1 if dame_make_seki else 0]
 
 
 def test_threads_change_nothing():

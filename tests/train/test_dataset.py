@@ -1,5 +1,7 @@
 """Batches: what they show, what they ask for, and which positions a run draws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +19,7 @@ from engine.records.labels import CHINESE_FLAGS, read_labels
 from engine.records.replay import komi_of
 from engine.records.search_rows import SearchRows
 from engine.train.batches import BatchBuilder
-from engine.train.dataset import ECHO_SPAN, Echoes, Material, Mixture, reached_weights, sample_games
+from engine.train.dataset import Material, Mixture, reached_weights, sample_games
 from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher
 from tests.train.made import made_games, made_labels
@@ -241,17 +243,6 @@ def test_pupil_and_teacher_see_a_position_under_the_rules_and_the_komi_that_are_
     np.testing.assert_array_equal(batch.value, expected.value.numpy())
 
 
-@pytest.mark.parametrize("first_step", [0, ECHO_SPAN + 3])
-def test_each_batch_is_learnt_from_in_several_steps(first_step):
-    made = []
-    echoes = Echoes(lambda number: made.append(number) or number, 3)
-    steps = [echoes(step) for step in range(first_step, 6 * ECHO_SPAN)]
-    whole = [*3 * list(range(ECHO_SPAN)), *3 * list(range(ECHO_SPAN, 2 * ECHO_SPAN))]
-    assert steps == whole[first_step:]
-    assert sorted(made) == list(range(2 * ECHO_SPAN)), "each is made once, also by a run that goes on"
-    assert not echoes.held
-
-
 def test_a_run_that_echoes_sees_the_same_batches_when_it_goes_on():
     source = mixture([made_games()], echo=2, workers=2)
     stream, later = (source.stream(step, lambda batch: batch) for step in (0, 3))
@@ -263,7 +254,7 @@ def test_a_run_that_echoes_sees_the_same_batches_when_it_goes_on():
 
 def test_positions_that_searches_reached_are_drawn_as_often_as_is_said():
     games = made_games()
-    reached = select(games, np.arange(2))._replace(position=np.array([3, 5], np.int16))
+    reached = made_reached(games)
     whole = np.concatenate(reached_weights([games, reached], 0.75)), np.concatenate([games.size, reached.size])
     is_reached = np.arange(len(whole[0])) >= len(games.size)
     for size in np.unique(reached.size):
@@ -273,6 +264,51 @@ def test_positions_that_searches_reached_are_drawn_as_often_as_is_said():
     assert reached_weights([games], 0.75) is None
     alone = reached_weights([reached], 0.75)
     assert [weights.tolist() for weights in alone] == [[1.0, 1.0]]
+
+
+def made_reached(games, count=2):
+    """Games as ``keima data reached`` keeps them."""
+    nothing = np.zeros(count, np.int8), np.full(count, np.nan, np.float32)
+    some = select(games, np.arange(count))
+    return some._replace(position=np.arange(3, 3 + count, dtype=np.int16), result=nothing[0], margin=nothing[1])
+
+
+def test_a_reached_position_has_no_move_of_its_own_and_is_the_teachers_in_every_step():
+    reached = made_reached(made_games(), 8)
+    rows, zeros = np.arange(3), np.zeros(3, np.int64)
+    batch = BatchBuilder(KEIMA).from_games(reached, rows, reached.position[rows].astype(np.int64), zeros > 0, zeros)
+    assert not batch.policy.any() and not batch.value_weight.any()
+    teacher = Teacher(HashNetwork(KEIMA.name), threads=1)
+    try:
+        source = mixture([reached], teacher=teacher, teacher_share=0.0)
+        for step in range(4):
+            np.testing.assert_allclose(source.batch_at(step).policy.sum(axis=1), 1.0, atol=1e-4)
+        assert not source.shows_games, "nothing to measure on"
+        assert mixture([reached, made_games()], teacher=teacher).seen_positions(20)[0].result.any()
+    finally:
+        teacher.close()
+    with pytest.raises(ValueError, match="reached have no moves and results of their own: they need a --teacher"):
+        mixture([reached])
+
+
+def test_what_a_teacher_does_not_say_counts_for_nothing_under_drawn_rules():
+    class PolicyAlone(HashNetwork):
+        def evaluate(self, planes, globals_):
+            return super().evaluate(planes, globals_)._replace(value=None, score=None, ownership=None)
+
+    def draw_rules(numbers, size):
+        return np.zeros((len(numbers), RULE_FIELDS), np.int64)
+
+    network = PolicyAlone(KEIMA.name)
+    network.spec = replace(network.spec, has_value=False, has_score=False, has_ownership=False)
+    teacher = Teacher(network, threads=1)
+    try:
+        given = {"teacher": teacher, "teacher_share": 1.0}
+        assert mixture([made_games()], **given).batch_at(0).value_weight.all()
+        batch = mixture([made_games()], draw_rules=draw_rules, **given).batch_at(0)
+    finally:
+        teacher.close()
+    assert not batch.value_weight.any() and not batch.score_ownership_weight.any() and batch.policy.any()
 
 
 def test_sample_is_fixed_and_spread_over_all_games():
