@@ -334,7 +334,7 @@ def take_results(batch, count, symmetries, policy, value, score, gives_policy, g
             logits, output, indices = batch.logits[i], policy[row], symmetries[batch.symmetry[i]]
             for index in range(moves):
                 logits[index] = output[indices[index]]
-            as_stored(logits[:moves])
+        as_stored(batch.logits[i, :moves])
         batch.value[i] = value[row]
         if gives_score:
             batch.lead[i] = score[row]

@@ -160,7 +160,8 @@ class Search:
             worker.restart()
 
     def _clear_tree(self) -> None:
-        clear(self._shared.tree)
+        with self._shared.changed:
+            clear(self._shared.tree)
         self._is_root_ready = False
         self._never_excluded[:] = 1
 
@@ -195,7 +196,10 @@ class Search:
         """
         with self._not_running():
             # Sequential halving shares its visits out, to the last: what leads before says nothing.
-            self._halves = self._options.gumbel > 0 and limits.visits > 0
+            halved, self._halves = self._halves, self._options.gumbel > 0 and limits.visits > 0
+            if self._halves and not halved and self._shared.tree.meta[META_ROOT_VISITS] > 1:
+                # Visits that PUCT shared out would count as those of the rounds.
+                self._clear_tree()
             limits = replace(limits, early_stop=limits.early_stop and not self._halves)
             root_size = int(self._root.board.meta[META_SIZE])
             keeps = watcher is not None and watcher.ownership and self._keep_owners()
@@ -212,12 +216,17 @@ class Search:
     def _keep_owners(self) -> bool:
         """Have each node know who owns what; a tree whose nodes do not begins anew. False if no network says it."""
         if self._setup.can_keep_owners and self._shared.owners is None:
+            size = int(self._root.board.meta[META_SIZE])
+            # A large tree would leave the owners of its nodes no memory.
+            self._shared.tree = self._setup.new_tree(size)
             self._clear_tree()
-            self._shared.owners = OwnerRows(int(self._root.board.meta[META_SIZE]) ** 2)
+            self._shared.owners = OwnerRows(size**2)
         return self._setup.can_keep_owners
 
     def _begin_run(self, limits: SearchLimits, move_filter: NDArray[np.uint8]) -> None:
         """Make the run of these limits and this filter (see :class:`Run`) the current one."""
+        # Before the interrupt is looked at: who interrupts sets it first and then says stop.
+        self._crew.stopping.clear()
         started_s, network = time.perf_counter(), self._setup.network
         deadline_s = started_s + limits.longest_s if limits.longest_s else math.inf
         first_s = limits.first_s or math.inf
@@ -238,7 +247,6 @@ class Search:
         )
         self._shared.tree.meta[META_FULL] = 0
         self._shared.error = None
-        self._crew.stopping.clear()
 
     def _filter_moves(self, move_filter: NDArray[np.uint8]) -> None:
         """Begin the tree anew if its visits do not fit a filter of the next run: uint8[D, L] by depth and point."""
@@ -275,9 +283,11 @@ class Search:
         if root_symmetries(options) > 1 and self._outside is not None and network is not None and network.has_policy:
             deadline_s = time.perf_counter() + OUTSIDE_SHARE * limits.longest_s if limits.longest_s else math.inf
             policy = self._outside.policy(self._root, deadline_s, limits.interrupt)
-            if policy is not None:
-                with shared.changed:
-                    replace_root_priors(shared.tree, self._root, policy, options.policy_temperature)
+            if policy is None:
+                # Interrupted, or there was no time: the next search of this position may have it.
+                return
+            with shared.changed:
+                replace_root_priors(shared.tree, self._root, policy, options.policy_temperature)
         if options.root_noise > 0.0:
             with shared.changed:
                 add_dirichlet_noise(shared.tree, options.root_noise, self._rng)

@@ -227,6 +227,9 @@ class Worker:
             if halving is not None:
                 wanted = min(wanted, halving.playouts_allowed())
             has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes(self._setup))
+            if shared.owners is not None:
+                # Here, where nothing is in flight yet: there may be no memory for it.
+                shared.owners.grow(len(tree.state))
             move_filter = self._run.move_filter if halving is None else halving.move_filter
             count = select(tree, flight.batch, wanted, shared.tuning, move_filter, halving is not None)
             # With room left, a refused row only means that these leaves took more than usual: try again.
@@ -326,12 +329,13 @@ class Worker:
 
     def _finish(self) -> None:
         """Steps 6 and 7 for the oldest batch."""
-        flight = self._flying[0]
-        if self._collect(flight):
-            self._back_up(flight)
-            self._idle.append(self._flying.popleft())
-        else:
+        if not self._collect(self._flying[0]):
             self._release(self._flying.popleft())
+            return
+        # What is in the tree must not be taken back, whatever happens from here on.
+        flight = self._flying.popleft()
+        self._idle.append(flight)
+        self._back_up(flight)
 
     def _collect(self, flight: _Flight) -> bool:
         """Step 6: values and priors of a batch; False if its request was cancelled or abandoned."""
@@ -377,7 +381,6 @@ class Worker:
             if shared.tuning.weighs:
                 weigh_paths(shared.tree, flight.batch, flight.count, shared.tuning)
             if shared.owners is not None:
-                shared.owners.grow(len(shared.tree.state))
                 keep_owners(flight.batch, flight.count, flight.owners, shared.owners.rows)
             shared.changed.notify_all()
 

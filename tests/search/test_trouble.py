@@ -1,0 +1,96 @@
+"""What goes wrong in the middle of a search, or between two: its tree stays sound and keeps to its limits."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from engine.config import SearchOptions
+from engine.features.encoder import KEIMA
+from engine.inference.server import InferenceServer
+from engine.nets.fakes import HashNetwork
+from engine.search import tuning
+from engine.search.limits import SearchLimits
+from engine.search.owners import OwnerRows
+from engine.search.pools import byte_count
+from engine.search.report import Watcher
+from engine.search.search import Search
+from tests.go.positions import random_game
+from tests.search.tree_tools import check_at_rest
+
+WITH_OWNERS = Watcher(lambda report: None, ownership=True)
+
+
+@pytest.fixture
+def new_search():
+    """Searches of a 9x9 board by a hash network."""
+    servers = []
+
+    def make(**options):
+        servers.append(InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1))
+        search = Search(SearchOptions(threads=1, seed=1, **options), servers[-1], KEIMA)
+        search.set_position(random_game(9, 8, seed=1).position)
+        return search
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def test_playouts_are_taken_back_once_where_memory_for_owners_is_missing(new_search, monkeypatch):
+    search, grow, calls = new_search(), OwnerRows.grow, []
+
+    def fails(self, rows):
+        calls.append(rows)
+        if len(calls) == 3:
+            raise MemoryError("no memory")
+        grow(self, rows)
+
+    monkeypatch.setattr(OwnerRows, "grow", fails)
+    with pytest.raises(MemoryError):
+        search.run(SearchLimits(200), watcher=WITH_OWNERS)
+    assert search.in_flight() == 0
+    check_at_rest(search.tree)
+    assert search.run(SearchLimits(300)).visits == 300
+    check_at_rest(search.tree)
+
+
+def test_owners_are_kept_within_the_memory_of_the_tree(new_search, monkeypatch):
+    limit = 2 << 20
+    monkeypatch.setattr(tuning, "tree_bytes", lambda *_: limit)
+    search = new_search()
+    search.run(SearchLimits(20_000))
+    assert byte_count(search.tree) > 0.9 * limit
+    search.run(SearchLimits(20_000), watcher=WITH_OWNERS)
+    assert search._shared.owners is not None
+    assert byte_count(search.tree) + search._shared.owners.rows.nbytes <= 1.05 * limit
+
+
+class Late(threading.Event):
+    """An interrupt that comes just after somebody has looked whether it is there."""
+
+    def __init__(self, stop):
+        super().__init__()
+        self.stop = stop
+
+    def is_set(self):
+        if super().is_set():
+            return True
+        self.set()
+        self.stop()
+        return False
+
+
+def test_a_stop_that_comes_while_a_run_begins_is_not_lost(new_search):
+    search = new_search()
+    report = search.run(SearchLimits(10**5, interrupt=Late(search.stop)))
+    assert search._crew.stopping.is_set() and report.visits < 10**5
+
+
+def test_visits_shared_out_by_puct_do_not_count_as_those_of_a_halving(new_search):
+    search = new_search(gumbel=4)
+    search.run(SearchLimits(0, soft_s=60.0, interrupt=(enough := threading.Event())), watcher=Watcher(
+        lambda report: enough.set() if report.visits > 100 else None, first_s=0.01, interval_s=0.01))  # fmt: skip
+    search.run(SearchLimits(64))
+    visits = np.array([move.visits for move in search.report().moves])
+    assert search.report().visits == 64 and (visits > 0).sum() == 4
