@@ -13,6 +13,7 @@ Source: Gunnar Farnebäck, "Specification of the Go Text Protocol, version 2, dr
 """
 
 import inspect
+import math
 import re
 import sys
 import traceback
@@ -26,7 +27,11 @@ MAX_MESSAGE = 240
 """Characters of an error message; a longer one quotes the client's own endless line."""
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-NUMBER = re.compile(r"[+-]?([0-9]{1,10}(\.[0-9]{0,9})?|\.[0-9]{1,9})")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+MAX_DIGITS, MAX_NUMBER = 40, 1e10
+"""Characters of a number, and its size"""
+BYTE_ORDER_MARK = "\ufeff"
+"""What some programs put before their first line"""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters but for tab and newline; a carriage return is one of them."""
 COLORS = {"b": "b", "black": "b", "w": "w", "white": "w"}
@@ -47,8 +52,8 @@ class Request(NamedTuple):
 
 
 def clean(line: str) -> str:
-    """A line without control characters, comment and surrounding space; tabs become spaces."""
-    return CONTROL.sub("", line.partition("#")[0]).replace("\t", " ").strip(" \n")
+    """A line without control characters, byte order mark, comment and surrounding space; tabs become spaces."""
+    return CONTROL.sub("", line.partition("#")[0]).removeprefix(BYTE_ORDER_MARK).replace("\t", " ").strip(" \n")
 
 
 def parse(line: str) -> Request | None:
@@ -90,14 +95,15 @@ def integer(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """An argument that must be a plain decimal number: no exponent, infinity or NaN.
+    """An argument that must be a finite decimal number of usual size; programs write as many digits as they have.
 
     Raises:
         CommandError: it is none.
     """
-    if not NUMBER.fullmatch(text):
+    found = float(text) if len(text) <= MAX_DIGITS and NUMBER.fullmatch(text) else math.inf
+    if abs(found) >= MAX_NUMBER:
         raise CommandError(f"syntax error: {text!r} is not a number")
-    return float(text)
+    return found
 
 
 def switch(name: str, text: str) -> bool:

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from gtp.protocol import Registry, clean, failure, parse
+from gtp.protocol import Registry, failure, parse
 
 MAX_LINE = 1 << 16
 """Bytes of a line; what follows is thrown away and the command refused."""
@@ -245,14 +245,20 @@ class Session:
                 data = b""
             if not data:
                 break
-            lines = self._reader.feed(data)
-            for line in lines:
-                self._log(IN, line.decode("utf-8", "backslashreplace"))
-            for line in lines:
-                self._take(line)
+            self._take_all(self._reader.feed(data))
+        if self._reader.rest:
+            # As KataGo and GNU Go do: who types a command for a pipe may leave the last newline out.
+            self._take_all([bytes(self._reader.rest)])
         self._hurry()
         self._note(False)
         self._lines.put(None)
+
+    def _take_all(self, lines: list[bytes]) -> None:
+        """Note some lines in the log, then take each."""
+        for line in lines:
+            self._log(IN, line.decode("utf-8", "backslashreplace"))
+        for line in lines:
+            self._take(line)
 
     def _take(self, line: bytes) -> None:
         """Queue a line, or act on it now if it is an interruption."""
@@ -291,10 +297,7 @@ class Session:
             while not self._program.quitting and (read := self._lines.get()) is not None:
                 self._answer(*read)
                 self._lines.task_done()
-            unfinished = "" if self._program.quitting else clean(_decode(self._reader.rest))
-            if unfinished:
-                self.end(STATUS_FAILED, f"input ended in the middle of a command: {unfinished[:60]!r}")
-            elif self._failure:
+            if self._failure:
                 self.end(STATUS_FAILED, self._failure)
             self.end(0)
         except OSError:

@@ -11,7 +11,7 @@ Messages of ``ValueError`` begin with the words GTP has for the failure.
 from collections.abc import Iterable
 
 from engine.config import SetupOptions
-from engine.go.board import META_CAPTURED_BLACK, META_N_EMPTY, META_SIZE, play
+from engine.go.board import META_CAPTURED_BLACK, META_N_EMPTY, META_SIZE, play, stones_lost_by_suicide
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other, point_at
 from engine.go.position import (
     META_HANDICAP,
@@ -63,7 +63,7 @@ class Game:
 
     @property
     def to_move(self) -> int:
-        """The opponent of the colour that moved last."""
+        """The colour to move; after a move, the opponent of the colour that played it."""
         return int(self.position.meta[META_TO_MOVE])
 
     @property
@@ -128,12 +128,16 @@ class Game:
     def play(self, color: int, point: int) -> None:
         """Play a move of either colour, also out of turn.
 
-        Repetition and suicide are accepted: the client's own rules may allow them, and it would go on without us.
+        Repetition and suicide of several stones are accepted: the client's own rules may allow them, and it would go on
+        without us.
 
         Raises:
-            ValueError: "illegal move": the point is occupied or not on the board.
+            ValueError: "illegal move": the point is occupied or not on the board, or one stone alone would take its own
+                last liberty, which no rules allow.
         """
         if color not in (BLACK, WHITE) or not (point == PASS or self._is_empty(point)):
+            raise ValueError("illegal move")
+        if point != PASS and stones_lost_by_suicide(self.position.board, point, color) == 1:
             raise ValueError("illegal move")
         if self.n_moves == len(self.position.moves):
             self.position = with_capacity(self.position, 2 * self.n_moves)

@@ -33,7 +33,7 @@ from engine.search.report import Report, Watcher
 from engine.search.search import Search
 from engine.search.tuning import cache_mib, resolved
 
-MOST_WARM_UP = 19
+MOST_WARM_UP, MOST_PARTS = 19, 64
 LEAST_MIB = 64
 """Memory of a search, however many there are"""
 GLANCE_S = 0.5
@@ -120,9 +120,20 @@ class Analyses:
         Raises:
             ValueError: one line.
         """
+        self._parts_of(options)
+
+    def _parts_of(self, options: SearchOptions) -> Parts:
+        """What searches with these options are made of; those asked for lately are kept.
+
+        Raises:
+            ValueError: as of :meth:`check`.
+        """
         with self._changed:
-            if options not in self._parts:
-                self._parts[options] = parts_with(self._loaded, options)
+            parts = self._parts.pop(options, None) or parts_with(self._loaded, options)
+            self._parts[options] = parts
+            if len(self._parts) > MOST_PARTS:
+                del self._parts[next(iter(self._parts))]
+        return parts
 
     def warm_up(self, size: int, visits: int) -> None:
         """Analyse an empty board and wait for it, so that everything has been used once."""
@@ -240,8 +251,7 @@ class Analyses:
 
     def _parts_for(self, options: SearchOptions, size: int) -> Parts:
         """What searches with these options are made of; without the network where it does not play the board."""
-        self.check(options)
-        parts = self._parts[options]
+        parts = self._parts_of(options)
         spec = parts.networks[0].spec if parts.networks else None
         if spec is None or spec.min_size <= size <= spec.max_size:
             return parts

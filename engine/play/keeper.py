@@ -97,7 +97,7 @@ class GameKeeper:
         """Play a move for a colour, in or out of turn.
 
         Raises:
-            ValueError: "illegal move": the point is occupied.
+            ValueError: "illegal move"; see :meth:`engine.go.game.Game.play`.
         """
         self._before_change()
         self.game.play(color, point)
@@ -129,6 +129,7 @@ class GameKeeper:
         """Begin the game anew from a position; see :meth:`engine.go.game.Game.setup_stones`."""
         self._before_change()
         self.game.setup_stones(black, white, to_move)
+        self._begin()
 
     def fixed_handicap(self, count: int) -> list[int]:
         """Place handicap stones; see :meth:`engine.go.game.Game.fixed_handicap`."""

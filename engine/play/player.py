@@ -224,7 +224,7 @@ class Player(GameKeeper):
         used_s = self._answered_s - started_s + UNSEEN_S
         if update:
             self.clock.spend(color, used_s)
-        may_resign = (update or resigns) and not cleanup
+        may_resign = (update or (resigns and not self._interrupted.is_set())) and not cleanup
         if may_resign and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
             return RESIGN
         if update:

@@ -18,8 +18,9 @@ class Resignation:
     """
 
     def __init__(self) -> None:
-        self._latest: dict[int, tuple[int, int, int]] = {}
-        """by colour: hopeless moves in a row, and moves played before the latest of them and their superko key"""
+        self._latest: dict[int, tuple[int, int, int, int]] = {}
+        """by colour: hopeless moves in a row, how many they were before the latest move, and moves played before that
+        one and their superko key"""
 
     def is_due(self, game: Game, color: int, value_stm: float, options: PlayOptions) -> bool:
         """Note the value of a colour's next move, and say whether it is time to resign instead.
@@ -28,11 +29,13 @@ class Resignation:
             value_stm: -1 to 1 for the colour.
             options: of these, those that begin with "resign": what is hopeless, and how many such moves are enough.
         """
-        count, n_moves, key = self._latest.get(color, (0, 0, 0))
-        if not (n_moves < game.n_moves and int(game.position.hashes[n_moves]) == key):
-            count = 0  # Of another game, or of moves that were taken back.
-        count = count + 1 if value_stm < options.resign_below else 0
-        self._latest[color] = count, game.n_moves, int(game.position.hashes[game.n_moves])
+        count, before, n_moves, key = self._latest.get(color, (0, 0, 0, 0))
+        if n_moves > game.n_moves or int(game.position.hashes[n_moves]) != key:
+            before = 0  # Of another game, or of moves that were taken back.
+        elif n_moves < game.n_moves:
+            before = count
+        count = before + 1 if value_stm < options.resign_below else 0
+        self._latest[color] = count, before, game.n_moves, int(game.position.hashes[game.n_moves])
         return count >= options.resign_count and game.n_moves >= _earliest(game, color)
 
 

@@ -31,7 +31,7 @@ def time_settings(host: Host, main_time: str, period: str, stones: str) -> None:
 
     A period of 0 means none: absolute time. A period with 0 stones means no clock at all.
     """
-    host.keeper.clock.configure(canadian(number(main_time), number(period), integer(stones)))
+    _configure(host, canadian(number(main_time), number(period), integer(stones)))
 
 
 @COMMANDS.command("kgs-time_settings")
@@ -40,7 +40,7 @@ def kgs_time_settings(host: Host, kind: str, *numbers: str) -> None:
 
     none; absolute MAIN; byoyomi MAIN PERIOD PERIODS; canadian MAIN PERIOD STONES.
     """
-    host.keeper.clock.configure(_settings(kind, numbers, KGS_KINDS))
+    _configure(host, _settings(kind, numbers, KGS_KINDS))
 
 
 @COMMANDS.command("kata-time_settings")
@@ -51,7 +51,7 @@ def kata_time_settings(host: Host, kind: str, *numbers: str) -> None:
     fischer-capped MAIN INCREMENT LIMIT MOVE: the main time never grows beyond LIMIT, no move may take longer than
     MOVE; -1 = no such bound.
     """
-    host.keeper.clock.configure(_settings(kind, numbers, tuple(KINDS)))
+    _configure(host, _settings(kind, numbers, tuple(KINDS)))
 
 
 @COMMANDS.command("kata-list_time_settings")
@@ -67,6 +67,12 @@ def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
     Under byo-yomi the last number is the periods left; 0 = main time.
     """
     host.keeper.clock.set_left(arguments.color(color), number(time), integer(stones))
+
+
+def _configure(host: Host, settings: TimeSettings) -> None:
+    """Set the clock, one that runs as soon as there is a player: who has an answer may start it."""
+    keeper = host.player if settings.is_limited else host.keeper
+    keeper.clock.configure(settings)
 
 
 def _settings(kind: str, numbers: tuple[str, ...], known: tuple[str, ...]) -> TimeSettings:

@@ -33,8 +33,12 @@ def parse_line(line: str) -> Any:
     def refuse(word: str) -> NoReturn:
         raise ValueError(f"{word} is no JSON")
 
+    def finite(word: str) -> float:
+        number = float(word)
+        return number if math.isfinite(number) else refuse(word)
+
     try:
-        return json.loads(line.removeprefix(BYTE_ORDER_MARK), parse_constant=refuse)
+        return json.loads(line.removeprefix(BYTE_ORDER_MARK), parse_constant=refuse, parse_float=finite)
     except RecursionError as error:
         raise ValueError("too many brackets within brackets") from error
 
@@ -122,7 +126,7 @@ def vertices(values: dict[str, Any], field: str, size: int) -> list[Vertex]:
 
 
 def vertex(field: str, text: str, size: int, allow_pass: bool) -> Vertex:
-    """A vertex: ``D4`` in either case, ``AA1`` beyond column Z, ``(3,15)`` from the top left, or ``pass``."""
+    """A vertex: ``D4`` in either case, ``(3,15)`` from the top left, or ``pass``."""
     word = text.strip().upper()
     if word in ("PASS", "PSS"):
         place = None
@@ -144,12 +148,10 @@ def _bracketed(word: str) -> Vertex:
 
 
 def _lettered(word: str, size: int) -> Vertex:
-    """Column and row of ``D4`` or ``AA1``."""
-    letters = len(word) - len(word.lstrip(COLUMNS))
-    if letters not in (1, 2) or not _is_whole(word[letters:]):
+    """Column and row of ``D4``."""
+    if word[:1] not in set(COLUMNS) or not _is_whole(word[1:]):
         return None
-    column = COLUMNS.index(word[letters - 1]) + (25 * (1 + COLUMNS.index(word[0])) if letters == 2 else 0)
-    return column, size - int(word[letters:])
+    return COLUMNS.index(word[0]), size - int(word[1:])
 
 
 def _is_whole(word: str) -> bool:

@@ -119,20 +119,19 @@ def test_is_legal_off_the_board():
     ]
 
 
-def test_play_accepts_suicide():
+def test_play_accepts_suicide_of_several_stones_and_refuses_that_of_one():
     game = Game(5)
     game.setup_stones([from_vertex("A1", 5)], [from_vertex(v, 5) for v in ("B1", "B2", "A3", "E4", "D5")], BLACK)
     corner = from_vertex("E5", 5)
     assert not game.is_legal(BLACK, corner)
-    game.play(BLACK, corner)
-    assert game.position.board.color[corner] == 0
-    assert game.captures(WHITE) == 1
-    game.play(WHITE, PASS)
+    with pytest.raises(ValueError, match="illegal move"):
+        game.play(BLACK, corner)
+    assert game.n_moves == game.captures(WHITE) == 0 and game.to_move == BLACK
     assert not game.is_legal(BLACK, from_vertex("A2", 5))
     game.play(BLACK, from_vertex("A2", 5))
-    assert game.captures(WHITE) == 3
+    assert game.captures(WHITE) == 2
     game.undo()
-    assert game.captures(WHITE) == 1
+    assert game.captures(WHITE) == 0
 
 
 @pytest.mark.parametrize("rules", ["tromp-taylor", "aga-button", "chinese"])

@@ -1,5 +1,7 @@
 """The board before the player has been loaded."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from engine.go.geometry import BLACK
@@ -8,7 +10,7 @@ from gtp.commands import COMMANDS
 from gtp.host import Host
 from gtp.protocol import CommandError
 
-SENT = ("boardsize 9", "komi 5.5", "time_settings 60 10 1", "play b e5", "play w c3", "undo", "kata-set-rules aga")
+SENT = ("boardsize 9", "komi 5.5", "time_settings 0 0 0", "play b e5", "play w c3", "undo", "kata-set-rules aga")
 
 
 def test_the_board_is_kept_while_the_player_is_loaded_and_then_taken_over(make_player):
@@ -21,8 +23,23 @@ def test_the_board_is_kept_while_the_player_is_loaded_and_then_taken_over(make_p
     host.provide(player)
     assert host.keeper is player and host.player is player
     assert (player.game.size, player.game.komi, player.game.n_moves) == (9, 5.5, 1)
-    assert player.game.rules.name == "aga" and player.clock.budget(BLACK, 1, 81) is not None
+    assert player.game.rules.name == "aga" and player.clock.budget(BLACK, 1, 81) is None
     assert COMMANDS.answer(host, "genmove w", lambda text: None).startswith("= ")
+
+
+@pytest.mark.parametrize(
+    "line", ["time_settings 60 10 1", "kgs-time_settings absolute 1", "kata-time_settings fischer 9 1"]
+)
+def test_a_clock_is_answered_when_the_player_is_there_for_it_may_run_from_then_on(make_player, line):
+    host = Host(COMMANDS)
+    host.begin(GameKeeper(9))
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(COMMANDS.answer, host, line, lambda text: None)
+        with pytest.raises(TimeoutError):
+            answer.result(0.1)
+        player = make_player()
+        host.provide(player)
+        assert answer.result() == "=\n\n" and player.clock.budget(BLACK, 1, 81) is not None
 
 
 def test_a_player_that_cannot_be_loaded_refuses_the_rest():

@@ -114,12 +114,17 @@ def test_integer_refuses(text):
         integer(text)
 
 
-@pytest.mark.parametrize(("text", "value"), [("6.5", 6.5), ("6.50", 6.5), ("-7", -7.0), (".5", 0.5), ("0", 0.0)])
+@pytest.mark.parametrize(("text", "value"), [
+    ("6.5", 6.5), ("6.50", 6.5), ("-7", -7.0), (".5", 0.5), ("0", 0.0), ("2.123456789012", 2.123456789012),
+    ("12.3000000000001", 12.3000000000001), ("1e-05", 1e-5), ("1E3", 1000.0),
+])  # fmt: skip
 def test_number(text, value):
     assert number(text) == value
 
 
-@pytest.mark.parametrize("text", ["", ".", "nan", "inf", "-inf", "1e9", "7,5", "1_0", "0x1p3", "٣.٥"])
+@pytest.mark.parametrize(
+    "text", ["", ".", "nan", "inf", "-inf", "1e10", "1e400", "1e", "9" * 50, "7,5", "1_0", "0x1p3", "٣.٥"]
+)
 def test_number_refuses(text):
     with pytest.raises(CommandError, match=r"^syntax error"):
         number(text)

@@ -202,6 +202,25 @@ def test_resigning_takes_as_many_moves_in_a_row_as_asked_for(make_player):
     assert all(never.genmove(WHITE) != RESIGN for _ in range(5))
 
 
+def test_a_position_that_is_searched_twice_counts_once_towards_resigning(make_player):
+    player = make_player(PlayOptions(visits=200, seconds=0.0, resign_count=3), komi=-100.0)
+    scatter(player, 20, BLACK)
+    for _ in range(2):
+        assert player.genmove(WHITE, update=False, resigns=True) != RESIGN
+        assert player.genmove(WHITE) != RESIGN
+    assert player.genmove(WHITE, update=False, resigns=True) == RESIGN
+
+
+def test_a_position_set_up_is_a_game_of_its_own_for_the_clock(make_player):
+    player = make_player()
+    player.clock.configure(absolute(100.0))
+    full = player.clock.budget(BLACK, 0, 81)
+    player.clock.spend(BLACK, 90.0)
+    assert player.clock.budget(BLACK, 0, 81) != full
+    player.set_up([], [], BLACK)
+    assert player.clock.budget(BLACK, 0, 81) == full
+
+
 def test_a_game_replayed_before_each_move_is_given_up_too(make_player):
     """As gtp2ogs does where several games share an engine; another game's hopeless moves do not count."""
     player = make_player(PlayOptions(visits=200, seconds=0.0, resign_count=3), komi=-100.0)
