@@ -63,7 +63,7 @@ def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
         is_black: Black is to move.
     """
     report, sign = found.report, 1.0 if is_black else -1.0
-    stdev = _stdev(found)
+    stdev = found.score_stdev()
     words = [_kata_move(move, order, size, sign, stdev, options) for order, move in enumerate(_listed(report, options))]
     if not words:
         return ""
@@ -185,14 +185,6 @@ def _variation(move: "MoveReport", size: int, options: ReportOptions) -> str:
 def _rate(value: float) -> float:
     """A value from -1 to 1, or a bound that may lie beyond, as a win rate from 0 to 1."""
     return min(1.0, max(0.0, (value + 1.0) / 2.0))
-
-
-def _stdev(found: "Analysis") -> float | None:
-    """How far the final score may lie from the lead; None where nothing says who owns the points."""
-    from engine.insight.glance import score_stdev
-
-    owners = found.report.ownership_black
-    return score_stdev(found.glance.ownership_black if owners is None else owners)
 
 
 def _lead(score: float | None, stdev: float | None) -> str:

@@ -23,7 +23,7 @@ from engine.go.game import Game
 from engine.go.position import Position
 from engine.go.rules import RULE_KOMI_X2
 from engine.inference.server import InferenceServer, NetworkFailed
-from engine.insight.glance import NOTHING, Glance, Glancing
+from engine.insight.glance import NOTHING, Glance, Glancing, score_stdev
 from engine.nets.notices import say_once
 from engine.play.assembly import Parts, owner_tables, parts_with, without_network
 from engine.play.backend import warn_of_komi
@@ -47,6 +47,11 @@ class Analysis(NamedTuple):
 
     report: Report
     glance: Glance
+
+    def score_stdev(self) -> float | None:
+        """How far the final score may lie from the lead; None where nothing says who owns the points."""
+        owners = self.report.ownership_black
+        return score_stdev(self.glance.ownership_black if owners is None else owners)
 
 
 @dataclass(frozen=True)

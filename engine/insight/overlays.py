@@ -12,7 +12,7 @@ from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board
 from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
-from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, is_legal_move, with_capacity
+from engine.go.position import META_N_MOVES, Position, is_legal_move
 from engine.insight.raw_policy import inputs, move_probabilities
 from engine.play.assembly import patterns_of, tables_of
 from engine.play.player import Player
@@ -35,12 +35,10 @@ def policy(player: Player, color: int, symmetry: int) -> Policy:
 
     Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
     """
-    server, position = player.server, player.game.position
+    server = player.server
     if server is None or not server.spec.has_policy:
-        return Policy(_tree_policy(position, color, player.search_options), float("nan"))
-    if player.game.to_move != color:
-        position = with_capacity(position, player.game.n_moves)
-        position.meta[META_TO_MOVE] = color
+        return Policy(_tree_policy(player.game.position, color, player.search_options), float("nan"))
+    position = player.position_for(color)
     output = server.ask(*inputs(server.spec.encoder, position, symmetry))
     assert output.policy is not None
     win = float("nan") if output.value is None else (1.0 + float(output.value[0])) / 2.0

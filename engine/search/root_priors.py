@@ -8,9 +8,8 @@ from engine.go.position import Position
 from engine.search.leaves import list_moves
 from engine.search.pools import META_ROOT, Tree
 from engine.search.priors import rank
+from engine.search.root_targets import read_priors, write_priors
 from engine.search.tree import replace_priors
-from engine.search.unchosen import GONE, likeliest, prior_of, to_prior_code
-from engine.system.jit import kernel
 
 CONCENTRATION = 0.03 * 361
 """Sum of the parameters of the Dirichlet noise: AlphaGo Zero's 0.03 for each move of the empty board (Methods)"""
@@ -21,27 +20,13 @@ def add_dirichlet_noise(tree: Tree, share: float, rng: np.random.Generator) -> N
 
     Threads: the tree's lock is held.
     """
-    root = tree.meta[META_ROOT]
-    count = int(tree.n_edges[root] + np.count_nonzero(tree.prior_codes[root] != GONE))
-    _mix(tree, rng.dirichlet(np.full(count, CONCENTRATION / count)), share)
-
-
-@kernel
-def _mix(tree, noise, share):
-    """P = (1 - share) * P + share * noise, for the root's edges and its moves without one."""
-    root = tree.meta[META_ROOT]
-    first, n_edges, codes = tree.first_edge[root], tree.n_edges[root], tree.prior_codes[root]
-    tree.expanded_prior_mass[root] = 0.0
-    for i in range(n_edges):
-        tree.P[first + i] = (1.0 - share) * tree.P[first + i] + share * noise[i]
-        tree.expanded_prior_mass[root] += tree.P[first + i]
-    mixed = n_edges
-    for index in range(len(codes)):
-        if codes[index] != GONE:
-            prior = (1.0 - share) * prior_of(codes[index]) + share * noise[mixed]
-            codes[index] = to_prior_code(-math.log(prior))
-            mixed += 1
-    tree.best_unexpanded[root] = likeliest(codes)
+    moves = len(tree.point)
+    priors, codes = np.zeros(moves), np.zeros(moves, np.uint16)
+    read_priors(tree, math.isqrt(moves), priors)
+    there = priors > 0.0
+    noise = rng.dirichlet(np.full(there.sum(), CONCENTRATION / there.sum()))
+    priors[there] = (1.0 - share) * priors[there] + share * noise
+    write_priors(tree, priors, codes)
 
 
 def replace_root_priors(tree: Tree, position: Position, policy: np.ndarray, temperature: float) -> None:

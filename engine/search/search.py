@@ -38,6 +38,7 @@ from engine.search.root_priors import add_dirichlet_noise, replace_root_priors
 from engine.search.state import Run, SharedTree
 from engine.search.stoppers import Interrupt, VisitLimit
 from engine.search.symmetries import SymmetricEvaluation
+from engine.search.transpositions import bans_repetition
 from engine.search.tree import advance_root, clear
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
 from engine.search.values import root_lead
@@ -124,6 +125,8 @@ class Search:
             # What was filtered below the old root would be so at other depths of the new one.
             fits = not moves or (len(self._run.move_filter) == 1 and not self._halves)
             kept = moves is not None and fits and self._descend(moves)
+            if kept and moves and self._setup.is_graph:
+                kept = not bans_repetition(position)
             resized = size != int(self._root.board.meta[META_SIZE])
             self._root = with_capacity(position, int(position.meta[META_N_MOVES]))
             if resized:

@@ -3,18 +3,25 @@
 A table from position keys to nodes, open addressing with linear probing. The key covers the stones, the side to move,
 the ko, passes and the number of moves played, so a node's parents are all one move before it and there are no cycles,
 and what the rules count beside the stones: prisoners, the button, handicap stones. It does not cover the rest of the
-history: superko and what a network sees of earlier moves are those of the path that came first. The root's own moves
-are always exact, and so is everything said of the move to play.
+history: superko and what a network sees of earlier moves are those of the path that came first. Where superko bans a
+move of the position to play, its tree is begun anew (:func:`bans_repetition`).
 
-An edge keeps its own count of visits; its value is the mean of all that was ever backed up through the node behind it,
-by whatever path (UCT2 in Childs, Brodeur and Kocsis, "Transpositions and move groups in Monte Carlo tree search",
-2008).
+An edge keeps its own count of visits, and its own values, which reports tell; selection takes for its value the mean of
+all that was ever backed up through the node behind it, by whatever path (UCT2 in Childs, Brodeur and Kocsis,
+"Transpositions and move groups in Monte Carlo tree search", 2008).
 """
 
 import numpy as np
 
-from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_KO_COLOR, META_KO_POINT
-from engine.go.geometry import EMPTY, ZOBRIST
+from engine.go.board import (
+    META_CAPTURED_BLACK,
+    META_CAPTURED_WHITE,
+    META_KO_COLOR,
+    META_KO_POINT,
+    META_SIZE,
+    is_legal,
+)
+from engine.go.geometry import EMPTY, ZOBRIST, point_of
 from engine.go.position import (
     META_BUTTON_TAKER,
     META_HANDICAP,
@@ -22,8 +29,9 @@ from engine.go.position import (
     META_N_MOVES,
     META_PASSES,
     META_TO_MOVE,
+    repeats,
 )
-from engine.go.rules import BONUS_NONE, RULE_HANDICAP_BONUS, RULE_SCORING, SCORING_TERRITORY
+from engine.go.rules import BONUS_NONE, RULE_HANDICAP_BONUS, RULE_SCORING, RULE_SUICIDE, SCORING_TERRITORY
 from engine.go.splitmix import mix
 from engine.search.pools import NONE
 from engine.system.jit import kernel
@@ -50,6 +58,17 @@ def _counted_beside_stones(position):
     if rules[RULE_HANDICAP_BONUS] != BONUS_NONE:
         word ^= (meta[META_HANDICAP] << 20) ^ (meta[META_N_ALONE] << 32)
     return np.uint64(word)
+
+
+@kernel
+def bans_repetition(position):
+    """Whether superko bans a move that is legal but for it: another path to the position may have left it."""
+    board, color, size = position.board, position.meta[META_TO_MOVE], position.board.meta[META_SIZE]
+    for index in range(size * size):
+        point = point_of(index, size)
+        if is_legal(board, point, color, position.rules[RULE_SUICIDE] == 1) and repeats(position, point, color):
+            return True
+    return False
 
 
 @kernel

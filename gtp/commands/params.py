@@ -13,6 +13,7 @@ from typing import Any
 from engine.config import PlayOptions, SearchOptions, removed
 from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
+from gtp.katago_names import SEARCH_OPTIONS
 from gtp.models import described
 from gtp.protocol import CommandError, Registry, switch
 from gtp.startup import compile_progress
@@ -29,17 +30,9 @@ KATAGO = {
     "maxTimePondering": "ponder_seconds",
     "maxVisitsPondering": "ponder_visits",
     "numSearchThreads": "threads",
-    "cpuctExploration": "c_puct",
-    "cpuctExplorationLog": "c_puct_growth",
-    "cpuctUtilityStdevScale": "c_puct_spread",
-    "fpuReductionMax": "fpu_reduction",
-    "fpuParentWeightByVisitedPolicy": "fpu_mixed",
-    "useNoisePruning": "noise_pruning",
-    "valueWeightExponent": "value_weight",
     "nnPolicyTemperature": "policy_temperature",
     "rootDirichletNoiseWeight": "root_noise",
-    "useGraphSearch": "transpositions",
-}
+} | SEARCH_OPTIONS
 """KataGo's name -> ours, where both mean the same. KataGo's early temperature decays; ours ends with the opening."""
 FIXED = {
     "weights": "restart keima gtp with --weights",

@@ -12,7 +12,6 @@ import numpy as np
 
 from engine.go.geometry import BLACK, index_of, to_vertex
 from engine.insight.analyses import Analysis
-from engine.insight.glance import score_stdev
 from engine.search.report import MoveReport
 from gtp.json.query import COLORS, Wanted
 from gtp.json.values import rounded
@@ -39,8 +38,7 @@ class Answer:
         viewer = COLORS.get(wanted.perspective, to_move)
         self._is_flipped = viewer != to_move
         self._black = 1.0 if viewer == BLACK else -1.0
-        owners = self._report.ownership_black
-        self._stdev = rounded(score_stdev(self._glance.ownership_black if owners is None else owners) or 0.0)
+        self._stdev = rounded(found.score_stdev() or 0.0)
 
     def object(self) -> dict[str, Any]:
         """The answer's own keys."""

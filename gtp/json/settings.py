@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import SearchOptions
+from gtp.katago_names import SEARCH_OPTIONS
 from gtp.protocol import COLORS
 
 _NUMBERS = """
@@ -66,17 +67,6 @@ def _table(text: str) -> dict[str, tuple[float, float]]:
 
 NUMBERS, COUNTS = _table(_NUMBERS), _table(_COUNTS)
 SWITCHES, WORDS = frozenset(_SWITCHES.split()), frozenset(_WORDS.split())
-OPTIONS = {
-    "cpuctExploration": "c_puct",
-    "cpuctExplorationLog": "c_puct_growth",
-    "cpuctUtilityStdevScale": "c_puct_spread",
-    "fpuReductionMax": "fpu_reduction",
-    "fpuParentWeightByVisitedPolicy": "fpu_mixed",
-    "useNoisePruning": "noise_pruning",
-    "valueWeightExponent": "value_weight",
-    "useGraphSearch": "transpositions",
-}
-"""KataGo's key -> our search option, where both mean the same"""
 MIN_TEMPERATURE = 0.1
 """The lowest policy temperature that a search takes"""
 
@@ -118,8 +108,8 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     options: dict[str, object] = {}
     values = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
     for key, value in values.items():
-        if key in OPTIONS:
-            options[OPTIONS[key]] = value
+        if key in SEARCH_OPTIONS:
+            options[SEARCH_OPTIONS[key]] = value
     if "nnPolicyTemperature" in values:
         options["policy_temperature"] = max(MIN_TEMPERATURE, float(values["nnPolicyTemperature"]))
     noise_weight = float(values.get("rootDirichletNoiseWeight", settings.noise_weight))

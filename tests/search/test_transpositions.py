@@ -4,13 +4,14 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 import engine.search.worker
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.board import META_KO_COLOR, META_KO_POINT
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
+from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, index_of
 from engine.go.position import META_TO_MOVE, play_move, with_capacity
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
@@ -54,6 +55,31 @@ def test_the_order_of_moves_does_not_matter_but_everything_else_does():
         after("A1", "C3", "B2", "D4", "pass"),
     ]  # fmt: skip
     assert len({int(key), *(int(position_key(one)) for one in others)}) == 5
+
+
+def test_a_move_that_superko_bans_is_not_played_though_another_path_left_it():
+    """B1 repeats the position before Black took at A1 only if Black has been there."""
+    game = Game(5, rules_named("chinese-ogs"))
+    black, white = ([from_vertex(one, 5) for one in text.split()] for text in ("C2 D1 D3", "A2 B2 B3"))
+    game.setup_stones(black, white, BLACK)
+
+    class Peaked(HashNetwork):
+        def evaluate(self, planes, globals_):
+            output = super().evaluate(planes, globals_)
+            for vertex, logit in (("A1", 5.0), ("B1", 4.5), ("E5", 4.8), ("C1", 4.7)):
+                output.policy[:, int(index_of(from_vertex(vertex, 5), 5))] = logit
+            return output._replace(value=torch.zeros_like(output.value))
+
+    with InferenceServer(Peaked(KEIMA.name), cache_mib=1, threads=1) as server:
+        search = Search(SearchOptions(threads=1, seed=1, transpositions=True, random_symmetry=False), server, KEIMA)
+        search.set_position(game.position)
+        search.run(SearchLimits(3000))
+        for vertex in ("B1", "E5", "A1", "C1"):
+            game.play(game.to_move, from_vertex(vertex, 5))
+        assert not game.is_legal(BLACK, from_vertex("B1", 5))
+        search.set_position(game.position)
+        report = search.run(SearchLimits(200))
+    assert all(game.is_legal(BLACK, move.point) for move in report.moves)
 
 
 def test_a_ko_is_part_of_the_position_for_the_side_that_it_bars():

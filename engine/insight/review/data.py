@@ -1,6 +1,5 @@
 """A review as data: the object that ``--json`` writes for programs, and the shorter one inside a page."""
 
-from dataclasses import asdict
 from typing import Any
 
 from engine import __version__
@@ -56,12 +55,11 @@ def _score(score: Score) -> dict[str, Any]:
 
 def _move(review: Review, move: Move) -> dict[str, Any]:
     """One move."""
-    values = asdict(move)
     return {
         "number": move.number, "color": LETTERS[move.color], "move": review.vertex(move.point), "loss": move.loss,
         "noise": move.noise, "countedLoss": move.counted, "winrateLoss": move.winrate_loss,
         "kind": None if move.kind is None else KINDS[move.kind], "isFirstChoice": move.is_first_choice,
-        "rank": move.rank, "policyRank": move.policy_rank, "prior": move.prior, "difficulty": values["difficulty"],
+        "rank": move.rank, "policyRank": move.policy_rank, "prior": move.prior, "difficulty": move.difficulty,
         "better": [[review.vertex(point) for point in line] for line in review.better(move, 3)] if move.counted else [],
     }  # fmt: skip
 
