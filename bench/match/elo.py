@@ -90,7 +90,22 @@ def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
     return {name: elo[name] - mean for name in sorted(players, key=lambda name: elo[name], reverse=True)}
 
 
-def rating_errors(wins: Mapping[tuple[str, str], float], reference: str = "") -> dict[str, float]:
+def strangers(wins: Mapping[tuple[str, str], float]) -> tuple[str, str] | None:
+    """Two players whom no chain of games connects; None if all are connected."""
+    players = list(dict.fromkeys(name for pair in wins for name in pair))
+    reached, found = set(players[:1]), players[:1]
+    while found:
+        name = found.pop()
+        rivals = {rival for pair in wins if name in pair for rival in pair} - reached
+        reached |= rivals
+        found += rivals
+    alone = [name for name in players if name not in reached]
+    return (players[0], alone[0]) if alone else None
+
+
+def rating_errors(
+    wins: Mapping[tuple[str, str], float], reference: str = "", elo: Mapping[str, float] | None = None
+) -> dict[str, float]:
     """Standard deviations of the differences between :func:`ratings` and that of one player, or their mean.
 
     From the curvature of the likelihood at its peak (Fisher's information), the draws of ``PRIOR_GAMES`` included. The
@@ -99,8 +114,9 @@ def rating_errors(wins: Mapping[tuple[str, str], float], reference: str = "") ->
     Args:
         wins: as for :func:`ratings`.
         reference: the player whose rating is shown as known; "" = the mean of all is.
+        elo: the ratings, if they are known by now.
     """
-    elo = ratings(wins)
+    elo = ratings(wins) if elo is None else elo
     row = {name: i for i, name in enumerate(elo)}
     information = np.zeros((len(elo), len(elo)))
     for first, second in {tuple(sorted(pair)) for pair in wins}:
@@ -140,7 +156,8 @@ def rated(wins: Mapping[tuple[str, str], float], reference: str = "") -> list[Ra
         wins: as for :func:`ratings`.
         reference: the player who is 0; "" = the mean of all is.
     """
-    elo, errors = ratings(wins), rating_errors(wins, reference)
+    elo = ratings(wins)
+    errors = rating_errors(wins, reference, elo)
     zero = elo[reference] if reference else 0.0
     found = []
     for name, rating in elo.items():
@@ -156,7 +173,7 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
         ValueError: a folder has no such file, or a line of it is no result; one line naming it.
     """
     wins: dict[tuple[str, str], float] = {}
-    for folder in folders:
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
         path = folder / "games.jsonl"
         try:
             records = read_records(path)
@@ -184,6 +201,8 @@ def command(folders: tuple[Path, ...], reference: str, picture: Path | None) -> 
         players = {name for pair in wins for name in pair}
         if not players:
             raise ValueError("none of these games has a winner yet")
+        if (apart := strangers(wins)) is not None:
+            raise ValueError(f"no chain of games connects '{apart[0]}' and '{apart[1]}': rate their folders apart")
         if reference and reference not in players:
             raise ValueError(f"no games of '{reference}', expected one of {', '.join(sorted(players))}")
         found = rated(wins, reference)

@@ -11,6 +11,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bench.match.clocks import Dialect, PlayerClock, kind_of
 from bench.match.gtp_client import EngineError, EngineRefused, EngineTimeout, GtpClient, shortened
@@ -161,14 +162,24 @@ class _RunningGame:
         except EngineError as error:
             raise MatchError(f"referee: {error}") from error
 
+    def referee_lists(self, command: str) -> bool:
+        """Whether the referee lists the command."""
+        assert self.referee is not None
+        try:
+            return self.referee.lists(command, self.settings.patience_s)
+        except EngineError as error:
+            raise MatchError(f"referee: {error}") from error
+
     def set_up(self, opening: Sequence[int]) -> None:
-        """Give players and referee the same board, komi, handicap and first moves, and the players rules and time."""
+        """Give players and referee one board, komi, rules, handicap and first moves, and the players their time."""
         settings, refuses = self.settings, "does not take these settings"
         self._tell_all(refuses, f"boardsize {settings.size}", "clear_board", f"komi {settings.komi:g}")
         for color in self.players:
             with _refusal_ends_match(f"{self._name(color)} {refuses}"):
                 self._tell_time(color)
-            self._tell_rules(color)
+            self._tell_rules(partial(self.lists, color), partial(self.ask, color))
+        if self.referee is not None:
+            self._tell_rules(self.referee_lists, self.ask_referee)
         if settings.handicap:
             self._tell_all("does not place handicap stones", f"fixed_handicap {settings.handicap}")
             self.game.fixed_handicap(settings.handicap)
@@ -208,14 +219,19 @@ class _RunningGame:
                 raise MatchError(f"{self._name(color)}: {error}") from error
             self.ask(color, command)
 
-    def _tell_rules(self, color: int) -> None:
-        """Name the rules where the engine has a command for it; else its own options must."""
+    def _tell_rules(self, lists: Callable[[str], bool], ask: Callable[[str], str]) -> None:
+        """Name the rules by the first command for it that the engine has and takes; else its own options must.
+
+        Args:
+            lists: whether the engine lists a command.
+            ask: gives it one.
+        """
         name = rules_named(self.settings.rules).name
-        with contextlib.suppress(EngineRefused):
-            if self.lists(color, "kata-set-rules"):
-                self.ask(color, f"kata-set-rules {name}")
-            elif name in KGS_RULES and self.lists(color, "kgs-rules"):
-                self.ask(color, f"kgs-rules {KGS_RULES[name]}")
+        for command, word in (("kata-set-rules", name), ("kgs-rules", KGS_RULES.get(name))):
+            if word is not None and lists(command):
+                with contextlib.suppress(EngineRefused):
+                    ask(f"{command} {word}")
+                    return
 
     def play_turn(self) -> None:
         """One genmove, timed, checked and passed on."""

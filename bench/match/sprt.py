@@ -50,13 +50,19 @@ class SequentialTest:
         self.accepted: float | None = None
         """Elo difference; None = not decided"""
         self._games = dict.fromkeys(POINTS, 0)
+        self._seen: set[tuple[str, ...]] = set()
         for record in records:
             self.add(record)
 
     def add(self, record: GameRecord) -> None:
-        """Count a game; one without a result does not count, nor does any after the decision."""
-        if record.winner is None or self.accepted is not None:
+        """Count a game, but none without a result, none that was played before, and none after the decision.
+
+        Engines that draw nothing at random repeat their games: the second time they are no evidence.
+        """
+        game = (record.first_color, *record.moves)
+        if record.winner is None or self.accepted is not None or (record.moves and game in self._seen):
             return
+        self._seen.add(game)
         self._games[record.winner] += 1
         self.llr = self._ratio()
         if abs(self.llr) >= BOUND:

@@ -245,7 +245,9 @@ def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, 
         click.echo("interrupted", err=True)
         status = INTERRUPTED
     except (EngineError, EngineRefused, ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+        # What has been asked until now is kept.
+        click.echo(f"Error: {error}", err=True)
+        status = 1
     shown = (ERROR, FAILED) if failures else (ERROR,)
     for text in [faults for result in results if (faults := _faults(result, shown))]:
         click.echo(text)

@@ -109,7 +109,7 @@ def _figures(zero: Zero, curves: Series, players: list[Rated]) -> Iterator[tuple
         komi = zero.ways.play.komi
         yield "first moves", first_moves(zero.board, zero.ways.play.size)
         yield "empty board", f"value {zero.board.value:+.2f} at komi {komi:g}, score {zero.board.score:+.1f}"
-    for one in players[-1:]:
+    for one in [one for one in players if one.name not in (RANDOM, GNUGO)][-1:]:
         yield "Elo of the newest rated", f"{one.name}: {one.elo:.0f} ({one.low:.0f} to {one.high:.0f}), random moves 0"
 
 

@@ -59,6 +59,10 @@ RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
 """Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
 
 
+STONES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
+"""Properties that set up what is on points"""
+
+
 @dataclass
 class SgfGame:
     """The main line of a file. Points are those of the board's size."""
@@ -84,7 +88,8 @@ class SgfGame:
         Args:
             rules, komi: those in force where the file does not name them.
         Raises:
-            ValueError: a stone on an occupied point, or a setup that is no position; the message says where.
+            ValueError: an illegal move (:meth:`engine.go.game.Game.play`), or a setup that is no position; the message
+                says where.
         """
         rules = rules_named(self.rules_name) if self.rules_name else rules
         game = Game(self.size, rules, komi if self.komi is None else self.komi)
@@ -95,7 +100,7 @@ class SgfGame:
                 game.play(color, point)
             except ValueError as error:
                 at = to_sgf(point, self.size)
-                raise ValueError(f"SGF: move {number} at {at} is on an occupied point") from error
+                raise ValueError(f"SGF: move {number} at {at} is illegal") from error
         return game
 
 
@@ -238,17 +243,21 @@ class _Reader:
             details={name: text for name in DETAILS if (text := self._first(root, name))},
         )
         self._setups = 0
+        self._names_player = False
+        """whose turn it is at the start was said"""
         self._moves_left = 2 * len(nodes) if n_moves is None else n_moves
         for node in nodes:
             if self._moves_left == 0 and node.keys() & COLOR_OF.keys():
                 if not self.game.moves:
                     self.game.to_move = next(color for name, color in COLOR_OF.items() if name in node)
                 break
+            if self._moves_left == 0 and self.game.moves and node.keys() & STONES:
+                break
             self._setup(node)
             self._moves(node)
         else:
             # After handicap stones White is to move even where the file does not say so.
-            if "PL" not in root and self.game.black and not self.game.white and not self.game.moves:
+            if not self._names_player and self.game.black and not self.game.white and not self.game.moves:
                 self.game.to_move = WHITE
 
     def _first(self, node: dict[str, list[bytes]], name: str) -> str:
@@ -276,7 +285,7 @@ class _Reader:
         return columns
 
     def _point(self, raw: bytes) -> int:
-        """Point of a move or stone; ``tt`` and other points off the board up to 19x19 are passes."""
+        """Point of a move or stone; nothing, and up to 19x19 ``tt``, is a pass."""
         text = raw.strip().lower()
         size = self.game.size
         if not text or (text == b"tt" and size <= 19):
@@ -296,21 +305,25 @@ class _Reader:
             if PASS in (low, high):
                 continue
             stride = self.game.size + 1
-            rows = range(low // stride, high // stride + 1)
-            points += [row * stride + column for row in rows for column in range(low % stride, high % stride + 1)]
+            # Some programs name the corners the other way round.
+            (top, bottom), (left, right) = (
+                sorted((low // stride, high // stride)),
+                sorted((low % stride, high % stride)),
+            )
+            points += [row * stride + column for row in range(top, bottom + 1) for column in range(left, right + 1)]
             if len(points) > MAX_STONES:
                 raise ValueError(f"SGF: a setup list of more than {MAX_STONES} points")
         return points
 
     def _setup(self, node: dict[str, list[bytes]]) -> None:
         """Apply a node's setup; stones set after moves make the position reached the one to start from."""
-        if not node.keys() & {"AB", "AW", "AE", "PL"}:
+        if not node.keys() & {*STONES, "PL"}:
             return
         game = self.game
         player = self._first(node, "PL").upper()[:1]
         if player in COLOR_OF and not game.moves:
-            game.to_move = COLOR_OF[player]
-        if not node.keys() & {"AB", "AW", "AE"}:
+            game.to_move, self._names_player = COLOR_OF[player], True
+        if not node.keys() & STONES:
             return
         self._setups += 1
         if self._setups > MAX_SETUPS:
@@ -321,7 +334,7 @@ class _Reader:
             game.to_move, game.moves = reached.to_move, []
         else:
             colors = dict.fromkeys(game.black, BLACK) | dict.fromkeys(game.white, WHITE)
-        for name, color in (("AB", BLACK), ("AW", WHITE), ("AE", EMPTY)):
+        for name, color in STONES.items():
             colors |= dict.fromkeys(self._points(node.get(name, [])), color)
         game.black = [point for point, color in colors.items() if color == BLACK]
         game.white = [point for point, color in colors.items() if color == WHITE]

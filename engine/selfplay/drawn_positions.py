@@ -11,7 +11,7 @@ import numpy as np
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES
 from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, SCORING_TERRITORY
-from engine.records.games import Games, offsets_of, policy_indices
+from engine.records.games import MAX_MOVES, Games, offsets_of, policy_indices
 from engine.rollout.random import next_below
 from engine.search.pools import META_ROOT, NONE, TERMINAL
 from engine.search.tree import edge_visits
@@ -53,7 +53,7 @@ def drawn_games(drawn: DrawnPositions, boards: Boards, size: int, numbers: np.nd
     # A game in which nothing was drawn gives the position before its last move: bulk play counts what games gave.
     empty = seats[drawn.n_positions[seats] == 0]
     drawn.n_positions[empty], drawn.depth[empty, 0] = 1, 0
-    drawn.ply[empty, 0] = boards.meta[empty, META_N_MOVES] - 1
+    drawn.ply[empty, 0] = np.maximum(0, boards.meta[empty, META_N_MOVES] - 1)
     counts = drawn.n_positions[seats]
     seat = np.repeat(seats, counts)
     row = np.arange(len(seat)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -79,7 +79,7 @@ def drawn_games(drawn: DrawnPositions, boards: Boards, size: int, numbers: np.nd
 def draw_positions(drawn, seat, tree, position, draws, state):
     """Keep the root of a search that has ended, and others of its tree, every visit as probable.
 
-    Finished games and what is deeper than ``DEEPEST`` are left out.
+    Finished games, what is deeper than ``DEEPEST`` and what no record could hold are left out.
 
     Args:
         position: of the root.
@@ -89,7 +89,7 @@ def draw_positions(drawn, seat, tree, position, draws, state):
     for i in range(min(draws, drawn.path.shape[1] - drawn.n_positions[seat])):
         row = drawn.n_positions[seat]
         depth = _walk(tree, drawn.path[seat, row], state) if i > 0 else 0
-        if depth != NONE:
+        if depth != NONE and position.meta[META_N_MOVES] + depth < MAX_MOVES:
             drawn.ply[seat, row], drawn.depth[seat, row] = position.meta[META_N_MOVES], depth
             drawn.n_positions[seat] = row + 1
 

@@ -19,6 +19,7 @@ from bench.match.elo import (
     rating_errors,
     ratings,
     results_in,
+    strangers,
     wilson_interval,
 )
 from bench.match.record import GameRecord
@@ -106,8 +107,19 @@ def _line(first, second, winner):
 
 def test_results_of_folders_count_draws_half_and_unfinished_games_not(tmp_path):
     lines = [_line("a", "b", "first"), _line("b", "a", "first"), _line("a", "b", "draw"), _line("a", "b", None)]
-    (tmp_path / "games.jsonl").write_text("".join(lines))
-    assert results_in([tmp_path, tmp_path]) == {("a", "b"): 3.0, ("b", "a"): 3.0}
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        (folder / "games.jsonl").write_text("".join(lines))
+    folders = [tmp_path / "one", tmp_path / "two", tmp_path / "one" / ".." / "two"]
+    assert results_in(folders) == {("a", "b"): 3.0, ("b", "a"): 3.0}, "a folder counts once"
+
+
+def test_players_whom_no_chain_of_games_connects_are_not_rated_together(tmp_path):
+    assert strangers({("a", "b"): 1.0, ("b", "c"): 0.0}) is None and strangers({}) is None
+    assert strangers({("a", "b"): 1.0, ("c", "d"): 1.0}) == ("a", "c")
+    (tmp_path / "games.jsonl").write_text(_line("a", "b", "first") + _line("c", "d", "first"))
+    answer = CliRunner().invoke(command, [str(tmp_path)])
+    assert answer.exit_code == 1 and "no chain of games connects 'a' and 'c'" in answer.output
 
 
 def test_the_program_prints_one_line_a_player(tmp_path):

@@ -43,6 +43,35 @@ def test_handicap_stones_are_on_every_board_and_white_begins():
     assert set(record.scores) == {"first", "second", "referee"}
 
 
+class Ruled(InProcess):
+    """Lists commands for rules, and refuses some."""
+
+    def __init__(self, *refused: str, **more) -> None:
+        super().__init__(**more)
+        self.refused = refused
+
+    def ask(self, command: str, limit_s: float) -> str:
+        name = command.split()[0]
+        if name not in ("kata-set-rules", "kgs-rules"):
+            return super().ask(command, limit_s)
+        self.heard.append(command)
+        if name in self.refused:
+            raise EngineRefused("unknown rules")
+        return ""
+
+    def lists(self, command: str, limit_s: float) -> bool:
+        return command in ("kata-set-rules", "kgs-rules") or super().lists(command, limit_s)
+
+
+def test_players_and_referee_are_told_the_rules_in_the_words_that_they_take():
+    settings = GameSettings(size=5, komi=3.5, rules="japanese", max_moves=4)
+    first, second, referee = Ruled(seed=1), Ruled("kata-set-rules", seed=2), Ruled(seed=3)
+    play(first, second, settings, referee=referee)
+    told = [[line for line in one.heard if "rules" in line] for one in (first, second, referee)]
+    assert told[0] == told[2] == ["kata-set-rules japanese"]
+    assert told[1] == ["kata-set-rules japanese", "kgs-rules japanese"]
+
+
 @pytest.mark.parametrize("first_color", ["black", "white"])
 @pytest.mark.parametrize(
     ("habit", "reason", "letter"),

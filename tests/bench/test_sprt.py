@@ -1,6 +1,7 @@
 """The sequential test: Wald's where there are no draws, right about as often as it says, and the same after a stop."""
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -49,6 +50,17 @@ def test_no_probabilities_of_that_mean_are_likelier(mean):
 
     best = max(of(i / 10_000) for i in range(1, 10_000))
     assert sum(count * math.log(found[points]) for points, count in counts.items()) == pytest.approx(best, abs=1e-4)
+
+
+def test_a_game_that_is_repeated_is_no_evidence():
+    one = replace(games("first")[0], moves=["E5", "C3"])
+    test = SequentialTest(Hypotheses(0, 20), [one])
+    llr = test.llr
+    test.add(replace(one, game=2))
+    assert test.llr == llr
+    test.add(replace(one, game=3, moves=["E5", "C4"]))
+    test.add(replace(one, game=4, first_color="white"))
+    assert test.llr > 2 * llr
 
 
 def test_draws_say_little_and_no_result_nothing():

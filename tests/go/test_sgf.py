@@ -36,6 +36,8 @@ def test_what_follows_the_moves_wanted_is_not_read():
     assert read_sgf(b"(;SZ[9]AW[cc];W[aa];B[ba])", 0).to_move == WHITE
     assert read_sgf(b"(;SZ[9]AB[cc]AB[dd])", 0).to_move == WHITE
     assert len(read_sgf(b"(;SZ[9];B[aa];W[ba])", 9).moves) == 2
+    between = read_sgf(b"(;SZ[9];B[aa];W[bb];AB[cc];B[dd])", 2)
+    assert (len(between.moves), between.black) == (2, []), "nor stones set up in a node of their own"
 
 
 def test_missing_properties_mean_nineteen_and_unknown():
@@ -62,6 +64,12 @@ def test_handicap_and_setup_stones():
     assert game.start_to_move == WHITE
 
 
+@pytest.mark.parametrize("corners", [b"aa:cb", b"cb:aa", b"ca:ab", b"ab:ca"])
+def test_a_rectangle_may_be_named_by_any_two_corners(corners):
+    game = read_sgf(b"(;SZ[9]AB[%b]AW[ii])" % corners)
+    assert sorted(game.black) == sorted(at(vertex, 9) for vertex in ("A9", "B9", "C9", "A8", "B8", "C8"))
+
+
 def test_setup_in_the_middle_starts_from_the_position_reached():
     game = read_sgf(b"(;SZ[9];B[aa];W[ba];AB[ee]AE[aa];W[ab])").to_game()
     assert game.n_moves == 1
@@ -72,6 +80,8 @@ def test_whose_turn_it_is_may_be_told_anywhere():
     game = read_sgf(b"(;SZ[9];B[aa]PL[W];W[bb]PL[B];B[cc])")
     assert [color for color, _ in game.moves] == [BLACK, WHITE, BLACK]
     assert read_sgf(b"(;SZ[9];AB[aa];PL[W])").to_move == WHITE
+    assert read_sgf(b"(;SZ[9];AB[aa][bb]PL[B])").to_move == BLACK, "though these might be handicap stones"
+    assert read_sgf(b"(;SZ[9];AB[aa][bb])").to_move == WHITE
     assert read_sgf(b"(;SZ[9];B[aa];AW[bb]PL[B])").to_move == BLACK
 
 
@@ -212,8 +222,10 @@ def test_what_cannot_be_read_is_one_line_and_quick(data, words):
 
 
 def test_an_impossible_move_says_which():
-    with pytest.raises(ValueError, match="move 2"):
+    with pytest.raises(ValueError, match="move 2 at aa is illegal"):
         read_sgf(b"(;SZ[9];B[aa];W[aa])").to_game()
+    with pytest.raises(ValueError, match="move 4 at aa is illegal"):
+        read_sgf(b"(;SZ[5];B[ab];W[ee];B[ba];W[aa])").to_game()
 
 
 def test_what_is_written_reads_back():

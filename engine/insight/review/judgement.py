@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from engine.go.geometry import BLACK, index_of
-from engine.insight.review.turns import Candidate, Turn
+from engine.insight.review.turns import MOST_CANDIDATES, Candidate, Turn
 
 KINDS = ("excellent", "great", "good", "inaccuracy", "mistake", "blunder")
 UNBLAMED = KINDS.index("good")
@@ -56,7 +56,7 @@ class Move:
     """in percent, likewise"""
     is_first_choice: bool
     rank: int | None
-    """among the moves that the search looked at, by preference, from 1; None = it did not look at it"""
+    """among the search's candidates, by preference, from 1; None = it is none of the first"""
     policy_rank: int | None
     """among all moves, by the network's probability, from 1"""
     prior: float | None
@@ -113,7 +113,8 @@ def _judged(number: int, color: int, point: int, around: tuple[Turn, Turn], size
     """One move, from the positions around it."""
     before, after = around
     order = [candidate.point for candidate in before.moves]
-    rank = order.index(point) + 1 if point in order else None
+    # Behind the candidates comes the move that was played, wherever the search has it.
+    rank = order.index(point) + 1 if point in order[:MOST_CANDIDATES] else None
     policy_rank, prior = _by_policy(before, point, size)
     loss = winrate_loss = kind = None
     noise = 0.0
