@@ -1,4 +1,4 @@
-"""Games to and from SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), on sgfmill's parser.
+"""Games from SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), on sgfmill's parser.
 
 Only the main line is read: setup stones, then moves; a file may hold several games. Files come as people have them,
 with junk before the first ``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as ``tt``; what
@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from sgfmill import sgf, sgf_grammar
+from sgfmill import sgf_grammar
 
-from engine import __version__
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.rules import CUSTOM, RULE_SETS, Rules, rules_named
+from engine.go.rules import RULE_SETS, Rules, rules_named
 
 MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
@@ -55,7 +54,6 @@ _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
 """What follows the bracket of a whole game, and of no variation"""
-RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
 """Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
 
 
@@ -380,34 +378,3 @@ def _rules_name(text: str) -> str | None:
         return rules_named(text).name if text else None
     except ValueError:
         return None
-
-
-def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
-    """A game as FF[4] in UTF-8.
-
-    Args:
-        black, white: names of the players.
-        result: as in RE, ``B+3.5``.
-    """
-    record = sgf.Sgf_game(game.size, encoding="UTF-8")
-    root = record.get_root()
-    root.set("AP", ("Keima", __version__))
-    root.set("KM", game.komi)
-    if game.rules.name != CUSTOM:
-        root.set("RU", RU_NAMES.get(game.rules.name, game.rules.name.title()))
-    for name, text in (("PB", black), ("PW", white), ("RE", result)):
-        if text:
-            root.set(name, text)
-    if game.handicap:
-        root.set("HA", game.handicap)
-    start = game.start_stones()
-    for name, color in (("AB", BLACK), ("AW", WHITE)):
-        places = [to_sgf(point, game.size).encode() for point, of in start.items() if of == color]
-        if places:
-            root.set_raw_list(name, places)
-    if start or game.start_to_move == WHITE:
-        # Without it stones of Black alone are a handicap, after which White is to move.
-        root.set("PL", "b" if game.start_to_move == BLACK else "w")
-    for color, point in game.moves():
-        record.extend_main_sequence().set_raw("B" if color == BLACK else "W", to_sgf(point, game.size).encode())
-    return record.serialise().decode("utf-8")

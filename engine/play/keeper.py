@@ -10,7 +10,8 @@ from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import PASS
 from engine.go.rules import Rules, rules_named
-from engine.go.sgf import read_sgf, write_sgf
+from engine.go.sgf import read_sgf
+from engine.go.sgf_writer import write_sgf
 from engine.play.clock import Clock
 
 RESIGN = -1

@@ -59,13 +59,9 @@ class Search:
     """See the module's text. The network, if there is one, belongs to the server; the search only uses it."""
 
     def __init__(
-        self,
-        options: SearchOptions,
-        server: InferenceServer | None,
-        encoder: Encoder | None,
-        patterns: Patterns | None = None,
-        owner_tables: Callable[[], Tables | None] | None = None,
-    ):
+        self, options: SearchOptions, server: InferenceServer | None, encoder: Encoder | None,
+        patterns: Patterns | None = None, owner_tables: Callable[[], Tables | None] | None = None,
+    ):  # fmt: skip
         """Make a search without a position; :meth:`set_position` comes next.
 
         Args:
@@ -125,8 +121,7 @@ class Search:
             # What was filtered below the old root would be so at other depths of the new one.
             fits = not moves or (len(self._run.move_filter) == 1 and not self._halves)
             kept = moves is not None and fits and self._descend(moves)
-            if kept and moves and self._setup.is_graph:
-                kept = not bans_repetition(position)
+            kept = kept and not (moves and self._setup.is_graph and bans_repetition(position))
             resized = size != int(self._root.board.meta[META_SIZE])
             self._root = with_capacity(position, int(position.meta[META_N_MOVES]))
             if resized:
@@ -219,11 +214,10 @@ class Search:
     def _keep_owners(self) -> bool:
         """Have each node know who owns what; a tree whose nodes do not begins anew. False if no network says it."""
         if self._setup.can_keep_owners and self._shared.owners is None:
-            size = int(self._root.board.meta[META_SIZE])
             # A large tree would leave the owners of its nodes no memory.
-            self._shared.tree = self._setup.new_tree(size)
+            self._shared.tree = self._setup.new_tree(int(self._root.board.meta[META_SIZE]))
             self._clear_tree()
-            self._shared.owners = OwnerRows(size**2)
+            self._shared.owners = OwnerRows(len(self._shared.tree.point) - 1)
         return self._setup.can_keep_owners
 
     def _begin_run(self, limits: SearchLimits, move_filter: NDArray[np.uint8]) -> None:

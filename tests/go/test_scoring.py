@@ -106,9 +106,8 @@ def test_only_stones_can_be_dead(point):
 
 def test_prisoners_of_the_game_and_dead_stones_count_under_territory():
     game = Game(5, TERRITORY, komi=0.5)
-    for vertex in ["B1", "A1", "A2", "E5", "B3", "E4", "C2"]:
+    for vertex in ["B1", "A1", "A2", "E5", "B3", "B2", "C2", "E4"]:
         game.play(game.to_move, from_vertex(vertex, 5))
-    game.play(WHITE, from_vertex("B2", 5))
     assert game.captures(BLACK) == 2
     # Two prisoners, two dead stones, 21 empty points, half a point of komi.
     assert final_score_black(remove_dead(game.position, points(game, "E5"))) == 2 + 2 + 21 - 0.5

@@ -16,7 +16,7 @@ FAILS = {
     "komi seven": "? syntax error: 'seven' is not a number",
     "komi nan": "? syntax error: 'nan' is not a number",
     "komi 6.3": "? syntax error: komi is 6.3, expected whole or half points between -1000 and 1000",
-    "komi 1e9": "? syntax error: '1e9' is not a number",
+    "komi 1e10": "? syntax error: '1e10' is not a number",
     "play": "? syntax error: expected play COLOR VERTEX",
     "play b": "? syntax error: expected play COLOR VERTEX",
     "play b D4 E5": "? syntax error: expected play COLOR VERTEX",
@@ -198,10 +198,10 @@ def test_a_move_shown_is_not_played(ask):
 
 
 def test_what_a_client_plays_is_accepted(ask):
-    """Suicide and repetition may be legal under the client's rules."""
-    for move in ("b A2", "b B1", "w A1"):
+    """Suicide of several stones and repetition may be legal under the client's rules; that of one is under none."""
+    for move in ("b A2", "b B2", "b C1", "w A1", "w B1", "b B1"):
         assert ask(f"play {move}") == "="
-    assert ask("play w B1") == "? illegal move"
+    assert ask("play w A1") == ask("play w B1") == "? illegal move"
 
 
 def test_handicap(ask):

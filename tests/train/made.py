@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from engine.config import TrainOptions
+from engine.features.encoder import KEIMA
 from engine.records.games import Games
 from engine.records.labels import CHINESE_FLAGS, Labels
+from engine.train.dataset import Material, Mixture
 
 
 def made_games(count=40, size=9, length=30, seed=0):
@@ -52,3 +55,11 @@ def made_labels(seed=0):
         np.tile(np.repeat(np.arange(-4, 5), 9).astype(np.int8), rows), np.arange(rows + 1) * 81,
         np.tile(CHINESE_FLAGS, (40, 1)),
     )  # fmt: skip
+
+
+def mixture(games=(), labels=(), **values):
+    """A mixture of small batches."""
+    names = Material._fields[2:]
+    material = Material(games, labels, **{name: values.pop(name) for name in names if name in values})
+    settings = {name: values.pop(name) for name in ("sizes", "ranks") if name in values}
+    return Mixture(KEIMA, material, TrainOptions(**({"batch": 8, "seed": 4} | values)), **settings)

@@ -1,0 +1,42 @@
+"""Games to SGF (Smart Game Format FF[4], www.red-bean.com/sgf), by sgfmill."""
+
+from sgfmill import sgf
+
+from engine import __version__
+from engine.go.game import Game
+from engine.go.geometry import BLACK, WHITE, to_sgf
+from engine.go.rules import CUSTOM
+
+RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
+"""Names that the standard has for rules; others are written as words"""
+
+
+def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
+    """A game as FF[4] in UTF-8.
+
+    Args:
+        black, white: names of the players.
+        result: as in RE, ``B+3.5``.
+    """
+    record = sgf.Sgf_game(game.size, encoding="UTF-8")
+    root = record.get_root()
+    root.set("AP", ("Keima", __version__))
+    root.set("KM", game.komi)
+    if game.rules.name != CUSTOM:
+        root.set("RU", RU_NAMES.get(game.rules.name, game.rules.name.title()))
+    for name, text in (("PB", black), ("PW", white), ("RE", result)):
+        if text:
+            root.set(name, text)
+    if game.handicap:
+        root.set("HA", game.handicap)
+    start = game.start_stones()
+    for name, color in (("AB", BLACK), ("AW", WHITE)):
+        places = [to_sgf(point, game.size).encode() for point, of in start.items() if of == color]
+        if places:
+            root.set_raw_list(name, places)
+    if start or game.start_to_move == WHITE:
+        # Without it stones of Black alone are a handicap, after which White is to move.
+        root.set("PL", "b" if game.start_to_move == BLACK else "w")
+    for color, point in game.moves():
+        record.extend_main_sequence().set_raw("B" if color == BLACK else "W", to_sgf(point, game.size).encode())
+    return record.serialise().decode("utf-8")
