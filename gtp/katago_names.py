@@ -1,4 +1,4 @@
-"""KataGo's names of what a search is told, as GTP's ``kata-set-param`` and JSON's ``overrideSettings`` use them."""
+"""KataGo's names of search options, for GTP's ``kata-set-param`` and JSON's ``overrideSettings``."""
 
 SEARCH_OPTIONS = {
     "cpuctExploration": "c_puct",

@@ -90,7 +90,7 @@ def ratings(wins: Mapping[tuple[str, str], float]) -> dict[str, float]:
     return {name: elo[name] - mean for name in sorted(players, key=lambda name: elo[name], reverse=True)}
 
 
-def strangers(wins: Mapping[tuple[str, str], float]) -> tuple[str, str] | None:
+def unconnected(wins: Mapping[tuple[str, str], float]) -> tuple[str, str] | None:
     """Two players whom no chain of games connects; None if all are connected."""
     players = list(dict.fromkeys(name for pair in wins for name in pair))
     reached, found = set(players[:1]), players[:1]
@@ -201,7 +201,7 @@ def command(folders: tuple[Path, ...], reference: str, picture: Path | None) -> 
         players = {name for pair in wins for name in pair}
         if not players:
             raise ValueError("none of these games has a winner yet")
-        if (apart := strangers(wins)) is not None:
+        if (apart := unconnected(wins)) is not None:
             raise ValueError(f"no chain of games connects '{apart[0]}' and '{apart[1]}': rate their folders apart")
         if reference and reference not in players:
             raise ValueError(f"no games of '{reference}', expected one of {', '.join(sorted(players))}")

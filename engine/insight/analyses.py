@@ -33,7 +33,9 @@ from engine.search.report import Report, Watcher
 from engine.search.search import Search
 from engine.search.tuning import cache_mib, resolved
 
-MOST_WARM_UP, MOST_PARTS = 19, 64
+MOST_WARM_UP = 19
+MOST_PARTS = 64
+"""Sets of options whose parts are kept; clients that try settings out send ever new ones"""
 LEAST_MIB = 64
 """Memory of a search, however many there are"""
 GLANCE_S = 0.5

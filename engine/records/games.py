@@ -121,10 +121,12 @@ class Games(_GameArrays):
         """bool[G]: whether the game begins on the empty board with Black, as most consumers replay it."""
         return (np.diff(self.setup_offsets) == 0) & (self.first == BLACK)
 
-    def are_reached(self) -> np.ndarray:
-        """bool[G]: whether it is only the way to a position that a search reached: its last move, a pass, stands for
-        one that is not known, and there is no result."""
-        return (self.position >= 0) & (self.result == 0) & np.isnan(self.margin)
+    def are_reached(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """bool[G], or of some rows: whether a game only leads to a position that a search reached.
+
+        Its last move, a pass, stands for one that is not known, and it has no result.
+        """
+        return (self.position[rows] >= 0) & (self.result[rows] == 0) & np.isnan(self.margin[rows])
 
 
 JOINED = ("moves", "setup")

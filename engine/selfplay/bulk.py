@@ -122,7 +122,7 @@ class BulkPlay:
         numbers, positions = self._there()
         self._has(numbers)
         self._is_there[numbers] = True
-        # Counted as games come: whoever shows progress asks twice a second.
+        # A running total: a progress bar asks for it twice a second.
         self._n_positions = int(positions.sum())
 
     def _has(self, numbers: np.ndarray) -> np.ndarray:

@@ -181,7 +181,7 @@ class BatchBuilder:
         policy = np.zeros((count, size * size + 1), np.float32)
         at = games.offsets[rows] + plies
         policy[np.arange(count), moves_under_symmetries(size)[symmetries, games.moves[at]]] = 1.0
-        policy[games.are_reached()[rows]] = 0.0
+        policy[games.are_reached(rows)] = 0.0
         answered = np.flatnonzero(at + 1 < games.offsets[rows + 1])
         reply = np.zeros_like(policy)
         reply[answered, moves_under_symmetries(size)[symmetries[answered], games.moves[at[answered] + 1]]] = 1.0

@@ -79,7 +79,6 @@ class Mixture:
         self.teacher, self.draw_rules = material.teacher, material.draw_rules
         self.owners: list[FinalOwners | None] = [*material.owners] or [None] * len(self.games)
         of_games = [np.where(np.diff(shard.offsets) > 0, shard.size, 0) for shard in self.games]
-        self._reached = [shard.are_reached() for shard in self.games]
         self._game_sizes = _BySize(of_games, sizes, material.boards, reached_weights(self.games, options.reached_share))
         of_labels = [shard.games.size[shard.game] for shard in self.labels]
         weights = None
@@ -87,7 +86,7 @@ class Mixture:
             weights = [np.where(np.abs(one.value_black) > DECIDED, options.decided_weight, 1.0) for one in self.labels]
         self._label_sizes = _BySize(of_labels, sizes, material.boards, weights)
         # Metrics need moves and results.
-        of_played = [np.where(reached, 0, of) for reached, of in zip(self._reached, of_games, strict=True)]
+        of_played = [np.where(shard.are_reached(), 0, of) for shard, of in zip(self.games, of_games, strict=True)]
         self._played_sizes = _BySize(of_played, sizes, material.boards)
         self._check_reached()
         for size in material.boards or ():
@@ -114,7 +113,7 @@ class Mixture:
         # not learn to play like people under one scoring only.
         territory = games.territory[rows] & (rng.random(len(rows)) < 0.5)
         can_teach = self.teacher is not None and self.teacher.plays(size)
-        taught = can_teach and (rng.random() < self.options.teacher_share or self._reached[shard][rows].any())
+        taught = can_teach and (rng.random() < self.options.teacher_share or games.are_reached(rows).any())
         rules = game_rules(games, rows, territory)
         if taught and self.draw_rules:
             rules = self.draw_rules(rng.integers(0, 2**62, len(rows)), size)
@@ -142,11 +141,11 @@ class Mixture:
         return int(np.random.default_rng([self.options.seed, ECHO_SEED, step]).integers(8))
 
     def _check_reached(self) -> None:
-        """Refuse positions that nobody says anything about."""
+        """Refuse positions that searches reached where no teacher can say their moves and values."""
         for size in sorted(self._game_sizes.sizes):
             if self.teacher is not None and self.teacher.plays(size):
                 continue
-            if any(shard.are_reached()[shard.size == size].any() for shard in self.games):
+            if any(shard.are_reached(shard.size == size).any() for shard in self.games):
                 raise ValueError(
                     f"positions of {size}x{size} that searches reached have no moves and results of their own: they "
                     "need a --teacher that plays such boards"

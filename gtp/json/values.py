@@ -4,13 +4,12 @@ import json
 import math
 from typing import Any, NoReturn
 
-from gtp.protocol import COLORS
+from engine.go.geometry import COLUMNS
+from gtp.protocol import BYTE_ORDER_MARK, COLORS
 
 SHOWN_DIGITS = 9
 MAX_INT = 1 << 63
 VERTEX_PAIRS = 'Must be an array of pairs of the form: ["b" or "w", GTP board vertex]'
-BYTE_ORDER_MARK = "\ufeff"
-COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 Vertex = tuple[int, int] | None
 """Column and row from the top left, both from 0; None = a pass"""
 
@@ -149,7 +148,7 @@ def _bracketed(word: str) -> Vertex:
 
 def _lettered(word: str, size: int) -> Vertex:
     """Column and row of ``D4``."""
-    if word[:1] not in set(COLUMNS) or not _is_whole(word[1:]):
+    if word[:1] not in tuple(COLUMNS) or not _is_whole(word[1:]):
         return None
     return COLUMNS.index(word[0]), size - int(word[1:])
 

@@ -19,7 +19,7 @@ from bench.match.elo import (
     rating_errors,
     ratings,
     results_in,
-    strangers,
+    unconnected,
     wilson_interval,
 )
 from bench.match.record import GameRecord
@@ -115,8 +115,8 @@ def test_results_of_folders_count_draws_half_and_unfinished_games_not(tmp_path):
 
 
 def test_players_whom_no_chain_of_games_connects_are_not_rated_together(tmp_path):
-    assert strangers({("a", "b"): 1.0, ("b", "c"): 0.0}) is None and strangers({}) is None
-    assert strangers({("a", "b"): 1.0, ("c", "d"): 1.0}) == ("a", "c")
+    assert unconnected({("a", "b"): 1.0, ("b", "c"): 0.0}) is None and unconnected({}) is None
+    assert unconnected({("a", "b"): 1.0, ("c", "d"): 1.0}) == ("a", "c")
     (tmp_path / "games.jsonl").write_text(_line("a", "b", "first") + _line("c", "d", "first"))
     answer = CliRunner().invoke(command, [str(tmp_path)])
     assert answer.exit_code == 1 and "no chain of games connects 'a' and 'c'" in answer.output

@@ -61,7 +61,7 @@ def test_a_margin_that_no_reading_gives_is_not_learnt_from(margin, result):
 
 @pytest.mark.parametrize("dame_make_seki", [False, True])
 def test_dame_that_are_not_filled_make_no_seki(dame_make_seki):
-    """As the board stands a group that a dame connects to its second eye would be in seki: nobody counts so."""
+    """Players count the points of a group that a dame, not filled yet, connects to its second eye."""
     position = game_from(TO_CONNECT, rules="japanese").position
     count = final_score_black if dame_make_seki else score_with_dame_filled
     margin = count(position) - KOMI

@@ -67,7 +67,7 @@ def test_owners_are_kept_within_the_memory_of_the_tree(new_search, monkeypatch):
 
 
 class Late(threading.Event):
-    """An interrupt that comes just after somebody has looked whether it is there."""
+    """An interrupt that is set just after its first ``is_set``."""
 
     def __init__(self, stop):
         super().__init__()

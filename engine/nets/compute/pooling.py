@@ -10,7 +10,7 @@ from torch import Tensor
 CENTRE_SIZE = 14.0
 """Board size at which the size-scaled mean is zero, the middle of 9 and 19."""
 SIZE_UNIT = 10.0
-"""By so many lines boards differ whose scales differ by one."""
+"""Lines by which a board must be larger for its scale to be larger by one"""
 MEAN_SQUARE = 0.1
 """Taken from the square of the scale where this scales the mean"""
 

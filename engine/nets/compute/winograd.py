@@ -52,5 +52,5 @@ def in_panels(points: Tensor) -> Tensor:
 
 
 def group_of(tiles: int, most: int = TILES) -> int:
-    """How many boards of ``tiles`` x ``tiles`` are multiplied at a time, of all together at most so many tiles."""
+    """Boards of ``tiles`` x ``tiles`` that are multiplied at a time: at most ``most`` tiles in all, or one board."""
     return max(1, most // tiles**2)
