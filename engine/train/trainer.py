@@ -19,7 +19,7 @@ import torch
 
 from engine.config import TrainOptions
 from engine.config.declaration import key_of, resolve
-from engine.nets.files.checkpoint import save_network
+from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
 from engine.system.errors import one_line
 from engine.train.curves import Curves
@@ -37,6 +37,8 @@ counts"""
 FREE = frozenset({"minutes", "patience", "validate_every", "save_every", "workers"})
 """Options that say how long and with what effort a run goes on, not what it does; they may differ each time. The number
 of steps is one only where the rate does not fall with them."""
+DATA = ("games", "labels", "boards", "teacher", "shown", "processes")
+"""What a network file's record says of what the run learns from; another one is worth a line when it goes on"""
 STEADY = ("constant", "halving")
 """Schedules that do not look at the number of steps"""
 
@@ -117,6 +119,7 @@ class Trainer(Learner):
         self.metrics: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0
         self._changed: list[str] = []
+        self._other_data: list[str] = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if self._state_path.exists():
@@ -134,7 +137,7 @@ class Trainer(Learner):
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
-        State is saved either way. The observer is told which options have changed since the run was last saved.
+        State is saved either way. The observer is told what has changed since the run was last saved: options and data.
 
         Raises:
             ValueError: the loss is no number any more, or another process has failed; in all processes at once.
@@ -160,6 +163,8 @@ class Trainer(Learner):
             observer.at_step(self.step, "training")
             if self._changed:
                 observer.say(f"going on with other options than before: {', '.join(self._changed)}")
+            if self._other_data:
+                observer.say(f"going on with other {', '.join(self._other_data)} than before")
             if self.curves and self.curves.dropped:
                 observer.say(f"{self.folder / 'curves.csv'}: {self.curves.dropped} damaged lines left out")
             while self.step < self.options.steps:
@@ -254,6 +259,9 @@ class Trainer(Learner):
         """Go on from the folder's state."""
         try:
             state = read_state(self._state_path, self.model, self.device)
+            network = self.folder / "network.safetensors"
+            known = load_model(network)[2] if network.exists() else self.record
+            self._other_data = [name for name in DATA if known.get(name) != self.record.get(name)]
             begun = {"optimizer": self.options.optimizer} | state.options
             self._changed = changed_options(begun, self._decided_options())
             self.go_on_from(state)

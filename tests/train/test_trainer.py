@@ -150,6 +150,18 @@ def test_a_run_stops_in_time_and_goes_on(tmp_path):
     assert again.step == stopped
 
 
+def test_a_run_that_goes_on_says_what_else_it_learns_from_now(tmp_path):
+    told = {"games": ["a.npz.xz"], "boards": {"9": 1.0}, "processes": 2, "start": "x"}
+    new_trainer(tmp_path, 2, record=told).run()
+    lines: list[str] = []
+    observer = Observer()
+    observer.say = lines.append  # type: ignore[method-assign]
+    new_trainer(tmp_path, 4, record=told).run(observer)
+    assert not any("than before" in line for line in lines if "options" not in line)
+    new_trainer(tmp_path, 6, record=told | {"boards": {"9": 2.0}, "teacher": ["b10"], "start": "y"}).run(observer)
+    assert "going on with other boards, teacher than before" in lines
+
+
 @pytest.mark.parametrize(("optimizer", "decay"), [("adamw", 0.02), ("sgd", 1e-4)])
 def test_each_optimizer_has_its_own_usual_weight_decay(tmp_path, optimizer, decay):
     groups = new_trainer(tmp_path, 1, optimizer=optimizer).optimizer.param_groups

@@ -15,7 +15,7 @@ GOAL = Goal("teacher_top1/9", 1)
 CPU = torch.device("cpu")
 
 
-def new_trainer(folder, steps, ranks=None, **values):
+def new_trainer(folder, steps, ranks=None, record=None, **values):
     """A trainer of a tiny network on made-up games and labels."""
     settings = {
         "steps": steps, "batch": 8, "rate": 4e-3, "warmup": 5, "decay_share": 0.0, "validate_every": 20,
@@ -36,7 +36,7 @@ def new_trainer(folder, steps, ranks=None, **values):
         )
 
     spec = new_spec(model, "test")
-    return Trainer(model, spec, data, Measure(validate, GOAL), options, folder, CPU, {"licence": "MIT"})
+    return Trainer(model, spec, data, Measure(validate, GOAL), options, folder, CPU, record or {"licence": "MIT"})
 
 
 def weights(folder):
