@@ -4,6 +4,8 @@ Symmetry s moves the point (row, column) so: first, if ``s & 4``, rows and colum
 ``s & 1``, the rows are reversed; then, if ``s & 2``, the columns. 0 is the identity.
 """
 
+from functools import cache
+
 import numpy as np
 
 from engine.system.jit import kernel
@@ -41,6 +43,10 @@ def symmetry_steps(size, symmetry):
     return corner, apply_symmetry(size, size, symmetry) - corner, apply_symmetry(1, size, symmetry) - corner
 
 
+@cache
 def symmetry_table(size: int) -> np.ndarray:
-    """int16[8, size*size+1]: ``table[s, i]`` is where index i goes under symmetry s."""
-    return np.array([[apply_symmetry(i, size, s) for i in range(size * size + 1)] for s in range(SYMMETRIES)], np.int16)
+    """int16[8, size*size+1], read-only: ``table[s, i]`` is where index i goes under symmetry s."""
+    rows = [[apply_symmetry(i, size, s) for i in range(size * size + 1)] for s in range(SYMMETRIES)]
+    table = np.array(rows, np.int16)
+    table.flags.writeable = False
+    return table
