@@ -1,9 +1,9 @@
 """What analyses many positions side by side, loaded, compiled and tried: for JSON and for reviews."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gtp.startup import compiling_ahead
+from weights import NetworkPath
 
 if TYPE_CHECKING:
     from engine.config import SearchOptions
@@ -23,7 +23,7 @@ class Analysing(NamedTuple):
     """positions side by side"""
 
 
-def load_analysing(options: "SearchOptions", network: Path | tuple[Path, Path] | None, device: str,
+def load_analysing(options: "SearchOptions", network: NetworkPath | None, device: str,
                    at_once: int = 0) -> Analysing:  # fmt: skip
     """Import what analyses, load the network, and use everything once; shows what takes long.
 
@@ -37,12 +37,12 @@ def load_analysing(options: "SearchOptions", network: Path | tuple[Path, Path] |
 
     expected = expected_input(network)
     with compiling_ahead(expected.encoder if expected else "") as ahead:
-        from engine.insight.analyses import Analyses, new_analysis_server, positions_at_once
-        from engine.play.assembly import load_parts
+        from engine.insight.analyses import Analyses, positions_at_once
+        from engine.play.assembly import load_parts, new_server
 
         ahead.compile_first()
         parts = load_parts(options, network, device)
-        server = new_analysis_server(parts)
+        server = new_server(parts, shared=True)
         count = at_once or positions_at_once(parts)
         analyses = Analyses(parts, server, count)
         analyses.warm_up(server.spec.max_size if server else WARM_UP_SIZE, WARM_UP_VISITS)

@@ -1,19 +1,20 @@
 """The networks that play, as KataGo's clients ask for them: ``kata-get-models`` and ``query_models``."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from weights import NetworkPath, files_of
 
 if TYPE_CHECKING:
     from engine.inference.server import InferenceServer
 
 
-def described(network: Path | tuple[Path, Path] | None, server: "InferenceServer | None") -> list[dict[str, Any]]:
+def described(network: NetworkPath | None, server: "InferenceServer | None") -> list[dict[str, Any]]:
     """KataGo's description of each file of a network; none where rollouts play alone."""
     from engine.nets.files.header import recognise
 
-    if server is None or network is None:
+    files = files_of(network)
+    if server is None:
         return []
-    files = network if isinstance(network, tuple) else (network,)
     return [
         {
             "name": file.name,

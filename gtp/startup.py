@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SetupOptions
-from weights import DEFAULT
+from weights import DEFAULT, NetworkPath
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -44,7 +44,7 @@ class Settings:
     setup: SetupOptions
     play: PlayOptions
     search: SearchOptions
-    network: Path | tuple[Path, Path] | None
+    network: NetworkPath | None
     """what ``setup.weights`` means: a file, or policy and value network; None = rollouts alone"""
 
 
@@ -87,7 +87,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
 
         # A network that was named plays, or nothing does.
         any_size = setup.weights == DEFAULT
-        if any_size or settings.network is None or (expected and expected.sizes):
+        if any_size or settings.network is None or expected:
             sizes = None if any_size or expected is None else expected.sizes
             begin(GameKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
         from engine.play.player import Player

@@ -21,6 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+NetworkPath = Path | tuple[Path, ...]
+"""A network's file, or the files of AlphaGo's policy network and value network"""
 FOLDER = Path(__file__).resolve().parent
 MANIFEST = FOLDER / "MANIFEST.toml"
 DEFAULT = "default"
@@ -96,7 +98,7 @@ def find(name_or_path: str) -> Path:
     raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}{together}")
 
 
-def find_network(text: str) -> Path | tuple[Path, Path]:
+def find_network(text: str) -> NetworkPath:
     """What an option such as ``--weights`` means: a network as for :func:`find`, or two of them joined by ``+``.
 
     ``POLICY+VALUE`` are a policy network and a value network that play together as AlphaGo's did. Where ``+`` is part
@@ -113,6 +115,13 @@ def find_network(text: str) -> Path | tuple[Path, Path]:
             return find(text)
         return find(policy), find(value)
     return find(text)
+
+
+def files_of(network: NetworkPath | None) -> tuple[Path, ...]:
+    """The files of a network; none without one."""
+    if network is None:
+        return ()
+    return network if isinstance(network, tuple) else (network,)
 
 
 def anchored(text: str, folder: Path) -> str:

@@ -23,6 +23,7 @@ from gtp.cli.progress import compile_bar
 from gtp.cli.settings import read_settings, write_settings
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from gtp.startup import calm_openmp, compile_progress
+from weights import NetworkPath
 
 if TYPE_CHECKING:
     from bench.speed.tuning import Measured, Setting
@@ -88,16 +89,14 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     ctx.exit(status)
 
 
-def _load(options: SearchOptions, network: Path | tuple[Path, Path] | None, device: str, size: int) -> "Parts":
+def _load(options: SearchOptions, network: NetworkPath | None, device: str, size: int) -> "Parts":
     """Load what a search needs, and use it once."""
     from bench.speed.tuning import in_force, measure
     from engine.play.assembly import load_parts
 
     parts = load_parts(options, network, device)
-    if parts.networks:
-        spec = parts.networks[0].spec
-        if not spec.min_size <= size <= spec.max_size:
-            raise ValueError(f"size is {size}, the network {spec.name} plays {spec.min_size} to {spec.max_size}")
+    if parts.spec:
+        parts.spec.check_sizes((size,))
     for _ in measure(parts, [in_force(parts)], size, TRIAL_S, {}):
         pass
     return parts

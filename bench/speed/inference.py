@@ -29,7 +29,7 @@ def command(names, sizes, batches, device: str, bits: str, threads: int, seconds
         network, _ = made_network(name, device, bits)
         runners = [new_runner(network) for _ in range(evaluator_count(network, threads))]
         for size in sizes:
-            if not network.spec.min_size <= size <= network.spec.max_size:
+            if not network.spec.plays(size):
                 continue
             for batch in batches:
                 figure, works = f"{name}/{size}/{batch}", evaluation_works(network, runners, size, batch)

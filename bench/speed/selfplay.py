@@ -24,11 +24,10 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.runner import new_runner
-from engine.selfplay.many_games import Group
+from engine.selfplay.many_games import Group, groups_for
 from engine.selfplay.plan import PlayOptions, setups_of
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew.threads import SharedNumbers
 from gtp.cli.data_play import AT_ONCE
@@ -55,7 +54,7 @@ def command(
         network, _ = made_network(name, device, bits)
         batch = at_once or AT_ONCE["gpu" if network.merges else "cpu"]
         for size in sizes:
-            if network.spec.min_size <= size <= network.spec.max_size:
+            if network.spec.plays(size):
                 click.echo(f"measuring {name}/{size}", err=True)
                 _measure(f"{name}/{size}", network, size, batch, threads, seconds / 3, repeats)
 

@@ -84,7 +84,7 @@ def evaluate_network(
         ValueError: no game fits the network, or there is no game of that number.
         RuntimeError: a network failed.
     """
-    sizes = (network.spec.min_size, network.spec.max_size)
+    sizes = network.spec.sizes
     _check_game(games, wanted.game, sizes)
     rows, plies = sample_positions(games, wanted.positions, sizes)
     for other in beside.networks.values():

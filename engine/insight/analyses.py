@@ -25,13 +25,13 @@ from engine.go.rules import RULE_KOMI_X2
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.insight.glance import NOTHING, Glance, Glancing, score_stdev
 from engine.nets.notices import say_once
-from engine.play.assembly import Parts, owner_tables, parts_with, without_network
-from engine.play.backend import warn_of_komi
+from engine.play.assembly import Parts, fitting, owner_tables, parts_with
+from engine.play.backend import show_board, warn_of_komi
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
-from engine.search.tuning import cache_mib, resolved
+from engine.search.tuning import resolved
 
 MOST_WARM_UP = 19
 MOST_PARTS = 64
@@ -220,11 +220,11 @@ class Analyses:
     def _analyse(self, job: Job, active: int) -> None:
         """Search a job's position, and say what was found."""
         task, size = job.task, int(job.task.position.board.meta[META_SIZE])
-        parts = self._parts_for(task.options, size)
+        parts = fitting(self._parts_of(task.options), size)
         server = self._server if parts.networks else None
         if server is not None:
             warn_of_komi(server.spec, task.position.rules[RULE_KOMI_X2] / 2)
-        self._prepare(server, parts, size)
+        self._prepare(server, size)
         glancing = Glancing(server, parts.encoder, task.position) if server and parts.encoder else None
         search = Search(_share(parts.options, server, active), server, parts.encoder, parts.patterns,
                         partial(owner_tables, parts))  # fmt: skip
@@ -249,30 +249,12 @@ class Analyses:
             if glancing is not None:
                 glancing.abandon()
 
-    def _prepare(self, server: InferenceServer | None, parts: Parts, size: int) -> None:
+    def _prepare(self, server: InferenceServer | None, size: int) -> None:
         """Let the network see its first board of a size."""
         with self._preparing:
-            if server is not None and parts.encoder is not None and size not in self._sizes_seen:
+            if server is not None and size not in self._sizes_seen:
                 self._sizes_seen.add(size)
-                server.warm_up(size, parts.encoder.planes, parts.encoder.globals)
-
-    def _parts_for(self, options: SearchOptions, size: int) -> Parts:
-        """What searches with these options are made of; without the network where it does not play the board."""
-        parts = self._parts_of(options)
-        spec = parts.networks[0].spec if parts.networks else None
-        if spec is None or spec.min_size <= size <= spec.max_size:
-            return parts
-        known = f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}"
-        say_once(f"{known}: {size}x{size} is analysed without it, by rollouts and learnt patterns")
-        return without_network(parts)
-
-
-def new_analysis_server(parts: Parts) -> InferenceServer | None:
-    """The inference server of searches side by side, whose leaves it merges; None = there is no network."""
-    if not parts.networks:
-        return None
-    options = resolved(parts.options, parts.networks[0])
-    return InferenceServer(parts.networks, cache_mib(options), options.evaluators, reload=parts.reload, shared=True)
+                show_board(server, size)
 
 
 def positions_at_once(parts: Parts) -> int:

@@ -1,7 +1,6 @@
 """A network's outputs for a position, without a search, as people read them: White's, and in the order of the board."""
 
 import functools
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from engine.go.position import META_TO_MOVE, Position, legal_moves
 from engine.nets.network import softmax
 from engine.nets.raw import RawNetwork, RawOutput
 from engine.play.player import Player
+from weights import NetworkPath
 
 
 class RawEvaluation(NamedTuple):
@@ -61,7 +61,7 @@ def evaluation_for(player: Player, color: int, symmetry: int, optimism: float) -
 
 
 @functools.lru_cache(maxsize=1)
-def _network(path: Path | tuple[Path, Path]) -> RawNetwork:
+def _network(path: NetworkPath) -> RawNetwork:
     """Read once, when it is first wanted."""
     return RawNetwork(path)
 

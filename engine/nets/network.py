@@ -4,7 +4,7 @@ Quirks of a format (a missing pass logit, values for Black, win/loss/no-result) 
 implements this interface, never above it. A head that a network does not have is None, as its spec has it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from engine.nets.architectures.shape import Shape
 from engine.nets.compute.program import Program, Unwritable
+from engine.nets.notices import said_sizes
 
 
 class NetOutput(NamedTuple):
@@ -121,17 +122,29 @@ class NetworkSpec:
     has_policy: bool = True
     has_value: bool = True
 
-    def check_sizes(self, sizes: np.ndarray) -> None:
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Smallest and largest board."""
+        return self.min_size, self.max_size
+
+    def plays(self, size: int) -> bool:
+        """Whether the network plays boards of a size."""
+        return self.min_size <= size <= self.max_size
+
+    @property
+    def knows(self) -> str:
+        """For people: the network and the boards that it plays."""
+        return f"network {self.name} plays boards of {said_sizes(self.sizes)}"
+
+    def check_sizes(self, sizes: Iterable[int]) -> None:
         """Refuse boards that the network does not play.
 
-        Args:
-            sizes: int64[P].
         Raises:
             ValueError: one line.
         """
-        wrong = sizes[(sizes < self.min_size) | (sizes > self.max_size)]
-        if len(wrong):
-            raise ValueError(f"network {self.name} plays boards of {self.min_size} to {self.max_size}, not {wrong[0]}")
+        for size in sizes:
+            if not self.plays(size):
+                raise ValueError(f"{self.knows}, not {size}")
 
 
 class Network(Protocol):

@@ -1,7 +1,12 @@
-"""Notices for people, on standard error: each line is printed once."""
+"""Lines for people: those on standard error that are printed once, and how board sizes are said; needs no torch."""
 
 import sys
 from functools import cache
+
+
+def said_sizes(sizes: tuple[int, int]) -> str:
+    """The smallest and largest board in words."""
+    return f"{sizes[0]} to {sizes[1]}" if sizes[0] < sizes[1] else f"{sizes[0]} alone"
 
 
 @cache

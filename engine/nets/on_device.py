@@ -1,7 +1,6 @@
 """From a file to a network ready to evaluate."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from engine.nets.network import Model, Network, NetworkSpec
 from engine.nets.notices import say_once
 from engine.nets.pair import AlphaGoPair
 from engine.system.errors import one_line
+from weights import NetworkPath, files_of
 
 EXPECTED = "auto, cpu, mps, cuda or cuda:N"
 Samples = Callable[[str, int], tuple[np.ndarray, np.ndarray]]
@@ -65,9 +65,7 @@ def choose_devices(device: str = "auto") -> list[torch.device]:
     return chosen
 
 
-def load_network(
-    path: Path | tuple[Path, Path], device: str | torch.device = "auto", samples: Samples | None = None
-) -> Network:
+def load_network(path: NetworkPath, device: str | torch.device = "auto", samples: Samples | None = None) -> Network:
     """Read a network file and put it on a device.
 
     Args:
@@ -79,19 +77,25 @@ def load_network(
     Raises:
         ValueError: one line that names the file or the device and what was expected.
     """
-    if isinstance(path, tuple):
-        first, second = (load_network(one, device, samples) for one in path)
+    files = files_of(path)
+    if len(files) > 1:
+        first, second = (load_network(one, device, samples) for one in files)
         if first.device != second.device:
             # One of them is computed wrongly there; the two are evaluated together.
-            first, second = (load_network(one, "cpu", samples) for one in path)
+            first, second = (load_network(one, "cpu", samples) for one in files)
         return AlphaGoPair(first, second)
-    model, spec, _ = read_network(Path(path))
+    model, spec, _ = read_network(files[0])
     chosen = device if isinstance(device, torch.device) else choose_device(device)
-    return _checked(model, spec, chosen, samples)
+    return checked(model, spec, chosen, samples)
 
 
-def _checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Samples | None) -> TorchNetwork:
-    """The network in as few bits as it bears, by the fastest way that computes it correctly."""
+def checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Samples | None) -> TorchNetwork:
+    """The network in as few bits as it bears, by the fastest way that computes it correctly.
+
+    Args:
+        model: on the CPU in float32.
+        samples: positions to compare on (:func:`load_network`); None = it is not compared.
+    """
     network = TorchNetwork(model, spec, device)
     if samples is None or network.is_plain:
         return network
@@ -103,15 +107,15 @@ def _checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Sam
         say_once(f"network {spec.name} runs in float32: in {str(network.dtype).removeprefix('torch.')} {wrong}")
         network = TorchNetwork(model, spec, device, reduced=False)
     # What goes wrong in float32 goes wrong in every position: one is enough for each kind of tiles.
-    checked = [largest] if not network.is_plain else []
+    compared = [largest] if not network.is_plain else []
     if network.is_written:
-        checked += [torch_samples(samples, spec.encoder, size) for size in _of_other_tiles(spec)]
-    wrong = next(filter(None, (_excess(network, model, *(part[-1:] for part in one)) for one in checked)), "")
+        compared += [torch_samples(samples, spec.encoder, size) for size in _of_other_tiles(spec)]
+    wrong = next(filter(None, (_excess(network, model, *(part[-1:] for part in one)) for one in compared)), "")
     if not wrong:
         return network
     if device.type != "cpu":
         say_once(f"network {spec.name} runs on the CPU: {device} computes it wrongly, {wrong}")
-        return _checked(model, spec, torch.device("cpu"), samples)
+        return checked(model, spec, torch.device("cpu"), samples)
     say_once(f"network {spec.name} runs slowly: our own kernels compute it wrongly here, {wrong}")
     return TorchNetwork(model, spec, device, reduced=False, written=False)
 

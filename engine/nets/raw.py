@@ -3,18 +3,21 @@
 What only KataGo's networks compute is :class:`engine.nets.katago.heads.KataGoOutput`; it is unknown of others.
 """
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from engine.nets.compute.adapter import TorchNetwork
+from engine.nets.compute.adapter import exact_output
 from engine.nets.files.read import read_network
 from engine.nets.katago.model import KataGoNet
-from engine.nets.network import NetOutput
+from engine.nets.network import Model, NetOutput, NetworkSpec
 from engine.nets.pair import AlphaGoPair
+from weights import NetworkPath, files_of
 
+CPU = torch.device("cpu")
 UNKNOWN = -1.0
 """What KataGo shows for what a network does not compute"""
 
@@ -41,20 +44,32 @@ class RawOutput(NamedTuple):
     """float32[N, N]: 1 = surely the mover's"""
 
 
+@dataclass
+class _Exact:
+    """A model behind :class:`engine.nets.network.Network`, computed the plain way."""
+
+    model: Model
+    spec: NetworkSpec
+    device: torch.device = CPU
+    merges: bool = False
+
+    def evaluate(self, planes: Tensor, globals_: Tensor) -> NetOutput:
+        """See :meth:`engine.nets.network.Network.evaluate`."""
+        return exact_output(self.model, planes, globals_)
+
+
 class RawNetwork:
     """See the module's text. Reading the file again costs time and memory, so make one only when it is wanted."""
 
-    def __init__(self, path: Path | tuple[Path, Path]):
+    def __init__(self, path: NetworkPath):
         """Read a file, or AlphaGo's two.
 
         Raises:
             ValueError: as :func:`engine.nets.files.read.read_network`.
         """
-        cpu = torch.device("cpu")
-        read = [read_network(one)[:2] for one in (path if isinstance(path, tuple) else (path,))]
-        networks = [TorchNetwork(model, spec, cpu, reduced=False) for model, spec in read]
+        networks = [_Exact(*read_network(one)[:2]) for one in files_of(path)]
         self._network = AlphaGoPair(*networks) if len(networks) == 2 else networks[0]
-        self._model = read[0][0].eval()
+        self._model = networks[0].model.eval()
         self.spec = self._network.spec
 
     def ask(self, planes: np.ndarray, globals_: np.ndarray, optimism: float) -> RawOutput:
@@ -63,7 +78,10 @@ class RawNetwork:
         Args:
             planes: float32[1, C, N, N] as the spec's encoder writes them; ``globals_`` float32[1, G] likewise.
             optimism: 0 to 1, between KataGo's two policies where a network has two.
+        Raises:
+            ValueError: a board that the network does not play; one line.
         """
+        self.spec.check_sizes(planes.shape[2:3])
         inputs = torch.from_numpy(planes), torch.from_numpy(globals_)
         if not isinstance(self._model, KataGoNet):
             return _plain(self._network.evaluate(*inputs))

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from engine.config import PlayOptions, SearchOptions
@@ -12,12 +11,13 @@ from engine.features.encoder import ENCODERS, Encoder
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, NetworkSpec
+from engine.nets.notices import say_once
 from engine.nets.on_device import choose_devices, load_network
 from engine.rollout.model import Patterns, load_both, load_rollout
 from engine.rollout.policy import Tables
 from engine.search.memory import check_memory
 from engine.search.tuning import cache_mib, resolved
-from weights import SHIPPED_PATTERNS, find_pattern_pair
+from weights import SHIPPED_PATTERNS, NetworkPath, find_pattern_pair
 
 
 class Parts(NamedTuple):
@@ -32,8 +32,13 @@ class Parts(NamedTuple):
     encoder: Encoder | None
     patterns: Patterns | None
 
+    @property
+    def spec(self) -> NetworkSpec | None:
+        """The network's; None without one."""
+        return self.networks[0].spec if self.networks else None
 
-def load_parts(options: SearchOptions, network: Path | tuple[Path, Path] | None, device: str) -> Parts:
+
+def load_parts(options: SearchOptions, network: NetworkPath | None, device: str) -> Parts:
     """Load what the options ask for.
 
     Args:
@@ -61,7 +66,7 @@ def parts_with(parts: Parts, options: SearchOptions) -> Parts:
     Raises:
         ValueError: the network cannot play so, or it takes too much memory; one line.
     """
-    spec = parts.networks[0].spec if parts.networks else None
+    spec = parts.spec
     options = _forced(options, spec)
     network = parts.networks[0] if parts.networks else None
     check_memory(resolved(options, network), network, parts.encoder)
@@ -71,6 +76,14 @@ def parts_with(parts: Parts, options: SearchOptions) -> Parts:
 def without_network(parts: Parts) -> Parts:
     """Rollouts alone, with the same options."""
     return Parts(parts.options, [], None, None, _patterns(parts.options, None))
+
+
+def fitting(parts: Parts, size: int) -> Parts:
+    """The parts, or rollouts alone, with a line that says so, where their network does not play boards of a size."""
+    if parts.spec is None or parts.spec.plays(size):
+        return parts
+    say_once(f"{parts.spec.knows}: {size}x{size} is played without it, on rollouts and learnt patterns")
+    return without_network(parts)
 
 
 def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
@@ -85,12 +98,16 @@ def _forced(options: SearchOptions, spec: NetworkSpec | None) -> SearchOptions:
     return options if spec is None or spec.has_value else replace(options, rollout_weight=1.0)
 
 
-def new_server(parts: Parts) -> InferenceServer | None:
-    """The evaluators that the options ask for; None = there is no network."""
+def new_server(parts: Parts, shared: bool = False) -> InferenceServer | None:
+    """The evaluators that the options ask for; None = there is no network.
+
+    Args:
+        shared: several searches will ask at once; their leaves are merged.
+    """
     if not parts.networks:
         return None
     options = resolved(parts.options, parts.networks[0])
-    return InferenceServer(parts.networks, cache_mib(options), options.evaluators, reload=parts.reload)
+    return InferenceServer(parts.networks, cache_mib(options), options.evaluators, reload=parts.reload, shared=shared)
 
 
 def patterns_of(options: SearchOptions) -> Patterns:

@@ -2,17 +2,16 @@
 
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
-from engine.play.assembly import load_parts, new_server, owner_tables, parts_with, without_network
-from engine.play.keeper import said_sizes
+from engine.play.assembly import fitting, load_parts, new_server, owner_tables, parts_with, without_network
 from engine.rollout.policy import Tables
 from engine.search.search import Search
+from weights import NetworkPath
 
 SERVER_OPTIONS = ("evaluators", "memory")
 """What the server's threads and cache are made of"""
@@ -23,7 +22,7 @@ STAND_IN_MIB = 64
 class Backend:
     """One network, loaded once, and the searches that use it. Threads: one caller."""
 
-    def __init__(self, options: SearchOptions, network: Path | tuple[Path, Path] | None, device: str) -> None:
+    def __init__(self, options: SearchOptions, network: NetworkPath | None, device: str) -> None:
         """Load the network; arguments and errors as of :func:`engine.play.assembly.load_parts`."""
         self._loaded = load_parts(options, network, device)
         self._server = new_server(self._loaded)
@@ -44,12 +43,7 @@ class Backend:
     @property
     def sizes(self) -> tuple[int, int] | None:
         """Smallest and largest board that the loaded network plays; None = there is none, all are played."""
-        specs = [one.spec for one in self._loaded.networks]
-        return (specs[0].min_size, specs[0].max_size) if specs else None
-
-    def _plays(self, size: int) -> bool:
-        """Whether the network, if there is one, plays boards of a size."""
-        return self.sizes is None or self.sizes[0] <= size <= self.sizes[1]
+        return self._loaded.spec.sizes if self._loaded.spec else None
 
     def fit(self, size: int) -> bool:
         """Play boards of a size from now on; without the network, and with a line that says so, where it does not.
@@ -57,13 +51,8 @@ class Backend:
         Returns:
             bool: whether searches have to be made anew.
         """
-        if self.sizes is not None and not self._plays(size):
-            known = f"network {self._loaded.networks[0].spec.name} plays boards of {said_sizes(self.sizes)}"
-            say_once(f"{known}: {size}x{size} is played without it, on rollouts and learnt patterns")
-        if self._plays(size) == bool(self._parts.networks) or not self._loaded.networks:
-            return False
-        self._parts = self._loaded if self._plays(size) else without_network(self._loaded)
-        return True
+        before, self._parts = self._parts, fitting(self._loaded, size)
+        return bool(self._parts.networks) != bool(before.networks)
 
     def configure(self, options: SearchOptions) -> bool:
         """Search with other options from now on.
@@ -104,12 +93,8 @@ class Backend:
     def warm_up(self, size: int) -> None:
         """Let the network see its first board of a size before a clock runs; if it fails, a line says so."""
         if self.server is not None and size not in self._sizes_seen:
-            encoder = ENCODERS[self.server.spec.encoder]
             self._sizes_seen.add(size)
-            try:
-                self.server.warm_up(size, encoder.planes, encoder.globals)
-            except NetworkFailed as error:
-                say_once(str(error))
+            show_board(self.server, size)
 
     def warn_of_komi(self, komi: float) -> None:
         """Say, once, that the network's win rates are for another komi than the game's."""
@@ -125,6 +110,15 @@ class Backend:
         """End the server's threads."""
         if self._server is not None:
             self._server.close()
+
+
+def show_board(server: InferenceServer, size: int) -> None:
+    """Let a network see its first board of a size; if it fails, a line says so."""
+    encoder = ENCODERS[server.spec.encoder]
+    try:
+        server.warm_up(size, encoder.planes, encoder.globals)
+    except NetworkFailed as error:
+        say_once(str(error))
 
 
 def warn_of_komi(spec: NetworkSpec, komi: float) -> None:

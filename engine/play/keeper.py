@@ -12,6 +12,7 @@ from engine.go.geometry import PASS
 from engine.go.rules import Rules, rules_named
 from engine.go.sgf import read_sgf
 from engine.go.sgf_writer import write_sgf
+from engine.nets.notices import said_sizes
 from engine.play.clock import Clock
 
 RESIGN = -1
@@ -21,11 +22,6 @@ RESIGN = -1
 def nearest_size(size: int, sizes: tuple[int, int] | None) -> int:
     """The board from smallest to largest that is nearest to a wanted one; None = all are played."""
     return size if sizes is None else min(max(size, sizes[0]), sizes[1])
-
-
-def said_sizes(sizes: tuple[int, int]) -> str:
-    """The smallest and largest board in words."""
-    return f"{sizes[0]} to {sizes[1]}" if sizes[0] < sizes[1] else f"{sizes[0]} alone"
 
 
 class GameKeeper:

@@ -8,7 +8,6 @@ import secrets
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.root import choose
+from weights import NetworkPath
 
 WARM_UP = SearchLimits(visits=8)
 STAND_IN_WAIT_S = 0.25
@@ -55,7 +55,7 @@ class Player(GameKeeper):
         self,
         search_options: SearchOptions,
         play_options: PlayOptions,
-        network: Path | tuple[Path, Path] | None = None,
+        network: NetworkPath | None = None,
         device: str = "auto",
         size: int = 19,
         rules: str = DEFAULT_RULES,

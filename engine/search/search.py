@@ -111,11 +111,7 @@ class Search:
         """
         size, network = int(position.board.meta[META_SIZE]), self._setup.network
         if network is not None:
-            spec = network.server.spec
-            if not spec.min_size <= size <= spec.max_size:
-                raise ValueError(
-                    f"network {spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {size}x{size}"
-                )
+            network.server.spec.check_sizes((size,))
         with self._not_running():
             moves = moves_since(self._root, position)
             # What was filtered below the old root would be so at other depths of the new one.

@@ -42,7 +42,7 @@ class Teacher:
 
     def plays(self, size: int) -> bool:
         """Whether the teacher knows boards of this size."""
-        return self.spec.min_size <= size <= self.spec.max_size
+        return self.spec.plays(size)
 
     def targets(
         self, games: Games, rows: np.ndarray, plies: np.ndarray, rules: np.ndarray, symmetries: np.ndarray

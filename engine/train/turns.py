@@ -48,8 +48,8 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
     model, spec, _ = load_model(start)
     if not (spec.has_policy and spec.has_value):
         raise ValueError(f"{start}: expected a network with policy and value")
-    if not spec.min_size <= size <= spec.max_size:
-        raise ValueError(f"{start}: plays boards of {spec.min_size} to {spec.max_size}, not {size}")
+    if not spec.plays(size):
+        raise ValueError(f"{start}: {spec.knows}, not {size}")
     return on_newest_inputs(model, spec)
 
 

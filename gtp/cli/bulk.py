@@ -17,6 +17,7 @@ from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_kom
 from engine.train.signals import StopOnSignal
 from gtp.cli.options import Decorator, with_options
 from gtp.cli.terminal import bar, one_line_errors, parsed
+from weights import NetworkPath, files_of
 
 GOES_ON = "the same command goes on from here"
 OUT_OPTION = click.option(
@@ -89,10 +90,10 @@ def effort_options(at_once: Mapping[str, int], what: str) -> Decorator:
     return decorate
 
 
-def identity(path: Path | tuple[Path, ...], name: str) -> dict[str, str]:
+def identity(path: NetworkPath, name: str) -> dict[str, str]:
     """What data say of the network that made them: its name and the SHA-256 of its file, or of both of its files."""
     digest = hashlib.sha256()
-    for file in path if isinstance(path, tuple) else (path,):
+    for file in files_of(path):
         digest.update(file.read_bytes())
     return {"name": name, "sha256": digest.hexdigest()}
 

@@ -13,9 +13,9 @@ from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.bulk_job import BulkJob
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.openings import OpenedPlan
-from engine.selfplay.plan import Plan, PlayOptions
-from engine.selfplay.threads import groups_for
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.variety import Variety
 from engine.system.crew.job import Away
 from engine.system.files import alone_in
@@ -24,7 +24,7 @@ from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, 
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, one_line_errors
-from weights import find_network
+from weights import files_of, find_network
 
 AT_ONCE = {"cpu": 64, "gpu": 512}
 """Games of a group: on the CPU more are hardly faster, and the last of a run would be long in coming"""
@@ -42,7 +42,7 @@ CHUNK_TABLES = 4
 @click.option("--openings", type=PATHS, multiple=True, help="shards of games to go on from; by default the empty board")
 @click.option("--opening-moves", default=0, type=click.IntRange(0), help="moves to take of each opening; 0 = all")
 @variety_options
-@options_of(PlayOptions)
+@options_of(BulkOptions)
 @effort_options(AT_ONCE, "games")
 @ray_options
 def play_command(
@@ -59,7 +59,7 @@ def play_command(
         keima data play default --size 9 --games 20000 --out games-9
         keima data show games-9
     """
-    options = PlayOptions(variety, **rest)  # type: ignore[arg-type]
+    options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
         names = (network, *([opponent] if opponent else []))
@@ -84,7 +84,7 @@ def play_in_bulk(
     networks: list[tuple[str, ...]] = []
     for number, name in enumerate(names):
         path = find_network(name)
-        paths = path if isinstance(path, tuple) else (path,)
+        paths = files_of(path)
         networks.append(tuple(f"{number}{k}-{one.name}" for k, one in enumerate(paths)))
         files |= dict(zip(networks[-1], paths, strict=True))
         # Where others play, the networks here only say what they can.

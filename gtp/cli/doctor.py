@@ -31,7 +31,7 @@ from gtp.cli.settings import read_settings
 from gtp.cli.shadowing import FIX, HOME, shadows
 from gtp.cli.shadowing import PACKAGES as OURS
 from gtp.startup import Settings, calm_openmp, load_player
-from weights import FOLDER, entries
+from weights import FOLDER, NetworkPath, entries, files_of
 
 WELL, NOTE, WRONG = "well", "note", "WRONG"
 OLDEST_PYTHON = (3, 11)
@@ -82,8 +82,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
         told = Finding("network", WRONG, str(error))
         checks.append(lambda: iter([told]))
     else:
-        files = network if isinstance(network, tuple) else (network,) if network else ()
-        for file in files:
+        for file in files_of(network):
             checks += [partial(_file, file), partial(_self_test, file, device)]
         # Two seconds to the end, on the board as it begins.
         play = PlayOptions(seconds=SEARCH_S)
@@ -154,7 +153,7 @@ def _kernels() -> Iterator[Finding]:
         yield Finding("kernel cache", WELL, f"{FOLDER}, writable")
 
 
-def _compiled(network: Path | tuple[Path, Path]) -> Iterator[Finding]:
+def _compiled(network: NetworkPath) -> Iterator[Finding]:
     begin, expected = time.perf_counter(), expected_input(network)
     if expected is not None:
         compile_ahead(expected.encoder)
@@ -188,12 +187,15 @@ def _self_test(path: Path, device: str) -> Iterator[Finding]:
     from engine.nets.on_device import choose_devices
 
     model, spec, _ = read_network(path)
-    for check in verify(model, spec, choose_devices(device), sample_inputs):
-        if check.plays:
+    fix = "update the device's driver and torch, or play with --device cpu"
+    for chosen in choose_devices(device):
+        playing = [check for check in verify(model, spec, [chosen], sample_inputs) if check.plays]
+        if not playing:
+            yield Finding(f"self-test {chosen}", WRONG, "computes the network wrongly: the CPU plays", fix)
+        for check in playing:
             errors = ", ".join(f"{head} {error:.2g}" for head, error in check.errors.items())
             text = f"{check.dtype} against plain float32: {errors} at most"
-            fix = "update the device's driver and torch, or play with --device cpu"
-            yield Finding(f"self-test {check.device}", *((WELL, text) if check.is_close else (WRONG, text, fix)))
+            yield Finding(f"self-test {chosen}", *((WELL, text) if check.is_close else (WRONG, text, fix)))
 
 
 def _search(settings: Settings) -> Iterator[Finding]:

@@ -25,8 +25,8 @@ from engine.records.games import Games, join, read_games
 from engine.records.gather import gather
 from engine.records.labels import read_labels
 from engine.rollout.model import load_rollout
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.policy_rollouts import policy_values
-from engine.selfplay.threads import groups_for
 from gtp.cli.data_play import AT_ONCE
 from gtp.cli.evaluate_tables import tables_of
 from gtp.cli.patterns import KINDS, evaluate_command

@@ -15,7 +15,7 @@ from engine.records.shards import BuildOptions, build
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
-from engine.selfplay.threads import groups_for
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.variety import Shares, Variety, read_size
 from engine.system.crew.job import Away
 from engine.system.files import alone_in
@@ -24,7 +24,7 @@ from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, 
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import PATHS, one_line_errors, workers_for
-from weights import find_network
+from weights import NetworkPath, files_of, find_network
 
 AT_ONCE = {"cpu": 8, "gpu": 256}
 """Positions a batch: more are hardly faster on the CPU"""
@@ -77,19 +77,14 @@ def label_command(
 
 
 def _away(
-    stack: ExitStack, crew: CrewOptions, labelling: Labelling, options: LabelOptions, network: Path | tuple[Path, ...],
+    stack: ExitStack, crew: CrewOptions, labelling: Labelling, options: LabelOptions, network: NetworkPath,
     shards: list[Path], at_once: int,
 ) -> Away:  # fmt: skip
     """Ray's actors, and what they need."""
-    networks = {f"network{k}-{path.name}": path for k, path in enumerate(_files(network))}
+    networks = {f"network{k}-{path.name}": path for k, path in enumerate(files_of(network))}
     games = {f"games{k}-{path.name}": path for k, path in enumerate(shards)}
     job = LabelJob(options, tuple(networks), tuple(games), labelling.begun(), at_once)
     return Away(crew.open(stack, CHUNK_BATCHES * at_once), job, networks | games)
-
-
-def _files(network: Path | tuple[Path, ...]) -> tuple[Path, ...]:
-    """The file of a network, or both of its files."""
-    return network if isinstance(network, tuple) else (network,)
 
 
 def _run(

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from engine.config import REMOVED, SearchOptions, removed
 from engine.config.declaration import Checked, help_text, key_of, parse, range_text, sections, type_of
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
-from weights import NO_NETWORK, find_network, players
+from weights import NO_NETWORK, NetworkPath, find_network, players
 
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -167,7 +167,7 @@ def with_player(context: click.Context, values: Mapping[str, Any]) -> dict[str, 
     }  # fmt: skip
 
 
-def network_of(context: click.Context, config: Path | None, weights: str) -> Path | tuple[Path, Path] | None:
+def network_of(context: click.Context, config: Path | None, weights: str) -> NetworkPath | None:
     """What ``--weights`` means: a network's file, or two; None = no network is wanted.
 
     Raises:

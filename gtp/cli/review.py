@@ -27,6 +27,7 @@ from gtp.cli.bulk import GOES_ON, identity
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
 from gtp.cli.terminal import INTERRUPTED, PATHS, bar, one_line_errors, parsed
+from weights import files_of
 
 KEPT = ".analysis"
 """Folder of what has been analysed, in the folder of reviews"""
@@ -101,8 +102,7 @@ def review(
         network = network_of(ctx, config, str(values["weights"]))
         options = options_from(SearchOptions, values)
         setup = options_from(SetupOptions, {name: values[name] for name in ("weights", "device", "rules", "komi")})
-        files = () if network is None else network if isinstance(network, tuple) else (network,)
-        means = Means("+".join(file.name.split(".")[0] for file in files), means_visits, seconds)
+        means = Means("+".join(file.name.split(".")[0] for file in files_of(network)), means_visits, seconds)
         refused: list[str] = []
 
         def refuse(name: str, problem: str) -> None:
@@ -113,7 +113,7 @@ def review(
             found = list(sources(games, out, refuse))
         if not found:
             raise click.ClickException("there is no game to review")
-        fingerprint = identity(files, "")["sha256"] if files else ""
+        fingerprint = identity(network, "")["sha256"] if network else ""
         run = Run(out, found, means, wanted, thresholds, options, fingerprint, rules_from(setup.rules), setup.komi)
         out.mkdir(parents=True, exist_ok=True)
         startup.bar = show_bar

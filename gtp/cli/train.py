@@ -43,7 +43,7 @@ from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.reinforce import reinforce_command
 from gtp.cli.terminal import PATHS, bar, one_line_errors
-from weights import find, find_network
+from weights import files_of, find, find_network
 
 VALIDATION_POSITIONS = 4000
 """Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
@@ -218,8 +218,7 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         teacher = None
         if asked.teacher:
             found = find_network(asked.teacher)
-            files = found if isinstance(found, tuple) else (found,)
-            record["teacher"] = [identity(path, path.stem) for path in files]
+            record["teacher"] = [identity(path, path.stem) for path in files_of(found)]
             teacher = Teacher(load_network(found, str(chosen)), own_cores())
             stack.callback(teacher.close)
         if teacher:
@@ -229,7 +228,7 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         labels = [read_labels(path) for path in label_files]
         draw_rules = (lambda numbers, size: variety.draw(options.seed, numbers, size)[0]) if variety else None
         material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None, draw_rules)
-        data = Mixture(ENCODERS[spec.encoder], material, options, (spec.min_size, spec.max_size), ranks)
+        data = Mixture(ENCODERS[spec.encoder], material, options, spec.sizes, ranks)
         validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
         measure = Measure(validate, LABEL_GOAL if asked.label_validation else kind.goal)
         trainer = Trainer(model, spec, data, measure, options, asked.out, chosen, record)
@@ -331,7 +330,7 @@ def _validation(
         ValueError: a file cannot be read, or there is nothing to measure a value network on.
     """
     held_games, held_labels = read_games(games), read_labels(labels) if labels else None
-    encoder, sizes = ENCODERS[spec.encoder], (spec.min_size, spec.max_size)
+    encoder, sizes = ENCODERS[spec.encoder], spec.sizes
     if held_labels and not any(sizes[0] <= size <= sizes[1] for size in held_labels.games.size[held_labels.game]):
         raise ValueError(f"{labels}: no labels for boards of this network")
     # A result says little of a position: to tell two errors of the value apart takes many, and as many of both.

@@ -4,13 +4,13 @@ import os
 import queue
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gtp.analysing import load_analysing
 from gtp.json.settings import Settings
 from gtp.models import described
 from gtp.session import OUT, LineLog, Output
+from weights import NetworkPath
 
 if TYPE_CHECKING:
     from gtp.json.engine import JsonEngine
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STATUS_UNREAD = 1
 
 
-def load_engine(settings: Settings, network: Path | tuple[Path, Path] | None, device: str, at_once: int,
+def load_engine(settings: Settings, network: NetworkPath | None, device: str, at_once: int,
                 sender: "Sender") -> "JsonEngine":  # fmt: skip
     """Load what analyses; arguments and errors as of :func:`gtp.analysing.load_analysing`."""
     loaded = load_analysing(settings.search, network, device, at_once)

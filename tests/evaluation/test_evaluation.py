@@ -309,10 +309,10 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
         (["--rollouts", 2, "--policy", "tree"], "a tree policy, expected a rollout policy"),
         (["--rollouts", 2, "--policy", "network=uniform"], "'network=uniform': expected NAME=uniform"),
         (["--rollouts", 2, "--policy", "uniform", "--policy", "uniform"], "with a name of its own"),
-        (["--beside", "SMALL"], "network SMALL plays boards of 5 to 5, not 9"),
+        (["--beside", "SMALL"], "network SMALL plays boards of 5 alone, not 9"),
         (["--beside", "POLICY"], "network POLICY has no value to stand beside another's"),
         (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy to play by"),
-        (["--rollouts", 2, "--policy", "POLICY"], "network POLICY plays boards of 5 to 5, not 9"),
+        (["--rollouts", 2, "--policy", "POLICY"], "network POLICY plays boards of 5 alone, not 9"),
     ],
 )
 def test_what_cannot_stand_beside_is_one_clear_line(shard, tmp_path, words, message):

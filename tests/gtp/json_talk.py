@@ -5,9 +5,9 @@ import threading
 
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
-from engine.insight.analyses import Analyses, new_analysis_server
+from engine.insight.analyses import Analyses
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import Parts
+from engine.play.assembly import Parts, new_server
 from gtp.json.engine import JsonEngine
 from gtp.json.settings import Settings
 
@@ -40,7 +40,7 @@ class Talk:
         self.gate = Gate(network or HashNetwork("keima-1"))
         encoder = ENCODERS[self.gate.spec.encoder]
         parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, encoder, None)
-        self.server = new_analysis_server(parts)
+        self.server = new_server(parts, shared=True)
         self._said, self._more = [], threading.Condition()
         analyses = Analyses(parts, self.server, at_once)
         self.engine = JsonEngine(analyses, Settings(parts.options, 20), self._hear, [{"name": "hash"}])

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
-from engine.insight.analyses import Analyses, new_analysis_server
+from engine.insight.analyses import Analyses
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import Parts
+from engine.play.assembly import Parts, new_server
 from gtp.analysing import Analysing
 from gtp.cli.review import review, thresholds_of
 
@@ -27,7 +27,7 @@ def command(monkeypatch, tmp_path):
 
     def load(options, network, device):
         run.options = options
-        server = new_analysis_server(parts)
+        server = new_server(parts, shared=True)
         analyses = Analyses(parts, server, 2)
         submit = analyses.submit
         analyses.submit = lambda jobs: (searched.append(len(jobs)), submit(jobs))

@@ -10,14 +10,14 @@ from engine.go.geometry import BLACK, WHITE
 from engine.go.position import META_TO_MOVE
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS
 from engine.go.sgf import read_sgf
-from engine.insight.analyses import Analyses, new_analysis_server
+from engine.insight.analyses import Analyses
 from engine.insight.review.game import game_to_review
 from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
 from engine.insight.review.sources import sources
 from engine.insight.review.store import Store
 from engine.nets.fakes import HashNetwork
-from engine.play.assembly import Parts
+from engine.play.assembly import Parts, new_server
 
 OPTIONS = SearchOptions(threads=1, seed=7, memory=64)
 MEANS = Means("hash", 12, 0.0)
@@ -28,7 +28,7 @@ OTHER = b"(;SZ[5]KM[0]PB[Ann];B[cc];W[bb])"
 @pytest.fixture(scope="module")
 def analyses():
     parts = Parts(OPTIONS, [HashNetwork("keima-1")], None, ENCODERS["keima-1"], None)
-    made = Analyses(parts, new_analysis_server(parts), 2)
+    made = Analyses(parts, new_server(parts, shared=True), 2)
     yield made
     made.close()
 

@@ -46,6 +46,13 @@ def test_a_device_that_computes_something_else_is_found_out(wrong, network, monk
     assert not exact.is_close and exact.errors["win rate"] > 0.04 and exact.errors["policy"] < 1e-4
 
 
+def test_a_network_that_16_bits_compute_too_coarsely_plays_in_32(network, monkeypatch):
+    monkeypatch.setattr("engine.nets.compute.adapter.prefers_bfloat16", lambda device: True)
+    assert [check.plays for check in verify(*network, [CPU], samples)] == [False, True]
+    monkeypatch.setattr("engine.nets.on_device.excess", lambda exact, rough: "differs too much")
+    assert [check.plays for check in verify(*network, [CPU], samples)] == [True, False]
+
+
 def test_differences_are_told_on_the_scales_that_people_know():
     exact = NetOutput(policy=torch.tensor([[0.0, 0.0]]), value=torch.tensor([0.5]), score=torch.tensor([3.0]))
     rough = NetOutput(policy=torch.tensor([[0.0, 1.0]]), value=torch.tensor([0.6]), score=torch.tensor([1.0]))

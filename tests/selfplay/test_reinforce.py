@@ -14,6 +14,7 @@ from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.read import read_network
 from engine.selfplay.reinforce import NETWORK, POOL, STATE, Reinforce, ReinforceOptions, member_of
+from engine.train.ranks import Ranks
 from gtp.cli import main
 from tests.nets.models import toy
 from tests.selfplay.runs import variety
@@ -29,7 +30,7 @@ def options(**given):
 
 def run(start, out, until, **given):
     """A run that is asked to stop after a number of updates."""
-    made = Reinforce(start, IDENTITY, options(**given), out, CPU, threads=1)
+    made = Reinforce(start, IDENTITY, options(**given), out, CPU, None, 1, Ranks())
     told = {}
     made.run(lambda: made.learner.step >= until, told.__setitem__)
     return told
@@ -83,7 +84,7 @@ def test_updates_that_take_long_are_saved_each(start, tmp_path, monkeypatch, lon
     with pytest.raises(ZeroDivisionError):
         run(start, tmp_path / "out", 5, save_every=1000)
     monkeypatch.undo()
-    assert Reinforce(start, IDENTITY, options(save_every=1000), tmp_path / "out", CPU, threads=1).learner.step == kept
+    assert Reinforce(start, IDENTITY, options(save_every=1000), tmp_path / "out", CPU, None, 1, Ranks()).learner.step == kept
 
 
 def test_a_network_of_more_heads_than_learn_goes_on(tmp_path):
@@ -118,7 +119,7 @@ def test_members_of_the_pool_are_drawn_evenly():
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"size": 7}, "plays boards of 5 to 5, not 7"), ({"seed": 2}, "begun with seed 1, not 2"),
+    [({"size": 7}, "plays boards of 5 alone, not 7"), ({"seed": 2}, "begun with seed 1, not 2"),
      ({"rate": 0.5}, "begun with rate 7e-05, not 0.5")],
 )  # fmt: skip
 def test_a_run_goes_on_only_as_it_began(start, tmp_path, change, message):
@@ -139,7 +140,7 @@ def test_a_foreign_or_damaged_state_is_one_line(start, tmp_path):
 
 
 def test_weights_that_are_no_numbers_end_the_run(start, tmp_path):
-    made = Reinforce(start, IDENTITY, options(), tmp_path / "out", CPU, threads=1)
+    made = Reinforce(start, IDENTITY, options(), tmp_path / "out", CPU, None, 1, Ranks())
     with torch.no_grad():
         next(made.learner.model.parameters())[0] = torch.nan
     with pytest.raises((ValueError, RuntimeError)):

@@ -85,8 +85,7 @@ class TorchNetwork:
                 f"{spec.name} takes {shape.globals} global values ({spec.encoder}) for each of {given[0]} positions, "
                 f"not {tuple(globals_.shape)}"
             )
-        if not spec.min_size <= given[2] <= spec.max_size:
-            raise ValueError(f"{spec.name} plays boards of {spec.min_size} to {spec.max_size}, not {given[2]}")
+        spec.check_sizes(given[2:3])
 
     def _for_size(self, size: int) -> nn.Module:
         """The model to call for one board size; where it is traced, that happens at the first call."""

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from engine.nets.compute.adapter import TorchNetwork, exact_output
-from engine.nets.compute.precision import MAX_POLICY_ERROR, MAX_WIN_RATE_ERROR, differences, in_units, prefers_bfloat16
+from engine.nets.compute.precision import MAX_POLICY_ERROR, MAX_WIN_RATE_ERROR, differences, in_units
 from engine.nets.network import Model, NetworkSpec
-from engine.nets.on_device import Samples, torch_samples
+from engine.nets.on_device import Samples, checked, torch_samples
 
 SMALL = 9
 """A board size that is compared besides the largest"""
@@ -51,13 +51,15 @@ def verify(model: Model, spec: NetworkSpec, devices: Sequence[torch.device], sam
     inputs = [torch_samples(samples, spec.encoder, size) for size in board_sizes(spec)]
     exact = [exact_output(model, *tensors) for tensors in inputs]
     for device in devices:
+        playing = checked(model, spec, device, samples)
         for reduced in (False, True):
             network = TorchNetwork(model, spec, device, reduced)
             found = [network.evaluate(*(part.to(device) for part in tensors)).each(Tensor.cpu) for tensors in inputs]
             parts = [differences(one, other) for one, other in zip(exact, found, strict=True)]
             errors = {head: max(part[head] for part in parts) for head in parts[0]}
             limits, dtype = LIMITS_16 if reduced else LIMITS_32, str(network.dtype).removeprefix("torch.")
-            yield Check(str(device), dtype, reduced == prefers_bfloat16(device), errors, limits)
+            plays = (playing.device, playing.dtype) == (device, network.dtype)
+            yield Check(str(device), dtype, plays, errors, limits)
 
 
 def board_sizes(spec: NetworkSpec) -> list[int]:

@@ -36,7 +36,7 @@ def save_network(path: Path, model: Model, spec: NetworkSpec, training: dict[str
         "architecture": architecture_of(model),
         "shape": asdict(model.shape),
         "encoder": spec.encoder,
-        "sizes": [spec.min_size, spec.max_size],
+        "sizes": list(spec.sizes),
         "training": training,
     }
     write_tensors(path, {name: tensor.float() for name, tensor in model.state_dict().items()}, header)

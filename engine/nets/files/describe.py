@@ -41,7 +41,7 @@ def describe(path: Path) -> dict[str, Any]:
         "planes": shape.planes,
         "globals": shape.globals,
         "heads": [head for head in ("policy", "value", "score", "ownership") if getattr(spec, f"has_{head}")],
-        "sizes": [spec.min_size, spec.max_size],
+        "sizes": list(spec.sizes),
         "board": board,
         "multiply_adds": forward_flops(model, board) // 2,
         "training": training,

@@ -20,6 +20,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from weights import NetworkPath, files_of
+
 KEIMA, KATAGO, LEELA_ZERO = "Keima", "KataGo", "Leela Zero"
 EXPECTED = "a network of Keima (.safetensors), KataGo (.bin.gz, .txt.gz) or Leela Zero (.txt, .gz)"
 FORMAT = 1
@@ -72,11 +74,11 @@ class ExpectedInput(NamedTuple):
     """The input of a network, as far as the beginning of its file shows it."""
 
     encoder: str
-    sizes: tuple[int, int] | None
-    """smallest and largest board; None = unknown"""
+    sizes: tuple[int, int]
+    """smallest and largest board"""
 
 
-def expected_input(path: Path | tuple[Path, Path] | None) -> ExpectedInput | None:
+def expected_input(path: NetworkPath | None) -> ExpectedInput | None:
     """The input that the network of a file needs: a guess, to prepare for it before the file is read.
 
     Returns:
@@ -86,7 +88,8 @@ def expected_input(path: Path | tuple[Path, Path] | None) -> ExpectedInput | Non
     """
     if path is None:
         return None
-    file = path[1] if isinstance(path, tuple) else path
+    # Of two networks the value network's encoder is both's.
+    file = files_of(path)[-1]
     try:
         kind = recognise(file).format
         if kind == KEIMA:
@@ -100,7 +103,7 @@ def expected_input(path: Path | tuple[Path, Path] | None) -> ExpectedInput | Non
     return EXPECTED_INPUTS[kind]
 
 
-EXPECTED_INPUTS = {KATAGO: ExpectedInput("katago-v7", (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", None)}
+EXPECTED_INPUTS = {KATAGO: ExpectedInput("katago-v7", (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", (19, 19))}
 """Of every kind of file whose beginning does not name its encoder"""
 
 
