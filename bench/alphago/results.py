@@ -14,7 +14,7 @@ from bench.alphago.stages import PLAYERS, Way
 from bench.charts import Series, curves_of
 from bench.match.elo import rated, results_in, weakest, wilson_interval
 from engine.records.games import Games, join, read_games
-from engine.records.shards import MANIFEST, shard_files_below
+from engine.records.shards import MANIFEST, every_shard_file
 from engine.rollout.model import load_patterns
 
 LAST_QUARTER = 0.75
@@ -60,7 +60,7 @@ def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
 
 def games_in(folder: Path) -> Games | None:
     """The games of all shards of a folder; None where there are none."""
-    shards = list(shard_files_below(folder)) if folder.is_dir() else []
+    shards = list(every_shard_file(folder)) if folder.is_dir() else []
     return join([read_games(path) for path in shards]) if shards else None
 
 
@@ -113,7 +113,7 @@ def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
     step, error = min(tested, key=lambda point: point[1])
     found = {"step": int(step), "test": error, "training": dict(trained).get(step)}
     # A shard at a time: all positions of a whole way are gigabytes.
-    parts = map(read_games, shard_files_below(training) if training.is_dir() else ())
+    parts = map(read_games, every_shard_file(training) if training.is_dir() else ())
     if positions := sum(int((games.position >= 0).sum()) or len(games.moves) for games in parts):
         found["positions"] = positions
     return found

@@ -43,6 +43,7 @@ from engine.system.files import sha256_of, synced, written_whole
 
 MANIFEST = "manifest.json"
 FORMAT = "keima games"
+"""Of built folders; what bulk play fills has a format of its own (:mod:`engine.selfplay.plan`)"""
 NAMED_PROBLEMS = 100
 """Problems named in the manifest; all are counted"""
 
@@ -162,13 +163,13 @@ def _partial_folder(out: Path) -> Iterator[Path]:
 
 def opening_keys(paths: Sequence[Path]) -> np.ndarray:
     """uint64: fingerprints of the openings of all games in some shards or folders of them."""
-    files = [file for path in paths for file in shard_files_below(path)]
+    files = [file for path in paths for file in every_shard_file(path)]
     keys = [fingerprints(read_games(file), OPENING)[:, OPENING_KEY] for file in files]
     return np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.uint64)
 
 
-def shard_files_below(path: Path) -> list[Path]:
-    """A shard, or all in a folder and its folders, sorted.
+def every_shard_file(path: Path) -> list[Path]:
+    """A shard, or all in a folder and its folders, sorted: those of the final test too.
 
     Raises:
         ValueError: there are none.

@@ -7,28 +7,27 @@ from typing import Any
 import numpy as np
 
 from engine.go.geometry import BLACK
-from engine.records.games import Games, join, read_games
+from engine.records.games import Games, join, read_games, shard_files
 from engine.records.replay import Replayer, recorded
-from engine.records.shards import shard_files_below
 from engine.selfplay.many_games import Openings, Setups
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.files import sha256_of
 
 
 class OpenedPlan(Plan):
     """Games of one network or two that go on from recorded games' first moves."""
 
-    def __init__(self, options: PlayOptions, n_networks: int, shards: Sequence[Path], moves: int = 0) -> None:
+    def __init__(self, options: BulkOptions, n_networks: int, shards: Sequence[Path], moves: int = 0) -> None:
         """Plan a run.
 
         Args:
-            shards: of games (:mod:`engine.records.games`), or folders of them.
+            shards: of games, or folders of them, as :func:`engine.records.games.shard_files` reads these.
             moves: to take of each game; 0 = all.
         Raises:
             ValueError: a game that cannot be an opening, or none at all; one line.
         """
         super().__init__(options, n_networks)
-        files = [file for path in shards for file in shard_files_below(path)]
+        files = shard_files(shards, None)
         games = join([read_games(file) for file in files])
         self._identity = {"moves": moves, "sha256": [sha256_of(file) for file in files]}
         plies = np.diff(games.offsets)
@@ -47,7 +46,7 @@ class OpenedPlan(Plan):
         return super().set_up(numbers)._replace(openings=openings)
 
 
-def _check(games: Games, plies: np.ndarray, options: PlayOptions) -> None:
+def _check(games: Games, plies: np.ndarray, options: BulkOptions) -> None:
     """Refuse what no game can go on from."""
     if not len(plies):
         raise ValueError("openings: no games, expected one or more")

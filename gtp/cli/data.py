@@ -16,7 +16,7 @@ from engine.records.filters import Filters
 from engine.records.games import read_games
 from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
-from engine.records.shards import MANIFEST, BuildOptions, build, shard_files_below, verify
+from engine.records.shards import MANIFEST, BuildOptions, build, every_shard_file, verify
 from gtp.cli.data_play import play_command
 from gtp.cli.data_reached import reached_command
 from gtp.cli.data_values import values_command
@@ -133,7 +133,7 @@ def show_command(path: Path, as_json: bool) -> None:
     with one_line_errors():
         if path.is_dir() and (path / MANIFEST).exists():
             verify(path)
-        for file in shard_files_below(path):
+        for file in every_shard_file(path):
             name = next((split for split in SPLITS if file.name.startswith(split)), file.name)
             facts = overview(read_games(file))
             found[name] = added(found[name], facts) if name in found else facts

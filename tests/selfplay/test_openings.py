@@ -9,12 +9,12 @@ from engine.nets.fakes import HashNetwork
 from engine.records.games import Games, offsets_of, read_games, write_games
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.openings import OpenedPlan
-from engine.selfplay.plan import PlayOptions
+from engine.selfplay.plan import BulkOptions
 from gtp.cli import main
 from tests.selfplay.runs import variety
 
 SIZE, AREA = 5, 25
-GREEDY = PlayOptions(variety(0.5), size=SIZE, least_share=1.0, seed=3)
+GREEDY = BulkOptions(variety(0.5), size=SIZE, least_share=1.0, seed=3)
 IDENTITIES = [{"name": name, "sha256": name} for name in ("one", "other")]
 OPENINGS = [[12, 6, 8], [11, AREA, 13], [7]]
 
@@ -77,6 +77,17 @@ def test_a_folder_goes_on_with_its_openings_alone(servers, tmp_path):
     BulkPlay(servers, OpenedPlan(GREEDY, 2, [tmp_path / "one.npz.xz"]), IDENTITIES, tmp_path / "out").close()
     with pytest.raises(ValueError, match="openings"):
         BulkPlay(servers, OpenedPlan(GREEDY, 2, [tmp_path / "other.npz.xz"]), IDENTITIES, tmp_path / "out")
+
+
+def test_a_built_folder_means_its_training_games(tmp_path):
+    """Games that go on from held-out ones would be trained on, and the test would no longer be one."""
+    (tmp_path / "train").mkdir()
+    (tmp_path / "manifest.json").write_text("{}")
+    for number, name in enumerate(("train/train-000.npz.xz", "validation.npz.xz", "test.npz.xz")):
+        shard(tmp_path / name, OPENINGS[number : number + 1])
+    openings = OpenedPlan(GREEDY, 1, [tmp_path]).set_up(np.arange(3)).openings
+    assert openings.plies.tolist() == [3, 3, 3]
+    assert openings.record.moves.tolist() == OPENINGS[0]
 
 
 @pytest.mark.parametrize(("games", "size", "said"), [
