@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -28,8 +27,6 @@ MAX_HELPERS = 3
 """More find no piece to work on."""
 SIZE = 9
 POLL_S = 0.2
-DONE = "done"
-"""Folder of the stamps of pieces that are compiled, in the kernels' cache folder"""
 
 
 def _game(encoder: str) -> None:
@@ -222,25 +219,16 @@ LATER = tuple(piece for piece in PIECES if piece not in FIRST)
 OF_ENCODER = ("encoder", "network leaves")
 
 
-def stamp_of(piece: str, encoder: str) -> Path:
-    """The file that says that a piece is compiled; there must be a cache folder."""
-    assert jit.FOLDER is not None
-    name = f"{piece} {encoder}" if piece in OF_ENCODER else piece
-    return jit.FOLDER / DONE / name.replace(" ", "-")
-
-
-def _stamp(piece: str, encoder: str) -> None:
-    """Note that a piece is compiled."""
-    stamp = stamp_of(piece, encoder)
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    stamp.touch()
+def _named(piece: str, encoder: str) -> str:
+    """What the stamp of a piece is called."""
+    return f"{piece} {encoder}" if piece in OF_ENCODER else piece
 
 
 def missing(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> list[str]:
     """Pieces that are not compiled yet; none where nothing can be kept on disk."""
     if jit.FOLDER is None:
         return []
-    return [piece for piece in pieces if not stamp_of(piece, encoder).exists()]
+    return [piece for piece in pieces if not jit.is_stamped(_named(piece, encoder))]
 
 
 def compile_pieces(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> None:
@@ -250,7 +238,7 @@ def compile_pieces(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> Non
             with _claimed(piece, encoder) as mine:
                 if mine:
                     PIECES[piece](encoder)
-                    _stamp(piece, encoder)
+                    jit.stamp(_named(piece, encoder))
                     break
         else:
             # Others have them all; the first to end may still be followed by one that fails.
@@ -260,7 +248,7 @@ def compile_pieces(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> Non
 
 def _lock_of(piece: str, encoder: str) -> FileLock:
     """What a process holds while it compiles a piece."""
-    stamp = stamp_of(piece, encoder)
+    stamp = jit.stamp_of(_named(piece, encoder))
     stamp.parent.mkdir(parents=True, exist_ok=True)
     return FileLock(stamp.with_suffix(".lock"))
 
@@ -270,7 +258,7 @@ def _claimed(piece: str, encoder: str) -> Iterator[bool]:
     """Whether a piece is this process's for the block."""
     try:
         with _lock_of(piece, encoder).acquire(blocking=False):
-            yield not stamp_of(piece, encoder).exists()
+            yield not jit.is_stamped(_named(piece, encoder))
     except Timeout:
         yield False
 
@@ -299,8 +287,7 @@ def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) 
         while missing(encoder, (piece,)) and _is_claimed(piece, encoder):
             time.sleep(POLL_S)
         PIECES[piece](encoder)
-        if jit.FOLDER is not None:
-            _stamp(piece, encoder)
+        jit.stamp(_named(piece, encoder))
     for helper in helpers:
         helper.wait()
 

@@ -3,8 +3,6 @@
 Players need none of these, so :mod:`engine.play.ahead` leaves them out.
 """
 
-from pathlib import Path
-
 import numpy as np
 
 from engine.features.encoder import ENCODERS
@@ -20,15 +18,14 @@ from engine.train.window import WindowBatches
 SIZE = 3
 
 
-def _stamp(encoder: str) -> Path | None:
-    """The file that says that all is compiled; None = nothing can be kept on disk."""
-    return None if jit.FOLDER is None else jit.FOLDER / "done" / f"self-play-{encoder}"
+def _named(encoder: str) -> str:
+    """What the stamp of all of it is called."""
+    return f"self-play {encoder}"
 
 
 def is_compiled(encoder: str) -> bool:
     """Whether an earlier start has compiled all of it."""
-    stamp = _stamp(encoder)
-    return stamp is not None and stamp.exists()
+    return jit.is_stamped(_named(encoder))
 
 
 def compile_self_play(encoder: str) -> None:
@@ -39,7 +36,4 @@ def compile_self_play(encoder: str) -> None:
         look_at_empty_board(server, SIZE, options.rules, options.komi)
     rows = rows._replace(weight=np.ones_like(rows.weight))
     WindowBatches(ENCODERS[encoder], rows, 2, 1).batch_at(0)
-    stamp = _stamp(encoder)
-    if stamp is not None:
-        stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.touch()
+    jit.stamp(_named(encoder))

@@ -36,8 +36,8 @@ KERNEL = re.compile(rb"^@(?:inlined_)?kernel\b", re.MULTILINE)
 IMPORT, WORD = re.compile(rb"^\s*from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]+)", re.MULTILINE), re.compile(rb"\w+")
 """How a file says that it has kernels, and what it imports; the engine imports names, never modules by ``import``"""
 STALE_AFTER_S = 14 * 86400.0
-LOCKS, INDEX = "locks", "index"
-"""Folder of lock files, and the lock of all indices of the cache"""
+LOCKS, INDEX, DONE = "locks", "index", "done"
+"""Folder of lock files, the lock of all indices of the cache, and the folder of :func:`stamp`"""
 
 
 def cache_root() -> Path:
@@ -149,6 +149,25 @@ def mark_warm() -> None:
         age_s = time.time() - (stamp if stamp.exists() else other).stat().st_mtime
         if other != FOLDER and age_s > STALE_AFTER_S:
             shutil.rmtree(other, ignore_errors=True)
+
+
+def stamp_of(name: str) -> Path:
+    """The file that says that the kernels of some use of the engine are compiled; there must be a cache folder."""
+    assert FOLDER is not None
+    return FOLDER / DONE / name.replace(" ", "-")
+
+
+def stamp(name: str) -> None:
+    """Note that the kernels of a use are compiled; nothing where none can be kept on disk."""
+    if FOLDER is not None:
+        path = stamp_of(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def is_stamped(name: str) -> bool:
+    """Whether the kernels of a use are on disk."""
+    return FOLDER is not None and stamp_of(name).exists()
 
 
 @contextmanager
