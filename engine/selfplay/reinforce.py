@@ -33,10 +33,9 @@ from engine.nets.files.read import read_network
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.records.games import join, select
-from engine.selfplay.many_games import Finished, Group
-from engine.selfplay.plan import PASSES, PlayOptions, check_player, setups_of
+from engine.selfplay.many_games import Finished, Group, groups_for
+from engine.selfplay.plan import PASSES, BulkOptions, check_player, setups_of
 from engine.selfplay.run_folder import open_manifest, refuse_foreign
-from engine.selfplay.threads import groups_for
 from engine.selfplay.variety import Variety, unit_of
 from engine.train.curves import Curves
 from engine.train.policy_gradient import Experience
@@ -81,9 +80,9 @@ class ReinforceOptions(Checked):
     save_every: int = option(20, "updates between saves, if these take less than 20 seconds", low=1)
     seed: int = option(1, "of all that is drawn", low=0)
 
-    def play(self, seed: int) -> PlayOptions:
+    def play(self, seed: int) -> BulkOptions:
         """How games of a seed are played."""
-        return PlayOptions(self.variety, size=self.size, passes=self.passes, seed=seed)
+        return BulkOptions(self.variety, size=self.size, passes=self.passes, seed=seed)
 
     def learning(self) -> Learning:
         """How the network learns from them."""
@@ -108,7 +107,7 @@ class Reinforce:
 
     def __init__(
         self, start: Path, identity: dict[str, str], options: ReinforceOptions, out: Path, device: Any,
-        baseline: tuple[Network, dict[str, str]] | None = None, threads: int = 0, ranks: Ranks | None = None,
+        baseline: tuple[Network, dict[str, str]] | None, threads: int, ranks: Ranks,
     ) -> None:  # fmt: skip
         """Begin a run, or go on.
 
@@ -116,13 +115,13 @@ class Reinforce:
             start: the network file to begin with.
             identity: name and sha256 of it.
             device: a torch device.
-            baseline: a network whose values are taken off the rewards, and its identity.
+            baseline: a network whose values are taken off the rewards, and its identity; None = nothing is.
             threads: evaluators on the CPU; 0 = one a core of this process.
-            ranks: the processes that learn together; None = this one alone.
+            ranks: the processes that learn together.
         Raises:
             ValueError: the network cannot learn so, or the folder holds something else; one line.
         """
-        self.options, self._out, self._device, self._ranks = options, out, device, ranks or Ranks()
+        self.options, self._out, self._device, self._ranks = options, out, device, ranks
         self._threads = threads or own_cores()
         model, spec, _ = read_network(start)
         check_player(spec, [options.size], options.variety)

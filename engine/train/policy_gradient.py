@@ -80,7 +80,6 @@ class Sums:
 
     moves: float = 0.0
     entropy: float = 0.0
-    log_probability: float = 0.0
     divergence: float = 0.0
     measured: float = 0.0
     """moves that ``divergence`` is of"""
@@ -145,7 +144,6 @@ class PolicyGradient:
             (-wanted.sum() / games).backward()
             sums.moves += len(chosen)
             sums.entropy += float(entropy.detach().sum())
-            sums.log_probability += float(chosen.detach().sum())
             if self._start is not None and sums.measured == 0:
                 with torch.no_grad():
                     before = _log_probabilities(self._start, *inputs, mask, temperatures)

@@ -32,9 +32,9 @@ class Learning(NamedTuple):
     """of SGD, without momentum as published"""
     is_pass_last: bool
     """as the games were played"""
-    entropy: float = 0.0
+    entropy: float
     """how much the entropy of a move's distribution counts beside its reward"""
-    clip: float = 0.0
+    clip: float
     """longest gradient; 0 = any"""
 
 
@@ -42,20 +42,20 @@ class PolicyLearner:
     """One network that learns, alone or as one of several processes with the same weights. Threads: one caller."""
 
     def __init__(
-        self, model: Model, spec: NetworkSpec, device: torch.device, how: Learning, baseline: Network | None = None,
-        ranks: Ranks | None = None,
+        self, model: Model, spec: NetworkSpec, device: torch.device, how: Learning, baseline: Network | None,
+        ranks: Ranks,
     ):  # fmt: skip
         """Take the network to go on from.
 
         Args:
             model: with a policy; changed. Divergence is measured from what it is now.
             baseline: its values are taken off the rewards; None = nothing is.
-            ranks: the processes that learn together; None = this one alone.
+            ranks: the processes that learn together.
         """
         self.model, self.spec, self.device, self.step = model.to(device), spec, device, 0
         # torch's stubs know the memory format of tensors alone.
         self.model.to(memory_format=training_format(device))  # type: ignore[call-overload]
-        self._how, self._ranks = how, ranks or Ranks()
+        self._how, self._ranks = how, ranks
         self._optimizer = torch.optim.SGD(self.model.parameters(), lr=how.rate)
         known = None if baseline is None else (baseline, ENCODERS[baseline.spec.encoder])
         self._gradient = PolicyGradient(

@@ -17,11 +17,12 @@ from engine.nets.fakes import UniformNetwork
 from engine.nets.files.read import read_network
 from engine.records.games import read_games
 from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.reinforce import POOL, Reinforce, ReinforceOptions, member_of
 from engine.selfplay.values import ValuePlan
 from engine.train.batches import BatchBuilder
-from engine.train.policy_gradient import PolicyGradient, learners_moves
+from engine.train.policy_gradient import PolicyGradient, _log_probabilities, learners_moves
+from engine.train.ranks import Ranks
 from tests.selfplay.runs import variety
 
 CENTRE, LAST = 12, 25
@@ -50,7 +51,7 @@ def learning(start, out, **given):
     """A run on 5x5."""
     few = {"size": 5, "updates": 50, "games": 8, "pool_every": 1, "check_every": 50, "save_every": 50, "rate": 0.01}
     options = ReinforceOptions(variety(4.5), **few | given)
-    return Reinforce(start, {"name": "start", "sha256": "0"}, options, out, CPU, threads=1)
+    return Reinforce(start, {"name": "start", "sha256": "0"}, options, out, CPU, None, 1, Ranks())
 
 
 def weights(run):
@@ -75,7 +76,7 @@ def test_the_learner_has_each_colour_in_half_of_the_games_and_the_rewards_of_its
 
 
 def test_colours_alternate_from_game_to_game_in_bulk_too(tmp_path):
-    options = PlayOptions(variety(4.5), size=5)
+    options = BulkOptions(variety(4.5), size=5)
     with (
         InferenceServer(EAGER, cache_mib=1, threads=1) as one,
         InferenceServer(SHY, cache_mib=1, threads=1) as other,
@@ -135,6 +136,15 @@ def test_opposite_results_move_the_weights_in_opposite_directions(start, tmp_pat
     torch.testing.assert_close(moved[0], -moved[1], rtol=1e-3, atol=1e-7)
 
 
+def log_probability(model, experience):
+    """What the learner's moves are worth to a network, all of them."""
+    gradient, moves = PolicyGradient(model, ENCODERS["alphago-48"], is_pass_last=True), learners_moves(experience, True)
+    *inputs, played = gradient._inputs(gradient._builder, experience, moves, slice(None))
+    with torch.no_grad():
+        logs = _log_probabilities(model, *inputs, torch.ones(len(played), 1))
+    return float(logs.gather(1, played[:, None]).sum())
+
+
 @pytest.mark.parametrize("outcome", [1, -1])
 def test_games_won_make_the_learners_moves_more_probable_and_lost_ones_less(start, tmp_path, outcome):
     run = with_results(learning(start, tmp_path / "out"), lambda result, sign: outcome * sign)
@@ -142,11 +152,7 @@ def test_games_won_make_the_learners_moves_more_probable_and_lost_ones_less(star
     run._experience = lambda finished, found=run._experience: lived.append(found(finished)) or lived[0]
     before = read_network(start)[0].eval()
     run._update()
-    encoder = ENCODERS["alphago-48"]
-    old, new = (
-        PolicyGradient(model, encoder, is_pass_last=True).backward(lived[0]).log_probability
-        for model in (before, run.learner.model)
-    )
+    old, new = (log_probability(model, lived[0]) for model in (before, run.learner.model))
     assert (new > old) == (outcome == 1) and abs(new - old) > 1e-3
 
 
@@ -225,7 +231,7 @@ def played(networks, plan, out, count=4):
 def test_labels_of_a_board_solved_by_hand_are_right_for_the_side_to_move(tmp_path, komi, black, to_move):
     """The random move can only fill one of its player's eyes; enough are left, and the score stays."""
     script = SCRIPT if to_move == WHITE else [*SCRIPT, 6]
-    plan = ValuePlan(PlayOptions(variety(komi), size=5))
+    plan = ValuePlan(BulkOptions(variety(komi), size=5))
     plan.random_plies = lambda wanted: np.full(len(wanted), len(script) + 1)
     games = played([Scripted(script), UniformNetwork("alphago-48")], plan, tmp_path)
     assert (games.position == len(script) + 1).all() and (games.margin == abs(1 - komi)).all()
@@ -236,6 +242,6 @@ def test_labels_of_a_board_solved_by_hand_are_right_for_the_side_to_move(tmp_pat
 
 @pytest.mark.parametrize(("komi", "black"), [(0.5, 1), (1.5, -1)])
 def test_labels_of_a_whole_game_solved_by_hand_alternate_with_the_side_to_move(tmp_path, komi, black):
-    games = played([Scripted(SCRIPT)], Plan(PlayOptions(variety(komi), size=5), 1), tmp_path, 1)
+    games = played([Scripted(SCRIPT)], Plan(BulkOptions(variety(komi), size=5), 1), tmp_path, 1)
     assert len(games.moves) == 20 and games.moves[-2:].tolist() == [LAST, LAST] and PASS == 0
     assert value_targets(games, np.zeros(20, np.int64), np.arange(20)) == [black, -black] * 10

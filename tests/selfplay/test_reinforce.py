@@ -28,9 +28,14 @@ def options(**given):
     return ReinforceOptions(variety(4.5), **few | given)
 
 
+def opened(start, out, **given):
+    """A run of one process."""
+    return Reinforce(start, IDENTITY, options(**given), out, CPU, None, 1, Ranks())
+
+
 def run(start, out, until, **given):
     """A run that is asked to stop after a number of updates."""
-    made = Reinforce(start, IDENTITY, options(**given), out, CPU, None, 1, Ranks())
+    made = opened(start, out, **given)
     told = {}
     made.run(lambda: made.learner.step >= until, told.__setitem__)
     return told
@@ -84,7 +89,7 @@ def test_updates_that_take_long_are_saved_each(start, tmp_path, monkeypatch, lon
     with pytest.raises(ZeroDivisionError):
         run(start, tmp_path / "out", 5, save_every=1000)
     monkeypatch.undo()
-    assert Reinforce(start, IDENTITY, options(save_every=1000), tmp_path / "out", CPU, None, 1, Ranks()).learner.step == kept
+    assert opened(start, tmp_path / "out", save_every=1000).learner.step == kept
 
 
 def test_a_network_of_more_heads_than_learn_goes_on(tmp_path):
@@ -140,7 +145,7 @@ def test_a_foreign_or_damaged_state_is_one_line(start, tmp_path):
 
 
 def test_weights_that_are_no_numbers_end_the_run(start, tmp_path):
-    made = Reinforce(start, IDENTITY, options(), tmp_path / "out", CPU, None, 1, Ranks())
+    made = opened(start, tmp_path / "out")
     with torch.no_grad():
         next(made.learner.model.parameters())[0] = torch.nan
     with pytest.raises((ValueError, RuntimeError)):

@@ -62,4 +62,4 @@ def test_two_processes_learn_what_one_does_and_one_goes_on(start, tmp_path, monk
 def test_more_processes_than_games_are_refused(start, tmp_path):
     options = ReinforceOptions(variety(4.5), size=5, games=2)
     with pytest.raises(ValueError, match="2 games a mini-batch are too few for 3 processes"):
-        Reinforce(start, {}, options, tmp_path / "out", torch.device("cpu"), ranks=Ranks(1, 3))
+        Reinforce(start, {}, options, tmp_path / "out", torch.device("cpu"), None, 1, Ranks(1, 3))

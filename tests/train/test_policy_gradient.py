@@ -165,13 +165,14 @@ def test_a_won_game_makes_its_moves_more_probable_and_a_lost_one_less(learner, w
         games=experience.games._replace(result=result), learner=np.array([learner], np.uint8)
     )
     teacher = PolicyGradient(model, encoder, is_pass_last=True)
-    before = teacher.backward(experience)
+    plies, logs = learners_moves(experience, True).plies.tolist(), []
+    assert teacher.backward(experience).moves == len(plies) > 0
     with torch.no_grad():
-        for value in model.parameters():
-            value -= 1e-3 * value.grad
-    after = teacher.backward(experience)
-    assert before.moves == after.moves > 0
-    assert (after.log_probability > before.log_probability) == (winner == learner)
+        for step in (0.0, 1e-3):
+            for value in model.parameters():
+                value -= step * value.grad
+            logs.append(sum(float(log_probability(model, encoder, experience, 0, ply, True)[0]) for ply in plies))
+    assert (logs[1] > logs[0]) == (winner == learner)
 
 
 def test_only_the_learners_moves_count_and_passes_change_nothing():
