@@ -23,6 +23,7 @@ from engine.inference.server import InferenceServer
 from engine.records.games import ENDINGS, RESIGNED, Games, read_games, select, write_games
 from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import GameJournal, unpacked_games
+from engine.selfplay.numbers import Numbers
 from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.table import NEVER
@@ -67,8 +68,8 @@ class BulkPlay:
         """guards the journal, the manifest and what follows"""
         self._done, self._positions = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """numbers of the games in shards, and how many positions they give"""
-        self._is_there = np.zeros(0, bool)
-        """by number, as far as it was asked for: the games that were finished"""
+        self._finished = Numbers([])
+        """numbers of these games and of those in the journal"""
         self._resume()
         self._stopped = threading.Event()
 
@@ -120,16 +121,9 @@ class BulkPlay:
             self._journal.clear()
             self._journal.append(select(held[0], left), held[1][left])
         numbers, positions = self._there()
-        self._has(numbers)
-        self._is_there[numbers] = True
+        self._finished.add(numbers)
         # A running total: a progress bar asks for it twice a second.
         self._n_positions = int(positions.sum())
-
-    def _has(self, numbers: np.ndarray) -> np.ndarray:
-        """bool[K]: whether these games were finished."""
-        if len(numbers) and (largest := int(numbers.max())) >= len(self._is_there):
-            self._is_there = np.concatenate([self._is_there, np.zeros(largest + 1, bool)])
-        return self._is_there[numbers]
 
     def run(
         self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
@@ -205,10 +199,10 @@ class BulkPlay:
         games, resigner = unpacked_games(done[1], len(done[0]), self._options.size)
         with self._lock:
             # Ray repeats what an actor did that died.
-            new = np.flatnonzero(~self._has(games.number))
+            new = np.flatnonzero(~self._finished.has(games.number))
             if not len(new):
                 return
-            self._is_there[games.number] = True
+            self._finished.add(games.number)
             entered = select(games, new)
             self._n_positions += int(self._plan.positions(entered).sum())
             self._journal.append(entered, resigner[new])

@@ -20,7 +20,7 @@ from engine.selfplay.many_games import Finished, Group, Setups
 from engine.selfplay.table import NEVER, Conduct
 from engine.selfplay.variety import Variety, unit_of
 
-FORMAT = "keima games"
+FORMAT = "keima played games"
 LIMIT_BOARDS = 2
 """Moves a point after which a game is broken off, unless the options say: rules without superko allow endless ones"""
 PASSES = ("last", "free")
@@ -35,7 +35,7 @@ def move_limit(size: int) -> int:
 
 
 @dataclass(frozen=True)
-class PlayOptions(Checked):
+class BulkOptions(Checked):
     """How games in bulk are played; a run goes on only with the options that it began with."""
 
     variety: Variety
@@ -93,7 +93,7 @@ def players_of(numbers: np.ndarray, n_networks: int) -> np.ndarray:
     return players
 
 
-def setups_of(options: PlayOptions, numbers: np.ndarray, n_networks: int) -> Setups:
+def setups_of(options: BulkOptions, numbers: np.ndarray, n_networks: int) -> Setups:
     """How the games of some numbers (int64[K]) begin."""
     rules, temperatures = options.variety.draw(options.seed, numbers, options.size)
     return Setups(
@@ -111,7 +111,7 @@ class Plan:
     attempts = 1
     """games that may be played for each one wanted"""
 
-    def __init__(self, options: PlayOptions, n_networks: int) -> None:
+    def __init__(self, options: BulkOptions, n_networks: int) -> None:
         self.options, self._n_networks = options, n_networks
 
     def record(self) -> dict[str, Any]:

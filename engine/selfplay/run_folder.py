@@ -7,6 +7,9 @@ from typing import Any
 
 from engine.system.files import written_whole
 
+FORMERLY = {"keima games": "keima played games"}
+"""Formats of folders by the names that these had once; such folders go on"""
+
 
 def refuse_foreign(out: Path, manifest: str, what: str, also: Sequence[str] = ()) -> None:
     """Refuse a folder of something else; locks, and what a killed first start left, are nothing.
@@ -47,6 +50,7 @@ def open_manifest(path: Path, asked: dict[str, Any], begun: dict[str, Any]) -> d
         manifest = json.loads(path.read_text(encoding="utf-8"))
         before = {name: manifest[name] for name in (*asked, *begun)}
         options = dict(before["options"])
+        before["format"] = FORMERLY.get(before["format"], before["format"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not the record of such a folder ({error})") from error
     for name in {**asked["options"], **options}:

@@ -14,6 +14,8 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,41 +31,32 @@ FORMAT = "keima self-play rows"
 FIXED = ("size", "rules", "seed")
 """Options that a folder keeps; others may change when it is opened again: visits grow, resignation is calibrated"""
 
-
 MANY = 32
 """Games that say how many rows others of the same network will have"""
 
 
-class _Wanted(Iterator[int]):
-    """The games that :meth:`SearchPlay.play_rows` begins; how many are left to begin is their length, as expected."""
+@dataclass
+class _Call:
+    """One call of :meth:`SearchPlay.play_rows`."""
 
-    def __init__(self, play: "SearchPlay", rows: int, enough: threading.Event | None) -> None:
-        self._play, self._rows, self._enough = play, rows, enough
-        self._before, self._had, self._begun, self._is_over = play.games, play.all_rows, 0, False
-        # Each is asked about before it is begun, so that those of this call are not among the finished yet.
-        self._unplayed = (number for number in itertools.count() if number not in play._done)
+    games_before: int
+    """finished when it began"""
+    rows_before: int
+    begun: int = 0
+    """games that it has begun"""
 
-    def missing(self) -> float:
-        """Games that are still to begin; what the latest games say of their rows is noted."""
-        with self._play._lock:
-            games, found = self._play.games, self._play.all_rows
-        if games - self._before >= MANY:
-            self._play._rows_a_game = (found - self._had) / (games - self._before)
-        options = self._play._options
-        first = found / games if found else options.full_share * options.size**2
-        in_play = self._begun - (games - self._before)
-        return (self._rows - found) / (self._play._rows_a_game or first) - in_play
+
+class _Numbers(Iterator[int]):
+    """Numbers from an iterator, with how many are expected to be left as their length: crews share few out finely."""
+
+    def __init__(self, numbers: Iterator[int], left: Callable[[], float]) -> None:
+        self._numbers, self._left = numbers, left
 
     def __next__(self) -> int:
-        self._is_over |= self.missing() <= 0.0 or (self._enough is not None and self._enough.is_set())
-        if self._is_over:
-            raise StopIteration
-        self._begun += 1
-        with self._play._lock:
-            return next(self._unplayed)
+        return next(self._numbers)
 
     def __length_hint__(self) -> int:
-        return max(0, math.ceil(self.missing()))
+        return max(0, math.ceil(self._left()))
 
 
 class SearchPlay:
@@ -79,6 +72,7 @@ class SearchPlay:
         """
         self._out, self._options, self._rows_per_shard = out, options, rows_per_shard
         self._rows_a_game = 0.0
+        """of the latest games, where a call has had ``MANY``"""
         refuse_foreign(out, MANIFEST, "self-play rows")
         asked = {"format": FORMAT, "options": {name: getattr(options, name) for name in FIXED}}
         self._manifest = open_manifest(out / MANIFEST, asked, {"shards": [], "next": 0, "numbers": []})
@@ -159,9 +153,30 @@ class SearchPlay:
         Args:
             enough: once it is set no further games are begun, however many rows there are.
         """
-        wanted = _Wanted(self, rows, enough)
-        self._play(away, wanted, report, every_s)
-        wanted.missing()
+        call = _Call(self.games, self.all_rows)
+        left = partial(self._left, rows, call)
+        self._play(away, _Numbers(self._wanted(call, left, enough), left), report, every_s)
+        left()
+
+    def _wanted(self, call: _Call, left: Callable[[], float], enough: threading.Event | None) -> Iterator[int]:
+        """The games that a call begins, as long as there are some ``left``; other arguments as of :meth:`play_rows`."""
+        # Each is asked about before it is begun, so that those of this call are not among the finished yet.
+        unplayed = (number for number in itertools.count() if number not in self._done)
+        while left() > 0.0 and not (enough is not None and enough.is_set()):
+            call.begun += 1
+            with self._lock:
+                number = next(unplayed)
+            yield number
+
+    def _left(self, rows: int, call: _Call) -> float:
+        """Games that a call has still to begin; what the latest games say of their rows is noted."""
+        with self._lock:
+            games, found = self.games, self.all_rows
+        finished = games - call.games_before
+        if finished >= MANY:
+            self._rows_a_game = (found - call.rows_before) / finished
+        first = found / games if found else self._options.full_share * self._options.size**2
+        return (rows - found) / (self._rows_a_game or first) - (call.begun - finished)
 
     def _enter(self, done: Done) -> None:
         """Keep games that ended; write a shard when there are enough for one."""

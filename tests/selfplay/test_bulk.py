@@ -12,9 +12,10 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, shard_files, write_games
+from engine.records.shards import FORMAT as BUILT
 from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay
 from engine.selfplay.game_journal import GameJournal
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import FORMAT, BulkOptions, Plan
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew.job import Away
 from engine.system.files import alone_in
@@ -23,7 +24,7 @@ from gtp.cli import main
 from tests.selfplay.runs import run_bulk
 
 VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),), ((1.0, 1.0), (0.5, 1.0)))
-OPTIONS = PlayOptions(VARIETY, size=5, resign=0.35, resign_count=2, played_out=0.3, games_per_shard=25, seed=3)
+OPTIONS = BulkOptions(VARIETY, size=5, resign=0.35, resign_count=2, played_out=0.3, games_per_shard=25, seed=3)
 NETWORKS = [{"name": "hash", "sha256": "0"}]
 
 
@@ -98,10 +99,10 @@ def test_a_torn_journal_keeps_its_whole_blocks(tmp_path):
 
 
 def test_resignations_are_those_of_the_games_played_out(server, tmp_path):
-    never = PlayOptions(**vars(OPTIONS) | {"played_out": 1.0})
+    never = BulkOptions(**vars(OPTIONS) | {"played_out": 1.0})
     facts = play(server, tmp_path / "never", 40, never).facts
     assert "resigned" not in facts["endings"] and facts["played_out"] > facts["wrongly_resigned"] > 0
-    always = PlayOptions(**vars(OPTIONS) | {"played_out": 0.0})
+    always = BulkOptions(**vars(OPTIONS) | {"played_out": 0.0})
     facts = play(server, tmp_path / "always", 40, always).facts
     assert facts["played_out"] == 0 and facts["endings"]["resigned"] > 10
     some = play(server, tmp_path / "some", 40).facts
@@ -113,7 +114,7 @@ def test_resignations_are_those_of_the_games_played_out(server, tmp_path):
 
 
 def test_games_broken_off_are_marked(server, tmp_path):
-    play(server, tmp_path, 20, PlayOptions(**vars(OPTIONS) | {"limit": 20, "resign": 0.0}))
+    play(server, tmp_path, 20, BulkOptions(**vars(OPTIONS) | {"limit": 20, "resign": 0.0}))
     found = all_games(tmp_path).values()
     assert {ending for _, _, ending, _ in found} <= {LIMIT, COUNTED}
     assert any(ending == LIMIT and len(moves) == 20 for moves, _, ending, _ in found)
@@ -139,8 +140,8 @@ def test_a_folder_of_something_else_is_refused(server, tmp_path):
 def test_a_run_goes_on_only_as_it_began(server, tmp_path, change, message):
     play(server, tmp_path, 2)
     with pytest.raises(ValueError, match=message):
-        BulkPlay([server], Plan(PlayOptions(**vars(OPTIONS) | change), 1), NETWORKS, tmp_path)
-    removed = PlayOptions(**vars(OPTIONS) | {"dead_stones": "removed"})
+        BulkPlay([server], Plan(BulkOptions(**vars(OPTIONS) | change), 1), NETWORKS, tmp_path)
+    removed = BulkOptions(**vars(OPTIONS) | {"dead_stones": "removed"})
     with pytest.raises(ValueError, match="begun with dead_stones as by default, not removed"):
         BulkPlay([server], Plan(removed, 1), NETWORKS, tmp_path)
     play(server, tmp_path / "removed", 2, removed)
@@ -148,6 +149,18 @@ def test_a_run_goes_on_only_as_it_began(server, tmp_path, change, message):
         BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path / "removed")
     with pytest.raises(ValueError, match="begun with networks"):
         BulkPlay([server], Plan(OPTIONS, 1), [{"name": "other", "sha256": "1"}], tmp_path)
+
+
+def test_a_folder_of_the_former_format_goes_on(server, tmp_path):
+    """It was called as built folders are, whose manifest says other things."""
+    play(server, tmp_path, 2)
+    text = (tmp_path / MANIFEST).read_text()
+    assert f'"{FORMAT}"' in text and FORMAT != BUILT
+    (tmp_path / MANIFEST).write_text(text.replace(FORMAT, "keima games"))
+    assert play(server, tmp_path, 3).games == 3
+    (tmp_path / MANIFEST).write_text(text.replace(FORMAT, "keima values"))
+    with pytest.raises(ValueError, match="begun with format keima values, not keima played games"):
+        BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
 
 
 def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):

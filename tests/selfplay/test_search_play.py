@@ -226,13 +226,13 @@ def test_ranges_hold_the_numbers_they_are_of():
     assert ranges_of(numbers[:0]) == []
 
 
-def test_a_set_of_numbers_is_one_and_holds_only_those_above_its_first_gap():
+def test_a_set_of_numbers_is_one():
     order = np.random.default_rng(5).permutation(600).tolist()
     numbers, twin = Numbers([[0, 4], [10, 12]]), {0, 1, 2, 3, 4, 10, 11, 12}
     for number in order:
         numbers.add([number, 11])
         twin |= {number, 11}
         assert len(numbers) == len(twin) and all((one in numbers) == (one in twin) for one in range(605))
+        assert numbers.has(np.arange(602)).tolist() == [one in twin for one in range(602)]
         assert numbers.ranges() == ranges_of(np.array(sorted(twin)))
-    assert not numbers._above
     assert Numbers(numbers.ranges()).ranges() == [[0, 599]] and not len(Numbers([]))
