@@ -19,7 +19,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import SerialNetwork
 from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import unpacked_games
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.crew.here import Here
 from engine.system.crew.job import Crew, Done, Files
 from gtp.cli.crew import CrewOptions
@@ -43,7 +43,7 @@ class SleepingJob:
     @property
     def plan(self) -> Plan:
         """How the games are played."""
-        return Plan(PlayOptions(VARIETY, size=SIZE, limit=MOVES), 1)
+        return Plan(BulkOptions(VARIETY, size=SIZE, limit=MOVES), 1)
 
     def server(self, stack: ExitStack) -> InferenceServer:
         """The network's, which evaluates one batch after the other; ``stack`` closes it."""

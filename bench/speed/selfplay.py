@@ -25,7 +25,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.runner import new_runner
 from engine.selfplay.many_games import Group, groups_for
-from engine.selfplay.plan import PlayOptions, setups_of
+from engine.selfplay.plan import BulkOptions, setups_of
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.variety import Komi, Variety
@@ -98,7 +98,7 @@ def _policy_games(
     server: InferenceServer, size: int, batch: int, numbers: Iterator[int], stopped: threading.Event
 ) -> Iterator[tuple[int, int]]:
     """See :data:`Play`."""
-    options = PlayOptions(VARIETY, size=size)
+    options = BulkOptions(VARIETY, size=size)
     set_up = partial(setups_of, options, n_networks=1)
     for ended in Group([server], size, batch, options.conduct(), options.seed, set_up, stopped).play(numbers):
         yield len(ended.games.size), 0

@@ -8,12 +8,13 @@ group two eyes or another dame. Only what is in seki then is in seki. Start at :
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from engine.go.board import META_SIZE, META_STRIDE, Board, copy_board, is_legal, new_board, play
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, point_of
-from engine.go.position import Position
+from engine.go.position import Position, copy_position, new_position
 from engine.go.rules import RULE_TAX, TAX_NONE, TAX_SEKI
 from engine.go.scoring import (
     DAME,
@@ -23,10 +24,12 @@ from engine.go.scoring import (
     find_regions,
     in_seki,
     join_groups,
+    mark_dead,
     owner_sign,
     remove_dead,
     root_of,
     score_black,
+    take_off,
 )
 from engine.system.jit import kernel
 
@@ -61,6 +64,50 @@ def score_in_memory(position, filled, trial, marks):
         if marks[index] != 0 and board.color[point] == EMPTY:
             lead -= owner_sign(board.lib_sum[board.libs[point]] & TOUCHES)
     return lead
+
+
+class CountMemory(NamedTuple):
+    """What :func:`count_without_dead` works in: boards of one size, all but ``empty`` overwritten."""
+
+    empty: Board
+    """without stones, only read"""
+    cleared: Position
+    """in the end the position that was counted, its dead stones taken off"""
+    against: np.ndarray
+    """float64[L]"""
+    dead: np.ndarray
+    """uint8[L] by point: 1 = a dead stone"""
+    filled: Board
+    trial: Board
+    marks: np.ndarray
+    """uint8[N*N]"""
+
+
+def new_count_memory(size: int, capacity: int) -> CountMemory:
+    """Memory for positions of up to ``capacity`` moves."""
+    empty, filled, trial = (new_board(size) for _ in range(3))
+    cells, marks = len(empty.color), np.zeros(size * size, np.uint8)
+    against, dead = np.zeros(cells), np.zeros(cells, np.uint8)
+    return CountMemory(empty, new_position(size, capacity), against, dead, filled, trial, marks)
+
+
+@kernel
+def count_without_dead(position, ownership_black, certainty, memory):
+    """:func:`score_with_dame_filled` once the chains that an estimate of ownership gives to the opponent are taken off.
+
+    Args:
+        position: left as it is.
+        ownership_black, certainty: as for :func:`engine.go.scoring.mark_dead`.
+        memory: :class:`CountMemory`.
+    Returns:
+        float64: Black's lead in points.
+    """
+    cleared = memory.cleared
+    mark_dead(position.board, ownership_black, certainty, memory.against, memory.dead)
+    copy_position(cleared, position)
+    copy_board(cleared.board, memory.empty)
+    take_off(cleared.board, position.board, memory.dead)
+    return score_in_memory(cleared, memory.filled, memory.trial, memory.marks)
 
 
 def seki_stones(position: Position, dead: Iterable[int]) -> list[int]:

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.board import copy_board, new_board
-from engine.go.position import copy_position, new_position
-from engine.go.scoring import area_owner, mark_dead, take_off
-from engine.go.seki import score_in_memory
+from engine.go.position import new_position
+from engine.go.scoring import area_owner
+from engine.go.seki import count_without_dead, new_count_memory
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.ownership import average_ownership
@@ -55,13 +54,13 @@ class FinalOwners(NamedTuple):
 
 
 @kernel
-def _find_in_rows(fresh, position, cleared, work, record, rules, rows, margins, state, known, owned):
+def _find_in_rows(fresh, position, memory, ownership, record, rules, rows, margins, state, known, owned):
     """Replay games of one board size and look for dead stones that give the recorded margin.
 
     Args:
-        fresh, position, cleared: an empty position, only read, and two that are overwritten.
-        work: ownership float32[N*N], float64 and uint8 of the board's cells, and what counting needs
-            (:func:`engine.go.seki.score_in_memory`): two boards and marks; overwritten.
+        fresh, position: an empty position, only read, and one that is overwritten.
+        memory: :class:`engine.go.seki.CountMemory`.
+        ownership: float32[N*N], overwritten.
         record: :class:`engine.records.replay.Recorded`.
         rules: int64[B, RULE_FIELDS].
         rows: int64[B]: the games.
@@ -70,21 +69,17 @@ def _find_in_rows(fresh, position, cleared, work, record, rules, rows, margins, 
         known: uint8[B], overwritten: whether an estimate gives the margin.
         owned: int8[B, N*N], overwritten where known: 1 = Black's, -1 = White's, 0 = neutral.
     """
-    ownership, against, dead, filled, trial, marks = work
-    board = position.board
+    counted = memory.cleared.board
     for b in range(len(rows)):
         known[b] = 0
         length = record.offsets[rows[b] + 1] - record.offsets[rows[b]]
         if replay(position, fresh, record, rows[b], length, rules[b]) >= 0:
             continue
-        average_ownership(board, cleared.board, None, ROLLOUTS, state, ownership)
+        average_ownership(position.board, counted, None, ROLLOUTS, state, ownership)
         for certainty in CERTAINTIES:
-            mark_dead(board, ownership, certainty, against, dead)
-            copy_position(cleared, position)
-            copy_board(cleared.board, fresh.board)
-            take_off(cleared.board, board, dead)
-            if abs(score_in_memory(cleared, filled, trial, marks) - margins[b]) < MARGIN_ERROR:
-                area_owner(cleared.board, owned[b])
+            lead = count_without_dead(position, ownership, certainty, memory)
+            if abs(lead - margins[b]) < MARGIN_ERROR:
+                area_owner(counted, owned[b])
                 known[b] = 1
                 break
 
@@ -121,17 +116,13 @@ def find_final_owners(games: Games, threads: int = 1, on_progress: Callable[[int
 def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray, known, owned) -> None:
     """Games of one board size; ``places`` (int64[B]) are their rows of ``known`` and ``owned``."""
     longest = int(np.diff(games.offsets)[rows].max())
-    fresh, position, cleared = (new_position(size, longest + 1) for _ in range(3))
-    cells = len(fresh.board.color)
-    memory = (
-        np.zeros(size * size, np.float32), np.zeros(cells), np.zeros(cells, np.uint8), new_board(size),
-        new_board(size), np.zeros(size * size, np.uint8),
-    )  # fmt: skip
+    fresh, position = (new_position(size, longest + 1) for _ in range(2))
+    memory, ownership = new_count_memory(size, longest + 1), np.zeros(size * size, np.float32)
     rules = game_rules(games, rows, games.territory[rows])
     margins = (games.margin * games.result)[rows].astype(np.float64)
     found, area = np.zeros(len(rows), np.uint8), np.zeros((len(rows), size * size), np.int8)
     state = seed_state(0, int(rows[0]))
-    _find_in_rows(fresh, position, cleared, memory, recorded(games), rules, rows, margins, state, found, area)
+    _find_in_rows(fresh, position, memory, ownership, recorded(games), rules, rows, margins, state, found, area)
     known[places] = found
     owned[places, : size * size] = area
 

@@ -9,8 +9,8 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.selfplay.game_journal import packed_games
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.plan import Plan
-from engine.selfplay.threads import groups_for
 from engine.system.crew.job import Done, Files
 
 
@@ -52,7 +52,7 @@ class BulkJob:
         """A worker with networks of its own, on the GPU of this process if it has one."""
         servers = []
         for names in self.networks:
-            paths = [files[name] for name in names]
-            network = load_network(paths[0] if len(paths) == 1 else (paths[0], paths[1]), "auto", sample_inputs)
+            paths = tuple(files[name] for name in names)
+            network = load_network(paths, "auto", sample_inputs)
             servers.append(stack.enter_context(InferenceServer(network, cache_mib=1, threads=cores)))
         return BulkWorker(servers, self.plan, self.at_once)

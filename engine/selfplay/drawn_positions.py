@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES
-from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, SCORING_TERRITORY
+from engine.go.rules import RULE_KOMI_X2
 from engine.records.games import MAX_MOVES, Games, offsets_of, policy_indices
 from engine.rollout.random import next_below
 from engine.search.pools import META_ROOT, NONE, TERMINAL
@@ -69,7 +69,6 @@ def drawn_games(drawn: DrawnPositions, boards: Boards, size: int, numbers: np.nd
         offsets=offsets_of(ply + depth + 1),
         moves=policy_indices(np.concatenate([np.zeros(0, np.int16), *points]), size).astype(np.uint16),
         komi=(rules[:, RULE_KOMI_X2] / 2).astype(np.float32),
-        territory=rules[:, RULE_SCORING] == SCORING_TERRITORY,
         number=numbers[seat],
         position=(ply + depth).astype(np.int16),
     )

@@ -17,8 +17,8 @@ from engine.records.labels import RECORDED, SELF_PLAYED
 from engine.selfplay.journal import IN_RECORD, new_rows
 from engine.selfplay.label_options import Kind, LabelOptions, game_of
 from engine.selfplay.labelled_games import LabelledGames
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.recorded import RecordedGames, Taken
-from engine.selfplay.threads import groups_for
 from engine.system.crew.job import Done, Files
 from engine.train.teacher import Teacher
 
@@ -29,8 +29,8 @@ def recorded_rows(teacher: Teacher, options: LabelOptions, size: int, taken: Tak
     Raises:
         RuntimeError: the network failed.
     """
-    rules, unturned = options.rules_of(size, taken.numbers), np.zeros(len(taken.rows), np.int64)
-    outputs = teacher.targets(taken.games, taken.rows, taken.plies, rules, unturned)
+    rules, symmetries = options.rules_of(size, taken.numbers), np.zeros(len(taken.rows), np.int64)
+    outputs = teacher.targets(taken.games, taken.rows, taken.plies, rules, symmetries)
     return new_rows(size, options.moves, RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
 
 
@@ -162,7 +162,7 @@ class LabelJob:
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> LabelWorker:
         """A worker with a network of its own, on the GPU of this process if it has one."""
-        paths = [files[name] for name in self.network]
-        teacher = Teacher(load_network(paths[0] if len(paths) == 1 else (paths[0], paths[1]), "auto"), cores)
+        paths = tuple(files[name] for name in self.network)
+        teacher = Teacher(load_network(paths, "auto"), cores)
         stack.callback(teacher.close)
         return LabelWorker(teacher, self.options, [files[name] for name in self.shards], self.begun, self.at_once)

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.features.symmetry import symmetry_table
-from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES
 from engine.inference.server import InferenceServer
-from engine.records.games import Games, offsets_of
+from engine.records.games import Games, offsets_of, policy_indices
 from engine.records.replay import recorded
 from engine.selfplay.many_games import Group, Openings, Setups
-from engine.selfplay.plan import PlayOptions, move_limit, setups_of
+from engine.selfplay.plan import BulkOptions, move_limit, setups_of
 from engine.selfplay.table import Conduct, probabilities, skip_moves
 from engine.selfplay.variety import Variety
 
@@ -61,7 +60,7 @@ class LabelledGames:
             seats: S.
         """
         self.size, self._spec = size, server.spec
-        options = PlayOptions(
+        options = BulkOptions(
             variety, size=size, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=seed
         )
 
@@ -107,8 +106,6 @@ class LabelledGames:
             outputs |= {"score": request.score[:count], "ownership": owned}
         numbers, plies = group.table.numbers[seats], boards.meta[seats, META_N_MOVES].copy()
         over = group.move()
-        points = boards.moves[seats, plies].astype(np.int64)
-        rows, columns = points // (size + 1) - 1, points % (size + 1) - 1
-        moves = np.where(points == PASS, size * size, rows * size + columns)
+        moves = policy_indices(boards.moves[seats, plies], size)
         group.release(over)
         return Step(numbers, plies, moves, outputs, np.isin(seats, over))

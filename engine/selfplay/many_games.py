@@ -7,7 +7,6 @@ or the two batches that a GPU has in flight, busy.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +14,13 @@ import numpy as np
 from engine.features.encoder import ENCODERS
 from engine.go.position import META_N_MOVES
 from engine.go.rules import RULE_KOMI_X2, RULE_SCORING, SCORING_TERRITORY
+from engine.go.seki import new_count_memory
 from engine.inference.server import InferenceServer
 from engine.inference.slots import Request, State
 from engine.records.games import Games, offsets_of
 from engine.records.replay import Recorded
 from engine.selfplay.boards import new_boards
-from engine.selfplay.dead_stones import count_living, new_memory
+from engine.selfplay.dead_stones import count_living
 from engine.selfplay.table import (
     EMPTY_SEAT,
     Conduct,
@@ -30,6 +30,7 @@ from engine.selfplay.table import (
     new_table,
     open_games,
     play_rows,
+    seat_numbers,
     seat_rows,
     take_moves,
 )
@@ -37,6 +38,13 @@ from engine.selfplay.table import (
 PLAYERS = 2
 CAPACITY_BEYOND = 8
 """Room for moves beyond the limit of a game"""
+GROUPS_ON_GPU = 3
+"""One whose batch is computed, one whose batch waits, one whose kernels run"""
+
+
+def groups_for(server: InferenceServer) -> int:
+    """Groups of games that keep a server busy."""
+    return GROUPS_ON_GPU if server.merges else server.evaluators + 1
 
 
 class Openings(NamedTuple):
@@ -105,7 +113,7 @@ class Group:
         self._stopped = stopped or threading.Event()
         capacity = conduct.limit + CAPACITY_BEYOND
         self.table, self._fresh = new_table(size, seats, capacity), new_boards(size, 1, capacity)
-        self._memory = new_memory(size, capacity)
+        self._memory, self._ownership = new_count_memory(size, capacity), np.zeros(size * size, np.float32)
         self._seats = np.zeros((PLAYERS, seats), np.int64)
         self._symmetries = np.zeros((PLAYERS, seats), np.int64)
         self._counts = np.zeros(PLAYERS, np.int64)
@@ -144,9 +152,8 @@ class Group:
 
     def begin(self, numbers: Iterator[int]) -> np.ndarray:
         """Begin the next games on the free seats, as far as there are any; int64[K]: the seats of the new games."""
-        seats = np.flatnonzero(self.table.numbers == EMPTY_SEAT)
-        taken = np.fromiter(islice(numbers, len(seats)), np.int64)
-        seats = seats[: len(taken)]
+        free = np.flatnonzero(self.table.numbers == EMPTY_SEAT)
+        seats, taken = seat_numbers(self.table.numbers, free, numbers)
         if len(taken):
             *begun, openings = self._set_up(taken)
             begin_games(self.table, self._fresh, seats, taken, self._seed, *begun)
@@ -200,7 +207,7 @@ class Group:
         table, count = self.table, len(seats)
         leads = np.zeros(count)
         if self._conduct.are_dead_removed:
-            count_living(table, seats, self._endings, self._memory, leads)
+            count_living(table, seats, self._endings, self._memory, self._ownership, leads)
         else:
             count_games(table, seats, self._endings, leads)
         lengths = table.boards.meta[seats, META_N_MOVES]

@@ -18,7 +18,7 @@ import numpy as np
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.records.games import Games
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.variety import Komi, Variety
@@ -38,7 +38,7 @@ class ReachedPlan(Plan):
         """
         komi = Komi(search.komi, search.komi)
         variety = Variety(((RULE_SETS[search.rules], 1.0),), ((komi, 1.0),), ((1.0, 1.0),))
-        options = PlayOptions(variety, size=search.size, games_per_shard=games_per_shard, seed=search.seed)
+        options = BulkOptions(variety, size=search.size, games_per_shard=games_per_shard, seed=search.seed)
         super().__init__(options, 1)
         self._search, self._draws = search, draws
 

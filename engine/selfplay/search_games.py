@@ -7,7 +7,7 @@ inference server, so that one's kernels run while another's leaves are evaluated
 
 import threading
 from collections.abc import Callable, Iterator
-from itertools import islice
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -19,16 +19,20 @@ from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.records.games import Games, offsets_of, policy_indices
 from engine.records.search_rows import SearchRows
-from engine.selfplay.boards import new_boards
+from engine.selfplay.boards import Boards, new_boards
 from engine.selfplay.drawn_positions import drawn_games
 from engine.selfplay.many_games import CAPACITY_BEYOND
 from engine.selfplay.plan import check_player
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
-from engine.selfplay.search_table import new_search_table, new_tuning, new_work
-from engine.selfplay.table import EMPTY_SEAT
+from engine.selfplay.search_table import SearchConduct, SearchTable, new_search_table, new_tuning, new_work
+from engine.selfplay.table import EMPTY_SEAT, seat_numbers
 from engine.selfplay.variety import Komi, Variety
 
+MOST_WRONG = 0.05
+"""Share of resignations that may be wrong (AGZ)"""
+HIGHEST_BOUND = -0.6
+"""No higher value to resign below is looked for"""
 Result = TypeVar("Result")
 
 
@@ -97,7 +101,8 @@ class SearchGroup:
         """:meth:`play`, with what is wanted of the games on some seats that have ended."""
         self._table.numbers[:] = EMPTY_SEAT
         self._table.request_row[:] = -1
-        ready = self._begin(np.arange(len(self._endings)), numbers)
+        begin = partial(begin_next_games, self._table, self._conduct, self._fresh, self._options)
+        ready = begin(np.arange(len(self._endings)), numbers)
         while not self._stopped.is_set():
             request, filled = self._request, 0
             request.state = State.FILLING
@@ -106,7 +111,7 @@ class SearchGroup:
                 ended = ready[self._endings[ready] != 0]
                 finished = result(ended) if len(ended) else None
                 # The next games take the seats at once, so that the batch stays full.
-                ready = self._begin(ended, numbers)
+                ready = begin(ended, numbers)
                 if finished is not None:
                     yield finished
             if filled == 0:
@@ -124,16 +129,6 @@ class SearchGroup:
             self._table, self._conduct, self._tuning, seats, filled, self._work, self._server.cache, self._scratch,
             self._request.planes, self._request.globals, self._endings,
         ))  # fmt: skip
-
-    def _begin(self, seats: np.ndarray, numbers: Iterator[int]) -> np.ndarray:
-        """Begin the next games on free seats; returns the seats that have one."""
-        self._table.numbers[seats] = EMPTY_SEAT
-        taken = np.fromiter(islice(numbers, len(seats)), np.int64)
-        seats = seats[: len(taken)]
-        if len(taken):
-            begun = self._options.set_up(taken)
-            begin_searched_games(self._table, self._conduct, self._fresh, seats, taken, self._options.seed, *begun)
-        return seats
 
     def _rows(self, seats: np.ndarray) -> SearchRows:
         """The games of some seats, which have ended, and their rows."""
@@ -174,6 +169,23 @@ class SearchGroup:
         )
 
 
+def begin_next_games(
+    table: SearchTable, conduct: SearchConduct, fresh: Boards, options: SearchPlayOptions, seats: np.ndarray,
+    numbers: Iterator[int],
+) -> np.ndarray:  # fmt: skip
+    """Begin the next games on some seats (int64), which are free or whose games are over.
+
+    Args:
+        fresh: one empty position.
+    Returns:
+        int64[K]: the seats that have a game now.
+    """
+    seats, taken = seat_numbers(table.numbers, seats, numbers)
+    if len(taken):
+        begin_searched_games(table, conduct, fresh, seats, taken, options.seed, *options.set_up(taken))
+    return seats
+
+
 def surprise_weights(game: np.ndarray, surprise: np.ndarray, share: float) -> np.ndarray:
     """float32[R]: what rows count for, 1 in the mean over each game: (1 - share) evenly, share by their surprise.
 
@@ -204,18 +216,15 @@ def false_resignations(rows: SearchRows, bound: float) -> tuple[int, int]:
     return int(would.sum()), int((would & ~has_lost).sum())
 
 
-def resignation_bound(rows: SearchRows, most_wrong: float = 0.05, highest: float = -0.6) -> float:
-    """The highest value to resign below that would have been wrong in no more than a share of the games played out.
+def resignation_bound(rows: SearchRows) -> float:
+    """The highest value to resign below that would have been wrong in few enough of the games played out.
 
-    Args:
-        most_wrong: that share (AGZ: 5%).
-        highest: the bound is not above it.
     Returns:
-        float: -2, below all values, where too few games were played out to tell.
+        float: at most ``HIGHEST_BOUND``; -2, below all values, where too few games were played out to tell.
     """
-    for bound in np.linspace(highest, -1.0, 1 + round((1.0 + highest) / 0.01))[:-1].tolist():
+    for bound in np.linspace(HIGHEST_BOUND, -1.0, 1 + round((1.0 + HIGHEST_BOUND) / 0.01))[:-1].tolist():
         would, wrong = false_resignations(rows, bound)
-        if would * most_wrong >= 1.0 and wrong <= most_wrong * would:
+        if would * MOST_WRONG >= 1.0 and wrong <= MOST_WRONG * would:
             return float(bound)
     return -2.0
 

@@ -9,9 +9,9 @@ from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.records.search_rows import packed
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.search_games import Origin, SearchGroup, check_network
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.threads import groups_for
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Done, Files, Opened
 

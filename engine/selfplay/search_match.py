@@ -9,7 +9,7 @@ network of the other colour goes on with a tree of its own. With one visit a net
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +20,10 @@ from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.selfplay.boards import new_boards
 from engine.selfplay.many_games import CAPACITY_BEYOND, PLAYERS
-from engine.selfplay.search_games import check_network
+from engine.selfplay.search_games import begin_next_games, check_network
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
-from engine.selfplay.search_table import HANDED_OVER, Conduct, new_search_table, new_tuning, new_work
+from engine.selfplay.search_steps import advance_games, count_searched_games, take_results
+from engine.selfplay.search_table import HANDED_OVER, SearchConduct, new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
 
 WHOLE_GAME = 2.0
@@ -92,7 +92,7 @@ class MatchGroup:
         for player in players:
             check_network(player.server, options)
         self._players, self._options, self._stopped = players, options, stopped or threading.Event()
-        self._conducts: list[Conduct] = [
+        self._conducts: list[SearchConduct] = [
             replace(options, sensible=WHOLE_GAME * player.is_sensible)
             .conduct()
             ._replace(visits=player.visits, fast_visits=player.visits, hands_over=True)
@@ -122,7 +122,9 @@ class MatchGroup:
         """
         table = self._table
         table.numbers[:], table.request_row[:] = EMPTY_SEAT, -1
-        ready = self._begin(np.arange(len(self._endings)), numbers)
+        # Nothing that a game begins with is among what the two conducts differ by.
+        begin = partial(begin_next_games, table, self._conducts[0], self._fresh, self._options)
+        ready = begin(np.arange(len(self._endings)), numbers)
         while not self._stopped.is_set():
             for request in self._requests:
                 request.state, request.count = State.FILLING, 0
@@ -132,8 +134,7 @@ class MatchGroup:
                 ended = ready[(codes != 0) & (codes != HANDED_OVER)]
                 if len(ended):
                     yield self._finish(ended)
-                begun = self._begin(ended, numbers)
-                ready = np.concatenate([ready[codes == HANDED_OVER], begun])
+                ready = np.concatenate([ready[codes == HANDED_OVER], begin(ended, numbers)])
             if not self._evaluate():
                 return
             ready = np.flatnonzero(table.numbers != EMPTY_SEAT)
@@ -169,19 +170,6 @@ class MatchGroup:
             outputs = request.policy, request.value, request.score
             take_results(self._table, self._work, *outputs, server.spec.has_score, server.cache)
         return bool(asked)
-
-    def _begin(self, seats: np.ndarray, numbers: Iterator[int]) -> np.ndarray:
-        """Begin the next games on free seats; returns the seats that have one."""
-        self._table.numbers[seats] = EMPTY_SEAT
-        taken = np.fromiter(islice(numbers, len(seats)), np.int64)
-        seats = seats[: len(taken)]
-        if len(taken):
-            begun = self._options.set_up(taken)
-            # Nothing that a game begins with is among what the two conducts differ by.
-            begin_searched_games(
-                self._table, self._conducts[0], self._fresh, seats, taken, self._options.seed, *begun
-            )  # fmt: skip
-        return seats
 
     def _finish(self, seats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Games of some seats, which have ended, and how they went, as of :meth:`play`."""

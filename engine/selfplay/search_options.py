@@ -17,7 +17,7 @@ from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_ko
 from engine.records.games import MAX_MOVES
 from engine.search.root_priors import CONCENTRATION
 from engine.selfplay.plan import move_limit
-from engine.selfplay.search_table import WINDOW, Conduct
+from engine.selfplay.search_table import WINDOW, SearchConduct
 from engine.selfplay.variety import unit_of
 
 PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
@@ -25,7 +25,7 @@ PLAYED_OUT, EARLY_MOVES, KOMI = 21, 22, 23
 MOST_KOMI = 150.0
 
 
-class Setups(NamedTuple):
+class SearchSetups(NamedTuple):
     """How K games begin."""
 
     rules: np.ndarray
@@ -84,7 +84,7 @@ class SearchPlayOptions(Checked):
         0.04, "the policy alone draws the first moves: mean number as a share of the points (KG D)", low=0.0, high=1.0
     )
     sensible: float = option(
-        0.0, "moves, as a share of the points, before which nobody passes, fills an own eye or commits suicide while "
+        0.0, "moves, as a share of the points, before which no side passes, fills an own eye or commits suicide while "
         "there is another move; random networks pass early otherwise, and teach it (Minigo, pull request 928)",
         low=0.0, high=2.0,
     )  # fmt: skip
@@ -128,10 +128,10 @@ class SearchPlayOptions(Checked):
         """Visits that a tree has room for."""
         return max(self.visits, self.fast_visits)
 
-    def conduct(self) -> Conduct:
+    def conduct(self) -> SearchConduct:
         """The same as the kernels read it."""
-        same = {name: getattr(self, name) for name in Conduct._fields if hasattr(self, name)}
-        return Conduct(**same | {
+        same = {name: getattr(self, name) for name in SearchConduct._fields if hasattr(self, name)}
+        return SearchConduct(**same | {
             "limit": self.most_moves,
             "half_life": self.half_life or float(self.size),
             "resign_below": 2.0 * self.resign - 1.0 if self.resign > 0.0 else -2.0,
@@ -139,7 +139,7 @@ class SearchPlayOptions(Checked):
             "sensible_moves": round(self.sensible * self.size**2),
         })  # fmt: skip
 
-    def set_up(self, numbers: np.ndarray) -> Setups:
+    def set_up(self, numbers: np.ndarray) -> SearchSetups:
         """How the games of some numbers (int64[K]) begin: a function of the seed and each number alone.
 
         The komi is drawn from a normal distribution and rounded to half points, the number of early moves from an
@@ -153,7 +153,7 @@ class SearchPlayOptions(Checked):
         spread = np.where(wide < self.wide_komi_share, self.wide_komi_sd, self.komi_sd)
         rules[:, RULE_KOMI_X2] = np.rint(2.0 * np.clip(self.komi + spread * normal, -MOST_KOMI, MOST_KOMI))
         mean = self.early_share * self.size**2
-        return Setups(
+        return SearchSetups(
             rules=rules,
             quits=(unit_of(self.seed, numbers, PLAYED_OUT) >= self.played_out).astype(np.int64),
             early=(-mean * np.log1p(-unit_of(self.seed, numbers, EARLY_MOVES))).astype(np.int64),

@@ -89,7 +89,7 @@ def _begin_search(table, conduct, seat, position):
 
 @kernel
 def _is_decided(table, conduct, seat):
-    """Whether the latest values of both sides, as many as resignation looks at, say that the same one wins."""
+    """Whether the latest values of both sides, the number that resignation looks at, say that the same one wins."""
     black, white = np.float32(1.0), np.float32(1.0)
     recent = table.recent[seat]
     for i in range(conduct.resign_count):
@@ -215,7 +215,7 @@ def _leave_sensible(position, priors):
 
 
 @kernel
-def _without_barred(target, priors):
+def _drop_filtered(target, priors):
     """Take from a target what a kept tree holds of moves that have no prior now; returns the sum of what is left."""
     total = 0.0
     for index in range(len(target)):
@@ -247,7 +247,7 @@ def _end_search(table, conduct, tuning, tree, seat, position, work):
         draw_positions(table.drawn, seat, tree, position, conduct.draws, table.states[seat])
     if kind != EARLY:
         chosen, value = _find_move(table, conduct, tuning, tree, seat, position, work)
-        if _is_hopeless(table, conduct, seat, color, value):
+        if _note_value(table, conduct, seat, color, value):
             if table.resigner[seat] == 0:
                 table.resigner[seat] = color
             if table.quits[seat]:
@@ -285,7 +285,7 @@ def _find_move(table, conduct, tuning, tree, seat, position, work):
     halves = is_full and conduct.candidates > 0
     factor, value = conduct.forced if is_full and not halves else 0.0, node_value(tree, tree.meta[META_ROOT], 0.0)
     visit_target(tree, size, tuning, factor, work.policy)
-    if _without_barred(work.policy, table.priors[seat]) <= 0.0:
+    if _drop_filtered(work.policy, table.priors[seat]) <= 0.0:
         return NONE, value
     if halves:
         improved_policy(
@@ -335,7 +335,7 @@ def _note_row(table, seat, ply, value, target, is_share):
 
 
 @kernel
-def _is_hopeless(table, conduct, seat, color, value):
+def _note_value(table, conduct, seat, color, value):
     """Note a search's value for the side to move; whether its values in a row give it reason to resign."""
     side = color - BLACK
     recent = table.recent[seat, side]
@@ -373,7 +373,7 @@ def count_searched_games(table, seats, endings, leads, owners):
     """Black's leads and who owns what in games that ended, the board counted as it stands.
 
     Args:
-        leads: float64[K], overwritten; NaN = resigned, and nobody owns anything.
+        leads: float64[K], overwritten; NaN = resigned, without owners.
         owners: int8[K, N*N], overwritten: 1 = Black's, -1 = White's, 0 = neither.
     """
     for k in range(len(seats)):

@@ -25,7 +25,7 @@ DECIDED = 0.9
 """A game is decided while the latest values of both sides are all beyond this, for the same one (KataGo)"""
 
 
-class Conduct(NamedTuple):
+class SearchConduct(NamedTuple):
     """How games are searched and end; the same for all games of a table. See :class:`SearchPlayOptions`."""
 
     limit: int

@@ -7,6 +7,8 @@ in each (:func:`play_rows`), games that ended counted and handed over (:func:`co
 game's number; so a game is the same whichever others share its table.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +63,20 @@ class Table(NamedTuple):
     """int64[S]: the colour that first had reason to resign, though the game was played out; 0 = neither"""
     symmetries: np.ndarray
     """uint8[S, CAP]: what the position before each move was shown under; 0 where no network was asked"""
+
+
+def seat_numbers(table_numbers: np.ndarray, seats: np.ndarray, numbers: Iterator[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Free some seats (int64), and take numbers for the games that are to begin there.
+
+    Args:
+        table_numbers: int64[S]: the games on all seats, EMPTY_SEAT = none; changed.
+        numbers: of games; they may be fewer than the seats.
+    Returns:
+        int64[K], int64[K]: the first of these seats, as far as there are games, and the games.
+    """
+    table_numbers[seats] = EMPTY_SEAT
+    taken = np.fromiter(islice(numbers, len(seats)), np.int64)
+    return seats[: len(taken)], taken
 
 
 class Conduct(NamedTuple):
@@ -246,8 +262,8 @@ def probabilities(boards, conduct, seats, symmetries, logits, out):
 
 
 @kernel
-def _is_hopeless(table, seat, color, value, conduct):
-    """Note a value for the side to move; whether the colour has reason to resign."""
+def _count_hopeless(table, seat, color, value, conduct):
+    """Count a move by its value for the side to move; whether the colour has reason to resign."""
     side = color - BLACK
     table.hopeless[seat, side] = table.hopeless[seat, side] + 1 if value < conduct.resign_below else 0
     return table.hopeless[seat, side] >= conduct.resign_count
@@ -276,7 +292,7 @@ def play_rows(table, conduct, seats, symmetries, policy, value, weights, endings
         seat = seats[b]
         position, state = position_of(table.boards, seat), table.states[seat]
         color = position.meta[META_TO_MOVE]
-        if _is_hopeless(table, seat, color, value[b], conduct):
+        if _count_hopeless(table, seat, color, value[b], conduct):
             if table.quits[seat]:
                 table.resigner[seat] = color
                 endings[seat] = RESIGNED

@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.records.games import Games, offsets_of, select
 from engine.selfplay.many_games import Finished, Setups
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.variety import unit_of
 
 FORMAT = "keima values"
@@ -40,7 +40,7 @@ class ValuePlan(Plan):
 
     attempts = ATTEMPTS
 
-    def __init__(self, options: PlayOptions, latest: int = 0) -> None:
+    def __init__(self, options: BulkOptions, latest: int = 0) -> None:
         """Plan a run.
 
         Args:

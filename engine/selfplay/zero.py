@@ -26,10 +26,10 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.records.search_rows import SearchRows, join_rows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
-from engine.selfplay.match_job import MatchJob
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, match_options
+from engine.selfplay.search_match_job import SearchMatchJob
 from engine.selfplay.search_options import MOST_KOMI
 from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
 from engine.selfplay.zero_networks import NETWORK, NETWORKS, ZeroNetworks
@@ -330,7 +330,7 @@ class Zero:
             RuntimeError: a network failed.
         """
         options = match_options(self.ways.play, self.learner.step)
-        job = MatchJob(options, visits, self.learner.spec.encoder, self.ways.loop.at_once)
+        job = SearchMatchJob(options, visits, self.learner.spec.encoder, self.ways.loop.at_once)
         return self.networks.match(paths, job, games, lambda: self.is_stopped)
 
     def _begin_turn(self, step: int) -> None:

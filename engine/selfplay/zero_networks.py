@@ -12,9 +12,9 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
-from engine.selfplay.match_job import MatchJob, match_away, match_here, play_match
 from engine.selfplay.search_job import CACHE_MIB
 from engine.selfplay.search_match import MatchPlayer, Outcome
+from engine.selfplay.search_match_job import SearchMatchJob, match_away, match_here, play_match
 from engine.system.crew.job import Away, Crew
 from engine.system.files import written_whole
 
@@ -53,7 +53,7 @@ class ZeroNetworks:
         return InferenceServer(self._loaded[path], cache_mib=CACHE_MIB, threads=self._threads)
 
     def match(
-        self, paths: tuple[Path, Path | None], job: MatchJob, games: int, is_stopped: Callable[[], bool]
+        self, paths: tuple[Path, Path | None], job: SearchMatchJob, games: int, is_stopped: Callable[[], bool]
     ) -> Outcome | None:  # fmt: skip
         """Games of two networks, played by the crew if there is one; None where it was stopped before their end.
 

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.values import ATTEMPTS, ValuePlan
 from engine.selfplay.variety import Variety
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, variety_options
@@ -29,7 +29,7 @@ PARTS = 10
 @click.option("--whole-games", is_flag=True, help="all positions of games that RL plays alone, to compare with")
 @click.option("--latest", default=0, type=click.IntRange(0), help="largest U; 0 = 450 on 19x19, in proportion")
 @variety_options
-@options_of(PlayOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
+@options_of(BulkOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
 @effort_options(AT_ONCE, "games")
 @ray_options
 def values_command(
@@ -46,7 +46,7 @@ def values_command(
         keima data values alphago-9-sl rl-9/network.safetensors --size 9 --positions 500000 --out values-9
         keima train value --games values-9 --validation held-out.npz.xz --size 9 --out value-9
     """
-    options = PlayOptions(variety, **rest)  # type: ignore[arg-type]
+    options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:
         if whole_games:

@@ -1,10 +1,11 @@
 """Seki on boards whose dame are not filled, and the score that people agree upon there."""
 
+import numpy as np
 import pytest
 
 from engine.go.geometry import on_board_points, to_vertex
-from engine.go.scoring import final_score_black
-from engine.go.seki import score_with_dame_filled, seki_points, seki_stones
+from engine.go.scoring import dead_points, final_score_black, remove_dead
+from engine.go.seki import count_without_dead, new_count_memory, score_with_dame_filled, seki_points, seki_stones
 from tests.go.positions import DAME, ONE_EYE, SEKI, TO_CONNECT, TWO_EYES, game_from
 
 
@@ -42,3 +43,20 @@ def test_rules_that_do_not_tax_seki_alone_are_left_as_they_are(rules):
 def test_a_game_that_has_hardly_begun_has_no_seki():
     game = game_from(". . . . .\n" * 4 + ". . X . .")
     assert not seki_points(game.position.board).any()
+
+
+@pytest.mark.parametrize("rules", ["chinese", "japanese"])
+@pytest.mark.parametrize("diagram", [DAME, TWO_EYES, ONE_EYE, TO_CONNECT, SEKI])
+def test_counting_in_memory_takes_off_what_an_estimate_finds_dead(diagram, rules):
+    game, random = game_from(diagram, rules=rules), np.random.default_rng(3)
+    position, memory, found = game.position, new_count_memory(game.size, 500), set()
+    for _ in range(20):
+        ownership = random.uniform(-1.0, 1.0, game.size**2).astype(np.float32)
+        dead = dead_points(position.board, ownership, 0.1)
+        cleared = remove_dead(position, dead)
+        before = position.board.color.copy()
+        assert count_without_dead(position, ownership, 0.1, memory) == score_with_dame_filled(cleared)
+        np.testing.assert_array_equal(memory.cleared.board.color, cleared.board.color)
+        np.testing.assert_array_equal(position.board.color, before)
+        found.add(len(dead))
+    assert len(found) > 1

@@ -5,14 +5,15 @@ import pytest
 
 from engine.go.position import apply_rules, new_position
 from engine.go.rules import RULE_SETS
+from engine.go.seki import new_count_memory
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, RESIGNED, Games
 from engine.records.replay import recorded
 from engine.selfplay.boards import new_boards
-from engine.selfplay.dead_stones import count_living, new_memory
+from engine.selfplay.dead_stones import count_living
 from engine.selfplay.many_games import Group
-from engine.selfplay.plan import PlayOptions, setups_of
+from engine.selfplay.plan import BulkOptions, setups_of
 from engine.selfplay.table import NEVER, begin_games, count_games, new_table, open_games
 from tests.selfplay.runs import variety
 
@@ -34,7 +35,7 @@ def counted(moves, ending=COUNTED, scoring="chinese"):
     open_games(table, fresh, zero, rules, recorded(begun), zero, np.array([len(moves)]))
     leads, endings = np.zeros((2, 1)), np.full(1, ending, np.uint8)
     count_games(table, zero, endings, leads[0])
-    count_living(table, zero, endings, new_memory(SIZE, ROOM), leads[1])
+    count_living(table, zero, endings, new_count_memory(SIZE, ROOM), np.zeros(SIZE * SIZE, np.float32), leads[1])
     return leads[:, 0].tolist()
 
 
@@ -51,7 +52,7 @@ def test_living_stones_stay():
 
 @pytest.mark.parametrize("dead_stones", ["alive", "removed"])
 def test_games_in_bulk_are_counted_as_they_are_asked_to_be(dead_stones):
-    options = PlayOptions(variety(0.5, "chinese"), size=SIZE, passes="free", limit=30, dead_stones=dead_stones)
+    options = BulkOptions(variety(0.5, "chinese"), size=SIZE, passes="free", limit=30, dead_stones=dead_stones)
     with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as server:
         group = Group([server], SIZE, 4, options.conduct(), 1, lambda numbers: setups_of(options, numbers, 1))
         differences = []

@@ -6,7 +6,7 @@ import pytest
 from engine.go.rules import RULE_SETS
 from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames, has_ended
 from engine.selfplay.many_games import Group
-from engine.selfplay.plan import PlayOptions, move_limit, setups_of
+from engine.selfplay.plan import BulkOptions, move_limit, setups_of
 from engine.selfplay.variety import Komi, Variety
 
 SIZE, SEED = 5, 3
@@ -16,7 +16,7 @@ VARIETY = Variety(((RULE_SETS["tromp-taylor"], 1.0),), ((Komi(0.5, 5.5), 1.0),),
 @pytest.fixture(scope="module")
 def bulk(server):
     """The moves of some games, by number, as games in bulk."""
-    options = PlayOptions(VARIETY, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=SEED)
+    options = BulkOptions(VARIETY, size=SIZE, passes="free", free_moves=FREE_MOVES, least_share=LEAST_SHARE, seed=SEED)
     group = Group([server], SIZE, 4, options.conduct(), SEED, lambda numbers: setups_of(options, numbers, 1))
     found = {}
     for games, *_ in group.play(iter(range(12))):

@@ -13,9 +13,9 @@ from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
-from engine.selfplay.match_job import MatchJob, match_away, match_here, play_match
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_match import MatchGroup, MatchPlayer, match_options, outcome_of
+from engine.selfplay.search_match_job import SearchMatchJob, match_away, match_here, play_match
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.system.crew.job import Away
 
@@ -113,6 +113,6 @@ class Twice:
 def test_a_game_that_comes_twice_counts_once(tmp_path):
     model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 8})
     save_network(tmp_path / "made.safetensors", model, new_spec(model, "made", sizes=(3, 3)), {})
-    job = MatchJob(OPTIONS, (2, 1), "keima-1", 4)
+    job = SearchMatchJob(OPTIONS, (2, 1), "keima-1", 4)
     away = Away(Twice(), job, match_away((tmp_path / "made.safetensors", None)))
     assert play_match(away, 6, threading.Event()).games == 6

@@ -12,7 +12,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import Games, join, read_games, write_games
 from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.plan import Plan, PlayOptions
+from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest
 from engine.train.batches import BatchBuilder
 from engine.train.dataset import sample_games
@@ -20,7 +20,7 @@ from gtp.cli import main
 from tests.selfplay.runs import kept, run_bulk, variety
 from tests.selfplay.twin import SlowGame
 
-OPTIONS = PlayOptions(variety(0.5), size=5, games_per_shard=60, seed=3)
+OPTIONS = BulkOptions(variety(0.5), size=5, games_per_shard=60, seed=3)
 NETWORKS = [{"name": "sl", "sha256": "0"}, {"name": "rl", "sha256": "1"}]
 
 
@@ -78,7 +78,7 @@ def test_the_players_change_at_the_random_move(servers):
 
 
 def test_every_ply_is_as_frequent_as_any_other_up_to_the_latest():
-    plan = ValuePlan(PlayOptions(variety(0.5), size=9), latest=0)
+    plan = ValuePlan(BulkOptions(variety(0.5), size=9), latest=0)
     assert plan.latest == published_latest(9) == 100 and published_latest(19) == 450
     counts = np.bincount(plan.random_plies(np.arange(100_000)), minlength=101)
     # Five standard deviations.

@@ -13,10 +13,10 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.search_job import CACHE_MIB
 from engine.selfplay.search_match import MatchGroup, MatchPlayer, Outcome, outcome_of
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.threads import groups_for
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Done, Files, Opened
 
@@ -24,7 +24,7 @@ FIRST, SECOND = "first.safetensors", "second.safetensors"
 """What the crew calls the files of the networks"""
 
 
-class MatchWorker:
+class SearchMatchWorker:
     """Plays games of two players. See :class:`engine.system.crew.job.Worker`."""
 
     def __init__(self, players: Sequence[MatchPlayer], options: SearchPlayOptions, at_once: int) -> None:
@@ -47,7 +47,7 @@ class MatchWorker:
 
 
 @dataclass(frozen=True)
-class MatchJob:
+class SearchMatchJob:
     """A match of two networks, wherever it is played. See :class:`engine.system.crew.job.Job`."""
 
     options: SearchPlayOptions
@@ -56,7 +56,7 @@ class MatchJob:
     """of random moves, which are played where there is no second file"""
     at_once: int
 
-    def open(self, stack: ExitStack, files: Files, cores: int) -> MatchWorker:
+    def open(self, stack: ExitStack, files: Files, cores: int) -> SearchMatchWorker:
         """A worker with networks of its own, on the GPU of this process if it has one."""
 
         def server(network: Network) -> InferenceServer:
@@ -71,7 +71,7 @@ class MatchJob:
             MatchPlayer(one, visits, name not in files)
             for one, visits, name in zip(servers, self.visits, names, strict=True)
         ]
-        return MatchWorker(players, self.options, self.at_once)
+        return SearchMatchWorker(players, self.options, self.at_once)
 
 
 def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games: int, at_once: int) -> Away:
@@ -83,11 +83,11 @@ def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games
     """
     groups = groups_for(players[0].server)
     seats = max(1, min(at_once, -(-games // groups)))
-    return Away(Here(), Opened(MatchWorker(players, options, seats)), {})
+    return Away(Here(), Opened(SearchMatchWorker(players, options, seats)), {})
 
 
 def match_away(paths: tuple[Path, Path | None]) -> dict[str, Path]:
-    """The files of a :class:`MatchJob`.
+    """The files of a :class:`SearchMatchJob`.
 
     Args:
         paths: of the networks; no second one = random moves.
@@ -101,7 +101,7 @@ def play_match(
     """Let two players play some games, half of them with each colour; None where it was stopped before their end.
 
     Args:
-        away: who plays: :func:`match_here`, or a crew with a :class:`MatchJob`.
+        away: who plays: :func:`match_here`, or a crew with a :class:`SearchMatchJob`.
         report: called now and then in the caller's thread.
     Raises:
         RuntimeError: a network failed.
