@@ -62,7 +62,7 @@ def row_of(record: SgfGame, replayer: Replayer) -> dict[str, Any]:
     return row
 
 
-def komi_of(record: SgfGame) -> float | None:
+def komi_meant(record: SgfGame) -> float | None:
     """A game's komi as the server that wrote it means it; None = not given."""
     is_fox = all("段" in record.details.get(name, "") for name in ("BR", "WR"))
     begins_evenly = [color for color, _ in record.moves[:2]] in ([], [BLACK], [BLACK, WHITE])
@@ -84,7 +84,7 @@ def _row(record: SgfGame) -> dict[str, Any]:
     first = record.moves[0][0]
     stones = len(record.black) if not record.white and first == WHITE else 0
     handicap = min(max(stones, _declared_handicap(record)), 255)
-    meant = komi_of(record)
+    meant = komi_meant(record)
     komi = np.nan if meant is None else meant
     has_territory = record.rules_name is not None and RULE_SETS[record.rules_name].scoring == SCORING_TERRITORY
     setup = np.concatenate([2 * policy_indices(record.black, size), 2 * policy_indices(record.white, size) + 1])
