@@ -23,7 +23,7 @@ class BulkWorker:
         Args:
             servers: of the networks that play: one against itself, or two.
             at_once: games of a group.
-            groups: groups that play at once; 0 = as many as keep a server busy.
+            groups: groups that play at once; 0 = the number that keeps a server busy.
         """
         self.threads = groups or groups_for(servers[0])
         self._servers, self._plan, self._at_once = servers, plan, at_once

@@ -1,6 +1,6 @@
 """Positions that a search has evaluated, drawn from its tree: what a network sees where it is searched with.
 
-A search also evaluates positions after weak moves, and a network that learned from games alone judges them poorly
+A search also evaluates positions after weak moves, and a network that learned from games alone evaluates them poorly
 (docs/lab/2026-11-26-positions-that-searches-reach.md).
 """
 

@@ -41,7 +41,7 @@ class BulkOptions(Checked):
     variety: Variety
     size: int = option(19, "of the board", low=MIN_SIZE, high=MAX_SIZE)
     passes: str = option(
-        PASSES[0], "last: a pass only where nothing is left to play but own eyes; free: as the network wishes",
+        PASSES[0], "last: a pass only where nothing is left to play but own eyes; free: as the policy draws it",
         choices=PASSES,
     )  # fmt: skip
     free_moves: int = option(0, "moves at the start of a game that may be any, however improbable", low=0)

@@ -75,7 +75,7 @@ class SearchMatchJob:
 
 
 def match_here(players: Sequence[MatchPlayer], options: SearchPlayOptions, games: int, at_once: int) -> Away:
-    """A match by threads of this process, its games spread evenly over as many groups as keep a server busy.
+    """A match by threads of this process, its games spread evenly over the groups that keep a server busy.
 
     Args:
         options: of :func:`engine.selfplay.search_match.match_options`.

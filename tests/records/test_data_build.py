@@ -18,8 +18,8 @@ from gtp.cli import main
 from tests.records.made import games_of
 
 
-def turned(places, size, symmetry):
-    """Columns and rows of a game, turned: a corner for each symmetry, axes swapped from the fifth on."""
+def transformed(places, size, symmetry):
+    """Columns and rows of a game under a symmetry: a corner for each, axes swapped from the fifth on."""
     flip_column, flip_row, swap = symmetry & 1, symmetry & 2, symmetry & 4
     for column, row in places:
         column, row = (size - 1 - column if flip_column else column), (size - 1 - row if flip_row else row)
@@ -87,7 +87,7 @@ def archive(tmp_path):
 
 def test_images_of_a_game_and_of_its_beginning_have_one_fingerprint():
     places = LAWFUL[0]
-    images = [list(turned(places, 9, symmetry)) for symmetry in range(8)]
+    images = [list(transformed(places, 9, symmetry)) for symmetry in range(8)]
     longer = [[*image[:40], *image[41:]] for image in images]
     keys = fingerprints(games_of(*map(sgf, images), *map(sgf, longer)), 45)
     assert len(set(map(tuple, images))) == 8
@@ -126,7 +126,7 @@ def test_splits_follow_the_shares_and_stay_when_games_are_added():
 def test_a_build_keeps_every_game_once_and_its_manifest_tells_the_truth(tmp_path, archive):
     (tmp_path / "more").mkdir()
     for n in range(3):
-        (tmp_path / "more" / f"{n}.sgf").write_text(sgf(turned(LAWFUL[n], 9, 3 + n)))
+        (tmp_path / "more" / f"{n}.sgf").write_text(sgf(transformed(LAWFUL[n], 9, 3 + n)))
     out = tmp_path / "out"
     manifest = built(out, archive, tmp_path / "more", "--games-per-shard", 10, "--validation-share", 0.2)
     assert sum(manifest["games"].values()) == 40 and manifest["removed"]["same moves as another game"] == 3
@@ -156,7 +156,7 @@ def test_games_are_in_random_order_and_a_build_repeats_itself(tmp_path, archive)
 def test_games_with_one_opening_share_a_split(tmp_path):
     texts = []
     for n, places in enumerate(LAWFUL[:20]):
-        texts += [sgf(places), sgf(turned(places[:42], 9, n % 8)), sgf(turned(places[:45], 9, (n + 3) % 8))]
+        texts += [sgf(places), sgf(transformed(places[:42], 9, n % 8)), sgf(transformed(places[:45], 9, (n + 3) % 8))]
     (tmp_path / "all.sgf").write_text("\n".join(texts))
     built(tmp_path / "out", tmp_path / "all.sgf", "--validation-share", 0.3, "--test-share", 0.3)
     keys = [set(fingerprints(read_games(file), 0)[:, 1].tolist()) for file in (tmp_path / "out").rglob("*.npz.xz")]
@@ -167,7 +167,7 @@ def test_games_with_one_opening_share_a_split(tmp_path):
 
 
 def test_games_of_other_shards_are_kept_apart(tmp_path, archive):
-    write_games(tmp_path / "held.npz.xz", games_of(*(sgf(turned(places, 9, 5)) for places in LAWFUL[:7])))
+    write_games(tmp_path / "held.npz.xz", games_of(*(sgf(transformed(places, 9, 5)) for places in LAWFUL[:7])))
     manifest = built(tmp_path / "out", archive, "--without", tmp_path / "held.npz.xz")
     assert manifest["removed"]["same first 40 moves as a game to keep apart from"] == 7
     assert sum(manifest["games"].values()) == 33

@@ -149,7 +149,7 @@ class SlowSearchGame:
         return {move: prior / total for move, prior in kept.items()} if kept else {passing: 1.0}
 
     def explore(self, allowed, is_full, ply):
-        """Temperature and noise at the root, and moves that are barred."""
+        """Temperature and noise at the root, and the move filter."""
         o, root = self.o, self.root
         explores = is_full and (o.noise > 0 or o.policy_temperature != 1)
         if not explores and ply >= self.conduct.sensible_moves:
@@ -163,7 +163,7 @@ class SlowSearchGame:
             noise = np.array([draw_gamma(self.state, o.concentration / len(order)) for _ in order])
             priors = (1 - o.noise) * priors + o.noise * noise / noise.sum()
         root.mass = np.float32(0)
-        # Barred moves are no moves any more, but for those that a kept tree has visited.
+        # Filtered moves are no moves any more, but for those that a kept tree has visited.
         root.priors = {move: prior_of(GONE) for move in root.visits if move not in allowed}
         for move, prior in zip(order, priors, strict=True):
             root.priors[move] = prior_of(to_prior_code(-math.log(prior)))
@@ -214,18 +214,18 @@ class SlowSearchGame:
             if self.root is None or halves:
                 self.root = self.evaluate(self.position)
             priors = self.allowed(ply)
-            race = SlowRace(self, priors, ply) if halves else None
-            if race is None:
+            halving = SlowHalving(self, priors, ply) if halves else None
+            if halving is None:
                 self.explore(priors, is_full and not is_early, ply)
             wanted = 1 if is_early else o.visits if is_full else o.fast_visits
             while 1 + sum(self.root.visits.values()) < wanted:
-                self.playout(is_full and not is_early, race.next() if race else None)
+                self.playout(is_full and not is_early, halving.next() if halving else None)
             move = None
             if not is_early:
                 value = self.root.mean_of_all()
                 if any(self.root.visits.values()):
-                    move = race.finish(ply) if race else self.pick(ply, is_full, priors)
-                if self.is_hopeless(color, race.value() if race else value):
+                    move = halving.finish(ply) if halving else self.pick(ply, is_full, priors)
+                if self.is_hopeless(color, halving.value() if halving else value):
                     self.resigner = self.resigner or color
                     if self.quits:
                         return self.found(RESIGNED)
@@ -277,7 +277,7 @@ class SlowSearchGame:
         return self.moves, ending, lead, self.rows, self.resigner
 
 
-class SlowRace:
+class SlowHalving:
     """Sequential halving at one root, and the policy that it improves."""
 
     def __init__(self, game, priors, ply):

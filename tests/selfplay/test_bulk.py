@@ -14,10 +14,12 @@ from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, shard_files, write_games
 from engine.records.shards import FORMAT as BUILT
 from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay
+from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import GameJournal
 from engine.selfplay.plan import FORMAT, BulkOptions, Plan
+from engine.selfplay.table import NEVER
 from engine.selfplay.variety import Komi, Variety
-from engine.system.crew.job import Away
+from engine.system.crew.job import Away, Opened
 from engine.system.files import alone_in
 from engine.train.ranks import Ranks
 from gtp.cli import main
@@ -249,6 +251,34 @@ def test_a_process_that_had_no_game_at_first_gets_its_part_of_the_positions_too(
     bulk.run_positions(60, at_once=4, groups=1, report=lambda: None)
     assert bulk.positions() >= bulk.part_of(60)
     bulk.close()
+
+
+@pytest.mark.parametrize("stop_after", [(7, 30), (40, 41)])
+def test_the_running_count_of_positions_is_that_of_all_games(server, tmp_path, stop_after):
+    """As games arrive, some of them twice, and when a run goes on: its games in the journal, or in shards too."""
+    told = []
+    for stops_at in (*stop_after, 60):
+        bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+
+        def check(bulk=bulk):
+            assert bulk.positions() == bulk.positions(NEVER - 1)
+            told.append(bulk.positions())
+
+        class Crew:
+            def work(self, job, files, numbers, take, stopped, *rest, bulk=bulk, check=check, stops_at=stops_at):
+                for done in job.open(None, files, 1).do(numbers, stopped):
+                    for _ in range(2):
+                        take(done)
+                        check()
+                    if bulk.games >= stops_at:
+                        bulk.stop()
+
+        check()
+        bulk.run(60, 4, 1, lambda: None, away=Away(Crew(), Opened(BulkWorker([server], Plan(OPTIONS, 1), 4, 1)), {}))
+        check()
+        bulk.close()
+    lengths = [len(moves) for moves, *_ in all_games(tmp_path).values()]
+    assert told == sorted(told) and told[-1] == sum(lengths) and len(lengths) == 60
 
 
 def test_a_crew_is_told_how_many_games_are_missing(server, tmp_path):

@@ -79,7 +79,7 @@ def test_a_network_that_cannot_play_so_is_one_line(server):
 
 
 def test_what_ends_one_group_ends_all_of_them():
-    """As Ctrl-C does, or a network that fails: nobody waits for games that take hours."""
+    """As Ctrl-C does, or a network that fails: the command does not wait for games that take hours."""
 
     class Failing(HashNetwork):
         left = 20

@@ -11,13 +11,13 @@ from click.testing import CliRunner
 from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import PASS
-from engine.go.position import META_TO_MOVE, apply_rules, is_legal_move, new_position, play_move
+from engine.go.position import META_N_MOVES, META_TO_MOVE, apply_rules, is_legal_move, new_position, play_move
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_spec
 from engine.nets.fakes import HashNetwork
 from engine.nets.files.checkpoint import save_network
-from engine.records.games import join
+from engine.records.games import MAX_MOVES, join
 from engine.records.labels import read_labels
 from engine.rollout.random import seed_state
 from engine.search.limits import SearchLimits
@@ -97,6 +97,19 @@ def test_what_is_too_deep_or_has_no_room_is_left_out(searched):
     for _ in range(10):
         draw_positions(drawn, 0, tree, position, 4, seed_state(5, 0))
     assert drawn.n_positions[0] == 6
+
+
+def test_positions_too_long_for_a_record_are_not_drawn(searched):
+    """A record goes on with a pass, and holds no more than ``MAX_MOVES`` moves."""
+    tree, position = searched
+    late, state = position._replace(meta=position.meta.copy()), seed_state(5, 0)
+    for room, depths in ((2, {0, 1, 2}), (0, {0}), (-1, set())):
+        late.meta[META_N_MOVES] = MAX_MOVES - 1 - room
+        drawn = new_drawn_positions(1, 400)
+        draw_positions(drawn, 0, tree, late, 400, state)
+        count = int(drawn.n_positions[0])
+        assert set(drawn.depth[0, :count].tolist()) == depths
+        assert (drawn.ply[0, :count] + drawn.depth[0, :count] + 1 <= MAX_MOVES).all()
 
 
 def run(server, out, positions, stop_after=None, groups=2):

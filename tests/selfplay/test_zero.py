@@ -223,7 +223,7 @@ def test_games_of_the_next_turn_are_played_beside_training(tmp_path):
 
 
 def test_a_failure_beside_training_ends_the_run(tmp_path, monkeypatch):
-    """Else it would train on, and nobody would play."""
+    """Else it would train on without further games."""
     run(tmp_path, turns=1)
     ways = replace(WAYS, loop=replace(WAYS.loop, side_by_side="on"))
 
