@@ -16,7 +16,7 @@ ANALYZE = (
     "lz-analyze", "kata-analyze", "cgos-analyze", "lz-genmove_analyze", "kata-genmove_analyze", "cgos-genmove_analyze",
     "kata-search_analyze", "kata-search_analyze_cancellable",
 )  # fmt: skip
-PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "gumbel", "seed", "nonsense")
+PARAMETERS = ("temperature", "temperature-moves", "resignThreshold", "lag", "c-puct", "root-noise", "seed", "nonsense")
 """For kata-set-param: none that lets it search for long, or in many threads"""
 SIZES = ("2", "3", "5", "7", "9", "9", "9", "13", "19", "25", "26", "0", "-1", "9 9", "9 13")
 WORDS = (

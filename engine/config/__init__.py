@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from engine.config.declaration import Checked, Cores, option
 
 REMOVED = {
+    "gumbel": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
+    "gumbel_noise": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
     "mercy": "rollouts are played to their end",
     "ramp": "it is visits-per-leaf now",
     "reply_chance": "it is reply-probability now",
@@ -87,29 +89,7 @@ class AlphaGoOptions(Checked):
 
 
 @dataclass(frozen=True)
-class SelfPlayOptions(Checked):
-    """What games that a network learns from ask of the search.
-
-    Sources: Silver et al., "Mastering the game of Go without human knowledge", Nature 550 (2017); Danihelka et al.,
-    "Policy improvement by planning with Gumbel" (ICLR 2022).
-    """
-
-    heading = "For self-play"
-    root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
-    gumbel: int = option(
-        0,
-        "where visits limit a search, sequential halving at the root from this number of moves; 0 = PUCT",
-        low=0,
-        high=512,
-    )
-    gumbel_noise: float = option(
-        0.0, "randomness of that draw: 0 = the most probable moves, to play well; 1 = as published, to learn from",
-        low=0.0, high=10.0,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SearchOptions(SelfPlayOptions, AlphaGoOptions):
+class SearchOptions(AlphaGoOptions):
     """How the tree search works; see engine/search."""
 
     heading = "Search"
@@ -170,6 +150,7 @@ class SearchOptions(SelfPlayOptions, AlphaGoOptions):
         policy_only="8", otherwise="1",
     )  # fmt: skip
     random_symmetry: bool = option(True, "show every position to the network in a random symmetry")
+    root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     virtual_visits: int = option(1, "visits added to an edge for each playout in flight", low=0, high=100)
     # With 0, edges with a playout in flight keep their value: playouts meet so often that batches hold five leaves

@@ -2,9 +2,8 @@
 
 Here one leaf at a time is in flight, and the search gives a policy target: softmax(log prior / T + sigma(completed Q)).
 Q is what PUCT compares moves by, the score's part included (:func:`engine.search.selection.edge_worth`); below the root
-PUCT goes on. For one search with batches in flight, which is to find a move, there is
-:class:`engine.search.gumbel.SequentialHalving`. Source: Danihelka et al., "Policy improvement by planning with Gumbel",
-ICLR 2022, sections 3 and 4 and appendix D (v_mix, sigma).
+PUCT goes on. Source: Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022, sections 3 and 4 and
+appendix D (v_mix, sigma).
 """
 
 import math

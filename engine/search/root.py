@@ -1,7 +1,5 @@
 """Choosing the move to play from what a search has found."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from engine.config.declaration import no_branch
@@ -11,13 +9,12 @@ LCB_SHARE = 0.15
 """Moves with fewer visits than this share of the most visited one's are not chosen for their bound."""
 
 
-def best_first(moves: list[MoveReport], move_choice: str, order: Mapping[int, float] | None = None) -> list[MoveReport]:
+def best_first(moves: list[MoveReport], move_choice: str) -> list[MoveReport]:
     """Moves in the order in which they would be played.
 
     Args:
         move_choice: "visits": the most visited first (ties: the better value, then the larger prior); "lcb": the best
             lower confidence bound among moves with enough visits, then the others.
-        order: by point, how sequential halving prefers the moves; it overrules ``move_choice``.
     Raises:
         ValueError: another choice.
     """
@@ -27,8 +24,6 @@ def best_first(moves: list[MoveReport], move_choice: str, order: Mapping[int, fl
 
     def key(move: MoveReport) -> tuple[float, ...]:
         rest = (-move.visits, -move.value_stm, -move.prior, move.point)
-        if order is not None:
-            return (-order[move.point], *rest)
         if move_choice == "lcb":
             return (move.visits < max(enough, 1), move.visits == 0, -move.lcb_stm, *rest)
         return rest

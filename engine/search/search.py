@@ -26,7 +26,6 @@ from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
 from engine.search.crew import FIRST_S, Crew
-from engine.search.gumbel import SequentialHalving
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.owners import NO_OWNERS, OwnerRows
@@ -95,15 +94,13 @@ class Search:
         """the latest run, until the next one begins"""
         self._never_excluded = np.ones(cell_count(size), np.uint8)
         """uint8[L] by point: root moves that every search of this tree was free to choose"""
-        self._halves = False  # the latest run chose by sequential halving
         self._crew = Crew(self._setup, self._shared, size)
 
     def set_position(self, position: Position) -> None:
         """Search this position from now on.
 
         What is known of it is kept when it is the old one or follows from it by moves; otherwise the tree and the
-        random numbers begin anew. Sequential halving, which needs all of its visits, always does after a move. The
-        position is copied.
+        random numbers begin anew. The position is copied.
 
         Raises:
             ValueError: the network does not play this board size.
@@ -115,7 +112,7 @@ class Search:
         with self._not_running():
             moves = moves_since(self._root, position)
             # What was filtered below the old root would be so at other depths of the new one.
-            fits = not moves or (len(self._run.move_filter) == 1 and not self._halves)
+            fits = not moves or len(self._run.move_filter) == 1
             kept = moves is not None and fits and self._descend(moves)
             kept = kept and not (moves and self._setup.is_graph and bans_repetition(position))
             resized = size != int(self._root.board.meta[META_SIZE])
@@ -189,23 +186,14 @@ class Search:
             RuntimeError: a search is running already.
         """
         with self._not_running():
-            # Sequential halving shares its visits out, to the last: what leads before says nothing.
-            halved, self._halves = self._halves, self._options.gumbel > 0 and limits.visits > 0
-            if self._halves and not halved and self._shared.tree.meta[META_ROOT_VISITS] > 1:
-                # Visits that PUCT shared out would count as those of the rounds.
-                self._clear_tree()
-            limits = replace(limits, early_stop=limits.early_stop and not self._halves)
             root_size = int(self._root.board.meta[META_SIZE])
             keeps = watcher is not None and watcher.ownership and self._keep_owners()
             self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])))
-            try:
-                self._prepare_root(limits)
-                asks = ownership or (watcher is not None and watcher.ownership and not keeps)
-                owners = self._owners(limits) if asks else None
-                self._work(self._run, watcher, owners)
-                return self.report(owners, watcher.fewest_moves if watcher else 0, keeps)
-            finally:
-                self._shared.halving = None
+            self._prepare_root(limits)
+            asks = ownership or (watcher is not None and watcher.ownership and not keeps)
+            owners = self._owners(limits) if asks else None
+            self._work(self._run, watcher, owners)
+            return self.report(owners, watcher.fewest_moves if watcher else 0, keeps)
 
     def _keep_owners(self) -> bool:
         """Have each node know who owns what; a tree whose nodes do not begins anew. False if no network says it."""
@@ -255,20 +243,13 @@ class Search:
 
     def _prepare_root(self, limits: SearchLimits) -> None:
         """Do what the options want done to the root before a search."""
-        shared, options, tree = self._shared, self._options, self._shared.tree
-        changes_priors = not self._is_root_ready and (options.root_noise > 0.0 or root_symmetries(options) > 1)
-        if not changes_priors and not self._halves:
+        options, tree = self._options, self._shared.tree
+        if self._is_root_ready or (options.root_noise == 0.0 and root_symmetries(options) == 1):
             return
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
             self._work(replace(self._run, stoppers=(Interrupt(self._crew.stopping), VisitLimit(1))), None, None)
-        if tree.state[tree.meta[META_ROOT]] != EXPANDED:
-            return
-        if changes_priors:
+        if tree.state[tree.meta[META_ROOT]] == EXPANDED:
             self._change_priors(limits)
-        if self._halves and (left := limits.visits - int(tree.meta[META_ROOT_VISITS])) > 0:
-            draw = (options.gumbel, left, options.rollout_weight, options.gumbel_noise, self._rng)
-            with shared.changed:
-                shared.halving = SequentialHalving(tree, self._run.move_filter, *draw)
 
     def _change_priors(self, limits: SearchLimits) -> None:
         """Average the root's priors over all symmetries and mix noise in, as far as options say so."""
@@ -330,7 +311,6 @@ class Search:
         table, fewest = new_root_table(int(self._root.board.meta[META_SIZE])), max(1, fewest_moves)
         with shared.changed:
             visits = int(tree.meta[META_ROOT_VISITS])
-            order = shared.halving.order() if shared.halving else None
             visited, count = read_root(tree, tuning, run.move_filter[0], fewest, table)
             value = float(root_value(tree, tuning))
             score = float(root_lead(tree)) if setup.has_scores else None
@@ -343,7 +323,7 @@ class Search:
             seconds=time.perf_counter() - run.started_s,
             value_stm=value,
             score_stm=score,
-            moves=best_first(moves, move_choice(self._options, server), order),
+            moves=best_first(moves, move_choice(self._options, server)),
             ownership_black=ownership_black if owners.black is None else owners.black,
             tree_nodes=nodes,
             evaluations=server.evaluations - run.evaluations_before if server else 0,

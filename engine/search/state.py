@@ -19,7 +19,6 @@ from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.policy import Tables
 from engine.search.alphago_2016 import Mechanisms
-from engine.search.gumbel import SequentialHalving
 from engine.search.owners import OwnerRows
 from engine.search.pools import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.search.selection import Tuning
@@ -125,8 +124,6 @@ class SharedTree:
     """of which ``expand_after`` follows the network's load, where the options say so"""
     owners: OwnerRows | None = None
     """who owns what at each node, where that is asked for"""
-    halving: SequentialHalving | None = None
-    """how the root's moves are visited, in place of PUCT"""
     error: BaseException | None = None
     """the first failure of a worker in this run"""
     changed: threading.Condition = field(default_factory=threading.Condition)

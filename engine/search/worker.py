@@ -223,15 +223,12 @@ class Worker:
             if wanted == 0:
                 return _Outcome.STOPPED
             wanted = min(wanted, self._room_in_flight())
-            tree, halving = shared.tree, shared.halving
-            if halving is not None:
-                wanted = min(wanted, halving.playouts_allowed())
+            tree = shared.tree
             has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes(self._setup))
             if shared.owners is not None:
                 # Here, where nothing is in flight yet: there may be no memory for it.
                 shared.owners.grow(len(tree.state))
-            move_filter = self._run.move_filter if halving is None else halving.move_filter
-            count = select(tree, flight.batch, wanted, shared.tuning, move_filter, halving is not None)
+            count = select(tree, flight.batch, wanted, shared.tuning, self._run.move_filter, False)
             # With room left, a refused row only means that these leaves took more than usual: try again.
             refused = has_room and tree.meta[META_FULL] == 1
             if has_room:

@@ -134,11 +134,11 @@ def test_a_client_that_sets_both_of_katagos_temperatures_gets_the_early_one(engi
 
 def test_moves_go_on_whatever_is_changed_between_them(engine):
     assert engine.ask("boardsize 7") == "="
-    changes = ("maxVisits 3", "policy-only true", "c-puct 2", "ponder true", "gumbel 4", "policy-only false")
+    changes = ("maxVisits 3", "policy-only true", "c-puct 2", "ponder true", "root-noise 0.25", "policy-only false")
     for number, change in enumerate(changes):
         assert engine.ask(f"kata-set-param {change}") == "="
         assert re.fullmatch("= ([A-G][1-7]|PASS)", engine.ask(f"genmove {'bw'[number % 2]}"))
-    for before in ("c-puct 0", "gumbel 0"):
+    for before in ("c-puct 0", "root-noise 0"):
         assert engine.ask(f"kata-set-param {before}") == "="
 
 

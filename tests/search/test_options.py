@@ -1,6 +1,5 @@
 """What the options of the search do: each changes what it says and leaves the tree sound."""
 
-import threading
 import time
 
 import numpy as np
@@ -13,10 +12,9 @@ from engine.go.geometry import BLACK, PASS, from_vertex
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, SerialNetwork
 from engine.play.assembly import shipped_patterns
-from engine.search.gumbel import SequentialHalving
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import without
-from engine.search.report import MoveReport, Watcher
+from engine.search.report import MoveReport
 from engine.search.root import best_first
 from engine.search.search import Search
 from engine.search.tuning import resolved
@@ -52,12 +50,12 @@ def searched(server, patterns=None, visits: int = 300, size: int = 9, **options)
         {"c_puct_growth": 0.5}, {"c_puct_spread": 0.85}, {"value_bias": True},
         {"fpu_mixed": True}, {"noise_pruning": True}, {"value_weight": 0.25},
         {"score_weight": 0.3}, {"root_noise": 0.25}, {"root_symmetries": "8"},
-        {"random_symmetry": False}, {"gumbel": 16}, {"virtual_loss": 1.0, "virtual_visits": 3, "batch": 16},
+        {"random_symmetry": False}, {"virtual_loss": 1.0, "virtual_visits": 3, "batch": 16},
     ],
 )  # fmt: skip
 def test_an_option_changes_the_tree_and_leaves_it_sound(server, options):
     plain, changed = searched(server, visits=600), searched(server, visits=600, **options)
-    check_at_rest(changed.tree, placeholders=bool(options.keys() & {"root_noise", "gumbel"}))
+    check_at_rest(changed.tree, placeholders="root_noise" in options)
     assert dump(changed.tree, 9) != dump(plain.tree, 9)
 
 
@@ -150,69 +148,6 @@ def test_a_gpu_has_two_workers_at_least_since_one_alone_is_not_merged():
         assert resolved(SearchOptions(threads=1), server).threads == 1
 
 
-def test_halving_gives_its_moves_equal_visits_and_keeps_the_better_half(server):
-    search = searched(server, visits=1)
-    every = np.ones((1, 400), np.uint8)
-    halving = SequentialHalving(search.tree, every, 8, 48, 0.0, 1.0, np.random.default_rng(1))
-    assert halving.move_filter.sum() == 8
-    assert halving.playouts_allowed() == 16, "48 visits in three rounds"
-    report = searched(server, visits=161, gumbel=8).report()
-    visits = sorted((move.visits for move in report.moves), reverse=True)
-    assert len(visits) == 8 and sum(visits) == 160
-    assert max(visits[4:]) <= 8, "those that left first had 160 / 3 / 8 visits each"
-    assert min(visits[:2]) > 2 * max(visits[4:])
-
-
-def test_with_a_halving_the_report_is_headed_by_a_finalist(server):
-    search = searched(server, visits=200, gumbel=16)
-    server.forget()
-    again = Search(SearchOptions(threads=1, gumbel=16), server, KEIMA)
-    again.set_position(random_game(9, 12, seed=3).position)
-    report = again.run(SearchLimits(visits=200))
-    most = max(move.visits for move in report.moves)
-    assert report.moves[0].visits >= 0.8 * most
-    check_at_rest(search.tree, placeholders=True)
-
-
-def test_without_noise_the_likeliest_moves_are_drawn_and_with_it_others_too(server):
-    search = searched(server, visits=1)
-    every = np.ones((1, 400), np.uint8)
-
-    def drawn(noise: float, seed: int) -> set[int]:
-        halving = SequentialHalving(search.tree, every, 8, 48, 0.0, noise, np.random.default_rng(seed))
-        return {int(point) for point in np.flatnonzero(halving.move_filter[0])}
-
-    priors = dict(moves_of(search.tree, root_of(search.tree)))
-    likeliest = set(sorted(priors, key=priors.get, reverse=True)[:8])
-    assert all(drawn(0.0, seed) == likeliest for seed in range(3))
-    assert any(drawn(1.0, seed) != likeliest for seed in range(10))
-
-
-@pytest.mark.parametrize(("options", "kept"), [({}, True), ({"gumbel": 16}, False)])
-def test_a_halving_begins_anew_after_a_move(server, options, kept):
-    """With most of the visits kept none would be left to hold it, and the draw alone would choose."""
-    game = random_game(9, 12, seed=3)
-    search = searched(server, visits=200, **options)
-    game.play(game.to_move, search.report().moves[0].point)
-    search.set_position(game.position)
-    report = search.run(SearchLimits(visits=200))
-    assert (report.playouts_this_run < 200) == kept
-    assert report.visits == 200
-
-
-def test_without_a_limit_of_visits_nothing_is_halved_and_the_tree_stays(server):
-    """Sequential halving shares out visits; a clock has none."""
-    game = random_game(9, 12, seed=3)
-    search = Search(SearchOptions(threads=1, gumbel=16), server, KEIMA)
-    search.set_position(game.position)
-    stop = threading.Event()
-    watcher = Watcher(lambda report: report.visits >= 200 and stop.set(), interval_s=0.01)
-    report = search.run(SearchLimits(interrupt=stop), watcher=watcher)
-    game.play(game.to_move, report.moves[0].point)
-    search.set_position(game.position)
-    assert search.report().visits > 0
-
-
 def test_the_bound_of_a_move_is_below_its_value_and_tightens(server):
     search = searched(server, visits=800)
     for move in search.report().moves:
@@ -233,7 +168,6 @@ def test_the_best_bound_is_chosen_among_moves_with_enough_visits():
     ]
     assert [move.point for move in best_first(moves, "lcb")] == [31, 30, 32, PASS]
     assert [move.point for move in best_first(moves, "visits")] == [30, 31, 32, PASS]
-    assert best_first(moves, "visits", {30: 0.0, 31: 1.0, 32: 2.0, PASS: -1.0})[0].point == 32
 
 
 class Stopped(HashNetwork):

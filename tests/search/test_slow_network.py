@@ -89,7 +89,7 @@ def test_without_a_root_there_is_no_move_but_there_is_an_end(hanging):
 
 
 @pytest.mark.parametrize("works", [0, 20])
-@pytest.mark.parametrize("options", [{}, {"gumbel": 4}, {"root_symmetries": "8"}, {"root_noise": 0.1}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"root_symmetries": "8"}, {"root_noise": 0.1}], ids=str)
 def test_a_stop_does_not_wait_for_the_network(hanging, works, options):
     search, network = hanging(works, **options)
     thread = threading.Thread(target=search.run, args=[SearchLimits(visits=10**6)], daemon=True)

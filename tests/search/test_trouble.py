@@ -2,7 +2,6 @@
 
 import threading
 
-import numpy as np
 import pytest
 
 from engine.config import SearchOptions
@@ -85,12 +84,3 @@ def test_a_stop_that_comes_while_a_run_begins_is_not_lost(new_search):
     search = new_search()
     report = search.run(SearchLimits(10**5, interrupt=Late(search.stop)))
     assert search._crew.stopping.is_set() and report.visits < 10**5
-
-
-def test_visits_shared_out_by_puct_do_not_count_as_those_of_a_halving(new_search):
-    search = new_search(gumbel=4)
-    search.run(SearchLimits(0, soft_s=60.0, interrupt=(enough := threading.Event())), watcher=Watcher(
-        lambda report: enough.set() if report.visits > 100 else None, first_s=0.01, interval_s=0.01))  # fmt: skip
-    search.run(SearchLimits(64))
-    visits = np.array([move.visits for move in search.report().moves])
-    assert search.report().visits == 64 and (visits > 0).sum() == 4
