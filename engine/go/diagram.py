@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_SIZE, Board, new_board, play
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, point_at, to_vertex
+from engine.go.notation import star_points
 
 BLACK_SIGNS = "X#"
 WHITE_SIGNS = "O"
@@ -51,20 +52,20 @@ def parse(text: str) -> Diagram:
 
 
 def render(board: Board, last_move: int = PASS) -> str:
-    """The board with coordinates, hoshi and prisoners, as GTP's showboard wants it.
+    """The board with coordinates, star points and prisoners, as GTP's showboard wants it.
 
     Args:
         last_move: a point to put in parentheses; PASS for none.
     """
     size = int(board.meta[META_SIZE])
+    stars = set(star_points(size))
     header = "   " + " ".join(COLUMNS[:size])
     lines = [header]
     for row in range(size):
         text = f"{size - row:2d} "
         for column in range(size):
             point = point_at(row, column, size)
-            empty = "+" if _is_hoshi(row, size) and _is_hoshi(column, size) and _has_hoshi(row, column, size) else "."
-            text += (empty, "X", "O")[board.color[point]]
+            text += ("+" if (row, column) in stars else ".", "X", "O")[board.color[point]]
             if point == last_move != PASS:
                 text = f"{text[:-2]}({text[-1]})"
             else:
@@ -74,16 +75,3 @@ def render(board: Board, last_move: int = PASS) -> str:
     black, white = board.meta[META_CAPTURED_WHITE], board.meta[META_CAPTURED_BLACK]
     lines.append(f"Black (X) has captured {black}, White (O) {white}")
     return "\n".join(lines)
-
-
-def _is_hoshi(line: int, size: int) -> bool:
-    """Whether a row or column holds hoshi: third or fourth from the edge, and the middle one of odd sizes."""
-    if size < 7:
-        return False
-    edge = 3 if size > 11 else 2
-    return line in (edge, size - 1 - edge) or (size % 2 == 1 and line == size // 2)
-
-
-def _has_hoshi(row: int, column: int, size: int) -> bool:
-    """Whether the crossing of two such lines is marked: below 13 lines the sides' middle points are not."""
-    return size > 11 or (row == size // 2) == (column == size // 2)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from engine.config import SetupOptions
 from engine.go.board import META_CAPTURED_BLACK, META_N_EMPTY, META_SIZE, play, stones_lost_by_suicide
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other, point_at
+from engine.go.notation import handicap_places
 from engine.go.position import (
     META_HANDICAP,
     META_N_MOVES,
@@ -249,9 +250,7 @@ def _on_board(position: Position, point: int) -> bool:
 
 def most_fixed_handicap(size: int) -> int:
     """Most stones of the fixed handicap on a board (GTP 2, section 4.1.1); 0 where there is none."""
-    if size < 7:
-        return 0
-    return 4 if size % 2 == 0 or size == 7 else 9
+    return len(handicap_places(size))
 
 
 def fixed_handicap_points(size: int, count: int) -> list[int]:
@@ -260,15 +259,11 @@ def fixed_handicap_points(size: int, count: int) -> list[int]:
     Raises:
         ValueError: "invalid number of stones" for this size.
     """
-    if not 2 <= count <= most_fixed_handicap(size):
+    places = handicap_places(size)
+    if not 2 <= count <= len(places):
         raise ValueError("invalid number of stones")
-    high = 3 if size >= 13 else 2
-    low, middle = size - 1 - high, size // 2
-    centre = [(middle, middle)] if count in (5, 7, 9) else []
-    corners = [(low, high), (high, low), (high, high), (low, low)]
-    sides = [(middle, high), (middle, low), (low, middle), (high, middle)]
-    places = (corners + sides)[: count - len(centre)] + centre
-    return [int(point_at(row, column, size)) for row, column in places]
+    chosen = [*places[: count - 1], places[-1]] if count in (5, 7, 9) else places[:count]
+    return [int(point_at(row, column, size)) for row, column in chosen]
 
 
 def free_handicap_points(size: int, count: int) -> list[int]:

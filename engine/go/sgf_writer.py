@@ -5,6 +5,7 @@ from sgfmill import sgf
 from engine import __version__
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, to_sgf
+from engine.go.notation import color_letter
 from engine.go.rules import CUSTOM
 
 RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
@@ -36,7 +37,7 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
             root.set_raw_list(name, places)
     if start or game.start_to_move == WHITE:
         # Without it stones of Black alone are a handicap, after which White is to move.
-        root.set("PL", "b" if game.start_to_move == BLACK else "w")
+        root.set("PL", color_letter(game.start_to_move).lower())
     for color, point in game.moves():
-        record.extend_main_sequence().set_raw("B" if color == BLACK else "W", to_sgf(point, game.size).encode())
+        record.extend_main_sequence().set_raw(color_letter(color), to_sgf(point, game.size).encode())
     return record.serialise().decode("utf-8")

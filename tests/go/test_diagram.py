@@ -56,8 +56,10 @@ def test_render_shows_coordinates_hoshi_last_move_and_prisoners():
     ("size", "hoshi"),
     [
         (5, ""),
+        (7, "C5 E5 C3 E3"),
         (8, "C6 F6 C3 F3"),
         (9, "C7 G7 E5 C3 G3"),
+        (12, "C10 K10 C3 K3"),
         (13, "D10 G10 K10 D7 G7 K7 D4 G4 K4"),
         (18, "D15 P15 D4 P4"),
         (19, "D16 K16 Q16 D10 K10 Q10 D4 K4 Q4"),

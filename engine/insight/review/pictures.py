@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, WHITE
+from engine.go.notation import star_points
 from engine.insight.review import graphs
 from engine.insight.review.judgement import POINTS
 from engine.insight.review.review import Review
-from engine.insight.review.svg import KIND_COLORS, LINES, WOOD, star_points
+from engine.insight.review.svg import KIND_COLORS, LINES, WOOD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from engine.go.geometry import BLACK, COLUMNS, EMPTY, WHITE
+from engine.go.notation import color_letter, star_points
 
 CELL = 24
 """Side of a point, in units of the drawing"""
@@ -22,19 +23,6 @@ STANDALONE = (
     f"{';'.join(f'--k{kind}:{color}' for kind, color in enumerate(KIND_COLORS))}}}svg{{font:11px sans-serif}}</style>"
 )
 MARK_SIZE = 11
-
-
-def star_points(size: int) -> list[tuple[int, int]]:
-    """Rows and columns of the points that boards mark, from 0."""
-    if size < 7:
-        return []
-    edge = 3 if size >= 13 else 2
-    low, high, middle = edge, size - 1 - edge, size // 2
-    lines = [low, high] if size % 2 == 0 or size == 7 else [low, middle, high]
-    found = [(row, column) for row in lines for column in lines]
-    if size < 13 and len(lines) == 3:
-        found = [(row, column) for row, column in found if (row == middle) == (column == middle)]
-    return found
 
 
 def centre(index: int, size: int) -> tuple[float, float]:
@@ -73,7 +61,7 @@ def grid(size: int) -> str:
 def stone(index: int, color: int, size: int) -> str:
     """One stone."""
     x, y = centre(index, size)
-    name = "b" if color == BLACK else "w"
+    name = color_letter(color).lower()
     return f'<circle cx="{x:g}" cy="{y:g}" r="11.2" fill="var(--stone-{name})" stroke="var(--edge)" stroke-width=".7"/>'
 
 
