@@ -147,9 +147,9 @@ def gogui_rules_board(host: Host) -> str:
 @COMMANDS.command("gogui-rules_side_to_move")
 def gogui_rules_side_to_move(host: Host) -> str:
     """The side to move."""
-    from engine.go.geometry import BLACK
+    from engine.go.notation import color_word
 
-    return "black" if host.keeper.game.to_move == BLACK else "white"
+    return color_word(host.keeper.game.to_move)
 
 
 @COMMANDS.command("gogui-rules_legal_moves")

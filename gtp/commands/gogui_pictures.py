@@ -121,9 +121,9 @@ def keima_ladders(host: Host, color: str = "") -> str:
 
 
 def _name(color: int) -> str:
-    from engine.go.geometry import BLACK
+    from engine.go.notation import color_word
 
-    return "Black" if color == BLACK else "White"
+    return color_word(color).capitalize()
 
 
 def _report(host: Host, color: int) -> "Report":

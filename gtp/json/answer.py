@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.go.geometry import BLACK, index_of, to_vertex
+from engine.go.notation import color_letter
 from engine.insight.analyses import Analysis
 from engine.search.report import MoveReport
 from gtp.json.query import COLORS, Wanted
@@ -100,7 +101,7 @@ class Answer:
         raw_score = self._score(report.score_stm if glance.score_stm is None else glance.score_stm)
         score = self._score(report.score_stm)
         return {
-            "currentPlayer": "B" if self._to_move == BLACK else "W",
+            "currentPlayer": color_letter(self._to_move),
             "visits": report.visits,
             "weight": float(report.visits),
             "utility": self._value(report.value_stm),

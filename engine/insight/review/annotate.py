@@ -6,12 +6,13 @@ has marked as good or bad moves keep that mark.
 """
 
 from engine import __version__
-from engine.go.geometry import BLACK, PASS, to_sgf
+from engine.go.geometry import PASS, other, to_sgf
+from engine.go.notation import color_letter
 from engine.go.sgf_tree import Node, SgfTree, raw
 from engine.insight.review.judgement import KINDS, Move
 from engine.insight.review.katrain import VERSION, kt_values
 from engine.insight.review.lizzie import lz_value
-from engine.insight.review.review import LETTERS, WORTH_A_LINE, Review, amount, lead_text, standing
+from engine.insight.review.review import WORTH_A_LINE, Review, amount, lead_text, standing
 from engine.insight.review.turns import Turn
 
 MARK = "KEIMA"
@@ -121,7 +122,7 @@ def judgement_lines(review: Review, move: Move) -> list[str]:
     """What is said of a move, and what was better as a line that Sabaki plays: ``B D4 Q16 C3``."""
     if move.kind is None or move.loss is None:
         return []
-    vertex, letter = review.vertex(move.point), LETTERS[move.color]
+    vertex, letter = review.vertex(move.point), color_letter(move.color)
     if move.is_first_choice:
         return [f"{KINDS[move.kind].capitalize()}: {vertex} is the first choice."]
     said = [f"{KINDS[move.kind].capitalize()}: {vertex} lost {amount(move.loss, review.unit)}."]
@@ -156,8 +157,8 @@ def _line(review: Review, move: Move, line: list[int]) -> list[Node]:
     nodes: list[Node] = []
     color = move.color
     for point in line:
-        nodes.append({"B" if color == BLACK else "W": [to_sgf(point, review.size).encode()], MARK: [LINE]})
-        color = 3 - color
+        nodes.append({color_letter(color): [to_sgf(point, review.size).encode()], MARK: [LINE]})
+        color = other(color)
     candidate = review.turns[move.number - 1].candidate(line[0])
     if candidate is not None:
         _put(nodes[0], "SBKV", [f"{100 * candidate.winrate_black:.2f}".encode()])

@@ -4,9 +4,10 @@ from typing import Any
 
 from engine import __version__
 from engine.go.geometry import BLACK, WHITE, to_sgf
+from engine.go.notation import color_letter
 from engine.insight.glance import owner_letters
 from engine.insight.review.judgement import KINDS, Move
-from engine.insight.review.review import LETTERS, Review
+from engine.insight.review.review import Review
 from engine.insight.review.summary import PHASES, Score
 from engine.insight.review.turns import Turn
 
@@ -31,7 +32,7 @@ def report_of(review: Review) -> dict[str, Any]:
         "unit": review.unit,
         "thresholds": dict(zip(KINDS[1:], review.thresholds, strict=True)),
         "players": {
-            LETTERS[color]: {
+            color_letter(color): {
                 **_score(review.summary.whole[color]),
                 "phases": dict(zip(PHASES, map(_score, review.summary.phases[color]), strict=True)),
                 "mostCostly": [move.number for move in review.summary.costly_of[color]],
@@ -45,7 +46,7 @@ def report_of(review: Review) -> dict[str, Any]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    """Figures of one player."""
+    """How one player did."""
     return {
         "moves": score.moves, "accuracy": score.accuracy, "meanLoss": score.mean_loss,
         "firstChoices": score.first_choices, "nearBest": score.near_best,
@@ -56,7 +57,7 @@ def _score(score: Score) -> dict[str, Any]:
 def _move(review: Review, move: Move) -> dict[str, Any]:
     """One move."""
     return {
-        "number": move.number, "color": LETTERS[move.color], "move": review.vertex(move.point), "loss": move.loss,
+        "number": move.number, "color": color_letter(move.color), "move": review.vertex(move.point), "loss": move.loss,
         "noise": move.noise, "countedLoss": move.counted, "winrateLoss": move.winrate_loss,
         "kind": None if move.kind is None else KINDS[move.kind], "isFirstChoice": move.is_first_choice,
         "rank": move.rank, "policyRank": move.policy_rank, "prior": move.prior, "difficulty": move.difficulty,
@@ -68,7 +69,7 @@ def _position(review: Review, turn: Turn) -> dict[str, Any]:
     """One position."""
     owners = turn.ownership_black
     return {
-        "turn": turn.number, "toMove": LETTERS[turn.to_move], "visits": turn.visits, "winrate": turn.winrate_black,
+        "turn": turn.number, "toMove": color_letter(turn.to_move), "visits": turn.visits, "winrate": turn.winrate_black,
         "lead": turn.lead_black, "leadStdev": turn.stdev,
         "moves": [
             {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from engine.go.geometry import BLACK, PASS, index_of
 from engine.insight.review import svg
 from engine.insight.review.judgement import POINTS, Move
-from engine.insight.review.review import COLOR_NAMES, Review, amount, lead_text
+from engine.insight.review.review import Review, amount, color_name, lead_text
 
 LEAST_SCALE = 10.0
 """Points or percent that a graph of leads or losses shows at least"""
@@ -66,7 +66,7 @@ def costly_diagram(review: Review, move: Move) -> str:
     line = indices(lines[0], review.size)[:SHOWN_OF_A_LINE] if lines else []
     better = " ".join(review.vertex(point) for point in lines[0][:SHOWN_OF_A_LINE]) if lines else ""
     title = (
-        f"The board before move {move.number}. {COLOR_NAMES[move.color]} played {review.vertex(move.point)},"
+        f"The board before move {move.number}. {color_name(move.color)} played {review.vertex(move.point)},"
         f" which lost {amount(move.counted, review.unit)}. Better: {better or 'nothing known'}."
     )
     played = indices([move.point], review.size)[0]

@@ -16,7 +16,7 @@ from engine.go.geometry import BLACK, WHITE
 from engine.insight.review import graphs, svg
 from engine.insight.review.data import page_data
 from engine.insight.review.judgement import KINDS, POINTS, Move
-from engine.insight.review.review import COLOR_NAMES, Review, amount, lead_text, standing
+from engine.insight.review.review import Review, amount, color_name, lead_text, standing
 from engine.insight.review.summary import PHASES
 
 HERE = Path(__file__).parent
@@ -90,7 +90,7 @@ def _card(review: Review, move: Move) -> str:
     kind = f'<span class="kind k{move.kind}">{KINDS[move.kind]}</span>' if move.kind is not None else ""
     return (
         f'<article class="card">{graphs.costly_diagram(review, move)}'
-        f"<h3>Move {move.number}: {COLOR_NAMES[move.color]} {review.vertex(move.point)}, {kind}</h3>"
+        f"<h3>Move {move.number}: {color_name(move.color)} {review.vertex(move.point)}, {kind}</h3>"
         f"<p>Lost <b>{amount(move.counted, review.unit)}</b>.</p>{better}"
         f'<p class="soft">From {escape(standing(before))} to {escape(standing(after))}.</p>'
         f'<p class="screen" data-script hidden><a href="#b{move.number}">Show it on the board</a></p></article>'
@@ -198,7 +198,7 @@ def _moves(review: Review) -> str:
         lead = "" if after.lead_black is None else lead_text(after.lead_black)
         rows.append(
             f'<tr data-move="{move.number}"><td><a href="#m{move.number}">{move.number}</a></td>'
-            f'<td class="left">{COLOR_NAMES[move.color]} {review.vertex(move.point)}</td>'
+            f'<td class="left">{color_name(move.color)} {review.vertex(move.point)}</td>'
             f'<td class="{style}">{kind}</td>'
             f"<td>{_number(None if move.loss is None else move.counted, 1)}</td><td>{best}</td>"
             f"<td>{100 * after.winrate_black:.0f}%</td><td>{lead}</td></tr>"

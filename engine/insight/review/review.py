@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.go.geometry import BLACK, WHITE, to_vertex
+from engine.go.notation import color_word
 from engine.insight.review.game import GameToReview
 from engine.insight.review.judgement import KINDS, PERCENT, POINTS, THRESHOLDS, Move, judged, unit_of
 from engine.insight.review.summary import Summary, summary_of
 from engine.insight.review.turns import Turn
 from engine.nets.notices import say_once
 
-COLOR_NAMES = {BLACK: "Black", WHITE: "White"}
-LETTERS = {BLACK: "B", WHITE: "W"}
 WORTH_A_LINE = KINDS.index("inaccuracy")
 """From this kind on a review shows what was better"""
 
@@ -35,7 +34,7 @@ class Means:
 
 @dataclass(frozen=True)
 class Review:
-    """The figures and texts of one game's review."""
+    """The numbers and texts of one game's review."""
 
     name: str
     """of the file, without its ending"""
@@ -56,7 +55,7 @@ class Review:
         details = self.game.record.details
         name = details.get("PB" if color == BLACK else "PW", "")
         rank = details.get("BR" if color == BLACK else "WR", "")
-        return f"{name} {rank}".strip() or COLOR_NAMES[color]
+        return f"{name} {rank}".strip() or color_name(color)
 
     @property
     def title(self) -> str:
@@ -86,6 +85,11 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
     used = tuple(thresholds) if thresholds and unit == POINTS else THRESHOLDS[unit]
     moves = judged(turns, game.played, game.size, used)
     return Review(name, game, turns, moves, summary_of(moves, game.size, unit), unit, used, means)
+
+
+def color_name(color: int) -> str:
+    """A colour as sentences name it: ``Black``."""
+    return color_word(color).capitalize()
 
 
 def amount(value: float, unit: str) -> str:
