@@ -21,6 +21,7 @@ from rich.console import Console
 from bench.match.gtp_client import EngineError, EngineRefused, GtpClient, argument_words
 from bench.strength.suites import Step, parse_suite
 from bench.terminal import progress_bar, say
+from engine.system.files import written_whole
 from gtp.cli.terminal import INTERRUPTED
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
@@ -236,25 +237,26 @@ def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, 
     \b
         python -m bench.strength.regress gnugo-3.8/regression/*.tst --engine "keima gtp --visits 100"
     """
-    results, status = [], 0
+    results: list[SuiteResult] = []
+    status, shown = 0, (ERROR, FAILED) if failures else (ERROR,)
     try:
         argument_words(engine)
         for result in _run_all([path.resolve() for path in files], engine, limit):
+            # Kept before the next suite begins: it may take hours, and its engine may not come back.
             results.append(result)
+            if faults := _faults(result, shown):
+                click.echo(faults)
+            if json_path:
+                with written_whole(json_path) as part:
+                    part.write_text(to_json(engine, results) + "\n", encoding="utf-8")
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         status = INTERRUPTED
     except (EngineError, EngineRefused, ValueError, OSError) as error:
-        # What has been asked until now is kept.
         click.echo(f"Error: {error}", err=True)
         status = 1
-    shown = (ERROR, FAILED) if failures else (ERROR,)
-    for text in [faults for result in results if (faults := _faults(result, shown))]:
-        click.echo(text)
     if results:
         click.echo(render(results))
-    if json_path:
-        json_path.write_text(to_json(engine, results) + "\n", encoding="utf-8")
     click.get_current_context().exit(status)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.strength.regress import ERROR, FAILED, LEFT_OUT, PASSED, Examinee, command, run_suite
+from bench.strength import regress
+from bench.strength.regress import ERROR, FAILED, LEFT_OUT, PASSED, Examinee, SuiteResult, command, run_suite
 from bench.strength.suites import parse_suite
 
 ENGINE = f"{sys.executable} {Path(__file__).parents[1] / 'data' / 'gtp_engine.py'}"
@@ -167,6 +168,39 @@ def test_table_and_json(tmp_path):
     assert [(file["file"], file["passed"], file["failed"], file["left out"]) for file in found["files"]] == [
         ("a.tst", 1, 0, 1), ("b.tst", 0, 1, 0),
     ]  # fmt: skip
+
+
+def two_suites(tmp_path):
+    """Files of one test each, in folders of their own, so that the engine is started for each."""
+    files = [tmp_path / name / f"{name}.tst" for name in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("1 version\n#? [2]\n")
+    return [str(file) for file in files]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+def test_the_table_is_printed_where_an_engine_does_not_come_back(tmp_path):
+    once = tmp_path / "once"
+    engine = f"sh -c '[ -e {once} ] && exit 3; touch {once}; exec {ENGINE}'"
+    answer = CliRunner().invoke(command, [*two_suites(tmp_path), "--engine", engine])
+    assert answer.exit_code == 1
+    assert "Error: engine ended with status 3" in answer.stderr
+    header, row = answer.stdout.splitlines()
+    assert header.split()[0] == "tests" and row.split()[:3] == ["a.tst", "1", "0"]
+
+
+def test_what_a_suite_has_shown_is_kept_before_the_next_one(tmp_path, monkeypatch):
+    """A kill loses the suite that runs, and no other."""
+    path, found = tmp_path / "all.json", [SuiteResult("a.tst", 1.0, [OUTCOME])]
+    monkeypatch.setattr(regress, "run_suite", lambda *_: found.pop())
+    with pytest.raises(IndexError):
+        words = [*two_suites(tmp_path), "--engine", ENGINE, "--failures", "--json", str(path)]
+        CliRunner().invoke(command, words, catch_exceptions=False)
+    assert [file["file"] for file in json.loads(path.read_text())["files"]] == ["a.tst"]
+
+
+OUTCOME = regress.Outcome(1, 1, "version", "2", False, FAILED, "1")
 
 
 @pytest.mark.parametrize(

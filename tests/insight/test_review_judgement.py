@@ -23,7 +23,7 @@ from engine.insight.review.judgement import (
 )
 from engine.insight.review.review import review_of
 from engine.insight.review.summary import most_costly, phase_of, score_of, summary_of
-from engine.insight.review.turns import from_line, to_line
+from engine.insight.review.turns import MOST_CANDIDATES, from_line, to_line
 from tests.insight.reviews import MEANS, SIZE, candidate, game, point, turn
 
 NOISE_AT_50 = 10.0 * math.sqrt(1 / 50 + 1 / 100)
@@ -51,6 +51,18 @@ def test_white_loses_what_black_gains():
     moves = judged(turns, game("E5", "G7"), SIZE)
     assert moves[1].color == WHITE
     assert moves[1].loss == 8.0 and moves[1].rank is None
+
+
+def test_a_move_behind_the_candidates_has_no_rank():
+    """The move that was played is kept wherever the search has it; how many stood before it is not known."""
+    vertices = ["C3", *(f"{letter}{row}" for row in (7, 8) for letter in "ABCDEFGHJ")][:MOST_CANDIDATES]
+    candidates = [candidate(vertex, 0.0) for vertex in vertices]
+    last, behind = (
+        one_move(turn(0, 0.0, *candidates[: MOST_CANDIDATES - missing], candidate("E5", -5.0)), turn(1, -5.0))
+        for missing in (1, 0)
+    )
+    assert (last.rank, behind.rank) == (MOST_CANDIDATES, None)
+    assert last.loss == behind.loss == 5.0
 
 
 def test_the_first_choice_loses_nothing_and_nothing_is_lost_by_a_gain():
