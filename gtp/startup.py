@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numba.core.event import RecordingListener
 
+    from engine.play.assembly import Loader
     from engine.play.keeper import GameKeeper
     from engine.play.player import Player
 
@@ -46,6 +47,8 @@ class Settings:
     search: SearchOptions
     network: NetworkPath | None
     """what ``setup.weights`` means: a file, or policy and value network; None = rollouts alone"""
+    load: "Loader | None" = None
+    """as for :func:`engine.play.assembly.load_parts`"""
 
 
 def greet() -> None:
@@ -94,7 +97,7 @@ def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lamb
 
         ahead.compile_first()
         place = (settings.network, setup.device, setup.size, setup.rules, setup.komi)
-        player = Player(settings.search, settings.play, *place, any_size=any_size)
+        player = Player(settings.search, settings.play, *place, any_size=any_size, load=settings.load)
         player.warm_up()
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()

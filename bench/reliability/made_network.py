@@ -9,7 +9,6 @@ else, from the pipe to the search, is what plays. What stands behind ``--`` is f
 import sys
 import threading
 import time
-from pathlib import Path
 
 import click
 import torch
@@ -18,7 +17,7 @@ from torch import Tensor
 from engine.features.encoder import KEIMA
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetOutput
-from engine.play import assembly
+from weights import NetworkPath
 
 FAULTS = ("none", "error", "hang", "memory", "nan")
 HANG_S = 86400.0
@@ -28,7 +27,7 @@ UNLIMITED = 1 << 60
 class MadeNetwork(HashNetwork):
     """A hash network that takes its time over every position, and fails after some. Threads: any."""
 
-    def __init__(self, seconds_each: float = 0.0, fault: str = "none", good: int = 0, bad: int = UNLIMITED) -> None:
+    def __init__(self, seconds_each: float, fault: str, good: int, bad: int) -> None:
         """A network that has not been asked yet.
 
         Args:
@@ -66,7 +65,7 @@ def command(network: dict[str, object], *options: str) -> list[str]:
         options: of ``keima gtp``.
     """
     words = [word for name, value in network.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    return [sys.executable, "-m", __name__, *words, "--", *options]
+    return [sys.executable, "-P", "-m", __name__, *words, "--", *options]
 
 
 @click.command(context_settings={"show_default": True})
@@ -81,12 +80,11 @@ def main(seconds_each: float, fault: str, good: int, bad: int, options: tuple[st
 
     made = MadeNetwork(seconds_each, fault, good, bad)
 
-    def load(path: Path | tuple[Path, Path], device: object, samples: object = None) -> MadeNetwork:
+    def load(path: NetworkPath, device: object, samples: object = None) -> MadeNetwork:
         """In the place of a network of the same encoder that is read from a file."""
         return made
 
-    setattr(assembly, "load_network", load)  # noqa: B010  # mypy knows that it is another module's
-    keima(["gtp", *options])
+    keima(["gtp", *options], obj=load)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ from engine.search.memory import check_memory
 from engine.search.tuning import cache_mib, resolved
 from weights import SHIPPED_PATTERNS, NetworkPath, find_pattern_pair
 
+Loader = Callable[..., Network]
+"""Puts a network on a device; arguments as of :func:`engine.nets.on_device.load_network`"""
+
 
 class Parts(NamedTuple):
     """All that a :class:`engine.search.search.Search` needs but for its server."""
@@ -27,8 +30,8 @@ class Parts(NamedTuple):
     """as given, but for what the network forces"""
     networks: list[Network]
     """the network on each of its devices; empty = rollouts alone"""
-    reload: Callable[..., Network] | None
-    """puts the network on a device anew; arguments as of :func:`engine.nets.on_device.load_network`"""
+    reload: Loader | None
+    """puts the network on a device anew"""
     encoder: Encoder | None
     patterns: Patterns | None
 
@@ -38,25 +41,27 @@ class Parts(NamedTuple):
         return self.networks[0].spec if self.networks else None
 
 
-def load_parts(options: SearchOptions, network: NetworkPath | None, device: str) -> Parts:
+def load_parts(options: SearchOptions, network: NetworkPath | None, device: str, load: Loader | None = None) -> Parts:
     """Load what the options ask for.
 
     Args:
         network: a file, or files of AlphaGo's policy and value network; None = rollouts alone. Where it gives no
             values, rollouts alone do; where it has no policy, the tree policy gives the priors.
+        load: puts it on a device; None = :func:`engine.nets.on_device.load_network`.
     Raises:
         ValueError: network or device cannot be used, or the options take too much memory; one clear line.
     """
     if network is None:
         check_memory(resolved(options, None), None, None)
         return Parts(options, [], None, None, _patterns(options, None))
-    networks = [load_network(network, one, sample_inputs) for one in choose_devices(device)]
+    load = load or load_network
+    networks = [load(network, one, sample_inputs) for one in choose_devices(device)]
     spec = networks[0].spec
     if spec.encoder not in ENCODERS:
         raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
     options = _forced(options, spec)
     check_memory(resolved(options, networks[0]), networks[0], ENCODERS[spec.encoder])
-    reload = partial(load_network, network, samples=sample_inputs)
+    reload = partial(load, network, samples=sample_inputs)
     return Parts(options, networks, reload, ENCODERS[spec.encoder], _patterns(options, spec))
 
 

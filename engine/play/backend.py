@@ -8,7 +8,7 @@ from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
-from engine.play.assembly import fitting, load_parts, new_server, owner_tables, parts_with, without_network
+from engine.play.assembly import Loader, fitting, load_parts, new_server, owner_tables, parts_with, without_network
 from engine.rollout.policy import Tables
 from engine.search.search import Search
 from weights import NetworkPath
@@ -22,9 +22,11 @@ STAND_IN_MIB = 64
 class Backend:
     """One network, loaded once, and the searches that use it. Threads: one caller."""
 
-    def __init__(self, options: SearchOptions, network: NetworkPath | None, device: str) -> None:
+    def __init__(
+        self, options: SearchOptions, network: NetworkPath | None, device: str, load: Loader | None = None
+    ) -> None:
         """Load the network; arguments and errors as of :func:`engine.play.assembly.load_parts`."""
-        self._loaded = load_parts(options, network, device)
+        self._loaded = load_parts(options, network, device, load)
         self._server = new_server(self._loaded)
         self._sizes_seen: set[int] = set()
         self._stand_in: Search | None = None

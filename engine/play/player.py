@@ -19,7 +19,7 @@ from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
 from engine.play.analysis import analyze
-from engine.play.assembly import for_play
+from engine.play.assembly import Loader, for_play
 from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper
@@ -61,12 +61,13 @@ class Player(GameKeeper):
         rules: str = DEFAULT_RULES,
         komi: float = DEFAULT_KOMI,
         any_size: bool = False,
+        load: Loader | None = None,
     ) -> None:
         """Load the network and set up the board.
 
         Args:
             search_options: a seed of 0 stands for a random one.
-            network, device: as for :func:`engine.play.assembly.load_parts`.
+            network, device, load: as for :func:`engine.play.assembly.load_parts`.
             size: of the board at first, or the nearest one that the network plays.
             any_size: play without the network on boards it does not play, instead of refusing them.
         Raises:
@@ -79,7 +80,7 @@ class Player(GameKeeper):
         self.last_genmove_report: Report | None = None
         """what the search for the latest move found; None where the move needed none"""
         self.network_path = network
-        self._backend = Backend(for_play(search_options, play_options), network, device)
+        self._backend = Backend(for_play(search_options, play_options), network, device, load)
         super().__init__(size, rules, komi, play_options.lag, None if any_size else self._backend.sizes)
         self._interrupted = threading.Event()
         self._answered_s = 0.0

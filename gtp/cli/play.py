@@ -35,6 +35,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
 
     A move takes as long as the client's clock allows; without a clock --seconds, or as many as --visits need.
     """
+    # The context's object is a loader of networks (engine.play.assembly.Loader); None = the usual one.
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
@@ -57,7 +58,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
     startup.bar = show_bar
-    status = converse(Settings(setup, play, search, network), output, log, values["name"])
+    status = converse(Settings(setup, play, search, network, ctx.obj), output, log, values["name"])
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
     # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.

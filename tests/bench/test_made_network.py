@@ -3,11 +3,13 @@
 import pytest
 import torch
 
+from bench.match.gtp_client import ROOT, EngineRefused, GtpClient
 from bench.reliability import clocked, evaluator, made_network
 from bench.reliability.made_network import MadeNetwork, command
 from bench.reliability.part import Campaign
 from engine.features.encoder import KEIMA
 from engine.play.clock import charge
+from weights import DEFAULT
 
 
 def asked(network):
@@ -21,7 +23,7 @@ def asked(network):
 def test_a_fault_begins_and_ends_when_it_is_told_to(monkeypatch, fault, error):
     slept = []
     monkeypatch.setattr(made_network.time, "sleep", slept.append)
-    network = MadeNetwork(fault=fault, good=1, bad=1)
+    network = MadeNetwork(0.0, fault, good=1, bad=1)
     assert asked(network).value.isfinite().all() and made_network.HANG_S not in slept
     if error is None:
         assert asked(network).value.isnan().all()
@@ -35,7 +37,7 @@ def test_a_fault_begins_and_ends_when_it_is_told_to(monkeypatch, fault, error):
 def test_a_position_costs_what_was_ordered(monkeypatch):
     slept = []
     monkeypatch.setattr(made_network.time, "sleep", slept.append)
-    network = MadeNetwork(seconds_each=0.05)
+    network = MadeNetwork(0.05, "none", good=0, bad=0)
     network.evaluate(torch.zeros(4, KEIMA.planes, 9, 9), torch.zeros(4, KEIMA.globals))
     assert slept == [0.2]
 
@@ -43,14 +45,20 @@ def test_a_position_costs_what_was_ordered(monkeypatch):
 def test_the_command_orders_it():
     words = command({"seconds_each": 0.05, "fault": "hang"}, "--size", "9")
     assert words[1:] == [
-        "-m", "bench.reliability.made_network", "--seconds-each", "0.05", "--fault", "hang", "--", "--size", "9",
+        "-P", "-m", "bench.reliability.made_network", "--seconds-each", "0.05", "--fault", "hang", "--", "--size", "9",
     ]  # fmt: skip
+
+
+def test_the_engine_plays_with_it():
+    words = command({"fault": "error"}, "--config", "none", "--size", "5", "--visits", "1", "--threads", "1")
+    with GtpClient(words, ROOT) as client, pytest.raises(EngineRefused, match="network hash: made to fail"):
+        client.ask("genmove b", 600.0)
 
 
 def test_the_parts_have_as_many_games_as_they_are_to_have():
     for part, whole, short in ((clocked.PART, 240, 8), (evaluator.PART, 96, 4)):
         for is_quick, games in ((False, whole), (True, short)):
-            names = [case.name for case in part.cases(Campaign(quick=is_quick))]
+            names = [case.name for case in part.cases(Campaign(is_quick, None, DEFAULT))]
             assert len(names) == len(set(names)) == games
 
 
