@@ -49,7 +49,7 @@ class SearchConduct(NamedTuple):
     sigma_scale: float
     seed: int
     """of the symmetries that positions are shown under"""
-    sensible_moves: int = 0
+    sensible_moves: int
     """moves at the start of a game that must be sensible ones, with a pass only where there is none"""
     hands_over: bool = False
     """a game stops after each of its moves, for another network to go on"""
@@ -162,4 +162,7 @@ def new_work(size: int, capacity: int) -> Work:
 
 def new_tuning(c_puct: float, fpu_reduction: float, score_weight: float = 0.0) -> Tuning:
     """Selection by the network's values, and its scores where they count, one leaf at a time."""
-    return Tuning(c_puct, 0.0, 0.0, fpu_reduction, score_weight, 0.0, 1, 0.0, 0, is_plain=score_weight == 0.0)
+    return Tuning(
+        c_puct=c_puct, c_puct_growth=0.0, fpu_reduction=fpu_reduction, score_weight=score_weight, rollout_weight=0.0,
+        virtual_visits=1, virtual_loss=0.0, expand_after=0, is_plain=score_weight == 0.0,
+    )  # fmt: skip
