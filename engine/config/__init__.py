@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from engine.config.declaration import Checked, Cores, option
 
+NO_GAIN = "it gained nothing that could be measured (docs/options.md)"
 REMOVED = {
+    **dict.fromkeys(("c_puct_spread", "fpu_mixed", "noise_pruning", "value_bias", "value_weight"), NO_GAIN),
     "gumbel": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
     "gumbel_noise": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
     "mercy": "rollouts are played to their end",
@@ -118,31 +120,14 @@ class SearchOptions(AlphaGoOptions):
     c_puct_growth: float = option(
         0.0, "c_puct rises by this number times ln(1 + visits of the node / 500)", low=0.0, high=20.0
     )
-    c_puct_spread: float = option(
-        0.0, "share of c_puct that is in proportion to the standard deviation of a node's values, 0.4 being usual",
-        low=0.0, high=1.0,
-    )  # fmt: skip
     fpu_reduction: float = option(0.2, "how far below its parent an unvisited move is valued", low=0.0, high=2.0)
-    fpu_mixed: bool = option(
-        False, "unvisited moves are valued from the node's own evaluation while little of its policy is visited, from "
-        "its mean later",
-    )  # fmt: skip
     score_weight: float = option(
         0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0
-    )
-    noise_pruning: bool = option(
-        False, "visits beyond twice what a prior earns count less in the node's value where the move looks worse"
-    )
-    value_weight: float = option(
-        0.0, "how much less moves count in the node's value that look worse than it; 0 = as much", low=0.0, high=10.0
     )
     move_choice: str = option(
         "lcb",
         "the move played: the most visited, as always without a value network, or the best lower confidence bound",
         choices=("visits", "lcb"),
-    )
-    value_bias: bool = option(
-        False, "correct the network's values by what was found below positions after the same moves in the same place"
     )
     transpositions: bool = option(False, "positions that several orders of moves lead to share one node")
     root_symmetries: str = option(

@@ -13,6 +13,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -66,8 +67,7 @@ def _tree(encoder: str) -> None:
     from engine.search.stoppers import RIVAL_SHARE
     from engine.search.tree import advance_root, edge_visits, follow, new_tree
     from engine.search.tuning import new_tuning
-    from engine.search.values import leaders, root_lead, value_margin
-    from engine.search.weighing import root_value
+    from engine.search.values import leaders, root_lead, root_value, value_margin
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
     tuning = new_tuning(SearchOptions(c_puct=1.0, virtual_loss=0.5), None, None)._replace(is_plain=True)
@@ -84,7 +84,7 @@ def _tree(encoder: str) -> None:
     rank_moves(batch, count, 1.0)
     complete(tree, batch, count, tuning.rollout_weight, True, False)
     read_root(tree, tuning, move_filter[0], 1, new_root_table(SIZE))
-    root_value(tree, tuning)
+    root_value(tree, tuning.rollout_weight)
     root_lead(tree)
     complete(tree, batch, select(tree, batch, 1, tuning, move_filter, False), tuning.rollout_weight, True, False)
     edge = follow(tree, int(tree.meta[META_ROOT]), int(batch.move[0, 0]))
@@ -265,7 +265,8 @@ def _claimed(piece: str, encoder: str) -> Iterator[bool]:
 
 def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
     """Start processes that compile beside this one, where there are cores for them; they end by themselves."""
-    command = [sys.executable, "-m", "engine.play.ahead", encoder]
+    # -P: not what lies in the folder that a client has started us in.
+    command = [sys.executable, "-P", "-m", "engine.play.ahead", encoder, str(os.getpid())]
     found = [str(jit.ENGINE_FOLDER.parent), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, found))}
     flags, quiet = getattr(subprocess, "CREATE_NO_WINDOW", 0), subprocess.DEVNULL
@@ -298,5 +299,13 @@ def _is_claimed(piece: str, encoder: str) -> bool:
         return not mine
 
 
+def _end_with(parent: int) -> None:
+    """End this process when the one that has started it has ended; what is compiled by then stays. Not on Windows."""
+    while os.getppid() == parent or sys.platform == "win32":
+        time.sleep(POLL_S)
+    os._exit(0)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with, args=[int(sys.argv[2])], daemon=True).start()
     compile_pieces(sys.argv[1])

@@ -31,16 +31,11 @@ from engine.search.pools import (
 )
 from engine.search.tree import add_edge, edge_visits, new_node
 from engine.search.unchosen import index_of_best, is_move, prior_of_best
-from engine.search.values import edge_mean, root_lead
-from engine.search.weighing import root_value
+from engine.search.values import edge_mean, root_lead, root_value
 from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
 """Visits from which on c_puct grows noticeably, where it grows"""
-USUAL_SPREAD = 0.4
-"""Standard deviation of a node's values at which c_puct is what it is called (KataGo's cpuctUtilityStdevPrior)"""
-SPREAD_VISITS = 2.0
-"""Visits of that spread which each node is believed to have had (KataGo's cpuctUtilityStdevPriorWeight)"""
 
 
 class Tuning(NamedTuple):
@@ -48,7 +43,6 @@ class Tuning(NamedTuple):
 
     c_puct: float
     c_puct_growth: float
-    c_puct_spread: float
     fpu_reduction: float
     score_weight: float
     rollout_weight: float
@@ -58,11 +52,6 @@ class Tuning(NamedTuple):
     """rollouts through a leaf before it is expanded"""
     is_plain: bool
     """values are the network's alone: no rollouts, no part of the score, no graph"""
-    fpu_mixed: bool = False
-    noise_pruning: bool = False
-    value_weight: float = 0.0
-    weighs: bool = False
-    """some playouts count less than others (:mod:`engine.search.weighing`)"""
 
 
 class NodeStats(NamedTuple):
@@ -76,8 +65,6 @@ class NodeStats(NamedTuple):
     """the root's mean lead in points: where the score's part of a value is 0"""
     points: float
     """the lead beyond that which counts half of ``score_weight``"""
-    spread: float
-    """standard deviation of the values below it; ``USUAL_SPREAD`` where nothing asks for it"""
 
 
 @kernel
@@ -113,50 +100,18 @@ def root_stats(tree, tuning, moves):
     Args:
         moves: N*N + 1; leads count by the board's width.
     """
-    mean = root_value(tree, tuning)
+    mean = root_value(tree, tuning.rollout_weight)
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
     visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
-    spread = _root_spread(tree, mean) if tuning.c_puct_spread > 0.0 else USUAL_SPREAD
-    return NodeStats(mean, visits, lead, math.sqrt(moves), spread)
-
-
-@kernel
-def _spread(mean, squares, visits):
-    """Standard deviation of a node's values, as if it had had some visits of the usual one before.
-
-    Args:
-        mean: of the values.
-        squares: their sum of squares.
-        visits: how many they are.
-    """
-    if visits <= 1:
-        return USUAL_SPREAD
-    mean_square = max(squares / visits, mean * mean)
-    total = SPREAD_VISITS * (mean * mean + USUAL_SPREAD * USUAL_SPREAD) + visits * mean_square
-    return math.sqrt(max(0.0, total / (SPREAD_VISITS + visits - 1.0) - mean * mean))
-
-
-@kernel
-def _root_spread(tree, mean):
-    """:func:`_spread` of the root."""
-    root = tree.meta[META_ROOT]
-    first, visits, squares = np.int64(tree.first_edge[root]), 1, float(tree.value[root]) ** 2
-    for edge in range(first, first + tree.n_edges[root]):
-        visits += edge_visits(tree, edge)
-        squares += tree.W_sq[edge]
-    return _spread(mean, squares, visits)
+    return NodeStats(mean, visits, lead, math.sqrt(moves))
 
 
 @kernel
 def exploration(tuning, stats):
-    """c_puct * sqrt(N) of a node, where c_puct may grow with N and follow the spread of the node's values.
-
-    (AlphaZero, Methods, and KataGo's form of it; KataGo's cpuctUtilityStdevScale.)
-    """
+    """c_puct * sqrt(N) of a node, where c_puct may grow with N (AlphaZero, Methods, and KataGo's form of it)."""
     c_puct = tuning.c_puct
     if tuning.c_puct_growth > 0.0:
         c_puct += tuning.c_puct_growth * math.log(1.0 + stats.visits / C_PUCT_BASE)
-    c_puct *= 1.0 + tuning.c_puct_spread * (stats.spread / USUAL_SPREAD - 1.0)
     return c_puct * math.sqrt(max(stats.visits, 1))
 
 
@@ -200,8 +155,7 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     """The edge of an expanded node that PUCT prefers, made if it is the first choice of its move.
 
     An unvisited move takes as Q the node's mean value, below the root lessened by ``fpu_reduction * sqrt(prior mass of
-    the edges)``. Where it is mixed, this value is nearer to the node's own evaluation the less of that mass there is
-    (KataGo's fpuParentWeightByVisitedPolicy). With a ``score_weight``, leads in points add to all values.
+    the edges)``. With a ``score_weight``, leads in points add to all values.
 
     Args:
         stats: :class:`NodeStats` of the node.
@@ -209,12 +163,9 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     Returns:
         int: NONE if the filter leaves no move, or the pool of edges is full.
     """
-    unvisited, mass = stats.mean, float(tree.expanded_prior_mass[node])
-    if tuning.fpu_mixed:
-        share = min(1.0, mass * mass)
-        unvisited = share * unvisited + (1.0 - share) * tree.value[node]
+    unvisited = stats.mean
     if node != tree.meta[META_ROOT]:
-        unvisited -= tuning.fpu_reduction * math.sqrt(mass)
+        unvisited -= tuning.fpu_reduction * math.sqrt(tree.expanded_prior_mass[node])
     scale = exploration(tuning, stats)
     first, count, scores = np.int64(tree.first_edge[node]), np.int64(tree.n_edges[node]), tree.puct_scores
     if tuning.is_plain:
@@ -264,15 +215,11 @@ def _least_visited(tree, move_filter):
 def _stats_below(tree, edge, stats, tuning):
     """The stats of the node behind an edge, from that of the node before it."""
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
-    mean, spread = float(tree.value[node]), USUAL_SPREAD
-    if visits > 0:
-        mean = -edge_worth(tree, edge, visits, stats, tuning)
-        if tuning.c_puct_spread > 0.0:
-            spread = _spread(_mean(tree, edge, tuning), tree.W_sq[edge], visits)
+    mean = -edge_worth(tree, edge, visits, stats, tuning) if visits > 0 else float(tree.value[node])
     if tree.meta[META_IS_GRAPH]:
         visits = np.int64(tree.N[node])
     visits += tuning.virtual_visits * tree.in_flight[edge] - 1
-    return NodeStats(mean, visits, -stats.lead, stats.points, spread)
+    return NodeStats(mean, visits, -stats.lead, stats.points)
 
 
 @kernel
@@ -295,7 +242,7 @@ def select(tree, batch, wanted, tuning, move_filter, evenly):
             return i
         tree.meta[META_IN_FLIGHT] += 1
         visits = stats.visits + tuning.virtual_visits
-        stats = NodeStats(stats.mean, visits, stats.lead, stats.points, stats.spread)
+        stats = NodeStats(stats.mean, visits, stats.lead, stats.points)
     return wanted
 
 

@@ -65,13 +65,11 @@ class Setup:
     """leaves are rolled out: rollouts have a weight, or there is no network"""
     is_graph: bool
     """transpositions share nodes"""
-    corrects_values: bool
-    """the network's values are corrected by what is found below them"""
     mechanisms: Mechanisms
 
     def new_tree(self, size: int) -> Tree:
         """A tree for boards of a size, with nothing but an unexpanded root."""
-        return new_tree(size, self.is_graph, self.corrects_values)
+        return new_tree(size, self.is_graph)
 
     @property
     def can_keep_owners(self) -> bool:

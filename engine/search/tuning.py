@@ -48,13 +48,6 @@ def root_symmetries(options: SearchOptions) -> int:
     return numbers[options.root_symmetries]
 
 
-def _corrects_values(options: SearchOptions, server: InferenceServer | None) -> bool:
-    """Whether the network's values are corrected; not where they are mixed with rollouts, nor in graphs."""
-    if server is None or not server.spec.has_value or options.rollout_weight > 0.0:
-        return False
-    return options.value_bias and not options.transpositions and not options.placeholder_priors
-
-
 def new_setup(
     options: SearchOptions,
     server: InferenceServer | None,
@@ -79,7 +72,6 @@ def new_setup(
         owner_tables=owner_tables or (lambda: patterns.tables if patterns else None),
         uses_rollouts=not has_network or options.rollout_weight > 0.0,
         is_graph=options.transpositions,
-        corrects_values=_corrects_values(options, server),
         mechanisms=mechanisms(options, has_network, patterns is not None),
     )
 
@@ -87,15 +79,12 @@ def new_setup(
 def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns: Patterns | None) -> Tuning:
     """The options, resolved, as the kernels read them."""
     mixes = server is not None and options.rollout_weight > 0.0
-    # Moves are weighed by the network's values alone, in trees.
-    can_weigh = server is not None and server.spec.has_value and not mixes and not options.transpositions
     shares = {"both": 1.0, "rollouts": options.rollout_weight}
     if options.virtual_loss_on not in shares:
         raise no_branch("virtual_loss_on", options.virtual_loss_on)
     return Tuning(
         c_puct=options.c_puct,
         c_puct_growth=options.c_puct_growth,
-        c_puct_spread=options.c_puct_spread,
         # Equal priors say nothing against a move: then none is valued below its parent.
         fpu_reduction=options.fpu_reduction if server or patterns else 0.0,
         score_weight=options.score_weight,
@@ -104,8 +93,4 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
         virtual_loss=options.virtual_loss * shares[options.virtual_loss_on],
         expand_after=options.expand_after if mixes else 0,
         is_plain=server is not None and not mixes and options.score_weight == 0.0 and not options.transpositions,
-        fpu_mixed=options.fpu_mixed and server is not None,
-        noise_pruning=options.noise_pruning,
-        value_weight=options.value_weight,
-        weighs=can_weigh and (options.noise_pruning or options.value_weight > 0.0),
     )

@@ -47,9 +47,7 @@ def searched(server, patterns=None, visits: int = 300, size: int = 9, **options)
 @pytest.mark.parametrize(
     "options",
     [
-        {"c_puct_growth": 0.5}, {"c_puct_spread": 0.85}, {"value_bias": True},
-        {"fpu_mixed": True}, {"noise_pruning": True}, {"value_weight": 0.25},
-        {"score_weight": 0.3}, {"root_noise": 0.25}, {"root_symmetries": "8"},
+        {"c_puct_growth": 0.5}, {"score_weight": 0.3}, {"root_noise": 0.25}, {"root_symmetries": "8"},
         {"random_symmetry": False}, {"virtual_loss": 1.0, "virtual_visits": 3, "batch": 16},
     ],
 )  # fmt: skip

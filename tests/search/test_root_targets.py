@@ -28,14 +28,15 @@ from engine.search.root_targets import (
     visit_target,
     write_priors,
 )
-from engine.search.selection import Tuning, select
+from engine.search.selection import select
 from engine.search.tree import add_edge, clear, new_tree
 from engine.search.unchosen import to_prior_code
 from tests.search.tree_tools import give_moves
+from tests.search.tree_twin import tuning_of
 
 SIZE = 3
 EVERY = np.ones((1, 64), np.uint8)
-TUNING = Tuning(1.0, 0.0, 0.0, 0.2, 0.0, 0.0, 1, 0.0, 0, is_plain=True)
+TUNING = tuning_of(1.0, 0.2, 0.0, 1, virtual_loss=0.0, is_plain=True)
 
 
 def opened(priors, value=0.0):

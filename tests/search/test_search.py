@@ -238,7 +238,7 @@ def test_a_search_needs_a_limit_a_playable_size_and_one_caller(search):
         SearchLimits()
     with (
         InferenceServer(HashNetwork(KEIMA.name, 7, 19), cache_mib=1, threads=1) as server,
-        pytest.raises(ValueError, match="boards of 7 to 19, not 5x5"),
+        pytest.raises(ValueError, match="boards of 7 to 19, not 5"),
     ):
         Search(SearchOptions(), server, KEIMA).set_position(random_game(5, 0, 0).position)
     game = random_game(5, 0, 0)

@@ -23,12 +23,13 @@ from engine.search.batch import FINISHED, new_batch
 from engine.search.limits import SearchLimits
 from engine.search.pools import EXPANDED, META_ROOT_VISITS, META_USED_NODES, NONE, TERMINAL, UNEXPANDED
 from engine.search.search import Search
-from engine.search.selection import Tuning, select
+from engine.search.selection import select
 from engine.search.transpositions import enter, forget, look_up, position_key
 from engine.search.tree import add_edge, edge_visits, new_node, new_tree, store_moves
 from engine.search.values import edge_mean
 from tests.go.positions import game_from, random_game
 from tests.search.tree_tools import check_at_rest, edges_of, root_of
+from tests.search.tree_twin import tuning_of
 
 EMPTY = "\n".join([". . . . ."] * 5)
 
@@ -255,7 +256,7 @@ def test_two_rows_that_find_one_leaf_finished_join_it_once():
     tree.N[root] = tree.meta[META_ROOT_VISITS] = 2
     batch, one_move = new_batch(3, 4), np.zeros((1, 100), np.uint8)
     one_move[0, tree.move[first]] = 1
-    tuning = Tuning(1.4, 0.0, 0.0, 0.2, 0.0, 0.5, 1, 0.5, expand_after=1, is_plain=False)
+    tuning = tuning_of(1.4, 0.2, 0.5, 1, virtual_loss=0.5, expand_after=1)
     assert select(tree, batch, 2, tuning, one_move, False) == 2 and batch.leaf[0] == batch.leaf[1]
     batch.kind[:2], batch.node_key[:2] = FINISHED, key
     batch.value[:2] = batch.rollout[:2] = 1.0

@@ -21,7 +21,7 @@ BOTH = (True, True)
 
 def tuning_of(c_puct: float, fpu_reduction: float, rollout_weight: float, virtual_visits: int, **others) -> Tuning:
     """A tuning with everything newer off."""
-    numbers = {"c_puct_growth": 0.0, "c_puct_spread": 0.0, "score_weight": 0.0, "expand_after": 0}
+    numbers = {"c_puct_growth": 0.0, "score_weight": 0.0, "expand_after": 0}
     numbers |= {"virtual_loss": 1.0, "is_plain": False}
     return Tuning(
         c_puct=c_puct, fpu_reduction=fpu_reduction, rollout_weight=rollout_weight, virtual_visits=virtual_visits,
@@ -119,15 +119,6 @@ class Twin:
         lead = node.lead.get(move, 0.0) / self.visits(node, move) - (mean if ply % 2 == 0 else -mean)
         return self.tuning.score_weight * lead / (abs(lead) + math.sqrt(len(POINTS)))
 
-    def spread(self, node: TwinNode) -> float:
-        """Standard deviation of a node's values, two visits of 0.4 counted beside them."""
-        n = len(node.results)
-        if n < 2:
-            return 0.4
-        mean = sum(node.results) / n
-        squares = sum(result**2 for result in node.results) + 2 * (mean**2 + 0.4**2)
-        return math.sqrt(max(0.0, squares / (n + 1) - mean**2))
-
     def best_move(self, node: TwinNode, above: tuple["TwinNode", int] | None = None) -> int:
         virtual, is_root = self.tuning.virtual_visits, node is self.root
         tried = [m for m, _ in node.moves if self.visits(node, m) + node.in_flight.get(m, 0) > 0]
@@ -138,10 +129,7 @@ class Twin:
         if self.tuning.score_weight and above is not None:
             mean -= self.lead_value(*above)
         c_puct = self.tuning.c_puct + self.tuning.c_puct_growth * math.log(1 + total / 500)
-        c_puct *= 1 + self.tuning.c_puct_spread * (self.spread(node) / 0.4 - 1)
         mass = sum(p for m, p in node.moves if m in tried)
-        if self.tuning.fpu_mixed:
-            mean = min(1.0, mass**2) * mean + (1.0 - min(1.0, mass**2)) * node.own
         unvisited = mean - (0.0 if is_root else self.tuning.fpu_reduction * math.sqrt(mass))
 
         def score(entry: tuple[int, float]) -> float:
