@@ -94,7 +94,7 @@ def _kata_move(
     text = (
         f"info move {vertices([move.point], size)} visits {move.visits} edgeVisits {move.visits}"
         f" utility {move.value_stm:.6g} winrate {_rate(move.value_stm):.6g}{_lead(move.score_stm, stdev)}"
-        f"{no_result} prior {move.prior:.6g} lcb {_rate(move.lcb_stm):.6g} utilityLcb {move.lcb_stm:.6g}"
+        f"{no_result} prior {move.prior:.6g} lcb {(move.lcb_stm + 1.0) / 2.0:.6g} utilityLcb {move.lcb_stm:.6g}"
         f" weight {move.visits} order {order} {_variation(move, size, options)}"
     )
     return " ".join([text, *owners])
@@ -104,7 +104,7 @@ def lz_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions
     """One update in Leela Zero's layout: rates and priors as whole numbers out of 10,000."""
     return " ".join(
         f"info move {vertices([move.point], size)} visits {move.visits} winrate {round(1e4 * _rate(move.value_stm))}"
-        f" prior {round(1e4 * move.prior)} lcb {round(1e4 * _rate(move.lcb_stm))} order {order}"
+        f" prior {round(1e4 * move.prior)} lcb {round(5e3 * (move.lcb_stm + 1.0))} order {order}"
         f" {_variation(move, size, options)}"
         for order, move in enumerate(_listed(found.report, options))
     )
@@ -183,7 +183,10 @@ def _variation(move: "MoveReport", size: int, options: ReportOptions) -> str:
 
 
 def _rate(value: float) -> float:
-    """A value from -1 to 1, or a bound that may lie beyond, as a win rate from 0 to 1."""
+    """A value from -1 to 1, or a bound that may lie beyond, as a win rate from 0 to 1.
+
+    In lines for clients bounds are as they are, as KataGo's: moves of few visits would all be alike.
+    """
     return min(1.0, max(0.0, (value + 1.0) / 2.0))
 
 

@@ -17,7 +17,7 @@ def described(network: NetworkPath | None, server: "InferenceServer | None") -> 
         return []
     return [
         {
-            "name": file.name,
+            "name": str(file),
             "internalName": recognise(file).network if len(files) > 1 else server.spec.name,
             "maxBatchSize": server.max_batch,
             "usesHumanSLProfile": False,

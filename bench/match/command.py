@@ -35,7 +35,7 @@ from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Crew, Done, Opened
 from engine.system.files import alone_in
 from gtp.cli.crew import CrewOptions, ray_options
-from gtp.cli.terminal import one_line_errors, parsed
+from gtp.cli.terminal import FiniteRange, one_line_errors, parsed
 
 
 def run_match(
@@ -147,11 +147,11 @@ OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
     "--max-moves", default=0, type=click.IntRange(0), help="moves after which a game is scored; 0 = three boards full"
 )
 @click.option(
-    "--patience", "patience_s", default=GameSettings.patience_s, type=click.FloatRange(1),
+    "--patience", "patience_s", default=GameSettings.patience_s, type=FiniteRange(1),
     help="longest wait for an answer without a clock, s",
 )  # fmt: skip
 @click.option(
-    "--tolerance", "tolerance_s", default=GameSettings.tolerance_s, type=click.FloatRange(0),
+    "--tolerance", "tolerance_s", default=GameSettings.tolerance_s, type=FiniteRange(0),
     help="overstepping a clock that is forgiven, s",
 )  # fmt: skip
 @click.option("--first-name", help="what to call the first engine  [default: what it calls itself]")

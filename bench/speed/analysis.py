@@ -12,12 +12,13 @@ import time
 import click
 import numpy as np
 
-from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, keima
+from bench.match.engines import keima
+from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
 from bench.reliability.memory import own_mib
 from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
 from gtp.cli.settings import NO_FILE
-from gtp.cli.terminal import one_line_errors
+from gtp.cli.terminal import FiniteRange, one_line_errors
 from weights import DEFAULT
 
 PATIENCE_S = 1800.0
@@ -78,13 +79,13 @@ def growth_of(client: GtpClient, minutes: float) -> float:
 @click.option("--weights", default=DEFAULT, help="as of keima gtp")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
 @click.option("--device", default="cpu", help="as of keima gtp")
-@click.option("--interval", default=0.1, type=click.FloatRange(0.01, 60.0), help="seconds between updates")
+@click.option("--interval", default=0.1, type=FiniteRange(0.01, 60.0), help="seconds between updates")
 @click.option("--updates", default=20, type=click.IntRange(2, 10000), help="updates in each analysis")
 @click.option("--repeats", default=9, type=click.IntRange(1, 300), help="analyses; their median counts")
-@click.option("--minutes", default=0.0, type=click.FloatRange(0.0, 1440.0), help="length of a long analysis; 0 = none")
+@click.option("--minutes", default=0.0, type=FiniteRange(0.0, 1440.0), help="length of a long analysis; 0 = none")
 def command(weights: str, size: int, device: str, interval: float, updates: int, repeats: int, minutes: float) -> None:
     """How soon, how regularly and how long an analysis speaks: one JSON line a figure."""
-    words = keima("--config", NO_FILE, "--weights", weights, "--size", str(size), "--device", device)
+    words = keima("gtp", "--config", NO_FILE, "--weights", weights, "--size", size, "--device", device)
     points = np.random.default_rng(1).permutation(on_board_points(size))
     with one_line_errors(EngineError, EngineRefused):
         with GtpClient(words, ROOT) as client:

@@ -21,7 +21,7 @@ from gtp import startup
 from gtp.cli.options import network_of, options_from, options_of, settings_option
 from gtp.cli.progress import compile_bar
 from gtp.cli.settings import read_settings, write_settings
-from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, FiniteRange, one_line_errors
 from gtp.startup import calm_openmp, compile_progress
 from weights import NetworkPath
 
@@ -47,9 +47,9 @@ def _number(name: str) -> click.IntRange:
 @click.command(context_settings={"show_default": True}, epilog=RULE)
 @settings_option(SetupOptions)
 @options_of(SetupOptions, "weights", "device", "size")
-@click.option("--seconds", default=6.0, type=click.FloatRange(0.01, 3600), help="time for each of the settings tried")
+@click.option("--seconds", default=6.0, type=FiniteRange(0.01, 3600), help="time for each of the settings tried")
 @click.option(
-    "--move-seconds", type=click.FloatRange(0.01, 86400), metavar="S", help="time a move that Elo is estimated for; "
+    "--move-seconds", type=FiniteRange(0.01, 86400), metavar="S", help="time a move that Elo is estimated for; "
     "without it, as the settings file says",
 )  # fmt: skip
 @click.option("--evaluators", multiple=True, type=_number("evaluators"), help="try this number, repeatable; CPU only")

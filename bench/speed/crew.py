@@ -23,7 +23,7 @@ from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.crew.here import Here
 from engine.system.crew.job import Crew, Done, Files
 from gtp.cli.crew import CrewOptions
-from gtp.cli.terminal import one_line_errors
+from gtp.cli.terminal import FiniteRange, one_line_errors
 
 SIZE, MOVES = 7, 40
 """Of the board and of every game: the network's moves are random, and few of its games are over sooner"""
@@ -58,7 +58,7 @@ class SleepingJob:
 @click.option("--ray", default="local", metavar="ADDRESS", help="of a Ray cluster; local: Ray on this machine")
 @click.option("--actors", multiple=True, type=click.IntRange(2), default=(8,), help="how many; several may be given")
 @click.option("--games", default=16, type=click.IntRange(1), help="of a table; an actor has two of these at once")
-@click.option("--batch-ms", default=100.0, type=click.FloatRange(0.1), help="that an evaluation of a table takes")
+@click.option("--batch-ms", default=100.0, type=FiniteRange(0.1), help="that an evaluation of a table takes")
 @measured(60.0)
 def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, seconds: float, repeats: int) -> None:
     """Speed of many actors beside one, with a network that sleeps: one JSON line a figure."""

@@ -30,7 +30,7 @@ from engine.train.signals import StopOnSignal
 from engine.train.turns import first_network
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
-from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, FiniteRange, one_line_errors
 from weights import find
 
 PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")
@@ -50,7 +50,7 @@ class Machine(NamedTuple):
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
 @click.option("--size", type=click.IntRange(MIN_SIZE, MAX_SIZE), help="of the board  [default: the folder's, else 9]")
 @click.option("--start", help="network (name or file) to begin with instead of random weights")
-@click.option("--minutes", default=0.0, type=click.FloatRange(0), help=MINUTES_HELP)
+@click.option("--minutes", default=0.0, type=FiniteRange(0), help=MINUTES_HELP)
 @click.option("--turns", default=0, type=click.IntRange(0), help="networks that the whole run makes; 0 = any")
 @click.option("--blocks", type=click.IntRange(1), help="of a new network  [default: by --size]")
 @click.option("--channels", type=click.IntRange(1), help="of a new network  [default: by --size]")

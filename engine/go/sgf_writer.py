@@ -13,7 +13,7 @@ RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
 
 
 def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
-    """A game as FF[4] in UTF-8.
+    """A game as FF[4] in UTF-8, on one line, as scripts expect of ``printsgf``.
 
     Args:
         black, white: names of the players.
@@ -40,4 +40,4 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
         root.set("PL", color_letter(game.start_to_move).lower())
     for color, point in game.moves():
         record.extend_main_sequence().set_raw(color_letter(color), to_sgf(point, game.size).encode())
-    return record.serialise().decode("utf-8")
+    return record.serialise(wrap=None).decode("utf-8")

@@ -107,6 +107,10 @@ def _size_of(file: Path) -> int:
 def _documents_of_file(path: Path, is_named: bool) -> Iterator[Document]:
     """Documents of one file on disk; one that the user named is taken for SGF whatever its name."""
     name, size = path.name.casefold(), _size_of(path)
+    if path.exists() and not path.is_file():
+        # A pipe would be waited for without end.
+        yield Document(str(path), problem="is no regular file")
+        return
     if name.endswith(SHARD_FILE):
         yield Document(str(path), is_shard=True, bytes_read=size)
         return

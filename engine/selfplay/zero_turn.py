@@ -7,11 +7,12 @@ from engine.config import TrainOptions
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.zero_options import ZeroOptions
 
+WEIGHTS = tuple(item.name for item in fields(TrainOptions) if item.name.endswith("_weight"))
 LEARNING = (
-    "optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "policy_weight", "value_weight", "score_weight",
-    "ownership_weight", "reply_weight", "workers",
-)  # fmt: skip
-"""Options of training that say something here"""
+    *("optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "workers"),
+    *(name for name in WEIGHTS if name not in ("result_weight", "decided_weight")),
+)
+"""Options of training that say something here: the two weights left out are of results and labels that others gave"""
 PLAY, TRAIN, CHECK = "play", "train", "check"
 """What a turn is at"""
 

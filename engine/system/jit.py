@@ -258,7 +258,10 @@ def _widened(of: types.Type) -> types.Type:
 def _kernel(**more: bool) -> Callable[[Callable[..., Any]], _Kernel]:
     """A decorator with the options that all kernels share."""
 
-    def decorate(function: Callable[..., Any]) -> _Kernel:
+    def decorate(function: Any) -> Any:
+        if _numba.config.DISABLE_JIT:
+            function.py_func = function
+            return function
         found: _Kernel = _numba.njit(**KERNEL_OPTIONS, **more)(function)
         body: _Body = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **KERNEL_OPTIONS, **more)(function)
         # Numba has no option for the class of a dispatcher.

@@ -49,6 +49,10 @@ class TrainingBatch(NamedTuple):
     """float32[B, N*N+1]: what the opponent does next, as probabilities; zeros where nothing is known of it"""
 
 
+OF_BOARDS = frozenset({"planes", "ownership"})
+"""The fields of a batch whose last two axes are the board's"""
+OF_MOVES = frozenset({"policy", "reply"})
+"""Those whose last axis is the policy's; all others are the same under every symmetry"""
 TARGETS = frozenset(TrainingBatch._fields) - {"planes", "globals"}
 """The fields of a batch that are not input: what is learnt, and how much each counts"""
 

@@ -54,6 +54,11 @@ class Curves:
         for name, value in parts.items():
             self._sums.setdefault(name, []).append(value)
         if self._step % self.EVERY == 0:
+            self.write_means()
+
+    def write_means(self) -> None:
+        """Write the means of the losses since the last ones, if there are any: at the end of a run they are fewer."""
+        if self._sums:
             self._latest = {name: float(torch.stack(values).mean()) for name, values in self._sums.items()}
             self.enter(self._step, {f"train/{name}": value for name, value in self._latest.items()})
             self._sums.clear()

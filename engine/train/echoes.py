@@ -14,6 +14,8 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
+from engine.train.batches import OF_BOARDS, OF_MOVES
+
 T = TypeVar("T")
 SPAN = 200
 """Steps between two on the same batch, less than ``times`` more"""
@@ -62,8 +64,7 @@ def turned(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tensor]:
     """A batch as another symmetry of the board shows it.
 
     Args:
-        tensors: by the names of :class:`engine.train.batches.TrainingBatch`: the last two axes of planes and ownership
-            are the board's, policy and reply have its points and the pass last.
+        tensors: by the names of :class:`engine.train.batches.TrainingBatch`.
         symmetry: 0 to 7, as of :mod:`engine.features.symmetry`; 0 = as it is.
     """
     if not symmetry:
@@ -78,9 +79,8 @@ def turned(tensors: dict[str, Tensor], symmetry: int) -> dict[str, Tensor]:
         points = shown(moves[:, :-1].view(-1, size, size)).reshape(len(moves), -1)
         return torch.cat([points, moves[:, -1:]], dim=1)
 
-    of_boards, of_moves = ("planes", "ownership"), ("policy", "reply")
     return (
         tensors
-        | {name: shown(tensors[name]) for name in of_boards}
-        | {name: shown_moves(tensors[name]) for name in of_moves}
+        | {name: shown(tensors[name]) for name in OF_BOARDS}
+        | {name: shown_moves(tensors[name]) for name in OF_MOVES}
     )

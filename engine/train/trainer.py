@@ -195,6 +195,7 @@ class Trainer(Learner):
                     saved = time.perf_counter()
         self.save()
         if self.curves and self.step > first_step:
+            self.curves.write_means()
             share = waited / (time.perf_counter() - began)
             observer.say(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
             self.curves.plot(self.folder / "curves.png")

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from engine.config import TrainOptions
-from engine.features.encoder import KEIMA
+from engine.features.encoder import ENCODERS, KEIMA
 from engine.features.keima import OF_RULES, globals_of_rules
 from engine.go.rules import Rules
-from engine.nets.architectures.registry import new_model, new_spec
+from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.architectures.resnet import ResNet
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
@@ -27,6 +27,8 @@ from engine.train.state import SAVE_S, State, read_state, write_state
 from engine.train.window import WindowBatches
 
 STATE = "state.safetensors"
+NEW = "keima-resnet"
+"""Architecture of new networks"""
 LOOK_EVERY = 10
 """Steps between looks at the losses, which a GPU has to be waited for"""
 
@@ -43,7 +45,8 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
     """
     if start is None:
         torch.manual_seed(seed)
-        model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals} | shape)
+        encoder = ENCODERS[ARCHITECTURES[NEW].encoder]
+        model = new_model(NEW, {"planes": encoder.planes, "globals": encoder.globals} | shape)
         return model, new_spec(model, "zero", sizes=(size, size))
     model, spec, _ = load_model(start)
     if not (spec.has_policy and spec.has_value):

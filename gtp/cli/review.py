@@ -26,7 +26,7 @@ from gtp.analysing import load_analysing
 from gtp.cli.bulk import GOES_ON, identity
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
-from gtp.cli.terminal import INTERRUPTED, PATHS, bar, one_line_errors, parsed
+from gtp.cli.terminal import INTERRUPTED, PATHS, FiniteRange, bar, one_line_errors, parsed
 from weights import files_of
 
 KEPT = ".analysis"
@@ -60,7 +60,7 @@ def thresholds_of(text: str) -> tuple[float, ...]:
     show_default=False,
     help=f"of each position; {VISITS}, or no limit where --seconds is given",
 )
-@click.option("--seconds", default=0.0, type=click.FloatRange(0, 86400), help="for each position; 0 = no limit")
+@click.option("--seconds", default=0.0, type=FiniteRange(0, 86400), help="for each position; 0 = no limit")
 @click.option(
     "--thresholds",
     callback=parsed(thresholds_of),

@@ -1,5 +1,6 @@
 """What the commands share at a terminal: arguments of their own kinds, errors in one line, bars and tables."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,17 @@ def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
             raise click.BadParameter(str(error)) from error
 
     return convert
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers that are numbers: click's lets nan pass, which is neither below nor above a bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See :meth:`click.ParamType.convert`."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return found
 
 
 def bar(console: Console, *columns: ProgressColumn, **options: Any) -> Progress:

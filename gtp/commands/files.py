@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from engine.system.files import written_whole
 from gtp.host import Host
 from gtp.protocol import INTEGER, CommandError, Registry, integer
 from gtp.startup import compile_progress
@@ -34,12 +35,13 @@ def loadsgf(host: Host, file: str, *move: str) -> None:
 
 @COMMANDS.command("printsgf")
 def printsgf(host: Host, *file: str) -> str:
-    """Give the game as SGF, or write it to a file."""
+    """Give the game as SGF, as for the file ``-``, or write it to a file."""
     text = host.keeper.sgf()
-    if not file:
+    if file in ((), ("-",)):
         return text
     try:
-        Path(" ".join(file)).write_text(text, encoding="utf-8")
+        with written_whole(Path(" ".join(file))) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"cannot write file: {error}") from error
     return ""

@@ -5,7 +5,6 @@ that have no counterpart here change nothing. Config files are KataGo's: ``key =
 that are not known are left alone. Source: KataGo, cpp/program/setup.cpp and cpp/configs/analysis_example.cfg.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -171,7 +170,8 @@ def _in_range(key: str, text: str, limits: tuple[float, float], kind: type[int] 
     except ValueError:
         raise ValueError(f"Could not parse '{text}' as {name} for key '{key}'") from None
     low, high = limits
-    if math.isnan(value):
+    # An integer may be too large for math.isnan.
+    if value != value:
         raise ValueError(f"Key '{key}' is nan")
     if not low <= value <= high:
         shown = (f"{one:.0f}" if kind is int else f"{one:g}" for one in limits)

@@ -86,7 +86,8 @@ def integers(values: dict[str, Any], field: str, message: str) -> list[int]:
     value = values[field]
     if not isinstance(value, list) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in value):
         raise FieldError(field, message)
-    if not all(math.isfinite(one) for one in value):
+    # Integers of JSON may be too large for a float.
+    if any(isinstance(one, float) and not math.isfinite(one) for one in value):
         raise FieldError(field, message)
     return [int(one) for one in value]
 

@@ -1,5 +1,6 @@
 """Every command against the real process, as clients send them."""
 
+import os
 import re
 
 import pytest
@@ -299,7 +300,7 @@ def test_records_go_out_and_in(ask, tmp_path):
     ask("komi 5.5")
     shown = ask("showboard")
     text = ask("printsgf")
-    assert text.startswith("= (;")
+    assert text.startswith("= (;") and "\n" not in text and ask("printsgf -") == text
     file = tmp_path / "a game.sgf"
     assert ask(f"printsgf {file}") == "="
     ask("boardsize 13")
@@ -311,6 +312,15 @@ def test_records_go_out_and_in(ask, tmp_path):
     assert ask("play b C3") == "? illegal move"
     assert ask(f"loadsgf {file} 0") == "="
     assert ask("undo") == "? cannot undo"
+
+
+def test_a_record_takes_the_place_of_another_whole(ask, tmp_path):
+    """A full disk in the middle of writing costs nothing of the old one."""
+    file, link = tmp_path / "a.sgf", tmp_path / "old.sgf"
+    file.write_text("the record of before")
+    os.link(file, link)
+    assert ask(f"printsgf {file}") == "="
+    assert file.read_text().startswith("(;") and link.read_text() == "the record of before"
 
 
 def test_a_record_without_rules_is_read_under_those_in_force_named_or_not(ask, tmp_path):

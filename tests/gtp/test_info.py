@@ -33,14 +33,14 @@ def test_kata_line():
         "info move D4 visits 100 edgeVisits 100 utility 0.25 winrate 0.625 scoreMean 1.5 scoreLead 1.5"
         " scoreSelfplay 1.5 prior 0.218518 lcb 0.55 utilityLcb 0.1 weight 100 order 0 pv D4 pass C3"
         " info move pass visits 20 edgeVisits 20 utility -0.5 winrate 0.25 scoreMean -3 scoreLead -3"
-        " scoreSelfplay -3 prior 1.234e-05 lcb 0 utilityLcb -2.7 weight 20 order 1 pv pass"
+        " scoreSelfplay -3 prior 1.234e-05 lcb -0.85 utilityLcb -2.7 weight 20 order 1 pv pass"
     )
 
 
 def test_lz_line():
     assert lz_line(found(FIRST, SECOND), 9, True, ReportOptions(pv_visits=True)) == (
         "info move D4 visits 100 winrate 6250 prior 2185 lcb 5500 order 0 pv D4 pass C3 pvVisits 100 40 3"
-        " info move pass visits 20 winrate 2500 prior 0 lcb 0 order 1 pv pass pvVisits 20"
+        " info move pass visits 20 winrate 2500 prior 0 lcb -8500 order 1 pv pass pvVisits 20"
     )
 
 

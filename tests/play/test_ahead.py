@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +88,19 @@ def test_two_processes_on_a_cold_cache_share_the_work(tmp_path):
     compiled = [tuple(name) for names in found for name in names]
     assert len(compiled) > 10
     assert len(set(compiled)) == len(compiled), "compiled twice"
+
+
+def test_helpers_take_nothing_from_the_folder_they_start_in_and_end_with_the_engine(tmp_path):
+    """A client starts engines where it likes; a folder there may be called as ours."""
+    (tmp_path / "engine").mkdir()
+    (tmp_path / "engine" / "__init__.py").write_text("open('taken', 'w').close()")
+    known = os.environ | {"PYTHONPATH": str(jit.ENGINE_FOLDER.parent), "KEIMA_CACHE": str(tmp_path / "cache")}
+    code = "from engine.play import ahead; ahead.core_count = lambda: 2; print(ahead.start_helpers('keima-2')[0].pid)"
+    ended = subprocess.run([sys.executable, "-P", "-c", code], env=known, cwd=tmp_path, capture_output=True, text=True)
+    helper = int(ended.stdout)
+    while (state := Path(f"/proc/{helper}/stat")).exists() and state.read_text().split()[2] != "Z":
+        time.sleep(0.1)
+    assert not (tmp_path / "taken").exists()
 
 
 def test_a_piece_that_another_process_has_is_left_to_it(tmp_path, monkeypatch):

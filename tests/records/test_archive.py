@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import os
 import tarfile
 import zipfile
 
@@ -93,6 +94,14 @@ def test_damage_is_named_and_the_rest_is_read(tmp_path):
     assert all("\n" not in problem for problem in problems.values())
     read = {one.name[len(str(tmp_path)) + 1 :] for one in documents(tmp_path) if one.data}
     assert {"torn.zip/b.sgf", "last.sgf"} <= read
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.sgf")
+    (tmp_path / "b.sgf").write_bytes(b"(z)")
+    for place in (tmp_path, tmp_path / "a.sgf"):
+        found = list(documents(place))
+        assert [one.problem for one in found if one.problem] == ["is no regular file"]
 
 
 def test_a_locked_archive_and_a_bomb_are_named(tmp_path):

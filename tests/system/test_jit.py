@@ -5,6 +5,8 @@ import errno
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -89,6 +91,17 @@ def test_a_folder_that_cannot_be_made_is_no_reason_to_fail(tmp_path, monkeypatch
     monkeypatch.setattr(jit, "cache_root", lambda: blocked)
     monkeypatch.setattr(jit, "_temporary_root", lambda: blocked)
     assert jit._prepare() is None
+
+
+def test_kernels_are_plain_python_where_numba_is_told_so(tmp_path):
+    """So they are debugged (CONTRIBUTING.md)."""
+    code = (
+        "import types; from engine.features.symmetry import apply_symmetry as a, symmetry_steps as steps; "
+        "print(type(a) is types.FunctionType, steps(9, 4), a.py_func(80, 9, 1))"
+    )
+    known = os.environ | {"PYTHONPATH": str(jit.ENGINE_FOLDER.parent), "NUMBA_DISABLE_JIT": "1"}
+    ended = subprocess.run([sys.executable, "-c", code], env=known, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.stdout == "True (0, 1, 9) 8\n", ended.stderr
 
 
 def test_whole_numbers_of_any_width_arrive_alike_and_constants_are_known(monkeypatch):

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from engine.features.encoder import KEIMA
 from engine.features.symmetry import symmetry_table
+from engine.train.batches import OF_BOARDS, OF_MOVES, BatchBuilder
 from engine.train.echoes import SPAN, Echoes, batch_of, turned
+from tests.train.made import made_games
 
 
 @pytest.mark.parametrize("first_step", [0, SPAN + 3])
@@ -29,6 +32,17 @@ def test_each_batch_is_learnt_from_in_several_steps(times, first_step):
 def test_new_batches_come_at_a_steady_pace():
     new = [step for step in range(SPAN, 6 * SPAN) if batch_of(step, 3)[1] == 0]
     assert set(np.diff(new)) == {3}
+
+
+def test_every_field_of_a_batch_is_turned_that_shows_the_board():
+    games, zeros = made_games(), np.zeros(2, np.int64)
+    rows = np.flatnonzero(games.size == games.size[0])[:2]
+    batch = BatchBuilder(KEIMA).from_games(games, rows, zeros, zeros > 0, zeros)
+    sides, size = {}, batch.planes.shape[-1]
+    for name, field in batch._asdict().items():
+        sides[name] = "board" if field.shape[-2:] == (size, size) else field.shape[1:] == (size * size + 1,)
+    assert {name for name, side in sides.items() if side == "board"} == OF_BOARDS
+    assert {name for name, side in sides.items() if side is True} == OF_MOVES
 
 
 @pytest.mark.parametrize("symmetry", range(8))

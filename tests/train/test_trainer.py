@@ -20,7 +20,7 @@ from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spe
 from engine.nets.files.checkpoint import load_model, write_tensors
 from engine.nets.network import NetworkSpec
 from engine.records.games import read_games, write_games
-from engine.train.curves import Curves
+from engine.train.curves import Curves, read_curves
 from engine.train.dataset import Material, Mixture
 from engine.train.learner import learning_rate
 from engine.train.state import read_state
@@ -139,6 +139,13 @@ def test_a_run_that_goes_on_with_another_goal_begins_to_look_for_the_best_anew(t
     assert again.best > other.best
     other.run()
     assert other.best == -2.0
+
+
+def test_a_run_of_few_steps_has_its_losses_in_the_curves(tmp_path):
+    for steps in (3, 5):
+        new_trainer(tmp_path, steps).run()
+        rows = read_curves(tmp_path / "curves.csv")[0]
+        assert {step for step, name, _ in rows if name == "train/policy"} == {3, steps}
 
 
 def test_a_run_stops_in_time_and_goes_on(tmp_path):
