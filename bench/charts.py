@@ -20,6 +20,8 @@ LETTER = 6
 """Width of a letter, roughly"""
 COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8a5a9e", "#b8860b", "#555555")
 TICKS = 5
+COLUMNS = 2
+"""Of charts that stand side by side"""
 MOST_POINTS = 300
 """Of a curve; longer ones are drawn as means"""
 
@@ -66,16 +68,16 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
     return _svg(parts, HEIGHT)
 
 
-def side_by_side(charts: Sequence[str], columns: int = 2) -> str:
-    """Charts in rows, those that are empty left out, as one picture; a file of its own."""
+def side_by_side(charts: Sequence[str]) -> str:
+    """Charts in rows of two, those that are empty left out, as one picture; a file of its own."""
     shown = [chart for chart in charts if chart]
-    rows = -(-len(shown) // columns)
-    places = [(WIDTH * (i % columns), HEIGHT * (i // columns)) for i in range(len(shown))]
+    rows = -(-len(shown) // COLUMNS)
+    places = [(WIDTH * (i % COLUMNS), HEIGHT * (i // COLUMNS)) for i in range(len(shown))]
     parts = [
         chart.replace("<svg ", f'<svg x="{x}" y="{y}" height="{HEIGHT}" ', 1)
         for chart, (x, y) in zip(shown, places, strict=True)
     ]
-    size = f'viewBox="0 0 {columns * WIDTH} {rows * HEIGHT}" width="{columns * WIDTH}"'
+    size = f'viewBox="0 0 {COLUMNS * WIDTH} {rows * HEIGHT}" width="{COLUMNS * WIDTH}"'
     return stand_alone(f'<svg {size} role="img">{"".join(parts)}</svg>')
 
 

@@ -34,8 +34,6 @@ class Preset:
     """a move of the ablation"""
     pair_games: int
     """of each pair of neighbours in the ablation"""
-    players: tuple[str, ...] = ()
-    """of the ablation; empty = all of the paper's"""
 
 
 TOUR = Preset(

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.alphago.stages import PLAYERS, Way
 from bench.charts import Series, curves_of
-from bench.match.elo import rated, results_in, weakest, wilson_interval
+from bench.match.elo import rated, results_in, weakest, wilson_interval, win_rate
 from engine.records.games import Games, join, read_games
 from engine.records.shards import MANIFEST, every_shard_file
 from engine.rollout.model import load_patterns
@@ -65,13 +65,9 @@ def games_in(folder: Path) -> Games | None:
 
 
 def counted(won: int, lost: int, drawn: int) -> dict[str, Any]:
-    """Results of games as the report has them; a draw is half a win, the interval has 95%."""
-    games = won + lost + drawn
-    points = won + 0.5 * drawn
-    rate = points / games if games else 0.5
-    return {
-        "won": won, "lost": lost, "drawn": drawn, "rate": rate, "interval": list(wilson_interval(points, games)),
-    }  # fmt: skip
+    """Results of games as the report has them."""
+    rate, *interval = win_rate(won, lost, drawn)
+    return {"won": won, "lost": lost, "drawn": drawn, "rate": rate, "interval": interval}
 
 
 def outcomes_of(folder: Path) -> dict[str, Any] | None:

@@ -14,17 +14,16 @@ Each command can be typed as it is shown; all go on where they were stopped. Sta
 """
 
 import shlex
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from bench.alphago.presets import Preset
-from bench.match.gnugo import find_gnugo
+from bench.match.engines import find_gnugo, gnugo, keima
 from engine.records.shards import MANIFEST
 
-PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
+GNUGO_LEVEL = 10
 SHIPPED_SIZES = range(7, 20)
 """Boards of the shipped network"""
 WHOLE = ("--whole-games",)
@@ -59,7 +58,7 @@ class Command:
         Args:
             launcher: what starts shared commands, torchrun with its options.
         """
-        return [*(launcher if self.is_shared else ()), *PROGRAM, *self.words]
+        return [*(launcher if self.is_shared else ()), *keima(*self.words)]
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,10 @@ class Way:
 
     out: Path
     preset: Preset
-    people: tuple[Path, ...] = ()
+    people: tuple[Path, ...]
     """games to learn from; empty = the shipped network plays some"""
-    device: str = "auto"
-    seed: int = 1
+    device: str
+    seed: int
 
     @property
     def sl(self) -> Path:
@@ -195,12 +194,12 @@ class Way:
         )  # fmt: skip
         if preset.size in SHIPPED_SIZES:
             yield self._against(self.sl, "default", self.sl.parent / "against-shipped", preset.decisive // 10)
-        if gnugo := find_gnugo():
+        if program := find_gnugo():
             folder = self.sl.parent / "against-gnugo"
-            policy = (*PROGRAM, "gtp", "--config", "none", "--weights", self.sl, "--size", preset.size, "--policy-only")
-            opponent = (gnugo, "--mode", "gtp", "--level", "10", "--chinese-rules")
+            policy = keima("gtp", "--config", "none", "--weights", self.sl, "--size", preset.size, "--policy-only")
+            opponent = gnugo(program, GNUGO_LEVEL)
             yield self._command(
-                "match", "--first", shlex.join(map(str, policy)), "--second", shlex.join(opponent), *self._board,
+                "match", "--first", shlex.join(policy), "--second", shlex.join(opponent), *self._board,
                 "--games", preset.pair_games, "--sgf", folder, "--json", folder / "summary.json",
                 makes=folder / "summary.json", made_from=(self.sl,),
             )  # fmt: skip
@@ -277,8 +276,7 @@ class Way:
 
     def ablation(self) -> Iterator[Command]:
         """Matches between neighbours of the paper's table."""
-        players = [player for player in PLAYERS if player.name in (self.preset.players or (player.name,))]
-        for first, second in pairwise(players):
+        for first, second in pairwise(PLAYERS):
             yield self._match(first, second)
 
     def _match(self, first: Player, second: Player) -> Command:
@@ -286,13 +284,13 @@ class Way:
         preset, folder = self.preset, self.out / "ablation" / f"{first.name}-{second.name}"
         engines = []
         for player in (first, second):
-            engine = (
-                *PROGRAM, "gtp", "--config", "none", "--weights", self.weights(player), "--size", preset.size,
+            engine = keima(
+                "gtp", "--config", "none", "--weights", self.weights(player), "--size", preset.size,
                 "--patterns", "+".join(map(str, self.patterns)), "--device", self.device,
                 "--seconds", preset.seconds, "--threads", 1, "--evaluators", 1, "--temperature", 0.5,
                 "--temperature-moves", preset.size, *player.options,
             )  # fmt: skip
-            engines.append(shlex.join(map(str, engine)))
+            engines.append(shlex.join(engine))
         return self._command(
             "match", "--first", engines[0], "--second", engines[1], "--first-name", first.name,
             "--second-name", second.name, *self._board, "--games", preset.pair_games, "--sgf", folder,

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import numpy as np
@@ -44,6 +45,20 @@ def wilson_interval(wins: float, games: int) -> tuple[float, float]:
     half = z / (1 + z * z / games) * math.sqrt(rate * (1 - rate) / games + z * z / (4 * games * games))
     # The rate lies inside; of games that were all won or all lost, rounding may say otherwise.
     return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))
+
+
+class WinRate(NamedTuple):
+    """A share of points, from 0 to 1, with its 95% interval."""
+
+    rate: float
+    low: float
+    high: float
+
+
+def win_rate(won: int, lost: int, drawn: int) -> WinRate:
+    """How much of some games was won, a draw counting as half a win; without games a half, from 0 to 1."""
+    games, points = won + lost + drawn, won + 0.5 * drawn
+    return WinRate(points / games if games else 0.5, *wilson_interval(points, games))
 
 
 def elo_difference(rate: float) -> float:
@@ -175,6 +190,8 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
     wins: dict[tuple[str, str], float] = {}
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         path = folder / "games.jsonl"
+        if not path.exists():
+            raise ValueError(f"{path}: no such file, expected the folder of a match")
         try:
             records = read_records(path)
         except OSError as error:

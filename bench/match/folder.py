@@ -3,15 +3,14 @@
 ``match.json`` holds the settings that must not change between runs, ``games.jsonl`` a
 :class:`bench.match.record.GameRecord` a line, ``game-0001.sgf`` and so on the games. Of the settings the table and the
 SGFs need ``size``, ``komi``, ``rules``, ``time`` and, where there is one, ``handicap``; the others are the runner's
-own. A game is written when it is over: SGF first, then its line, so every line has its SGF. A last line cut short by a
-crash is dropped and its game played again.
+own. A game is written when it is over: SGF first, then its line, so every line has its SGF. A game whose line was cut
+short is played again.
 """
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.folder import add_line, same_settings
 from bench.match.record import GameRecord, read_records, record_line
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
@@ -38,8 +37,8 @@ class MatchFolder:
             return
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._check_settings(path / "match.json")
-            self._read_games(path / "games.jsonl")
+            same_settings(path / "match.json", settings, "match")
+            self.records = read_records(path / "games.jsonl")
         except OSError as error:
             raise ValueError(f"{error.filename or path}: {error.strerror}") from error
 
@@ -69,8 +68,7 @@ class MatchFolder:
         text = write_sgf(self._replayed(record), black=black, white=white, result=record.result)
         with written_whole(path / f"game-{record.game:04d}.sgf") as part:
             part.write_text(text, encoding="utf-8", newline="\n")
-        with (path / "games.jsonl").open("a", encoding="utf-8", newline="\n") as file:
-            file.write(record_line(record) + "\n")
+        add_line(path / "games.jsonl", record_line(record))
 
     def _replayed(self, record: GameRecord) -> Game:
         """The game of a record."""
@@ -80,38 +78,3 @@ class MatchFolder:
         for vertex in record.moves:
             game.play(game.to_move, from_vertex(vertex, game.size))
         return game
-
-    def _check_settings(self, path: Path) -> None:
-        """Write the settings of a new match; compare those of an old one."""
-        if not path.exists():
-            with written_whole(path) as part:
-                part.write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
-            return
-        try:
-            before = dict(_leaves(json.loads(path.read_text(encoding="utf-8")).items()))
-        except (ValueError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{path}: not the settings of a match") from error
-        now = dict(_leaves(self.settings.items()))
-        changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-        if changed:
-            what = ", ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in changed)
-            raise ValueError(f"{path.parent} holds a match with other settings: {what}; choose another folder")
-
-    def _read_games(self, path: Path) -> None:
-        """Read the finished games, and cut off a last line that is not whole."""
-        if not path.exists():
-            return
-        self.records = read_records(path)
-        content = path.read_bytes()
-        if not content.endswith(b"\n"):
-            with written_whole(path) as part:
-                part.write_bytes(content[: content.rfind(b"\n") + 1])
-
-
-def _leaves(items: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings inside settings under one name each, as ``time.main_s``."""
-    for key, value in items:
-        if isinstance(value, dict):
-            yield from _leaves(value.items(), f"{prefix}{key}.")
-        else:
-            yield prefix + key, value

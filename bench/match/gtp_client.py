@@ -58,11 +58,6 @@ class EngineRefused(Exception):
     """The engine answered ``?``; it goes on working. The text is its reason."""
 
 
-def keima(*options: str, command: str = "gtp") -> list[str]:
-    """Command of our own engine, to be started in ``ROOT``."""
-    return [sys.executable, "-m", "gtp.cli", command, *options]
-
-
 class GtpClient:
     """A GTP engine as a child process.
 

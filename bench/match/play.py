@@ -15,15 +15,15 @@ from functools import partial
 
 from bench.match.clocks import Dialect, PlayerClock, kind_of
 from bench.match.gtp_client import EngineError, EngineRefused, EngineTimeout, GtpClient, shortened
-from bench.match.record import COLOR_WORDS, GameRecord
+from bench.match.record import GameRecord
 from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
+from engine.go.notation import color_letter, color_word
 from engine.go.rules import rules_named
 from engine.go.scoring import result_text
 from engine.play.clock import NO_CLOCK, TimeSettings
 
-COLOR_LETTERS = {BLACK: "B", WHITE: "W"}
 SCORE = re.compile(r"([BW])\+(\d+(?:\.\d+)?)")
 GRACE_S = 1.0
 """How long after its flag fell an engine may still answer, so that it need not be restarted"""
@@ -94,7 +94,7 @@ def play_game(
     except GameLost as loss:
         winner = other(loss.color)
         record.reason, record.detail = loss.reason, loss.detail
-        record.decide(winner, f"{COLOR_LETTERS[winner]}+{loss.letter}")
+        record.decide(winner, f"{color_letter(winner)}+{loss.letter}")
     for color, client in players.items():
         record.stray_lines[record.role(color)] = client.stray_lines
         client.stray_lines = 0
@@ -247,10 +247,10 @@ class _RunningGame:
         limit_s = clock.limit_s() + settings.tolerance_s + GRACE_S if is_timed else settings.patience_s
         if is_timed and self.lists(color, "time_left"):
             with contextlib.suppress(EngineRefused):
-                self.ask(color, f"time_left {COLOR_WORDS[color]} {clock.left_words()}")
+                self.ask(color, f"time_left {color_word(color)} {clock.left_words()}")
         try:
             with _breakdown_loses(color), _refusal_loses(color, "no move", "genmove answered: "):
-                answer = self.players[color].ask(f"genmove {COLOR_WORDS[color]}", limit_s)
+                answer = self.players[color].ask(f"genmove {color_word(color)}", limit_s)
         except GameLost as loss:
             if is_timed and loss.reason == "no answer":
                 self._note_time(color, limit_s)
@@ -284,13 +284,13 @@ class _RunningGame:
             detail = f"{vertex} as move {self.game.n_moves + 1}, under {self.settings.rules} rules"
             raise GameLost(color, "F", "illegal move", detail)
         with _refusal_loses(color, "illegal move", f"{vertex}: referee says "):
-            self.ask_referee(f"play {COLOR_WORDS[color]} {vertex}")
+            self.ask_referee(f"play {color_word(color)} {vertex}")
         return point
 
     def _pass_on(self, color: int, point: int, by: int | None) -> None:
         """Enter a move and tell it to players and referee, except ``by``, who made it; None for an opening's move."""
         vertex = to_vertex(point, self.settings.size)
-        command = f"play {COLOR_WORDS[color]} {vertex}"
+        command = f"play {color_word(color)} {vertex}"
         try:
             self.game.play(color, point)
         except ValueError as error:

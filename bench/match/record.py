@@ -5,10 +5,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import UnionType
 
+from bench.folder import read_lines
 from engine.go.geometry import BLACK, WHITE
+from engine.go.notation import color_word
 
 ROLES = ("first", "second")
-COLOR_WORDS = {BLACK: "black", WHITE: "white"}
+COLORS = color_word(BLACK), color_word(WHITE)
 
 
 @dataclass
@@ -42,7 +44,7 @@ class GameRecord:
 
     def role(self, color: int) -> str:
         """Whether a colour is the match's "first" or "second" player."""
-        return "first" if COLOR_WORDS[color] == self.first_color else "second"
+        return "first" if color_word(color) == self.first_color else "second"
 
     def begin_timing(self) -> None:
         """Enter that moves are timed, none so far."""
@@ -70,19 +72,13 @@ def read_record(line: bytes) -> GameRecord:
 
 
 def read_records(path: Path) -> list[GameRecord]:
-    """All whole lines of a ``games.jsonl``.
+    """All whole lines of a ``games.jsonl``; none where there is no file.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: a line is no record; one line naming it.
     """
-    records = []
-    for number, line in enumerate(path.read_bytes().rpartition(b"\n")[0].splitlines(), 1):
-        try:
-            records.append(read_record(line))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path}: line {number} is no result of a match") from error
-    return records
+    return read_lines(path, read_record, "result of a match")
 
 
 def _check(record: GameRecord) -> None:
@@ -95,7 +91,7 @@ def _check(record: GameRecord) -> None:
     times = (record.slowest_s, record.spent_s, record.overrun_s)
     if not (
         _is_count(record.game, 1)
-        and record.first_color in COLOR_WORDS.values()
+        and record.first_color in COLORS
         and _is_map(record.names, str)
         and set(record.names) == set(ROLES)
         and isinstance(record.moves, list)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bench.match.elo import elo_difference, wilson_interval
+from bench.match.elo import elo_difference, win_rate
 from bench.match.play import scores_alike
 from bench.match.record import ROLES, GameRecord
 from bench.match.sprt import BOUND, Hypotheses, SequentialTest
@@ -15,10 +15,7 @@ from bench.match.sprt import BOUND, Hypotheses, SequentialTest
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
     """Counts and win rate of some games for the first engine; a draw counts as half a win."""
     winners = Counter(record.winner for record in records)
-    decided = winners["first"] + winners["second"] + winners["draw"]
-    points = winners["first"] + 0.5 * winners["draw"]
-    low, high = wilson_interval(points, decided)
-    rate = points / decided if decided else 0.5
+    rate, low, high = win_rate(winners["first"], winners["second"], winners["draw"])
     return {
         "games": len(records),
         "won": winners["first"],

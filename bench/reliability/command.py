@@ -21,6 +21,7 @@ from bench.reliability.table import Row, as_markdown, print_figures, show
 from bench.terminal import progress_bar, say
 from engine.config.declaration import core_count
 from gtp.cli.terminal import INTERRUPTED, PATHS, one_line_errors
+from weights import DEFAULT
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -69,7 +70,7 @@ def rows_of(names: tuple[str, ...], campaign: Campaign, folder: CampaignFolder) 
 @click.option("--jobs", default=core_count, type=click.IntRange(1, 256), show_default="cores", help="cases at once")
 @click.option("--again", is_flag=True, help="also run the cases that had faults")
 @click.option("--games", type=PATHS, help="real games for the parts that use them: a shard, or a folder of SGF files")
-@click.option("--weights", default=Campaign.weights, help="network to play with")
+@click.option("--weights", default=DEFAULT, help="network to play with")
 @click.option("--report", is_flag=True, help="run nothing, report what is in the folder")
 @click.option("--markdown", is_flag=True, help="the table as markdown, instead of figures, on standard output")
 @click.pass_context

@@ -1,17 +1,17 @@
 """The folder of a campaign: a file of JSON lines a part, one line a finished case, and how a campaign resumes.
 
-``campaign.json`` holds what must not change between runs, ``PART.jsonl`` a :class:`Record` a line. A line is on the
-disk before the next case begins, so that whatever ends the process, only running cases are lost. A last line cut short
-is dropped and its case run again. Of two lines of the same case the later one counts.
+``campaign.json`` holds what must not change between runs, ``PART.jsonl`` a :class:`Record` a line. A case whose line
+was cut short is run again. Of two lines of the same case the later one counts.
 """
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+
+from bench.folder import add_line, read_lines, same_settings
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CampaignFolder:
         self._locks: list[FileLock] = []
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
-            _check_settings(path / "campaign.json", settings)
+            same_settings(path / "campaign.json", settings, "campaign")
 
     @property
     def is_kept(self) -> bool:
@@ -79,7 +79,8 @@ class CampaignFolder:
         """
         if part not in self._records:
             path = self._path and self._path / f"{part}.jsonl"
-            self._records[part] = _read(path) if path and path.exists() else {}
+            found = read_lines(path, _read, "finished case of a campaign") if path else []
+            self._records[part] = {record.case: record for record in found}
         return self._records[part]
 
     def add(self, part: str, record: Record) -> None:
@@ -89,45 +90,10 @@ class CampaignFolder:
             OSError: it cannot be written.
         """
         self.records(part)[record.case] = record
-        if self._path is None:
-            return
-        with (self._path / f"{part}.jsonl").open("ab+") as file:
-            _drop_torn_line(file.fileno())
-            file.write(json.dumps(asdict(record)).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        if self._path is not None:
+            add_line(self._path / f"{part}.jsonl", json.dumps(asdict(record)))
 
 
-def _drop_torn_line(descriptor: int) -> None:
-    """Cut a file after its last newline."""
-    size = os.fstat(descriptor).st_size
-    if size and os.pread(descriptor, 1, size - 1) != b"\n":
-        whole = os.pread(descriptor, size, 0).rfind(b"\n") + 1
-        os.ftruncate(descriptor, whole)
-
-
-def _read(path: Path) -> dict[str, Record]:
-    """All whole lines of a file."""
-    found = {}
-    for number, line in enumerate(path.read_bytes().rpartition(b"\n")[0].splitlines(), 1):
-        try:
-            record = Record(**json.loads(line))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: line {number} is no finished case of a campaign") from error
-        found[record.case] = record
-    return found
-
-
-def _check_settings(path: Path, settings: dict[str, Any]) -> None:
-    """Write the settings of a new campaign; compare those of an old one."""
-    if not path.exists():
-        path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
-        return
-    try:
-        before = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not the settings of a campaign") from error
-    changed = [key for key in {**before, **settings} if before.get(key) != settings.get(key)]
-    if changed:
-        what = ", ".join(f"{key} was {before.get(key)!r} and is {settings.get(key)!r}" for key in changed)
-        raise ValueError(f"{path.parent} holds a campaign with other settings: {what}; choose another folder")
+def _read(line: bytes) -> Record:
+    """The record of a line; raises ValueError or TypeError where it is none."""
+    return Record(**json.loads(line))

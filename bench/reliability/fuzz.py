@@ -23,7 +23,7 @@ from typing import IO
 
 import click
 
-from bench.match.gtp_client import keima
+from bench.match.engines import keima
 from bench.reliability.fuzz_lines import ANALYZE, lines, reply_to
 from bench.reliability.fuzzed_process import FuzzedProcess
 from bench.reliability.part import Campaign, Case, Outcome, Part
@@ -173,7 +173,7 @@ class Fuzzer(FuzzedProcess):
 def command_line(engine: str, weights: str) -> list[str]:
     """The command that starts an engine of ``ENGINES``."""
     network = ("--weights", weights if engine == "network" else "none")
-    return keima(*network, *ENGINES[engine], *COMMON)
+    return keima("gtp", *network, *ENGINES[engine], *COMMON)
 
 
 def _run(seed: int, count: int, engine: str, weights: str, folder: Path) -> Outcome:

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from bench.match.gtp_client import keima
+from bench.match.engines import keima
 from bench.reliability.fuzzed_process import FuzzedProcess
 from bench.reliability.json_lines import lines
 from bench.reliability.part import Campaign, Case, Outcome, Part
@@ -53,10 +53,10 @@ class JsonFuzzer(FuzzedProcess):
     def __init__(self, seed: int, count: int, weights: str) -> None:
         """Nothing is started yet."""
         rng = random.Random(seed)
-        command = [
-            *keima(command="analysis"), "--weights", weights, "--memory", "64", "-override-config",
+        command = keima(
+            "analysis", "--weights", weights, "--memory", 64, "-override-config",
             f"numAnalysisThreads={rng.choice((1, 2, 8))},maxVisits=3,maxTime=5",
-        ]  # fmt: skip
+        )  # fmt: skip
         super().__init__(command, rng, SILENCE_S)
         self._sent = list(lines(seed, count))
         is_ended = seed % ENDED == 0 and os.name == "posix"

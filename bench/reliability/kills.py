@@ -2,7 +2,7 @@
 
 A case kills one process by SIGKILL, at a moment drawn from how long the undisturbed run took, and runs the command
 again to its end. What was on the disk at any time before is there afterwards; the end is that of the undisturbed run
-where that is promised: the same weights, shards or figures, every game once, no position twice.
+where that is promised: the same weights, shards or measurements, every game once, no position twice.
 """
 
 import json
@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from safetensors import safe_open
 
+from bench.match.engines import keima
 from bench.reliability.originals import game_shard, keima_network, made_games
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.nets.files.read import read_network
@@ -73,13 +74,9 @@ def _material() -> Path:
     return folder
 
 
-def _keima(*arguments: object) -> list[str]:
-    return [sys.executable, "-P", "-m", "gtp.cli", *map(str, arguments)]
-
-
 def _training(out: Path) -> list[str]:
     games, held = (_material() / f"{name}.npz.xz" for name in ("games", "held"))
-    return _keima(
+    return keima(
         "train", "dual", "--games", games, "--validation", held, "--out", out, "--steps", STEPS, "--batch", 4,
         "--blocks", 1, "--channels", 8, "--head-channels", 8, "--value-hidden", 8, "--save-every", 3,
         "--validate-every", 30, "--threads", 1,
@@ -103,7 +100,7 @@ def _are_close(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> 
 
 
 def _labelling(out: Path) -> list[str]:
-    return _keima(
+    return keima(
         "data", "label", _material() / "games.npz.xz", "--network", _material() / "net.safetensors", "--out", out,
         "--positions", POSITIONS, "--recorded", "9=1", "--self-play", "9=1", "--at-once", 4, "--threads", 1,
         "--positions-per-shard", 40, "--device", "cpu",
@@ -129,7 +126,7 @@ def _positions(out: Path, _: str) -> str:
 
 
 def _build(out: Path) -> list[str]:
-    return _keima("data", "build", _material() / "sgf", "--out", out, "--size", 9, "--games-per-shard", 5)
+    return keima("data", "build", _material() / "sgf", "--out", out, "--size", 9, "--games-per-shard", 5)
 
 
 def _hashes(out: Path, _: str) -> dict[str, str]:
@@ -137,12 +134,12 @@ def _hashes(out: Path, _: str) -> dict[str, str]:
 
 
 def _play(out: Path) -> list[str]:
-    return _keima("data", "play", _material() / "net.safetensors", "--games", GAMES_IN_BULK, "--out", out, *IN_BULK)
+    return keima("data", "play", _material() / "net.safetensors", "--games", GAMES_IN_BULK, "--out", out, *IN_BULK)
 
 
 def _values(out: Path) -> list[str]:
     network = _material() / "net.safetensors"
-    return _keima("data", "values", network, network, "--positions", GAMES_IN_BULK, "--out", out, *IN_BULK)
+    return keima("data", "values", network, network, "--positions", GAMES_IN_BULK, "--out", out, *IN_BULK)
 
 
 @cache
@@ -170,7 +167,7 @@ def played(out: Path, _: str = "") -> list[tuple[int, tuple[bytes, int, int]]]:
 
 
 def _reinforcement(out: Path) -> list[str]:
-    return _keima(
+    return keima(
         "train", "reinforce", _material() / "net.safetensors", "--out", out, "--size", 7, "--updates", UPDATES,
         "--games", 4, "--pool-every", 3, "--check-every", 4, "--check-games", 2, "--save-every", 2, "--rate", 0.01,
         "--device", "cpu", "--threads", 1,
@@ -182,8 +179,8 @@ def _are_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> b
 
 
 def _match(out: Path) -> list[str]:
-    engine = shlex.join(_keima("gtp", "--weights", "none", "--visits", 2, "--seed", 1, "--threads", 1))
-    return _keima("match", "--first", engine, "--second", engine, "--size", 5, "--games", GAMES, "--sgf", out)
+    engine = shlex.join(keima("gtp", "--weights", "none", "--visits", 2, "--seed", 1, "--threads", 1))
+    return keima("match", "--first", engine, "--second", engine, "--size", 5, "--games", GAMES, "--sgf", out)
 
 
 def _arena(out: Path) -> list[str]:
@@ -207,11 +204,11 @@ def _numbers(out: Path, _: str) -> list[int]:
 
 def _evaluation(out: Path) -> list[str]:
     games = _material() / "games.npz.xz"
-    return _keima("evaluate", _material() / "net.safetensors", games, "--json", "--device", "cpu")
+    return keima("evaluate", _material() / "net.safetensors", games, "--json", "--device", "cpu")
 
 
 def _zero(out: Path) -> list[str]:
-    return _keima(
+    return keima(
         "zero", "--out", out, "--size", 3, "--turns", TURNS, "--blocks", 1, "--channels", 8, "--first-rows", 200,
         "--rows", 100, "--batch", 16, "--visits", 8, "--fast-visits", 4, "--at-once", 4, "--ladder-games", 4,
         "--ladder-visits", 2, "--device", "cpu", "--threads", 1,
@@ -228,7 +225,7 @@ def _zero_kept(out: Path) -> int:
 
 
 def _turns(out: Path, _: str) -> str:
-    """That all turns have ended, that no game is there twice, and that each network has its figures once."""
+    """That all turns have ended, that no game is there twice, and that each network has its row of the curves once."""
     shards = sorted((out / "rows").glob("*.npz.xz"))
     numbers = [number for path in shards for number in read_search_rows(path).games.number.tolist()]
     steps = [line.split(",")[0] for line in (out / "curves.csv").read_text().splitlines() if "zero/rows" in line]

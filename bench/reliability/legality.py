@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.match.gnugo import find_gnugo
+from bench.match.engines import find_gnugo
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.strength.endings import from_files, from_shard
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, on_board_points, to_vertex
+from engine.go.notation import color_word
 from engine.go.position import legal_moves
 from engine.go.rules import Rules
 from engine.go.sgf import read_sgf
@@ -30,7 +31,6 @@ LENGTH = 1.6
 """Most moves of a random game, as a share of the board's points"""
 PASSES = 0.02
 RULES = Rules("as GNU Go")
-COLOR_NAMES = {BLACK: "black", WHITE: "white"}
 LIMIT_S = 1800.0
 GNU_GO = find_gnugo()
 SHOWN = 5
@@ -64,8 +64,9 @@ def script_of(size: int, moves: Moves) -> Script:
     vertices, mask = np.array([to_vertex(int(p), size) for p in on_board_points(size)]), np.empty(size**2 + 1, np.uint8)
     for color, point in moves:
         game.play(color, point)
-        script.append((f"play {COLOR_NAMES[color]} {to_vertex(point, size)}", ""))
-        for side, name in COLOR_NAMES.items():
+        script.append((f"play {color_word(color)} {to_vertex(point, size)}", ""))
+        for side in (BLACK, WHITE):
+            name = color_word(side)
             legal_moves(game.position, side, mask)
             script.append((f"all_legal {name}", " ".join(vertices[mask[:-1] == 1])))
             script.append((f"captures {name}", str(game.captures(side))))

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.match.gtp_client import ROOT, EngineRefused, GtpClient, keima
+from bench.match.engines import keima
+from bench.match.gtp_client import ROOT, EngineRefused, GtpClient
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
@@ -76,7 +77,7 @@ QUICK = Scale(4, 8, 4.0, 8.0, QUICK_SIZES, 9, 300, 1_000, QUICK_TOLERANCE)
 
 def _engine(weights: str, *options: str) -> GtpClient:
     """The engine, ready to play."""
-    command = keima("--weights", weights, "--memory", str(MEMORY_MIB), *options)
+    command = keima("gtp", "--weights", weights, "--memory", MEMORY_MIB, *options)
     client = GtpClient(command, ROOT, KEIMA_CONFIG=NO_FILE)
     client.ask("genmove b", LIMIT_S)
     return client
@@ -94,8 +95,8 @@ def growth(samples: list[float]) -> float:
     return statistics.median(samples[-tenth:]) / statistics.median(samples[:tenth]) - 1.0
 
 
-def judge(name: str, samples: list[float], tolerance: float) -> Outcome:
-    """The outcome of a case.
+def of_growth(name: str, samples: list[float], tolerance: float) -> Outcome:
+    """The outcome of a case: at fault if memory grew by more than the tolerance.
 
     Args:
         samples: MiB, those after the warm-up.
@@ -116,7 +117,7 @@ def _games(scale: Scale, weights: str, folder: Path) -> Outcome:
         for number in range(scale.warm_up_games + scale.games):
             _play(client, scale.sizes[number % len(scale.sizes)])
             samples.append(own_mib(client.pid))
-    return judge("games", samples[scale.warm_up_games :], scale.tolerance)
+    return of_growth("games", samples[scale.warm_up_games :], scale.tolerance)
 
 
 def _play(client: GtpClient, size: int) -> None:
@@ -158,7 +159,7 @@ def _analysis(scale: Scale, weights: str, folder: Path) -> Outcome:
             if moves >= ANALYSED_MOVES:
                 client.ask("clear_board", LIMIT_S)
                 moves = 0
-    return judge("analysis", samples, scale.tolerance)
+    return of_growth("analysis", samples, scale.tolerance)
 
 
 def _updates(client: GtpClient, seconds: float) -> Iterator[str]:
@@ -195,7 +196,7 @@ def _self_play(scale: Scale, weights: str, folder: Path) -> Outcome:
         games = scale.warm_up_self_play + scale.self_play
         rows.play(played_here(server, options, Origin(0, 0), AT_ONCE), games, look, SAMPLE_S)
         look()
-    return judge("self-play", samples, scale.tolerance)
+    return of_growth("self-play", samples, scale.tolerance)
 
 
 def _cases(campaign: Campaign) -> Iterator[Case]:

@@ -46,8 +46,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from weights import DEFAULT
-
 NAMES: tuple[str, ...] = (
     "legality",
     "superko",
@@ -68,11 +66,11 @@ NAMES: tuple[str, ...] = (
 class Campaign:
     """What all parts are told; a folder holds one campaign, and these may not change in it."""
 
-    quick: bool = False
+    quick: bool
     """the short form"""
-    games: Path | None = None
+    games: Path | None
     """a shard of real games, or a folder of SGF files"""
-    weights: str = DEFAULT
+    weights: str
     """the network to play with, as ``keima gtp --weights`` takes it"""
 
 

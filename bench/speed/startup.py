@@ -11,7 +11,8 @@ import time
 
 import click
 
-from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient, keima
+from bench.match.engines import keima
+from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
 from bench.speed.figures import print_figure
 from engine.system.jit import CACHE_VARIABLE
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
@@ -58,7 +59,7 @@ def samples(command: list[str], state: str, repeats: int) -> list[list[float]]:
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="warm starts; their median counts")
 def command(names: tuple[str, ...], weights: str, size: int, device: str, repeats: int) -> None:
     """How long a start takes, warm and cold: one JSON line a figure."""
-    words = keima("--visits", "1", "--weights", weights, "--size", str(size), "--device", device)
+    words = keima("gtp", "--visits", 1, "--weights", weights, "--size", size, "--device", device)
     for state in STATES:
         wanted = [name for name in names or FIGURES if name.endswith(f"/{state}")]
         if not wanted:

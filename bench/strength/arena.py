@@ -23,7 +23,7 @@ import numpy as np
 from rich.progress import Progress
 
 from bench.match.folder import MatchFolder
-from bench.match.play import COLOR_LETTERS, MatchError
+from bench.match.play import MatchError
 from bench.match.record import GameRecord
 from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.match.sprt import Hypotheses
@@ -31,6 +31,7 @@ from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_f
 from engine.config import PlayOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex
+from engine.go.notation import color_letter
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
 from engine.play.clock import NO_CLOCK
@@ -112,7 +113,7 @@ class PairPlayer:
             report = searches[color].run(SearchLimits(visits=sides[color].visits))
             if resignation.is_due(game, color, report.value_stm, PlayOptions()):
                 record.reason = "resignation"
-                record.decide(other(color), f"{COLOR_LETTERS[other(color)]}+R")
+                record.decide(other(color), f"{color_letter(other(color))}+R")
                 break
             game.play(color, choose(report))
         else:

@@ -11,19 +11,18 @@ rating; all games of a match side by side. The ladder takes a share of the run's
 import json
 import shlex
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.child import start_child
+from bench.folder import add_line, read_lines
 from bench.match.elo import Rated, rated, weakest
-from bench.match.gnugo import find_gnugo
+from bench.match.engines import find_gnugo, gnugo, keima
 from engine.config.declaration import Checked, option
 from engine.selfplay.search_match import Outcome
 from engine.selfplay.zero import Zero
-from engine.system.files import written_whole
 
 LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
 RANDOM, GNUGO = "random", "gnugo"
@@ -32,7 +31,6 @@ BEATEN = 0.98
 GNUGO_S = 60.0
 """What the first match against GNU Go is taken to last"""
 POLL_S = 0.5
-PROGRAM = (sys.executable, "-P", "-m", "gtp.cli")
 
 
 @dataclass(frozen=True)
@@ -66,16 +64,20 @@ def name_of(step: int) -> str:
 
 
 def read_ladder(path: Path) -> list[Match]:
-    """The matches of a file; none if there is no file. What a kill left of a line is left out."""
-    found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
-        try:
-            one = json.loads(line)
-            outcome = Outcome(*(int(one[name]) for name in Outcome._fields))
-            found.append(Match(str(one["first"]), str(one["second"]), outcome, float(one["seconds"])))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return found
+    """The matches of a file; none if there is no file.
+
+    Raises:
+        ValueError: a line is no match; one line naming it.
+        OSError: the file cannot be read.
+    """
+    return read_lines(path, _read, "match of a ladder")
+
+
+def _read(line: bytes) -> Match:
+    """The match of a line; raises ValueError, KeyError or TypeError where it is none."""
+    one = json.loads(line)
+    outcome = Outcome(*(int(one[name]) for name in Outcome._fields))
+    return Match(str(one["first"]), str(one["second"]), outcome, float(one["seconds"]))
 
 
 def standings(matches: list[Match]) -> list[Rated]:
@@ -96,6 +98,7 @@ class Ladder:
     """Plays a run's networks; called by the loop after each of them (:data:`engine.selfplay.zero.Check`)."""
 
     def __init__(self, out: Path, options: LadderOptions) -> None:
+        """Read what was played; errors as of :func:`read_ladder`."""
         self._path, self._options = out / LADDER, options
         self.matches = read_ladder(self._path)
 
@@ -140,34 +143,29 @@ class Ladder:
             self._enter(Match(first, name, outcome, time.monotonic() - begun_s))
 
     def _enter(self, match: Match) -> None:
-        """Keep a match; the file is written anew, since a match behind half a line of a killed run would be lost."""
+        """Keep a match."""
         self.matches.append(match)
-        lines = [
-            {"first": one.first, "second": one.second, **one.outcome._asdict(), "seconds": one.seconds}
-            for one in self.matches
-        ]
-        with written_whole(self._path) as part:
-            part.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        line = {"first": match.first, "second": match.second, **match.outcome._asdict(), "seconds": match.seconds}
+        add_line(self._path, json.dumps(line))
 
     def _play_gnugo(self, zero: Zero, first: str, path: Path, folder: Path, program: str) -> None:
         """A match against GNU Go, by ``keima match``; what was played is kept where it is stopped."""
         options, play, begun_s = self._options, zero.ways.play, time.monotonic()
         # Games differ by the first moves of the network.
-        words: tuple[object, ...] = (
+        engine = keima(
             "gtp", "--config", "none", "--weights", path, "--size", play.size, "--visits", options.ladder_visits,
             "--temperature", 0.5, "--temperature-moves", play.size,
         )  # fmt: skip
-        engine = shlex.join(map(str, (*PROGRAM, *words)))
-        rival = shlex.join((program, "--mode", "gtp", "--level", str(options.gnugo_level), "--chinese-rules"))
+        rival = gnugo(program, options.gnugo_level)
         folder.mkdir(parents=True, exist_ok=True)
         summary = folder / "summary.json"
-        command = (
-            *PROGRAM, "match", "--first", engine, "--second", rival, "--first-name", first, "--second-name", GNUGO,
-            "--size", play.size, "--komi", f"{play.komi:g}", "--games", options.gnugo_games, "--sgf", folder,
-            "--json", summary,
+        command = keima(
+            "match", "--first", shlex.join(engine), "--second", shlex.join(rival), "--first-name", first,
+            "--second-name", GNUGO, "--size", play.size, "--komi", f"{play.komi:g}", "--games", options.gnugo_games,
+            "--sgf", folder, "--json", summary,
         )  # fmt: skip
         log = folder / "log.txt"
-        process = start_child(list(map(str, command)), None, log)
+        process = start_child(command, None, log)
         while process.poll() is None:
             games = (folder / "games.jsonl").read_bytes().count(b"\n") if (folder / "games.jsonl").exists() else 0
             zero.watch.at("ladder", games, options.gnugo_games, f"{first} against GNU Go; then self-play")

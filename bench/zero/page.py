@@ -1,4 +1,4 @@
-"""The page of a run, ``index.html`` in its folder: figures, curves and the empty board, in one file that needs nothing
+"""The page of a run, ``index.html`` in its folder: numbers, curves and the empty board, in one file that needs nothing
 else and reloads itself; and ``curves.svg``, those of the curves that sum up a run."""
 
 import time
@@ -10,6 +10,7 @@ import numpy as np
 from bench.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart, side_by_side
 from bench.match.elo import Rated
 from bench.zero.ladder import GNUGO, RANDOM, Match, standings
+from engine.insight.review import svg
 from engine.selfplay.empty_board import first_moves
 from engine.selfplay.zero import Zero
 from engine.selfplay.zero_networks import NETWORK
@@ -18,7 +19,6 @@ from engine.system.files import written_whole
 PAGE, PICTURE = "index.html", "curves.svg"
 RELOAD_S = 30
 RATED_SHOWN = 12
-CELL = 26
 CHARTS = (
     ("Rows in all, and in the window", {"rows": "zero/rows", "window": "zero/window"}),
     ("Samples of a row", {"samples": "zero/samples_per_row"}),
@@ -76,7 +76,7 @@ def _page(
     yield f"<title>keima zero {size}x{size}</title><style>{PAGE_STYLE}</style>"
     yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"
     yield f"<p>{escape(status)} <small>({time.strftime('%Y-%m-%d %H:%M:%S')})</small></p><table>"
-    for name, text in _figures(zero, curves, players):
+    for name, text in _latest_numbers(zero, curves, players):
         yield f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>"
     yield "</table>"
     if zero.board is not None:
@@ -94,8 +94,8 @@ def _page(
     yield f"<p>To play the newest network: <code>keima gtp --weights {escape(str(zero.out / NETWORK))}</code></p>"
 
 
-def _figures(zero: Zero, curves: Series, players: list[Rated]) -> Iterator[tuple[str, str]]:
-    """The latest figures: what, and how much."""
+def _latest_numbers(zero: Zero, curves: Series, players: list[Rated]) -> Iterator[tuple[str, str]]:
+    """What, and how much."""
 
     def latest(name: str) -> float:
         return curves[name][-1][1] if name in curves else 0.0
@@ -143,17 +143,15 @@ def board_picture(policy: np.ndarray, size: int) -> str:
     Args:
         policy: float64[N*N + 1] in policy order.
     """
-    side, most = CELL * (size + 1), max(float(policy[:-1].max()), 1e-9)
-    parts = [f'<rect width="{side}" height="{side}" fill="#e8c878"/>']
-    for k in range(1, size + 1):
-        parts.append(f'<path d="M{CELL} {k * CELL}H{size * CELL}M{k * CELL} {CELL}V{size * CELL}" stroke="#7a6030"/>')
+    (width, height), most = svg.side(size), max(float(policy[:-1].max()), 1e-9)
+    parts = [svg.STANDALONE, svg.grid(size)]
     for index, share in enumerate(policy[:-1].tolist()):
         if share >= 0.005:
-            x, y = CELL * (index % size + 1), CELL * (index // size + 1)
-            place = f'cx="{x}" cy="{y}" r="{CELL * 0.48:.1f}"'
+            x, y = svg.centre(index, size)
+            place = f'cx="{x:g}" cy="{y:g}" r="{svg.CELL * 0.48:.1f}"'
             parts.append(f'<circle {place} fill="#1b6ca8" opacity="{share / most:.2f}"/>')
-            parts.append(f'<text x="{x}" y="{y + 4}" text-anchor="middle" fill="#fff">{100 * share:.0f}</text>')
-    return f'<svg viewBox="0 0 {side} {side}" width="{side}" font-size="11" role="img">{"".join(parts)}</svg>'
+            parts.append(f'<text x="{x:g}" y="{y + 4:g}" text-anchor="middle" fill="#fff">{100 * share:.0f}</text>')
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(parts)}</svg>'
 
 
 def _options(zero: Zero) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from bench.reliability import memory
-from bench.reliability.memory import growth, judge, own_mib
+from bench.reliability.memory import growth, of_growth, own_mib
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
 
@@ -20,9 +20,9 @@ def test_growth_is_that_of_the_last_tenth_over_the_first():
 
 
 def test_growth_beyond_the_tolerance_is_a_fault_that_shows_samples():
-    fine = judge("games", [100.0] * 99 + [101.0], 0.02)
+    fine = of_growth("games", [100.0] * 99 + [101.0], 0.02)
     assert not fine.faults and fine.figures == {"growth over games, %": 0.0, "most during games, MiB": 101.0}
-    (fault,) = judge("games", [100.0] * 20 + [103.0] * 180, 0.02).faults
+    (fault,) = of_growth("games", [100.0] * 20 + [103.0] * 180, 0.02).faults
     assert fault.startswith("memory grew by 3.0%, expected at most 2%; MiB: 100.0, ")
 
 

@@ -19,9 +19,11 @@ from bench.reliability.part import NAMES, Campaign, load_part
 from bench.reliability.runner import run_cases
 from bench.reliability.table import Row, as_markdown
 from tests.bench.campaign_part import PART
+from weights import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = {case.name: case for case in PART.cases(Campaign())}
+WHOLE = Campaign(False, None, DEFAULT)
+CASES = {case.name: case for case in PART.cases(WHOLE)}
 
 
 def until(holds):
@@ -43,7 +45,7 @@ def test_every_part_has_cases_of_different_names_in_both_forms(name):
     part = load_part(f"bench.reliability.{name}")
     assert part.name == name and part.title and part.unit and part.wanted
     for quick in (True, False):
-        cases = list(part.cases(Campaign(quick)))
+        cases = list(part.cases(Campaign(quick, None, DEFAULT)))
         assert len({case.name for case in cases}) == len(cases) > 0
         assert all(case.amount > 0 for case in cases)
 
@@ -55,7 +57,7 @@ def test_every_part_has_its_row_in_the_docs(name):
 
 
 def test_cases_run_in_workers_and_whatever_goes_wrong_is_a_fault():
-    records = {record.case: record for record in run_cases(PART, Campaign(), list(CASES.values()), jobs=2)}
+    records = {record.case: record for record in run_cases(PART, WHOLE, list(CASES.values()), jobs=2)}
     assert {name: len(record.faults) for name, record in records.items()} == {
         "good": 0, "faulty": 2, "raises": 1, "dies": 1, "last": 0,
     }  # fmt: skip
@@ -65,7 +67,7 @@ def test_cases_run_in_workers_and_whatever_goes_wrong_is_a_fault():
 
 
 def test_a_case_without_end_is_ended_and_is_a_fault(tmp_path):
-    campaign = Campaign(games=tmp_path / "pid")
+    campaign = Campaign(False, tmp_path / "pid", DEFAULT)
     (record,) = run_cases(replace(PART, limit_s=0.0), campaign, list(PART.cases(campaign)), jobs=1)
     assert record.faults == ["no end within 0 s"] and record.amount == 0
 
@@ -136,7 +138,7 @@ def test_a_campaign_that_is_ended_leaves_no_process_behind(tmp_path, interruptib
     script = (
         "import sys; from pathlib import Path; from bench.reliability.part import Campaign; "
         "from bench.reliability.runner import run_cases; from tests.bench.campaign_part import PART; "
-        "campaign = Campaign(games=Path(sys.argv[1])); "
+        "campaign = Campaign(False, Path(sys.argv[1]), 'none'); "
         "from dataclasses import replace; "
         "list(run_cases(replace(PART, busy=1), campaign, list(PART.cases(campaign)), 1))"
     )

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from bench.charts import curves_of, line_chart
 from bench.match.elo import ELO_SCALE, Z_95
 from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, read_ladder, standings
-from bench.zero.page import board_picture, by_minutes, elo_chart
+from bench.zero.page import _latest_numbers, board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_match import Outcome
@@ -110,6 +110,18 @@ def test_the_ladder_plays_random_moves_and_earlier_networks(killed):
     assert read_ladder(out / "ladder.jsonl") == ladder.matches == [*matches, MATCHES[0]]
 
 
+@pytest.mark.parametrize("line", ["no json", "[]", '{"first": "network 1", "second": "random", "seconds": 1}'])
+def test_a_damaged_ladder_is_one_line_and_stays_as_it_is(tmp_path, line):
+    """It used to be left out, and the next match wrote the file without it."""
+    ladder = Ladder(tmp_path, LadderOptions())
+    ladder._enter(MATCHES[0])
+    text = (tmp_path / "ladder.jsonl").read_text() + f"{line}\n"
+    (tmp_path / "ladder.jsonl").write_text(text)
+    with pytest.raises(ValueError, match=r"ladder.jsonl: line 2 is no match of a ladder"):
+        Ladder(tmp_path, LadderOptions())
+    assert (tmp_path / "ladder.jsonl").read_text() == text
+
+
 def test_a_second_process_is_told_that_the_folder_is_in_use(killed):
     with alone_in(killed[0]):
         found = CliRunner().invoke(main, ["zero", "--out", str(killed[0])])
@@ -176,6 +188,15 @@ def test_without_random_moves_elo_counts_from_the_weakest():
     assert all(one.low < one.elo < one.high for one in others)
 
 
+def test_the_newest_rating_is_a_networks():
+    """The last to come may be GNU Go."""
+    zero = SimpleNamespace(turn=SimpleNamespace(number=2, network=200), seconds=60.0, board=None)
+    players = standings(MATCHES)
+    assert players[-1].name == GNUGO
+    assert dict(_latest_numbers(zero, {}, players))["Elo of the newest rated"].startswith(f"{name_of(200)}: ")
+    assert "Elo of the newest rated" not in dict(_latest_numbers(zero, {}, []))
+
+
 def test_curves_are_drawn_over_minutes():
     curves = {"zero/minutes": [(100.0, 1.5), (200.0, 3.0)], "empty/value": [(100.0, 0.1), (200.0, 0.2), (300.0, 0.3)]}
     assert by_minutes(curves, "empty/value") == [(1.5, 0.1), (3.0, 0.2)]
@@ -231,11 +252,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace as Made
 
+from bench.match import engines
 from bench.zero import ladder
 
 out = Path(sys.argv[1])
-ladder.PROGRAM = (sys.executable, "-c", "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(600)")
-ladder.PROGRAM += (str(out / "begun"),)
+code = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(600)"
+engines.PROGRAM = (sys.executable, "-c", code, str(out / "begun"))
 play, watch = Made(size=3, komi=2.0), Made(at=lambda *_: None)
 zero = Made(ways=Made(play=play), watch=watch, is_stopped=False)
 ladder.Ladder(out, ladder.LadderOptions())._play_gnugo(zero, "network 1", out / "1", out / "gnugo", "gnugo")

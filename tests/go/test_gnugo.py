@@ -3,8 +3,7 @@
 import pytest
 
 from bench.reliability import legality
-from bench.reliability.legality import COLOR_NAMES, compare, random_moves, script_of
-from engine.go.geometry import BLACK
+from bench.reliability.legality import compare, random_moves, script_of
 
 
 @pytest.mark.clients("gnugo")
@@ -19,7 +18,7 @@ def test_random_games_agree_with_gnu_go(gnugo, monkeypatch, size, games):
 def test_a_difference_is_reported_with_the_game_that_leads_to_it(gnugo, monkeypatch):
     monkeypatch.setattr(legality, "GNU_GO", gnugo)
     script = script_of(5, list(random_moves(5, 1))[:3])
-    at = next(i for i, (command, _) in enumerate(script) if command == f"captures {COLOR_NAMES[BLACK]}")
+    at = next(i for i, (command, _) in enumerate(script) if command == "captures black")
     script[at] = (script[at][0], "7")
     (fault,) = compare(script)
     assert fault.startswith("captures black: '= 0', expected '7', after boardsize 5; clear_board; play black ")
