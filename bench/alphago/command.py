@@ -13,7 +13,7 @@ from rich.progress import Progress, TimeRemainingColumn
 
 from bench.alphago.page import PAGE, REPORT, write_report
 from bench.alphago.presets import PRESETS, chosen
-from bench.alphago.runner import CommandFailed, Interrupted, Record, Watch, run_stage
+from bench.alphago.runner import CommandFailed, Observer, Record, run_stage
 from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
@@ -67,7 +67,7 @@ def command(
                 _run(stages, record, tuple(shlex.split(launcher)), console)
                 write_report(way, {stage.name: record.spent(stage) for stage in all_stages(way)})
                 say(console, f"written: {out / REPORT}, {out / PAGE}")
-        except Interrupted:
+        except KeyboardInterrupt:
             say(console, "interrupted; the same command goes on from here")
             ctx.exit(INTERRUPTED)
 
@@ -90,7 +90,7 @@ def _time_left(stages: list[Stage], number: int, record: Record) -> str:
     return f"; about {left / 3600:.1f} h left" if before else ""
 
 
-class Shown(Watch):
+class Shown(Observer):
     """A stage on the terminal: its commands, and one bar for matches that are played at once; others have their own."""
 
     def __init__(self, stage: Stage, console: Console, progress: Progress | None) -> None:
@@ -99,11 +99,11 @@ class Shown(Watch):
         self._task = progress.add_task("games", total=stage.games) if progress else None
 
     def begins(self, command: Command) -> None:
-        """See :class:`bench.alphago.runner.Watch`."""
+        """See :class:`bench.alphago.runner.Observer`."""
         say(self._console, f"  {command.text}")
 
     def waits(self) -> None:
-        """See :class:`bench.alphago.runner.Watch`."""
+        """See :class:`bench.alphago.runner.Observer`."""
         if self._progress and self._task is not None:
             done = sum(path.read_bytes().count(b"\n") for path in self._files if path.exists())
             self._progress.update(self._task, completed=done)

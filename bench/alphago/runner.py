@@ -20,23 +20,19 @@ from bench.child import start_child
 from engine.config.declaration import core_count
 from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole
+from engine.train.signals import StopOnSignal
 
 RECORD, LOG = "alphago.json", "log.txt"
 MADE_FROM = "begun-with.json"
 """Beside what a command makes: checksums of the files that it works with"""
 POLL_S = 0.2
-STOPPING = (signal.SIGINT, signal.SIGTERM)
-
-
-class Interrupted(Exception):
-    """Ctrl-C or SIGTERM; all child processes have ended."""
 
 
 class CommandFailed(Exception):
     """A command of a stage ended with an error, which it has told."""
 
 
-class Watch:
+class Observer:
     """Told what happens while stages run; this one ignores it."""
 
     def begins(self, command: Command) -> None:
@@ -89,16 +85,16 @@ class Record:
         return sum(self.seconds.get(command.text, 0.0) for command in stage.commands)
 
 
-def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: bool, watch: Watch) -> bool:
+def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: bool, observer: Observer) -> bool:
     """Run the commands of a stage that have not ended; returns whether there were any.
 
     Args:
         launcher: what starts the commands that several processes may share.
         is_due: an earlier stage has been run: so are all commands of this one.
-        watch: gets what happens.
+        observer: told what happens.
     Raises:
         CommandFailed: a command ended with an error, or would go on with what was begun with other files.
-        Interrupted: Ctrl-C or SIGTERM.
+        KeyboardInterrupt: Ctrl-C or SIGTERM; all child processes have ended, or were killed at the second one.
         OSError: a command could not be started, or the record not be written.
     """
     first = 0 if is_due else next((i for i, one in enumerate(stage.commands) if not record.has_ended(one)), None)
@@ -106,54 +102,51 @@ def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: b
         return False
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(core_count()))
     slots: Sequence[int | None] = cores if stage.games else (None,)
-    _run_all(stage.commands[first:], slots, record, launcher, watch)
+    _run_all(stage.commands[first:], slots, record, launcher, observer)
     return True
 
 
 def _run_all(
-    due: Sequence[Command], slots: Sequence[int | None], record: Record, launcher: tuple[str, ...], watch: Watch
+    due: Sequence[Command], slots: Sequence[int | None], record: Record, launcher: tuple[str, ...], observer: Observer
 ) -> None:
     """Run commands, one in each slot at a time; a slot is the core that a command is bound to, None = all."""
     waiting, free = list(due[::-1]), list(slots)[::-1]
     working: dict[Any, tuple[Command, int | None, float]] = {}
-    asked: list[int] = []
-    passed_on = 0
-    before = {number: signal.signal(number, lambda got, _: asked.append(got)) for number in STOPPING}
-    try:
-        while (waiting and not asked) or working:
-            while waiting and free and not asked:
-                command, core = waiting.pop(), free.pop()
-                watch.begins(command)
-                # Only now: the folders of some commands must be new, and hold those of later ones.
-                command.makes.parent.mkdir(parents=True, exist_ok=True)
-                _check_files(command)
-                log = None if core is None else command.makes.parent / LOG
-                process = start_child(command.arguments(launcher), core, log, _printed(command))
-                working[process] = command, core, time.monotonic()
-            for process in [one for one in working if one.poll() is not None]:
-                command, core, begun = working.pop(process)
-                free.append(core)
-                has_ended = process.returncode == 0 and not asked
-                if has_ended and command.prints:
-                    _printed(command).replace(command.makes)
-                _enter(record, command, time.monotonic() - begun, has_ended)
-                if process.returncode and not asked:
-                    told = f", see {command.makes.parent / LOG}" if core is not None else ""
-                    raise CommandFailed(f"{command.text}: ended with status {process.returncode}{told}")
-            if len(asked) > passed_on:
-                for process in working:
-                    _end(process, at_once=passed_on > 0)
-                passed_on = len(asked)
-            if working:
-                watch.waits()
-                time.sleep(POLL_S)
-    finally:
-        for process in working:
-            process.kill()
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if asked:
-        raise Interrupted
+    is_passed_on = False
+    with StopOnSignal() as stop:
+        try:
+            while (waiting and not stop.asked) or working:
+                while waiting and free and not stop.asked:
+                    command, core = waiting.pop(), free.pop()
+                    observer.begins(command)
+                    # Only now: the folders of some commands must be new, and hold those of later ones.
+                    command.makes.parent.mkdir(parents=True, exist_ok=True)
+                    _check_files(command)
+                    log = None if core is None else command.makes.parent / LOG
+                    process = start_child(command.arguments(launcher), core, log, _printed(command))
+                    working[process] = command, core, time.monotonic()
+                for process in [one for one in working if one.poll() is not None]:
+                    command, core, begun = working.pop(process)
+                    free.append(core)
+                    has_ended = process.returncode == 0 and not stop.asked
+                    if has_ended and command.prints:
+                        _printed(command).replace(command.makes)
+                    _enter(record, command, time.monotonic() - begun, has_ended)
+                    if process.returncode and not stop.asked:
+                        told = f", see {command.makes.parent / LOG}" if core is not None else ""
+                        raise CommandFailed(f"{command.text}: ended with status {process.returncode}{told}")
+                if stop.asked and not is_passed_on:
+                    for process in working:
+                        _ask_to_end(process)
+                    is_passed_on = True
+                if working:
+                    observer.waits()
+                    time.sleep(POLL_S)
+        finally:
+            for process in working:
+                process.kill()
+    if stop.asked:
+        raise KeyboardInterrupt
 
 
 def _check_files(command: Command) -> None:
@@ -169,11 +162,9 @@ def _check_files(command: Command) -> None:
         raise CommandFailed(f"{path.parent}: begun with other files than there are now ({names}); delete the folder")
 
 
-def _end(process: "subprocess.Popen[bytes]", at_once: bool) -> None:
-    """Ask a child process to end, or make it."""
-    if at_once:
-        process.kill()
-    elif os.name == "posix":
+def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
+    """Ctrl-C for a child process, where there is such a thing."""
+    if os.name == "posix":
         process.send_signal(signal.SIGINT)
     else:
         process.terminate()

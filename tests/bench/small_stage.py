@@ -3,18 +3,20 @@
 from bench.alphago.stages import Command, Stage
 
 PROGRAM = """
-import pathlib, sys, time
+import pathlib, signal, sys, time
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 out = pathlib.Path(sys.argv[1])
 with out.open("a") as file:
     file.write("x")
-if sys.argv[2] == "waits":
+if sys.argv[2] in ("waits", "deaf"):
     time.sleep(600)
 sys.exit(int(sys.argv[2]))
 """
 
 
 def stage_of(tmp_path, *ends):
-    """A stage of small programs, each with its exit status or "waits"."""
+    """A stage of small programs, each with its exit status, "waits", or "deaf": waits, whatever Ctrl-C says."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     made = [

@@ -2,8 +2,10 @@
 
 import json
 import math
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -20,9 +22,11 @@ from bench.alphago.page import MARKS, rows_of
 from bench.alphago.page import command as page_command
 from bench.alphago.presets import PRESETS, TOUR, Preset, chosen
 from bench.alphago.results import _ablation, counted, outcomes_of
-from bench.alphago.runner import CommandFailed, Record, Watch, run_stage
-from bench.alphago.stages import Way, all_stages
+from bench.alphago.runner import CommandFailed, Observer, Record, run_stage
+from bench.alphago.stages import PLAYERS, Way, all_stages
 from bench.charts import interval_chart, line_chart
+from bench.child import start_child
+from bench.match import engines
 from bench.match.elo import ELO_SCALE, Z_95
 from bench.match.record import GameRecord
 from engine.nets.architectures.registry import new_spec
@@ -51,7 +55,6 @@ TINY = Preset(
     rolled_out=2,
     seconds=0.02,
     pair_games=2,
-    players=("rvp", "v"),
 )
 
 
@@ -89,7 +92,7 @@ def people(tmp_path_factory):
 def test_rollouts_learn_sharper_from_drawn_moves_than_from_those_of_people(tmp_path):
     """What a network draws at temperature 1 is flatter than what plays well."""
     for people, temperature in ((), ["0.5"]), ((tmp_path,), []):
-        rollout, tree = Way(tmp_path, TOUR, people).pattern_policies()
+        rollout, tree = Way(tmp_path, TOUR, people, "cpu", 1).pattern_policies()
         assert [rollout.words[i + 1] for i, word in enumerate(rollout.words) if word == "--temperature"] == temperature
         assert "--temperature" not in tree.words
 
@@ -98,6 +101,7 @@ def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
     """The whole way, its report, its player; and nothing is run again."""
     monkeypatch.setattr(runner, "start_child", InProcess)
     monkeypatch.setitem(presets.PRESETS, "tour", TINY)
+    monkeypatch.setattr(stages, "PLAYERS", [player for player in PLAYERS if player.name in ("rvp", "v")])
     RUN.clear()
     out = tmp_path / "way"
     command = ["alphago", "--preset", "tour", "--games", str(people), "--out", str(out)]
@@ -150,26 +154,47 @@ def runs(tmp_path):
 @pytest.fixture
 def programs(monkeypatch):
     """Commands are programs for Python, not for keima."""
-    monkeypatch.setattr(stages, "PROGRAM", (sys.executable,))
+    monkeypatch.setattr(engines, "PROGRAM", (sys.executable,))
 
 
 def test_what_has_ended_is_not_run_again_and_what_follows_is(tmp_path, programs):
     stage, record = stage_of(tmp_path, "0", "0", "0"), Record(tmp_path / "alphago.json")
-    assert run_stage(stage, record, (), False, Watch()) and runs(tmp_path) == [1, 1, 1]
+    assert run_stage(stage, record, (), False, Observer()) and runs(tmp_path) == [1, 1, 1]
     read = Record.of(tmp_path)
-    assert not run_stage(stage, read, (), False, Watch()) and runs(tmp_path) == [1, 1, 1]
+    assert not run_stage(stage, read, (), False, Observer()) and runs(tmp_path) == [1, 1, 1]
     assert read.spent(stage) == record.spent(stage) > 0
     read.ended.discard(stage.commands[1].text)
-    assert run_stage(stage, read, (), False, Watch()) and runs(tmp_path) == [1, 2, 2]
-    assert run_stage(stage, read, (), True, Watch()) and runs(tmp_path) == [2, 3, 3]
+    assert run_stage(stage, read, (), False, Observer()) and runs(tmp_path) == [1, 2, 2]
+    assert run_stage(stage, read, (), True, Observer()) and runs(tmp_path) == [2, 3, 3]
 
 
 def test_a_command_that_fails_ends_the_way_there(tmp_path, programs):
     stage, record = stage_of(tmp_path, "0", "3", "0"), Record(tmp_path / "alphago.json")
     for _ in range(2):
         with pytest.raises(CommandFailed, match="status 3"):
-            run_stage(stage, record, (), False, Watch())
+            run_stage(stage, record, (), False, Observer())
     assert runs(tmp_path) == [1, 2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize(("end", "by"), [("waits", signal.SIGINT), ("deaf", signal.SIGKILL)])
+def test_a_signal_is_passed_on_once_and_a_second_one_kills(tmp_path, programs, interruptible, monkeypatch, end, by):
+    """And whatever was interrupted has not ended."""
+    (begun := tmp_path / "made-0").touch()
+    started = []
+
+    class Impatient(Observer):
+        def waits(self):
+            if begun.read_text() and (end == "deaf" or not asked):
+                asked.append(os.kill(os.getpid(), signal.SIGINT))
+
+    asked: list[None] = []
+    monkeypatch.setattr(runner, "start_child", lambda *of: started.append(start_child(*of)) or started[-1])
+    stage, record = stage_of(tmp_path, end, "0"), Record(tmp_path / "alphago.json")
+    with pytest.raises(KeyboardInterrupt):
+        run_stage(stage, record, (), False, Impatient())
+    assert [process.wait(10) for process in started] == [-by] and not record.ended
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_what_was_begun_with_other_files_does_not_go_on(tmp_path, programs):
@@ -178,10 +203,10 @@ def test_what_was_begun_with_other_files_does_not_go_on(tmp_path, programs):
     (network := tmp_path / "network").write_text("one")
     stage = replace(stage, commands=(replace(stage.commands[0], made_from=(network,)),))
     for _ in range(2):
-        run_stage(stage, record, (), True, Watch())
+        run_stage(stage, record, (), True, Observer())
     network.write_text("other")
     with pytest.raises(CommandFailed, match="begun with other files"):
-        run_stage(stage, record, (), True, Watch())
+        run_stage(stage, record, (), True, Observer())
     assert runs(tmp_path) == [2]
 
 
@@ -190,11 +215,11 @@ def test_a_way_that_is_killed_takes_its_command_along(tmp_path):
     """Otherwise the next one would work in the same folder beside it."""
     stage_of(tmp_path, "waits")
     code = (
-        "import sys; from pathlib import Path; from bench.alphago import stages\n"
-        "from bench.alphago.runner import Record, Watch, run_stage\n"
+        "import sys; from pathlib import Path; from bench.match import engines\n"
+        "from bench.alphago.runner import Observer, Record, run_stage\n"
         "from tests.bench.small_stage import stage_of\n"
-        "stages.PROGRAM = (sys.executable,); out = Path(sys.argv[1])\n"
-        "run_stage(stage_of(out, 'waits'), Record(out / 'alphago.json'), (), False, Watch())"
+        "engines.PROGRAM = (sys.executable,); out = Path(sys.argv[1])\n"
+        "run_stage(stage_of(out, 'waits'), Record(out / 'alphago.json'), (), False, Observer())"
     )
     kill_parent(code, tmp_path, tmp_path / "made-0")
 
@@ -255,7 +280,8 @@ def options_known(words):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_command_is_one_of_the_command_line(name):
-    made = [command for stage in all_stages(Way(Path("out"), PRESETS[name])) for command in stage.commands]
+    way = Way(Path("out"), PRESETS[name], (), "cpu", 1)
+    made = [command for stage in all_stages(way) for command in stage.commands]
     assert len(made) >= 18
     for command in made:
         assert options_known(command.words), command.text
