@@ -18,12 +18,11 @@ from engine.config.declaration import find_option, parse
 from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
-from engine.play.assembly import Parts, load_parts, owner_tables
+from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import without
 from engine.search.root import choose
 from engine.search.search import Search
-from engine.search.tuning import cache_mib
 from weights import find_network
 
 POLL_S = 0.2
@@ -69,34 +68,29 @@ class Networks:
         Raises:
             ValueError: a network cannot be used; one line.
         """
-        self._parts: dict[tuple, Parts] = {}
-        self._servers: dict[tuple, InferenceServer] = {}
+        self._loaded: dict[tuple, tuple[Parts, InferenceServer | None]] = {}
         for side in sides:
-            key = self._key(side)
-            if key not in self._parts:
-                self._parts[key] = parts = load_parts(side.options, find_network(side.weights), "auto")
-                self._servers[key] = InferenceServer(parts.networks, cache_mib(side.options), threads=1, shared=True)
+            if (key := self._key(side)) not in self._loaded:
+                parts = load_parts(replace(side.options, evaluators=1), find_network(side.weights), "auto")
+                self._loaded[key] = parts, new_server(parts, shared=True)
 
     def __enter__(self) -> "Networks":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for server in self._servers.values():
-            server.close()
+        for _, server in self._loaded.values():
+            if server:
+                server.close()
 
     def search(self, side: Side, seed: int, options: SearchOptions | None = None) -> Search:
         """A search with an empty tree, with the side's network and, if no others are given, its options."""
-        parts, server = self._parts[self._key(side)], self._servers[self._key(side)]
-        chosen = options or side.options
-        weight = chosen.rollout_weight if server.spec.has_value else 1.0
-        chosen = replace(chosen, seed=seed, rollout_weight=weight)
-        return Search(chosen, server, parts.encoder, parts.patterns, partial(owner_tables, parts))
+        loaded, server = self._loaded[self._key(side)]
+        parts = parts_with(loaded, replace(options or side.options, seed=seed))
+        return Search(parts.options, server, parts.encoder, parts.patterns, partial(owner_tables, parts))
 
     def _key(self, side: Side) -> tuple:
-        """Sides of the same key share a cache of evaluations, whose symmetries must not differ, and patterns."""
-        options = side.options
-        uses_patterns = options.rollout_weight > 0.0 or options.placeholder_priors
-        return side.weights, options.random_symmetry, options.uniform_rollouts, options.patterns, uses_patterns
+        """Sides of the same key share a network, and a cache of evaluations, whose symmetries must not differ."""
+        return side.weights, side.options.random_symmetry
 
 
 def drawn_moves(networks: Networks, side: Side, game: Game, count: int, rng: np.random.Generator) -> list[int]:
