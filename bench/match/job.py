@@ -1,6 +1,6 @@
 """Games of a match as numbered work for a crew: what travels to where they are played, and what comes back.
 
-Whoever plays a game starts its engines; they go on to the next game, and one that broke down is started anew.
+The process that plays a game starts its engines; they go on to the next game, and one that broke down is started anew.
 """
 
 import queue

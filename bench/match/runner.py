@@ -54,7 +54,7 @@ def play_and_report(
     """Play with a bar on standard error, then print the table; ends the click command that calls it.
 
     Args:
-        json_path: file for the figures; None = none.
+        json_path: file for the statistics; None = none.
         sprt: what a sequential test decides between; None = no test.
         play: plays what is missing.
     """
@@ -85,12 +85,12 @@ def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, fl
 
 
 def kept(command: Callable) -> Callable:
-    """Decorator: the options that say where games and figures go, and when enough have been played."""
+    """Decorator: the options that say where games and statistics go, and when enough have been played."""
     sgf_help = "folder for SGFs and results; a match found there goes on"
     folder, file = click.Path(file_okay=False, path_type=Path), click.Path(dir_okay=False, path_type=Path)
     test_help = "stop as soon as one of two Elo differences of the first player is accepted, with 5% errors"
     command = click.option("--sprt", nargs=2, type=float, metavar="ELO0 ELO1", callback=_hypotheses, help=test_help)(
         command
     )
-    command = click.option("--json", "json_path", type=file, help="file for all figures as JSON")(command)
+    command = click.option("--json", "json_path", type=file, help="file for the statistics as JSON")(command)
     return click.option("--sgf", "folder", type=folder, help=sgf_help)(command)

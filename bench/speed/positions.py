@@ -6,29 +6,17 @@ import click
 
 from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, Position, new_position, play_move
-from engine.play import assembly as loading
-from engine.rollout.model import Patterns
+from engine.play.assembly import shipped_patterns
 from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
 from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
 from engine.system.jit import kernel
+from gtp.cli.terminal import one_line_errors
 
 POSITIONS = 16
 MIDDLE = 110 / 361
 """Share of the points that have been played on in a middle-game position"""
 SEED = 1
-
-
-def shipped_patterns() -> Patterns:
-    """The pattern policies in the box.
-
-    Raises:
-        click.ClickException: a file is missing or damaged.
-    """
-    try:
-        return loading.shipped_patterns()
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
 
 
 @kernel
@@ -67,7 +55,8 @@ def middle_games(size: int) -> list[MiddleGame]:
     Raises:
         click.ClickException: the file of the policy is missing or damaged.
     """
-    tables = shipped_patterns().tables
+    with one_line_errors():
+        tables = shipped_patterns().tables
     games = [MiddleGame(new_position(size), new_candidates(size)) for _ in range(POSITIONS)]
     for stream, (position, moves) in enumerate(games):
         _play_on(position, new_weights(size), tables, moves.last, seed_state(SEED, stream), round(MIDDLE * size * size))

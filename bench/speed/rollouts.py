@@ -7,10 +7,11 @@ import click
 import numpy as np
 
 from bench.speed.figures import Work, measure, measured, print_figure
-from bench.speed.positions import POSITIONS, SEED, MiddleGame, middle_games, shipped_patterns, sizes
+from bench.speed.positions import POSITIONS, SEED, MiddleGame, middle_games, sizes
 from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.geometry import BLACK, PASS
 from engine.go.position import META_TO_MOVE, legal_moves
+from engine.play.assembly import shipped_patterns
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import Patterns
 from engine.rollout.patterns import all_states
@@ -19,6 +20,7 @@ from engine.rollout.random import seed_state
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
 from engine.system.jit import kernel
+from gtp.cli.terminal import one_line_errors
 
 THREADS = 2
 """Rollouts by policy are measured with one thread and with this number."""
@@ -137,7 +139,8 @@ def measure_board(size: int, patterns: Patterns, seconds: float, repeats: int) -
 @measured(5.0)
 def command(sizes: tuple[int, ...], seconds: float, repeats: int) -> None:
     """Speeds of rollouts, from the empty board, and of the board: one JSON line a figure."""
-    patterns = shipped_patterns()
+    with one_line_errors():
+        patterns = shipped_patterns()
     for size in sizes:
         measure_board(size, patterns, seconds, repeats)
 

@@ -34,7 +34,7 @@ from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT, find_network
 
 WHOLE_GROUP = 8.0
-"""Points by which a count is off where a whole group is misjudged, not a move or two in one's own territory"""
+"""Points by which a count is off where a whole group is counted wrong, not a move or two in one's own territory"""
 LIMIT_S = 300.0
 """Most seconds that the referee may take for an answer"""
 
@@ -173,8 +173,8 @@ def print_figures(scored: list[Scored], has_referee: bool) -> None:
         ours, record = np.array(counted).T
         print_figure("endings/winner", [100 * float(np.mean(np.sign(ours) == np.sign(record)))], "% as recorded")
         print_figure("endings/margin", [100 * float(np.mean(ours == record))], "% as recorded")
-        misjudged = int(np.count_nonzero(np.abs(ours - record) >= WHOLE_GROUP))
-        print_figure("endings/groups", [misjudged], f"games off by {WHOLE_GROUP:g} points or more")
+        miscounted = int(np.count_nonzero(np.abs(ours - record) >= WHOLE_GROUP))
+        print_figure("endings/groups", [miscounted], f"games off by {WHOLE_GROUP:g} points or more")
     if has_referee:
         disputed, stones = sum(len(v.disputed) for v in scored), sum(v.stones for v in scored)
         print_figure("endings/stones", [100 * (1 - disputed / stones)], "% as the referee has them")

@@ -142,13 +142,13 @@ def command(options, weights, visits, deep, positions, repeats, size, komi, seed
             for side in sides:
                 click.echo(f"searching them with {side.name}", err=True)
                 found.append(examiner.examine(side, problems, repeats))
-                rows.append(_figures(found[-1], found[0]))
+                rows.append(_row_of(found[-1], found[0]))
                 click.echo(json.dumps(rows[-1]))
     Console(stderr=True).print(_table(rows))
 
 
-def _figures(regret: Regret, first: Regret) -> dict[str, float | str]:
-    """A side's figures; errors are standard errors over the positions."""
+def _row_of(regret: Regret, first: Regret) -> dict[str, float | str]:
+    """A side's numbers; errors are standard errors over the positions."""
     costs, count = regret.of_positions, len(regret.of_positions)
     more = costs - first.of_positions
     return {

@@ -27,7 +27,7 @@ def kill_parent(code: str, folder: Path, begun: Path) -> None:
 
 
 def _is_alive(child: int) -> bool:
-    """Whether a process still runs; one that nobody has waited for does not."""
+    """Whether a process still runs; one that has not been waited for does not."""
     try:
         return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -97,7 +97,7 @@ def game_to_review(
 
 
 def _with_to_move(game: Game, color: int) -> Position:
-    """A copy of the game's position with a colour to move, to be judged by itself."""
+    """A copy of the game's position with a colour to move, to be analysed by itself."""
     copy = with_capacity(game.position, game.n_moves)
     copy.meta[META_TO_MOVE] = color
     hide_course(copy)

@@ -20,7 +20,7 @@ MOST_COSTLY = 3
 
 @dataclass(frozen=True)
 class Score:
-    """Figures of one player in one phase of a game."""
+    """How one player did in one phase of a game."""
 
     moves: int
     """that were judged"""
