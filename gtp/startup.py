@@ -207,7 +207,10 @@ def _counts(seen: "RecordingListener", encoder: str, pieces: tuple[str, ...]) ->
 
 def _show_lines(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
     """For logs: a line now and then."""
-    print("compiling kernels, once for this machine; this takes half a minute", file=sys.stderr, flush=True)
+    print("compiling kernels, once for this machine: half a minute to some minutes", file=sys.stderr, flush=True)
+    told = -1
     while not finished.wait(LINES_S):
         done, total = counts()
-        print(f"compiling kernels (once) {done}/{total}", file=sys.stderr, flush=True)
+        if done != told:
+            print(f"compiling kernels (once) {done}/{total}", file=sys.stderr, flush=True)
+        told = done

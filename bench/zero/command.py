@@ -86,13 +86,14 @@ def command(
         if start and (wrong := [name for name in SHAPE if name in chosen]):
             raise ValueError(f"--start has a shape of its own: leave out --{wrong[0]}")
         ways, ladder = ways_of(size, given, chosen, before)
+        first = find(start) if start else None
         if dry_run:
-            model, _ = first_network(ways.shape, size, find(start) if start else None, ways.play.seed)
+            model, _ = first_network(ways.shape, size, first, ways.play.seed)
             click.echo(json.dumps({"size": size, "shape": asdict(model.shape), **ways.settings}, indent=1))
             return
         try:
             with alone_in(out):
-                _run(out, ways, ladder, start, (minutes, turns), Machine(device, threads, crew), console)
+                _run(out, ways, ladder, first, (minutes, turns), Machine(device, threads, crew), console)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
 
@@ -144,7 +145,7 @@ CHUNK_TABLES = 2
 
 
 def _run(
-    out: Path, ways: Ways, ladder: LadderOptions, start: str | None, ends: tuple[float, int], machine: Machine,
+    out: Path, ways: Ways, ladder: LadderOptions, first: Path | None, ends: tuple[float, int], machine: Machine,
     console: Console,
 ) -> None:  # fmt: skip
     """Run the loop with a status line."""
@@ -156,7 +157,6 @@ def _run(
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
             compile_self_play(encoder)
         check = Ladder(out, ladder)
-        first = find(start) if start else None
         zero = Zero(out, ways, device, threads, first, shown, check, ends[0], crew)
         shown.begins(zero, check)
         turn, spent = zero.turn, zero.seconds / 60

@@ -127,11 +127,13 @@ def _find_in_chunk(games: Games, rows: np.ndarray, size: int, places: np.ndarray
     owned[places, : size * size] = area
 
 
-def saved_final_owners(games: Games, folder: Path, threads: int = 1, on_progress=None) -> FinalOwners:
+def saved_final_owners(games: Games, folder: Path | None, threads: int = 1, on_progress=None) -> FinalOwners:
     """:func:`find_final_owners`, saved in a folder: a second run on the same games reads the file.
 
-    Processes may share the folder. A saved file that cannot be read is made again.
+    Processes may share the folder. A saved file that cannot be read is made again; without a folder none is saved.
     """
+    if folder is None:
+        return find_final_owners(games, threads, on_progress)
     digest = hashlib.sha256(repr((VERSION, ROLLOUTS, CERTAINTIES)).encode())
     for name in KEY_ARRAYS:
         digest.update(np.ascontiguousarray(getattr(games, name)).tobytes())

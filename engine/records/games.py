@@ -202,7 +202,7 @@ def shard_files(paths: Iterable[Path], held_out: Path | None) -> list[Path]:
     Of a folder that ``keima data build`` made only the training shards count.
 
     Raises:
-        ValueError: a folder holds no shard.
+        ValueError: a folder holds no shard, or all that there is is held out.
     """
     found: list[Path] = []
     for path in paths:
@@ -213,7 +213,10 @@ def shard_files(paths: Iterable[Path], held_out: Path | None) -> list[Path]:
         if not inside:
             raise ValueError(f"{path}: no shard (.npz.xz) lies in this folder")
         found += inside
-    return [file for file in found if held_out is None or file.resolve() != held_out.resolve()]
+    kept = [file for file in found if held_out is None or file.resolve() != held_out.resolve()]
+    if found and not kept:
+        raise ValueError(f"{held_out}: is to be measured on and cannot be learnt from, and there is nothing else")
+    return kept
 
 
 TERRITORY_SOURCE = 0

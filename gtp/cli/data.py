@@ -111,6 +111,9 @@ def _show_build(manifest: dict[str, Any], out: Path) -> None:
     console = Console()
     for part in (table, lost, made):
         console.print(part)
+    share = manifest["split"]["validation_share"]
+    if share and not manifest["games"]["validation"]:
+        console.print(f"no validation.npz.xz: these are too few games for a share of {share:g}; give a larger one")
     console.print(f"written: {out}", markup=False, highlight=False)
 
 

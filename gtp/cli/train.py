@@ -31,7 +31,7 @@ from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
 from engine.selfplay.variety import Komi, Shares, Variety, read_komi, read_size
 from engine.system.files import alone_in
-from engine.system.jit import cache_root
+from engine.system.jit import FOLDER
 from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown, on_newest_inputs
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
@@ -261,8 +261,10 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     if start is None:
         return new_model(architecture, inputs | shape)
     model, spec = on_newest_inputs(*load_model(find(start))[:2])
-    if type(model) is not ARCHITECTURES[architecture].module or spec.encoder != encoder.name:
-        raise ValueError(f"{start}: another architecture than {architecture} on {encoder.name}")
+    if type(model) is not ARCHITECTURES[architecture].module:
+        raise ValueError(f"{start}: another architecture than {architecture}")
+    if spec.encoder != encoder.name:
+        raise ValueError(f"{start}: reads {spec.encoder}, {architecture} reads {encoder.name}")
     present: Any = model.shape
     wanted = replace(present, **shape)
     return model if wanted == present else grown(model, wanted)
@@ -314,7 +316,9 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
             "final owners of scored games", total=sum((shard.margin >= 0).sum() for shard in shards)
         )
         advance = partial(progress.advance, task)
-        found = [saved_final_owners(shard, cache_root() / "settled", own_cores(), advance) for shard in shards]
+        # Beside the compiled kernels, wherever these can be written.
+        folder = FOLDER.parent / "settled" if FOLDER else None
+        found = [saved_final_owners(shard, folder, own_cores(), advance) for shard in shards]
         progress.update(task, completed=progress.tasks[0].total)
     games = sum(len(shard.size) for shard in shards)
     console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")

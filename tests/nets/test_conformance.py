@@ -251,10 +251,10 @@ def test_no_architecture_needs_globals():
     [
         ("alphago", {}, "unknown architecture 'alphago', expected keima-resnet, alphago-policy"),
         (["alphago-policy"], {}, "unknown architecture"),
-        ("alphago-policy", {"colour": 4}, "the shape has colour, expected planes, filters, size"),
+        ("alphago-policy", {"colour": 4}, "the shape has unknown colour, expected planes, filters, size"),
         ("alphago-policy", [1], "the shape has"),
         ("alphago-policy", None, "the shape has None, expected planes"),
-        ("keima-resnet", {"planes": 4}, "the shape has planes, expected planes, globals, blocks"),
+        ("keima-resnet", {"planes": 4}, "the shape has no globals, expected planes, globals, blocks"),
         ("alphago-value", {"filters": 8.0}, "filters is '8.0', expected a whole number"),
         ("alphago-value", {"filters": True}, "filters is 'True', expected a whole number"),
         ("alphago-value", {"filters": "8" * 10000}, "filters is '8{40}', expected a whole number"),

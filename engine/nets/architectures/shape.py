@@ -49,6 +49,14 @@ class Shape:
         known = [item.name for item in fields(cls)]
         needed = {item.name for item in fields(cls) if item.default is MISSING}
         if not isinstance(values, Mapping) or not needed <= set(values) <= set(known):
-            given = ", ".join(map(str, values))[:120] if isinstance(values, Mapping) else str(values)[:40]
-            raise ValueError(f"the shape has {given or 'nothing'}, expected {', '.join(known)}")
+            raise ValueError(f"the shape has {_faults(values, known, needed)}, expected {', '.join(known)}")
         return cls(**values)
+
+
+def _faults(values: Any, known: list[str], needed: set[str]) -> str:
+    """What is wrong with the names of a shape."""
+    if not isinstance(values, Mapping):
+        return str(values)[:40]
+    unknown = ", ".join(str(name)[:40] for name in values if name not in known)[:120]
+    lacking = ", ".join(sorted(needed - set(values)))
+    return " and ".join([f"unknown {unknown}"] * bool(unknown) + [f"no {lacking}"] * bool(lacking))
