@@ -14,7 +14,8 @@ from bench.match.record import ROLES, GameRecord
 from bench.match.sprt import Hypotheses, SequentialTest
 from bench.match.summary import render, summarise, to_json
 from bench.terminal import progress_bar, say
-from gtp.cli.terminal import INTERRUPTED
+from engine.system.files import written_whole
+from gtp.cli.terminal import INTERRUPTED, NewFile
 
 
 class Scoreboard:
@@ -72,7 +73,12 @@ def play_and_report(
     summary = summarise(folder.records, folder.settings, sprt)
     click.echo(render(summary))
     if json_path:
-        json_path.write_text(to_json(summary) + "\n", encoding="utf-8")
+        try:
+            with written_whole(json_path) as part:
+                part.write_text(to_json(summary) + "\n", encoding="utf-8")
+        except OSError as error:
+            say(console, f"--json: {error}")
+            status = status or 1
     click.get_current_context().exit(status)
 
 
@@ -87,10 +93,10 @@ def _hypotheses(ctx: click.Context, param: click.Parameter, elo: tuple[float, fl
 def kept(command: Callable) -> Callable:
     """Decorator: the options that say where games and statistics go, and when enough have been played."""
     sgf_help = "folder for SGFs and results; a match found there goes on"
-    folder, file = click.Path(file_okay=False, path_type=Path), click.Path(dir_okay=False, path_type=Path)
+    folder = click.Path(file_okay=False, path_type=Path)
     test_help = "stop as soon as one of two Elo differences of the first player is accepted, with 5% errors"
     command = click.option("--sprt", nargs=2, type=float, metavar="ELO0 ELO1", callback=_hypotheses, help=test_help)(
         command
     )
-    command = click.option("--json", "json_path", type=file, help="file for the statistics as JSON")(command)
+    command = click.option("--json", "json_path", type=NewFile(), help="file for the statistics as JSON")(command)
     return click.option("--sgf", "folder", type=folder, help=sgf_help)(command)

@@ -68,9 +68,10 @@ class Glancing:
             self._found = NOTHING if self._request.cancelled else self._read()
         return self._found
 
-    def outputs_by_now(self) -> Glance:
-        """The outputs without waiting: :data:`NOTHING` as long as they have not come, and where they never will."""
-        if not self._request.done.is_set() or self._request.error is not None:
+    def outputs_within(self, patience_s: float) -> Glance:
+        """The outputs if they come in this time: else :data:`NOTHING`, and where they never will; they may be asked for
+        again."""
+        if not self._request.done.wait(patience_s) or self._request.error is not None:
             return NOTHING
         return self.outputs()
 

@@ -20,6 +20,7 @@ from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
 from engine.insight.review.sources import Source, sources
 from engine.insight.review.store import Store
+from engine.system.files import alone_in
 from engine.train.signals import StopOnSignal
 from gtp import startup
 from gtp.analysing import load_analysing
@@ -115,13 +116,13 @@ def review(
             raise click.ClickException("there is no game to review")
         fingerprint = identity(network, "")["sha256"] if network else ""
         run = Run(out, found, means, wanted, thresholds, options, fingerprint, rules_from(setup.rules), setup.komi)
-        out.mkdir(parents=True, exist_ok=True)
         startup.bar = show_bar
-        loaded = load_analysing(options, network, setup.device)
-        try:
-            is_finished = run.analyse(Running(loaded.analyses, options, means, loaded.at_once, run.count), console)
-        finally:
-            loaded.analyses.close()
+        with alone_in(out / KEPT):
+            loaded = load_analysing(options, network, setup.device)
+            try:
+                is_finished = run.analyse(Running(loaded.analyses, options, means, loaded.at_once, run.count), console)
+            finally:
+                loaded.analyses.close()
     for path in run.tell():
         click.echo(path)
     if not is_finished:

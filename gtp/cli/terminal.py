@@ -1,6 +1,7 @@
 """What the commands share at a terminal: arguments of their own kinds, errors in one line, bars and tables."""
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,20 @@ def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
             raise click.BadParameter(str(error)) from error
 
     return convert
+
+
+class NewFile(click.Path):
+    """A file that is to be written at the end of long work: what forbids it is said before."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See :meth:`click.ParamType.convert`."""
+        found: Path = super().convert(value, param, ctx)  # type: ignore[assignment]  # as path_type says
+        if not os.access(found.parent, os.W_OK | os.X_OK):
+            self.fail(f"{found.parent} is no folder that can be written to.", param, ctx)
+        return found
 
 
 class FiniteRange(click.FloatRange):

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from engine.system.files import written_whole
 from gtp.host import Host
 from gtp.protocol import INTEGER, CommandError, Registry, integer
 from gtp.startup import compile_progress
@@ -36,6 +35,8 @@ def loadsgf(host: Host, file: str, *move: str) -> None:
 @COMMANDS.command("printsgf")
 def printsgf(host: Host, *file: str) -> str:
     """Give the game as SGF, as for the file ``-``, or write it to a file."""
+    from engine.system.files import written_whole
+
     text = host.keeper.sgf()
     if file in ((), ("-",)):
         return text

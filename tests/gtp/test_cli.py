@@ -9,12 +9,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from bench.match.command import command as match
+from bench.strength.regress import command as regress
 from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
 from gtp.cli.analysis import analysis
 from gtp.cli.crew import CrewOptions
 from gtp.cli.options import options_of
 from gtp.cli.play import gtp
+from gtp.cli.review import review
 from tests.conftest import ROOT
 
 
@@ -74,3 +77,18 @@ def test_a_shipped_player_brings_its_options_to_analyses(monkeypatch, flag):
     CliRunner().invoke(analysis, [flag, "alphago-9"])
     CliRunner().invoke(analysis, [flag, "alphago-9", "--rollout-weight", "0.2"])
     assert seen == [0.5, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "message"),
+    [
+        (match, ["--first", "a", "--second", "b", "--json", "/nowhere/x.json"], "/nowhere is no folder that can be"),
+        (regress, ["--engine", "a", "--json", "/nowhere/x.json", __file__], "/nowhere is no folder that can be"),
+        (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range x>=1"),
+        (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range x>=1"),
+        (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0<=x<=86400"),
+    ],
+)
+def test_what_would_be_found_out_at_the_end_is_refused_at_the_start(command, words, message):
+    result = CliRunner().invoke(command, words)
+    assert result.exit_code == 2 and message in result.output

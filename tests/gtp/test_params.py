@@ -152,11 +152,11 @@ def test_the_network_that_plays_is_told():
     host = SimpleNamespace(player=SimpleNamespace(server=server, network_path=path))
     (model,) = json.loads(kata_get_models(host))
     assert model == {
-        "name": path.name, "internalName": DEFAULT, "maxBatchSize": 256, "usesHumanSLProfile": False, "version": 1,
+        "name": str(path), "internalName": DEFAULT, "maxBatchSize": 256, "usesHumanSLProfile": False, "version": 1,
         "usingFP16": "auto",
     }  # fmt: skip
     host.player.network_path = (path, path)
-    assert [model["name"] for model in json.loads(kata_get_models(host))] == [path.name, path.name]
+    assert [model["name"] for model in json.loads(kata_get_models(host))] == [str(path)] * 2
 
 
 def test_what_would_take_more_than_memory_is_refused_and_changes_nothing(engine):
