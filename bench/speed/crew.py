@@ -47,7 +47,7 @@ class SleepingJob:
 
     def server(self, stack: ExitStack) -> InferenceServer:
         """The network's, which evaluates one batch after the other; ``stack`` closes it."""
-        return stack.enter_context(InferenceServer(SerialNetwork("keima-1", self.batch_s), cache_mib=1))
+        return stack.enter_context(InferenceServer(SerialNetwork("keima-1", self.batch_s)))
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
         """A worker with a network of its own."""

@@ -127,7 +127,7 @@ def measure_empty_board(name: str, run: Run) -> None:
     if kind == "delayed":
         network = SerialNetwork(ZERO.name)
         batch = resolved(SearchOptions(), network).batch
-        server, setting = InferenceServer(network, cache_mib=1, max_batch=network.rows), (DELAYED_THREADS, batch)
+        server, setting = InferenceServer(network, max_batch=network.rows), (DELAYED_THREADS, batch)
     else:
         server, setting = InstantServer(encoder), (int(threads[0]), NULL_BATCH)
     visits, evaluations = [], []

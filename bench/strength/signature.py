@@ -53,7 +53,7 @@ def _visits_below(tree: Tree, node: int) -> list:
 def signature() -> str:
     """Search all positions and hash what grew: 16 hexadecimal digits."""
     digest = hashlib.sha256()
-    with InferenceServer(HashNetwork(ZERO.name), cache_mib=1, threads=1) as server:
+    with InferenceServer(HashNetwork(ZERO.name), threads=1) as server:
         for position in positions():
             search = Search(SearchOptions(threads=1, seed=SEED), server, ZERO)
             search.set_position(position)

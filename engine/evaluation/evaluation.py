@@ -118,7 +118,7 @@ class MeasuredNetwork:
             raise ValueError(f"network {spec.name} wants the encoder {spec.encoder!r}, known are {', '.join(ENCODERS)}")
         self.encoder, self._games, self._symmetries, self._new_bar = ENCODERS[spec.encoder], games, symmetries, new_bar
         self._batch = BATCH["cpu" if network.device.type == "cpu" else "cuda"]
-        self.server = InferenceServer(network, cache_mib=1, max_batch=self._batch)
+        self.server = InferenceServer(network, max_batch=self._batch)
 
     def metrics_at(self, rows: np.ndarray, plies: np.ndarray, title: str) -> list[PositionMetrics]:
         """As :func:`engine.train.metrics.evaluate_positions`, with a bar."""

@@ -54,9 +54,6 @@ _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
 """What follows the bracket of a whole game, and of no variation"""
-"""Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
-
-
 STONES = {"AB": BLACK, "AW": WHITE, "AE": EMPTY}
 """Properties that set up what is on points"""
 

@@ -9,7 +9,7 @@ from engine.go.notation import color_letter
 from engine.go.rules import CUSTOM
 
 RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
-"""Names that the standard has for rules; others are written as words"""
+"""Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
 
 
 def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:

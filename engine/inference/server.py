@@ -45,14 +45,14 @@ class InferenceServer(Evaluators):
     """
 
     def __init__(
-        self, network: Network | Sequence[Network], cache_mib: int = 256, threads: int = 0, max_batch: int = 256,
+        self, network: Network | Sequence[Network], cache_mib: int = 1, threads: int = 0, max_batch: int = 256,
         reload: Reload | None = None, shared: bool = False,
     ):  # fmt: skip
         """Start the evaluator threads.
 
         Args:
             network: or several copies of one network, each on a device of its own.
-            cache_mib: memory of the result cache.
+            cache_mib: memory of the result cache; the default is as good as none, for those who ask for nothing twice.
             threads: evaluator threads on the CPU; 0 = one a core. A GPU always has two.
             max_batch: most positions in one call of the network.
             reload: used where a device fails; None = the failure of a device is an error of its requests.

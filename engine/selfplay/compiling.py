@@ -31,7 +31,7 @@ def is_compiled(encoder: str) -> bool:
 def compile_self_play(encoder: str) -> None:
     """Play and learn once on a tiny board with a network that costs nothing."""
     options = SearchPlayOptions(size=SIZE, visits=4, fast_visits=2, komi=2.0, sensible=0.5)
-    with InferenceServer(UniformNetwork(encoder), cache_mib=1, threads=1) as server:
+    with InferenceServer(UniformNetwork(encoder), threads=1) as server:
         rows = join_rows(list(SearchGroup(server, options, 2).play(iter(range(4)))))
         look_at_empty_board(server, SIZE, options.rules, options.komi)
     rows = rows._replace(weight=np.ones_like(rows.weight))

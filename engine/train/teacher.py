@@ -33,7 +33,7 @@ class Teacher:
         unsaid = (REPLACED | KEPT) ^ TARGETS
         assert not unsaid, f"no word on what a teacher does about {', '.join(sorted(unsaid))}"
         self.spec = network.spec
-        self.server = InferenceServer(network, cache_mib=1, threads=threads, max_batch=MAX_BATCH)
+        self.server = InferenceServer(network, threads=threads, max_batch=MAX_BATCH)
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])
 
     def close(self) -> None:

@@ -167,7 +167,7 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
     network.spec.check_sizes(sizes)
 
     def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
-        with InferenceServer(network, cache_mib=1) as server:
+        with InferenceServer(network) as server:
             at_once = AT_ONCE["gpu" if server.merges else "cpu"]
             return policy_values(server, games, rows, plies, ROLLOUTS, at_once, groups_for(server), done)
 

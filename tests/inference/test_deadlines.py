@@ -28,7 +28,7 @@ from tests.inference.asking import (
 def test_a_running_request_is_not_waited_for_beyond_a_deadline():
     """What the evaluator still has of it reaches nobody: the next request gets its own answer."""
     network = GatedNetwork()
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         late = request_of(server, 1)
         server.submit(late)
         network.next_entered()
@@ -46,7 +46,7 @@ def test_a_running_request_is_not_waited_for_beyond_a_deadline():
 
 def test_an_abandoned_request_wakes_who_waits_for_it():
     network = GatedNetwork()
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         running, waiting = submitted(server, 1, 1)
         network.next_entered()
         waiters = [threading.Thread(target=server.wait, args=[one], daemon=True) for one in (running, waiting)]
@@ -65,7 +65,7 @@ def test_an_abandoned_request_wakes_who_waits_for_it():
 @pytest.mark.parametrize("head", ["policy", "value", "score", "ownership"])
 def test_numbers_that_are_none_are_an_error_whichever_head_gives_them(head):
     """Ownership of no numbers once made every position settled, and so a pass."""
-    with InferenceServer(FailingNetwork(None, head), cache_mib=1, threads=1) as server:
+    with InferenceServer(FailingNetwork(None, head), threads=1) as server:
         (request,) = submitted(server, 1)
         with pytest.raises(NetworkFailed, match=f"network uniform: its outputs \\({head}\\) are no numbers"):
             server.wait(request)
@@ -73,7 +73,7 @@ def test_numbers_that_are_none_are_an_error_whichever_head_gives_them(head):
 
 def test_how_much_is_evaluated_by_a_deadline_follows_recent_times_and_what_runs(monkeypatch):
     network = GatedNetwork()
-    with InferenceServer(network, cache_mib=1, threads=2) as server:
+    with InferenceServer(network, threads=2) as server:
         clock = stop_the_machines(monkeypatch, look_s=0.0)
         assert server.positions_until(clock() + 1e-9) > 10**6, "nothing is known yet"
         server.pace.note(4, 4.0)
@@ -92,7 +92,7 @@ def test_how_much_is_evaluated_by_a_deadline_follows_recent_times_and_what_runs(
 
 
 def test_a_call_that_failed_says_nothing_of_how_long_one_takes():
-    with InferenceServer(FailingNetwork(ValueError("refused at once")), cache_mib=1, threads=1) as server:
+    with InferenceServer(FailingNetwork(ValueError("refused at once")), threads=1) as server:
         server.pace.note(1, 2.0)
         (request,) = submitted(server, 1)
         with pytest.raises(NetworkFailed, match="refused at once"):
@@ -102,7 +102,7 @@ def test_a_call_that_failed_says_nothing_of_how_long_one_takes():
 
 def test_the_end_waits_no_longer_for_two_evaluators_that_hang_than_for_one(monkeypatch):
     network, given_s = GatedNetwork(), []
-    server = InferenceServer(network, cache_mib=1, threads=2)
+    server = InferenceServer(network, threads=2)
     submitted(server, 1, 1)
     for _ in range(2):
         network.next_entered()
@@ -136,7 +136,7 @@ def test_a_gpus_evaluators_each_prepare_for_a_board_before_it_is_played_on(monke
     monkeypatch.setattr(engine.inference.evaluators, "new_runner", Preparing)
     network = HashNetwork("test")
     network.merges = True
-    with InferenceServer(network, cache_mib=1, max_batch=256) as server:
+    with InferenceServer(network, max_batch=256) as server:
         for size in (SIZE, SIZE + 1):
             server.warm_up(size, PLANES, GLOBALS)
             made = [Preparing.prepared.get(timeout=20) for _ in range(2)]
@@ -151,7 +151,7 @@ def test_a_device_that_cannot_prepare_says_so_at_its_first_batch(monkeypatch):
         raise RuntimeError("no graphs today")
 
     monkeypatch.setattr(PlainRunner, "prepare", refuses)
-    with InferenceServer(Breaking(0), cache_mib=1) as server, pytest.raises(NetworkFailed, match="illegal memory"):
+    with InferenceServer(Breaking(0)) as server, pytest.raises(NetworkFailed, match="illegal memory"):
         server.warm_up(SIZE, PLANES, GLOBALS)
 
 
@@ -166,6 +166,6 @@ def test_evaluators_that_were_started_before_one_could_not_be_are_ended(monkeypa
 
     monkeypatch.setattr(threading.Thread, "start", starts_one)
     with pytest.raises(RuntimeError, match="can't start new thread"):
-        InferenceServer(UniformNetwork("test"), cache_mib=1, threads=3)
+        InferenceServer(UniformNetwork("test"), threads=3)
     started[0].join(20)
     assert not started[0].is_alive()

@@ -32,18 +32,18 @@ def test_asking_gives_the_heads_there_are_as_arrays():
     globals_ = rng.normal(0, 1, (4, GLOBALS)).astype(np.float32)
     expected = network.evaluate(torch.from_numpy(planes), torch.from_numpy(globals_))
     network.spec = replace(network.spec, has_value=False, has_score=False)
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         output = server.ask(planes, globals_)
     np.testing.assert_array_equal(output.policy, expected.policy.numpy())
     np.testing.assert_array_equal(output.ownership, expected.ownership.numpy())
     assert output.value is None and output.score is None
-    with InferenceServer(FailingNetwork(None), cache_mib=1, threads=1) as server, pytest.raises(RuntimeError):
+    with InferenceServer(FailingNetwork(None), threads=1) as server, pytest.raises(RuntimeError):
         server.ask(planes, globals_)
 
 
 def test_outputs_are_the_networks_own_whatever_is_batched_with_them():
     network = HashNetwork("test")
-    with InferenceServer(network, cache_mib=1, threads=2) as server:
+    with InferenceServer(network, threads=2) as server:
         requests = [request_of(server, 1 + seed % 8, seed) for seed in range(20)]
         for request in requests:
             server.submit(request)
@@ -61,7 +61,7 @@ def test_outputs_are_the_networks_own_whatever_is_batched_with_them():
 
 
 def test_many_callers_at_once_all_get_their_answers():
-    with InferenceServer(HashNetwork("test"), cache_mib=1, threads=2) as server:
+    with InferenceServer(HashNetwork("test"), threads=2) as server:
         failures = []
 
         def call(seed: int) -> None:
@@ -83,7 +83,7 @@ def test_many_callers_at_once_all_get_their_answers():
 
 def test_waiting_requests_are_merged_where_the_device_likes_it():
     network = GatedNetwork(merges=True)
-    with InferenceServer(network, cache_mib=1, max_batch=10) as server:
+    with InferenceServer(network, max_batch=10) as server:
         requests = submitted(server, 1)
         assert network.next_entered() == 1
         requests += submitted(server, 4)
@@ -96,7 +96,7 @@ def test_waiting_requests_are_merged_where_the_device_likes_it():
 
 def test_a_server_that_many_searches_share_merges_their_requests_on_any_device():
     network = GatedNetwork(merges=False)
-    with InferenceServer(network, cache_mib=1, threads=1, max_batch=10, shared=True) as server:
+    with InferenceServer(network, threads=1, max_batch=10, shared=True) as server:
         requests = submitted(server, 1)
         assert network.next_entered() == 1
         requests += submitted(server, 4, 2, alone=True) + submitted(server, 3, 3)
@@ -107,7 +107,7 @@ def test_a_server_that_many_searches_share_merges_their_requests_on_any_device()
 
 def test_evaluators_that_many_searches_share_take_their_share_of_what_is_in_flight():
     network = GatedNetwork(merges=False)
-    with InferenceServer(network, cache_mib=1, threads=2, shared=True) as server:
+    with InferenceServer(network, threads=2, shared=True) as server:
         requests = submitted(server, 1, 1)
         assert network.next_entered() == network.next_entered() == 1
         requests += submitted(server, *[1] * 8)
@@ -120,7 +120,7 @@ def test_evaluators_that_many_searches_share_take_their_share_of_what_is_in_flig
 def test_an_evaluator_that_many_searches_share_waits_a_moment_for_its_share():
     """Alone a position takes as long as two of a batch."""
     network = GatedNetwork(merges=False)
-    with InferenceServer(network, cache_mib=1, threads=2, shared=True) as server:
+    with InferenceServer(network, threads=2, shared=True) as server:
         requests = submitted(server, 5)
         assert network.next_entered() == 5
         server.pace.seconds_per_position = 1e6
@@ -134,7 +134,7 @@ def test_an_evaluator_that_many_searches_share_waits_a_moment_for_its_share():
 
 def test_boards_of_other_sizes_travel_apart():
     network = GatedNetwork(merges=True)
-    with InferenceServer(network, cache_mib=1) as server:
+    with InferenceServer(network) as server:
         requests = submitted(server, 1, 1, alone=True)
         assert network.next_entered() == network.next_entered() == 1
         other = server.new_request(SIZE + 1, 3, PLANES, GLOBALS)
@@ -156,7 +156,7 @@ def test_a_device_that_merges_is_never_without_a_batch_while_anybody_waits():
             server.submit(request)
             server.wait(request)
 
-    with InferenceServer(network, cache_mib=1, max_batch=8) as server:
+    with InferenceServer(network, max_batch=8) as server:
         callers = [threading.Thread(target=call, args=(server, seed)) for seed in range(4)]
         for caller in callers:
             caller.start()
@@ -173,7 +173,7 @@ def test_a_device_that_merges_is_never_without_a_batch_while_anybody_waits():
 
 def test_a_batch_is_held_back_until_it_is_worth_the_call_but_not_from_an_idle_device():
     network = GatedNetwork(merges=True)
-    with InferenceServer(network, cache_mib=1) as server:
+    with InferenceServer(network) as server:
         requests = submitted(server, 8)
         assert network.next_entered() == 8
         requests += submitted(server, 2, 1, 1)
@@ -214,7 +214,7 @@ def is_answered(request) -> bool:
 def test_a_batch_too_large_for_the_device_is_halved_until_it_fits(capfd):
     say_once.cache_clear()
     network = SmallMemory()
-    with InferenceServer(network, cache_mib=1, max_batch=100) as server:
+    with InferenceServer(network, max_batch=100) as server:
         requests = submitted(server, 7, 2, 8, 1, 3, 8, 8)
         wait_for(server, requests)
         assert all(map(is_answered, requests))
@@ -247,7 +247,7 @@ class Reload:
 def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, merges, capfd):
     say_once.cache_clear()
     reload = Reload(*networks)
-    with InferenceServer(Breaking(3), cache_mib=1, threads=3, max_batch=4, reload=reload) as server:
+    with InferenceServer(Breaking(3), threads=3, max_batch=4, reload=reload) as server:
         requests = submitted(server, *range(1, 9))
         wait_for(server, requests)
         assert all(map(is_answered, requests))
@@ -261,7 +261,7 @@ def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, mer
 
 def test_where_no_device_is_left_every_caller_is_told():
     reload = Reload(RuntimeError("lost"), ValueError("the file is gone"))
-    with InferenceServer(Breaking(0), cache_mib=1, reload=reload) as server:
+    with InferenceServer(Breaking(0), reload=reload) as server:
         (request,) = submitted(server, 2)
         with pytest.raises(RuntimeError, match=r"memory access\), and the CPU cannot go on \(the file is gone\)"):
             server.wait(request)
@@ -272,7 +272,7 @@ def test_where_no_device_is_left_every_caller_is_told():
 def test_other_devices_take_over_from_one_that_is_lost(capfd):
     say_once.cache_clear()
     reload = Reload(RuntimeError("lost"))
-    with InferenceServer([Breaking(1), Breaking(1000)], cache_mib=1, max_batch=4, reload=reload) as server:
+    with InferenceServer([Breaking(1), Breaking(1000)], max_batch=4, reload=reload) as server:
         while reload.networks:
             requests = submitted(server, 4, 4, 4, 4)
             wait_for(server, requests)
@@ -282,7 +282,7 @@ def test_other_devices_take_over_from_one_that_is_lost(capfd):
 
 def test_a_callers_mistake_is_not_the_devices():
     reload = Reload()
-    with InferenceServer(Breaking(0, ValueError("wrong planes")), cache_mib=1, reload=reload) as server:
+    with InferenceServer(Breaking(0, ValueError("wrong planes")), reload=reload) as server:
         (request,) = submitted(server, 1)
         with pytest.raises(RuntimeError, match="wrong planes"):
             server.wait(request)
@@ -290,7 +290,7 @@ def test_a_callers_mistake_is_not_the_devices():
 
 def test_a_waiting_request_can_be_cancelled_a_running_one_not():
     network = GatedNetwork()
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         running, waiting = request_of(server, 1), request_of(server, 1)
         server.submit(running)
         network.next_entered()
@@ -306,7 +306,7 @@ def test_a_waiting_request_can_be_cancelled_a_running_one_not():
 
 def test_closing_ends_waiting_requests_in_an_error_and_refuses_new_ones():
     network = GatedNetwork()
-    server = InferenceServer(network, cache_mib=1, threads=1)
+    server = InferenceServer(network, threads=1)
     running, waiting = request_of(server, 1), request_of(server, 1)
     server.submit(running)
     network.next_entered()
@@ -321,6 +321,6 @@ def test_closing_ends_waiting_requests_in_an_error_and_refuses_new_ones():
 
 
 def test_warming_up_evaluates_once_or_more():
-    with InferenceServer(UniformNetwork("test"), cache_mib=1, threads=2) as server:
+    with InferenceServer(UniformNetwork("test"), threads=2) as server:
         server.warm_up(SIZE, PLANES, GLOBALS)
         assert server.evaluations == 4

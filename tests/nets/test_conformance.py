@@ -123,7 +123,7 @@ def test_any_number_of_threads_may_call_at_once(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_inference_server_serves_it(name):
     planes, globals_ = inputs(name, COUNT)
-    with InferenceServer(toy_network(name), cache_mib=1, threads=1) as server:
+    with InferenceServer(toy_network(name), threads=1) as server:
         request = server.new_request(SIZE, COUNT, planes.shape[1], globals_.shape[1])
         request.planes[:], request.globals[:], request.count = planes, globals_, COUNT
         server.submit(request)

@@ -11,7 +11,7 @@ from engine.search.search import Search
 
 @pytest.fixture
 def hash_server():
-    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=2) as server:
+    with InferenceServer(HashNetwork(KEIMA.name), threads=2) as server:
         yield server
 
 

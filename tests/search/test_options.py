@@ -31,7 +31,7 @@ def patterns():
 
 @pytest.fixture(scope="module")
 def server():
-    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as one:
+    with InferenceServer(HashNetwork(KEIMA.name), threads=1) as one:
         yield one
 
 
@@ -92,7 +92,7 @@ class Watching(HashNetwork):
 @pytest.mark.parametrize(("visits_per_leaf", "low", "high"), [(0, 8, 16), (64, 1, 1), (10, 2, 6)])
 def test_batches_stay_small_in_small_trees(visits_per_leaf, low, high):
     network = Watching()
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         searched(server, visits=50, batch=16, visits_per_leaf=visits_per_leaf)
     assert low <= network.most <= high
 
@@ -141,7 +141,7 @@ def test_a_search_that_begins_anew_for_excluded_moves_treats_its_new_root_like_t
 
 
 def test_a_gpu_has_two_workers_at_least_since_one_alone_is_not_merged():
-    with InferenceServer(SerialNetwork(KEIMA.name), cache_mib=1) as server:
+    with InferenceServer(SerialNetwork(KEIMA.name)) as server:
         assert resolved(SearchOptions(), server).threads >= 2
         assert resolved(SearchOptions(threads=1), server).threads == 1
 
@@ -203,7 +203,7 @@ def test_ownership_is_the_mean_over_all_symmetries(server):
 def test_ownership_is_the_mean_over_the_symmetries_that_came_before_an_interruption():
     """Those that wait are taken back, the one that runs is not waited for."""
     network = Stopped()
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         network.server = server
         network.search = search = Search(SearchOptions(threads=1), server, KEIMA)
         search.set_position(random_game(9, 0, seed=1).position)
@@ -217,7 +217,7 @@ def test_ownership_is_the_mean_over_the_symmetries_that_came_before_an_interrupt
 @pytest.mark.parametrize(("seconds", "symmetries"), [(0.5, 0), (2.5, 2), (100.0, 8)])
 def test_no_more_symmetries_are_asked_for_than_there_is_time_for(monkeypatch, seconds, symmetries):
     clock = stop_the_machines(monkeypatch, look_s=1e-6)
-    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
+    with InferenceServer(HashNetwork(KEIMA.name), threads=1) as server:
         search = Search(SearchOptions(threads=1), server, KEIMA)
         search.set_position(random_game(9, 30, seed=1).position)
         server.pace.note(1, 1.0)

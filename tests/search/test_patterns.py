@@ -67,7 +67,7 @@ def test_priors_without_a_network_are_the_tree_policys(patterns, size, n_moves):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("weight", [0.0, 0.4])
 def test_nothing_stays_in_flight(patterns, threads, weight):
-    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=2) as server:
+    with InferenceServer(HashNetwork(KEIMA.name), threads=2) as server:
         for network in (server, None):
             options = SearchOptions(threads=threads, rollout_weight=weight, reply_probability=0.5)
             search = Search(options, network, KEIMA if network else None, patterns)
@@ -94,7 +94,7 @@ def test_without_a_policy_the_tree_policy_gives_the_priors(patterns, placeholder
     """Also where a position comes from the cache."""
     position = random_game(9, 12, seed=3).position
     expected = tree_policy(position, patterns)
-    with InferenceServer(Judge(), cache_mib=1, threads=1) as server:
+    with InferenceServer(Judge(), threads=1) as server:
         search = Search(SearchOptions(threads=1, placeholder_priors=placeholders), server, KEIMA, patterns)
         for _ in range(2):
             search.set_position(position)
@@ -114,7 +114,7 @@ def test_without_a_policy_the_tree_policy_gives_the_priors(patterns, placeholder
 def test_placeholder_priors_leave_no_trace(patterns, threads, weight):
     """In the end every node has the network's priors and values, as if none had ever been placed."""
     found = {}
-    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=2) as server:
+    with InferenceServer(HashNetwork(KEIMA.name), threads=2) as server:
         for placeholders in (False, True):
             server.forget()
             options = SearchOptions(
@@ -152,7 +152,7 @@ def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):
 
 
 def test_exploration_suits_the_noise_of_values_unless_it_is_given(patterns):
-    with InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
+    with InferenceServer(HashNetwork(KEIMA.name), threads=1) as server:
         for network, given, used in ((server, 0.0, 1.4), (None, 0.0, 5.0), (server, 3.0, 3.0)):
             assert resolved(SearchOptions(c_puct=given), network).c_puct == used
 

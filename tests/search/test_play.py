@@ -129,7 +129,7 @@ def test_a_pass_is_answered_when_the_board_is_won_as_it_stands():
 
 def test_with_a_network_the_end_of_the_game_still_counts_by_the_rules():
     """A network that knows nothing; only finished games tell won from lost."""
-    with InferenceServer(UniformNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
+    with InferenceServer(UniformNetwork(KEIMA.name), threads=1) as server:
         search = Search(SearchOptions(threads=1), server, KEIMA)
         search.set_position(game_from(SETTLED, BLACK, 0.5, passed=True).position)
         report = search.run(SearchLimits(visits=200))
@@ -173,7 +173,7 @@ def test_a_network_leaves_the_dead_stones_to_the_rollouts_it_is_given(monkeypatc
         score_finished_territory(*arguments)
 
     monkeypatch.setattr(worker, "score_finished_territory", spy)
-    with InferenceServer(UniformNetwork(KEIMA.name), cache_mib=1, threads=1) as server:
+    with InferenceServer(UniformNetwork(KEIMA.name), threads=1) as server:
         search = Search(SearchOptions(threads=1), server, KEIMA, owner_tables=lambda: tables)
         search.set_position(game_from(DEAD_STONE, BLACK, 0.5, "japanese", passed=True).position)
         passing = next(

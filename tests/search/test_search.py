@@ -55,7 +55,7 @@ def test_one_thread_and_one_seed_give_one_tree(kind):
     dumps = []
     for seed in (7, 7, 8):
         network = make()
-        server = InferenceServer(network, cache_mib=1, threads=2) if network else None
+        server = InferenceServer(network, threads=2) if network else None
         options = SearchOptions(threads=1, seed=seed, rollout_weight=weight, reply_probability=0.5)
         search = Search(options, server, KEIMA if network else None, patterns and patterns())
         search.set_position(position)
@@ -237,7 +237,7 @@ def test_a_search_needs_a_limit_a_playable_size_and_one_caller(search):
     with pytest.raises(ValueError, match="limit"):
         SearchLimits()
     with (
-        InferenceServer(HashNetwork(KEIMA.name, 7, 19), cache_mib=1, threads=1) as server,
+        InferenceServer(HashNetwork(KEIMA.name, 7, 19), threads=1) as server,
         pytest.raises(ValueError, match="boards of 7 to 19, not 5"),
     ):
         Search(SearchOptions(), server, KEIMA).set_position(random_game(5, 0, 0).position)

@@ -55,7 +55,7 @@ class BrokenNetwork(HashNetwork):
 @pytest.mark.parametrize("cost", [0.0, 0.002, 0.02])
 def test_time_is_kept_also_with_a_slow_network(monkeypatch, seconds, cost):
     clock = stop_the_machines(monkeypatch)
-    with InferenceServer(CostlyNetwork(cost, clock), cache_mib=1, threads=1) as server:
+    with InferenceServer(CostlyNetwork(cost, clock), threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=64), server, KEIMA)
         search.set_position(random_game(9, 0, 0).position)
         search.run(SearchLimits(visits=3))
@@ -75,7 +75,7 @@ def test_a_search_without_any_time_still_knows_a_move(hash_server):
 def test_stopping_takes_waiting_work_back():
     """What an evaluator holds is finished, what waits for one is not begun."""
     network = GatedNetwork(calls=20)
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=4), server, KEIMA)
         search.set_position(random_game(9, 0, 0).position)
         thread = threading.Thread(target=search.run, args=[SearchLimits(visits=10**6)])
@@ -120,7 +120,7 @@ def test_many_short_searches_stopped_at_random_times(hash_server):
 def test_a_failing_network_ends_the_search_in_an_error_and_leaves_the_tree_sound():
     for threads in (1, 3):
         network = BrokenNetwork(works=20)
-        with InferenceServer(network, cache_mib=1, threads=2) as server:
+        with InferenceServer(network, threads=2) as server:
             search = Search(SearchOptions(threads=threads), server, KEIMA)
             search.set_position(random_game(7, 0, 0).position)
             with pytest.raises(RuntimeError, match="network hash: out of order"):
@@ -140,7 +140,7 @@ def test_a_failure_ends_one_run_and_is_not_found_again_by_the_next(monkeypatch, 
         seen.append(worker.failure())
         submit(worker, flight)
 
-    with InferenceServer(network, cache_mib=1, threads=2) as server:
+    with InferenceServer(network, threads=2) as server:
         search = Search(SearchOptions(threads=threads), server, KEIMA)
         search.set_position(random_game(7, 0, 0).position)
         with pytest.raises(RuntimeError, match="out of order"):

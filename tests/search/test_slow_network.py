@@ -54,7 +54,7 @@ def hanging():
 
     def make(works, threads=1, **options):
         networks.append(HangingNetwork(works))
-        servers.append(InferenceServer(networks[-1], cache_mib=1, threads=2))
+        servers.append(InferenceServer(networks[-1], threads=2))
         search = Search(SearchOptions(threads=threads, **options), servers[-1], KEIMA)
         search.set_position(random_game(9, 8, seed=1).position)
         return search, networks[-1]
@@ -149,7 +149,7 @@ class HalfBroken(HangingNetwork):
 @pytest.mark.parametrize(("works", "threads"), [(5, 1), (30, 3)])
 def test_an_error_does_not_wait_for_an_evaluation_that_hangs(works, threads):
     network = HalfBroken(works)
-    with InferenceServer(network, cache_mib=1, threads=2) as server:
+    with InferenceServer(network, threads=2) as server:
         search = Search(SearchOptions(threads=threads, seed=1), server, KEIMA)
         search.set_position(random_game(9, 8, seed=1).position)
         with pytest.raises(NetworkFailed, match="out of order"):
@@ -183,7 +183,7 @@ def test_workers_that_were_started_before_one_could_not_be_are_ended(monkeypatch
 @pytest.mark.parametrize(("cost", "seconds", "visits"), [(0.4, 1.5, 3), (0.4, 1.15, 2), (1.5, 5.0, 3)])
 def test_no_evaluation_is_begun_that_cannot_come_back_in_time(monkeypatch, cost, seconds, visits):
     clock = stop_the_machines(monkeypatch, look_s=1e-5)
-    with InferenceServer(CostlyNetwork(cost, clock), cache_mib=1, threads=1) as server:
+    with InferenceServer(CostlyNetwork(cost, clock), threads=1) as server:
         search = Search(SearchOptions(threads=1, batch=64), server, KEIMA)
         server.pace.note(1, cost)
         search.set_position(random_game(9, 0, 0).position)

@@ -36,7 +36,7 @@ EMPTY = "\n".join([". . . . ."] * 5)
 
 @pytest.fixture(scope="module")
 def server():
-    with InferenceServer(HashNetwork(KEIMA.name, seed=5), cache_mib=1, threads=1) as one:
+    with InferenceServer(HashNetwork(KEIMA.name, seed=5), threads=1) as one:
         yield one
 
 
@@ -71,7 +71,7 @@ def test_a_move_that_superko_bans_is_not_played_though_another_path_left_it():
                 output.policy[:, int(index_of(from_vertex(vertex, 5), 5))] = logit
             return output._replace(value=torch.zeros_like(output.value))
 
-    with InferenceServer(Peaked(KEIMA.name), cache_mib=1, threads=1) as server:
+    with InferenceServer(Peaked(KEIMA.name), threads=1) as server:
         search = Search(SearchOptions(threads=1, seed=1, transpositions=True, random_symmetry=False), server, KEIMA)
         search.set_position(game.position)
         search.run(SearchLimits(3000))

@@ -26,7 +26,7 @@ def new_search():
     servers = []
 
     def make(**options):
-        servers.append(InferenceServer(HashNetwork(KEIMA.name), cache_mib=1, threads=1))
+        servers.append(InferenceServer(HashNetwork(KEIMA.name), threads=1))
         search = Search(SearchOptions(threads=1, seed=1, **options), servers[-1], KEIMA)
         search.set_position(random_game(9, 8, seed=1).position)
         return search

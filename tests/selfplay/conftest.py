@@ -22,5 +22,5 @@ def start(tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def server():
-    with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=2) as made:
+    with InferenceServer(HashNetwork("alphago-48"), threads=2) as made:
         yield made

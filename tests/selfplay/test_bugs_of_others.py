@@ -78,8 +78,8 @@ def test_the_learner_has_each_colour_in_half_of_the_games_and_the_rewards_of_its
 def test_colours_alternate_from_game_to_game_in_bulk_too(tmp_path):
     options = BulkOptions(variety(4.5), size=5)
     with (
-        InferenceServer(EAGER, cache_mib=1, threads=1) as one,
-        InferenceServer(SHY, cache_mib=1, threads=1) as other,
+        InferenceServer(EAGER, threads=1) as one,
+        InferenceServer(SHY, threads=1) as other,
     ):
         bulk = BulkPlay([one, other], Plan(options, 2), [{"name": "a"}, {"name": "b"}], tmp_path)
         bulk.run(12, at_once=5, groups=2, report=lambda: None, every_s=0.001)
@@ -217,7 +217,7 @@ def value_targets(games, rows, plies):
 
 def played(networks, plan, out, count=4):
     """The games of a plan."""
-    servers = [InferenceServer(network, cache_mib=1, threads=1) for network in networks]
+    servers = [InferenceServer(network, threads=1) for network in networks]
     bulk = BulkPlay(servers, plan, [{"name": "a"}] * len(servers), out)
     bulk.run(count, at_once=3, groups=1, report=lambda: None, every_s=0.001)
     bulk.close()

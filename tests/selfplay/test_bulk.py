@@ -178,7 +178,7 @@ def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):
                 raise RuntimeError("it broke")
             return super().evaluate(planes, globals_)
 
-    with InferenceServer(Failing(), cache_mib=1, threads=1) as broken:
+    with InferenceServer(Failing(), threads=1) as broken:
         bulk = BulkPlay([broken], Plan(OPTIONS, 1), NETWORKS, tmp_path)
         with pytest.raises(RuntimeError, match="it broke"):
             bulk.run(1000, at_once=4, groups=2, report=lambda: None, every_s=0.001)

@@ -53,7 +53,7 @@ def test_living_stones_stay():
 @pytest.mark.parametrize("dead_stones", ["alive", "removed"])
 def test_games_in_bulk_are_counted_as_they_are_asked_to_be(dead_stones):
     options = BulkOptions(variety(0.5, "chinese"), size=SIZE, passes="free", limit=30, dead_stones=dead_stones)
-    with InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as server:
+    with InferenceServer(HashNetwork("alphago-48"), threads=1) as server:
         group = Group([server], SIZE, 4, options.conduct(), 1, lambda numbers: setups_of(options, numbers, 1))
         differences = []
         for games, *_ in group.play(iter(range(8))):

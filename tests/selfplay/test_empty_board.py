@@ -32,7 +32,7 @@ class Knowing(UniformNetwork):
 
 @pytest.mark.parametrize(("point", "words"), [(4, "B2 50%"), (1, "B3 50%"), (9, "pass 50%")])
 def test_the_mean_over_the_symmetries_is_of_the_same_moves(point, words):
-    with InferenceServer(Knowing(point), cache_mib=1, threads=1) as server:
+    with InferenceServer(Knowing(point), threads=1) as server:
         board = look_at_empty_board(server, SIZE, "tromp-taylor", 2.0)
     assert board.policy.argmax() == point
     assert board.policy[point] == pytest.approx(SHARE) and board.policy.sum() == pytest.approx(1.0)
@@ -41,7 +41,7 @@ def test_the_mean_over_the_symmetries_is_of_the_same_moves(point, words):
 
 @pytest.mark.parametrize("komi", [2.0, -3.5])
 def test_the_score_does_not_count_the_komi(komi):
-    with InferenceServer(Knowing(4), cache_mib=1, threads=1) as server:
+    with InferenceServer(Knowing(4), threads=1) as server:
         board = look_at_empty_board(server, SIZE, "tromp-taylor", komi)
     assert (board.score, board.value) == (3.0 + komi, 0.25)
 

@@ -51,7 +51,7 @@ def learnt(tmp_path_factory):
     """A server of the network that ten turns on 3x3 come to."""
     folder = tmp_path_factory.mktemp("zero-3")
     Zero(folder / "run", WAYS, CPU, threads=1).run(turns=10)
-    with InferenceServer(load_network(folder / "run" / NETWORK, CPU), cache_mib=1, threads=1) as server:
+    with InferenceServer(load_network(folder / "run" / NETWORK, CPU), threads=1) as server:
         yield server
 
 
@@ -72,7 +72,7 @@ def test_5x5_is_learnt_from_nothing(tmp_path):
     """Black owns all of 5x5 from the centre (van der Werf, "Solving Go on small boards", 2003)."""
     result = CliRunner().invoke(main, ["zero", "--size", "5", "--out", str(tmp_path / "zero-5"), "--turns", "12"])
     assert result.exit_code == 0, result.output
-    with InferenceServer(load_network(tmp_path / "zero-5" / NETWORK, CPU), cache_mib=1, threads=1) as server:
+    with InferenceServer(load_network(tmp_path / "zero-5" / NETWORK, CPU), threads=1) as server:
         board = look_at_empty_board(server, 5, "tromp-taylor", 24.0)
     assert board.policy.argmax() == 12
     assert board.policy[12] > 0.9

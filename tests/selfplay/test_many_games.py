@@ -44,10 +44,7 @@ def group():
     with ExitStack() as stack:
 
         def make(setups, conduct, n_networks=1, seats=4, size=5):
-            servers = [
-                stack.enter_context(InferenceServer(network, cache_mib=1, threads=1))
-                for network in networks(n_networks)
-            ]
+            servers = [stack.enter_context(InferenceServer(network, threads=1)) for network in networks(n_networks)]
             return Group(servers, size, seats, conduct, SEED, setups)
 
         yield make

@@ -31,8 +31,8 @@ def shard(path, games, size=SIZE):
 @pytest.fixture(scope="module")
 def servers():
     with (
-        InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as one,
-        InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1) as other,
+        InferenceServer(HashNetwork("alphago-48"), threads=1) as one,
+        InferenceServer(HashNetwork("alphago-48"), threads=1) as other,
     ):
         yield [one, other]
 

@@ -70,7 +70,7 @@ def test_values_are_means_of_the_games_and_do_not_depend_on_the_groups(server):
 
 def test_a_network_that_cannot_play_so_is_one_line(server):
     games, rows = made_games(2, 9), np.array([0])
-    with InferenceServer(UniformNetwork("alphago-48", 5, 7), cache_mib=1, threads=1) as small:
+    with InferenceServer(UniformNetwork("alphago-48", 5, 7), threads=1) as small:
         with pytest.raises(ValueError, match="network uniform plays boards of 5 to 7, not 9"):
             policy_values(small, games, rows, rows, 2, 2, 1)
         small.spec = type(small.spec)("blind", "alphago-48", 5, 9, has_policy=False)
@@ -91,7 +91,7 @@ def test_what_ends_one_group_ends_all_of_them():
             return super().evaluate(planes, globals_)
 
     games, done = made_games(4, 5, 12), []
-    server = InferenceServer(Failing("alphago-48"), cache_mib=1, threads=1)
+    server = InferenceServer(Failing("alphago-48"), threads=1)
     with server, pytest.raises(RuntimeError, match="it broke"):
         policy_values(server, games, np.arange(4), np.arange(4), 1000, 8, 2, done.append)
 
@@ -101,7 +101,7 @@ def test_what_ends_one_group_ends_all_of_them():
             raise KeyboardInterrupt
 
     done.clear()
-    server = InferenceServer(HashNetwork("alphago-48"), cache_mib=1, threads=1)
+    server = InferenceServer(HashNetwork("alphago-48"), threads=1)
     with server, pytest.raises(KeyboardInterrupt):
         policy_values(server, games, np.arange(4), np.arange(4), 1000, 8, 2, interrupt)
     assert sum(done) < 1.0, "the other group had two positions to play out"

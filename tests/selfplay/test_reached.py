@@ -40,7 +40,7 @@ NETWORKS = [{"name": "pupil", "sha256": "0"}]
 
 @pytest.fixture(scope="module")
 def server():
-    with InferenceServer(HashNetwork(KEIMA.name, seed=1), cache_mib=1, threads=2) as made:
+    with InferenceServer(HashNetwork(KEIMA.name, seed=1), threads=2) as made:
         yield made
 
 

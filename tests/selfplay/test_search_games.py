@@ -34,7 +34,7 @@ def group():
     with ExitStack() as stack:
 
         def make(options, seats=4, network=None):
-            server = InferenceServer(network or HashNetwork("keima-1"), cache_mib=1, threads=1)
+            server = InferenceServer(network or HashNetwork("keima-1"), threads=1)
             return SearchGroup(stack.enter_context(server), options, seats, Origin(7, 100))
 
         yield make

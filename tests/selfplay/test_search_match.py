@@ -30,8 +30,8 @@ OPTIONS = match_options(SearchPlayOptions(size=3, komi=2.5), 5)
 @pytest.fixture
 def servers():
     with (
-        InferenceServer(HashNetwork("keima-1"), cache_mib=1, threads=1) as one,
-        InferenceServer(HashNetwork("keima-1", seed=2), cache_mib=1, threads=1) as other,
+        InferenceServer(HashNetwork("keima-1"), threads=1) as one,
+        InferenceServer(HashNetwork("keima-1", seed=2), threads=1) as other,
     ):
         yield one, other
 
@@ -65,8 +65,8 @@ def test_each_network_is_asked_about_its_own_moves_alone():
     """With one visit a move is one evaluation: of a game's positions one network sees the even ones, one the odd."""
     networks = Counting(1), Counting(2)
     with (
-        InferenceServer(networks[0], cache_mib=1, threads=1) as one,
-        InferenceServer(networks[1], cache_mib=1, threads=1) as other,
+        InferenceServer(networks[0], threads=1) as one,
+        InferenceServer(networks[1], threads=1) as other,
     ):
         options = replace(match_options(SearchPlayOptions(size=5, komi=2.5), 5), limit=4)
         outcome = played([MatchPlayer(one, 1), MatchPlayer(other, 1)], options, 1, 1)
@@ -76,7 +76,7 @@ def test_each_network_is_asked_about_its_own_moves_alone():
 
 def test_search_beats_random_moves_with_either_colour():
     options = match_options(SearchPlayOptions(size=4, komi=0.5), 1)
-    with InferenceServer(UniformNetwork("keima-1"), cache_mib=1, threads=1) as server:
+    with InferenceServer(UniformNetwork("keima-1"), threads=1) as server:
         players = MatchPlayer(server, 60), MatchPlayer(server, 1)
         assert played(players, options, 40, 16).won > 24
         assert played(players[::-1], options, 40, 16).lost > 24
@@ -84,7 +84,7 @@ def test_search_beats_random_moves_with_either_colour():
 
 def test_a_sensible_player_of_random_moves_does_not_pass_while_there_is_another_move():
     options = match_options(SearchPlayOptions(size=4, komi=0.5, limit=200), 1)
-    with InferenceServer(UniformNetwork("keima-1"), cache_mib=1, threads=1) as server:
+    with InferenceServer(UniformNetwork("keima-1"), threads=1) as server:
         passes = {}
         for is_sensible in (False, True):
             # All games are in play at once, so that each has a seat of its own.

@@ -24,7 +24,7 @@ OPTIONS = SearchPlayOptions(size=3, visits=12, fast_visits=4, full_share=0.5, ko
 
 @pytest.fixture
 def server():
-    with InferenceServer(HashNetwork("keima-1"), cache_mib=1, threads=1) as server:
+    with InferenceServer(HashNetwork("keima-1"), threads=1) as server:
         yield server
 
 

@@ -30,7 +30,7 @@ def networks():
 
 @pytest.fixture(scope="module")
 def servers():
-    made = [InferenceServer(network, cache_mib=1, threads=1) for network in networks()]
+    made = [InferenceServer(network, threads=1) for network in networks()]
     yield made
     for server in made:
         server.close()
@@ -163,7 +163,7 @@ def test_a_position_beyond_its_game_is_refused(tmp_path):
 
 def test_values_of_a_finished_board_follow_the_rules_alone(tmp_path):
     """A uniform policy plays on until no sensible move is left; then the count is the board's."""
-    with InferenceServer(UniformNetwork("alphago-48"), cache_mib=1, threads=1) as server:
+    with InferenceServer(UniformNetwork("alphago-48"), threads=1) as server:
         play([server, server], tmp_path, 20, ValuePlan(OPTIONS, latest=20))
     (games,) = kept(tmp_path)
     assert set(np.unique(games.result)) <= {-1, 1} and (games.margin % 1 == 0.5).all()

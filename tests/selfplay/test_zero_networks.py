@@ -26,7 +26,7 @@ def finished(tmp_path_factory):
 
 def empty_board(path, rules):
     """What a network file says of the empty board at komi 2."""
-    with InferenceServer(load_network(path, CPU), cache_mib=1, threads=1) as server:
+    with InferenceServer(load_network(path, CPU), threads=1) as server:
         board = look_at_empty_board(server, 3, rules, 2.0)
     return board.value, board.score, *board.policy
 

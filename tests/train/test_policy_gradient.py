@@ -52,7 +52,7 @@ def played(model, count=6, passes="last"):
                       np.zeros((k, 2, 2), np.int64), np.full(k, NEVER), np.zeros(k, np.int64))  # fmt: skip
 
     network = TorchNetwork(model, new_spec(model, "learner"), torch.device("cpu"), reduced=False, written=False)
-    with InferenceServer(network, cache_mib=1, threads=1) as server:
+    with InferenceServer(network, threads=1) as server:
         conduct = Conduct(limit=120, is_pass_last=passes == "last")
         found = list(Group([server], SIZE, count, conduct, 5, set_up).play(iter(range(count))))
     games = join([one.games for one in found])

@@ -40,7 +40,7 @@ def test_the_window_has_the_newest_shards():
 @pytest.fixture(scope="module")
 def rows():
     options = SearchPlayOptions(size=3, visits=8, fast_visits=4, full_share=0.5, komi=2.0)
-    with InferenceServer(HashNetwork("keima-1"), cache_mib=1, threads=1) as server:
+    with InferenceServer(HashNetwork("keima-1"), threads=1) as server:
         return join_rows(list(SearchGroup(server, options, 4).play(iter(range(12)))))
 
 
