@@ -5,6 +5,7 @@ A :class:`GameKeeper` needs neither network nor search, so it answers while they
 """
 
 from collections.abc import Iterable
+from enum import Enum, auto
 
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
@@ -17,6 +18,25 @@ from engine.play.clock import Clock
 
 RESIGN = -1
 """What a player may answer instead of a point: it gives the game up."""
+
+
+class Purpose(Enum):
+    """What a move is asked for."""
+
+    PLAY = auto()
+    """it is played, the clock charged; a lost game is resigned"""
+    CLEAN_UP = auto()
+    """likewise, but the players could not agree which stones are dead: those of the opponent are captured before a
+    pass, whatever the rules, and nothing is resigned"""
+    PROPOSE = auto()
+    """it may be played next; a lost game is resigned, but by one whose search was interrupted"""
+    SAY = auto()
+    """it is only said"""
+
+    @property
+    def plays(self) -> bool:
+        """Whether the move is played at once."""
+        return self in (Purpose.PLAY, Purpose.CLEAN_UP)
 
 
 def nearest_size(size: int, sizes: tuple[int, int] | None) -> int:

@@ -22,7 +22,7 @@ from engine.play.analysis import analyze
 from engine.play.assembly import Loader, for_play
 from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
-from engine.play.keeper import RESIGN, GameKeeper
+from engine.play.keeper import RESIGN, GameKeeper, Purpose
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
 from engine.play.move_choice import MovePlan, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, MoveTime
@@ -178,25 +178,19 @@ class Player(GameKeeper):
     def genmove(
         self,
         color: int,
-        update: bool = True,
+        purpose: Purpose = Purpose.PLAY,
         watcher: Watcher | None = None,
         moves: MoveFilter = EVERY_MOVE,
-        cleanup: bool = False,
         asked_s: float = 0.0,
-        resigns: bool = False,
     ) -> int:
         """Choose a move for a colour, in or out of turn: a point, PASS or RESIGN.
 
         Args:
-            update: play it, charge the clock, perhaps resign, perhaps ponder; False = only say it.
             watcher, moves: as for :meth:`engine.search.search.Search.run`.
-            cleanup: the players could not agree which stones are dead: capture those of the opponent before passing,
-                whatever the rules, and never resign.
             asked_s: ``time.perf_counter`` when the move was asked for: from then on a game clock runs, but not before
                 the move before it was chosen; 0 = now.
-            resigns: though nothing is played yet, the move is for the game: a lost one is resigned.
         """
-        started_s, clock = time.perf_counter(), self._clock_budget(color)
+        started_s, clock, cleanup = time.perf_counter(), self._clock_budget(color), purpose is Purpose.CLEAN_UP
         if clock is not None and asked_s:
             started_s = min(started_s, max(asked_s, self._answered_s))
         self.ponder.stop()
@@ -223,15 +217,16 @@ class Player(GameKeeper):
         point = unsearched_move(self.game, color, moves) if report is None or decision.passes else self._draw(report)
         self._answered_s = time.perf_counter()
         used_s = self._answered_s - started_s + UNSEEN_S
-        if update:
+        if purpose.plays:
             self.clock.spend(color, used_s)
-        may_resign = (update or (resigns and not self._interrupted.is_set())) and not cleanup
+        is_proposed = purpose is Purpose.PROPOSE and not self._interrupted.is_set()
+        may_resign = purpose is Purpose.PLAY or is_proposed
         if may_resign and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
             return RESIGN
-        if update:
+        if purpose.plays:
             self.game.play(color, point)
             self._ponder_behind(color, point)
-        elif resigns and not self._interrupted.is_set():
+        elif is_proposed:
             self._said = color, point, used_s
         return point
 

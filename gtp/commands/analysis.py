@@ -156,13 +156,13 @@ def _choose(
     host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool = True, is_cancellable: bool = False
 ) -> str:
     """Report until a move has been chosen; the last report of the search comes in any case."""
-    from engine.play.keeper import RESIGN
+    from engine.play.keeper import RESIGN, Purpose
 
     asked = _asked(host, words, reply, layout, layout.genmove_interval_s)
     reply.begin()
-    player = host.player
+    player, purpose = host.player, Purpose.PLAY if update else Purpose.PROPOSE
     try:
-        move = player.genmove(asked.color, update, asked.watcher, asked.moves, asked_s=host.read_s, resigns=True)
+        move = player.genmove(asked.color, purpose, asked.watcher, asked.moves, asked_s=host.read_s)
         if is_cancellable and host.is_interrupted:
             return f"play {CANCELLED}"
         if player.last_genmove_report is not None:

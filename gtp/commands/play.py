@@ -39,7 +39,9 @@ def genmove(host: Host, color: str) -> str:
 @COMMANDS.command("kgs-genmove_cleanup")
 def kgs_genmove_cleanup(host: Host, color: str) -> str:
     """Like genmove, but capture all dead stones of the opponent before passing, and never resign."""
-    move = host.player.genmove(arguments.color(color), cleanup=True, asked_s=host.read_s)
+    from engine.play.keeper import Purpose
+
+    move = host.player.genmove(arguments.color(color), Purpose.CLEAN_UP, asked_s=host.read_s)
     tell_search(host)
     return arguments.vertices(host, [move])
 
@@ -90,19 +92,21 @@ def tell_search(host: Host) -> None:
 @COMMANDS.command("reg_genmove")
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
+    from engine.play.keeper import Purpose
+
     side = arguments.color(color)
     with live_graphics(host.player, side) as watcher:
-        return arguments.vertices(host, [host.player.genmove(side, update=False, watcher=watcher)])
+        return arguments.vertices(host, [host.player.genmove(side, Purpose.SAY, watcher)])
 
 
 @COMMANDS.command("kata-search")
 def kata_search(host: Host, color: str) -> str:
     """Choose a move as genmove does, without playing it: a vertex, pass or resign."""
-    from engine.play.keeper import RESIGN
+    from engine.play.keeper import RESIGN, Purpose
 
     side = arguments.color(color)
     with live_graphics(host.player, side) as watcher:
-        move = host.player.genmove(side, update=False, watcher=watcher, asked_s=host.read_s, resigns=True)
+        move = host.player.genmove(side, Purpose.PROPOSE, watcher, asked_s=host.read_s)
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
 
 

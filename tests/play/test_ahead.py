@@ -32,6 +32,7 @@ before = compiled()
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
+from engine.play.keeper import Purpose
 from gtp.startup import Settings, load_player
 from tests.playing import DEAD_STONES, position
 from weights import find_network
@@ -51,7 +52,7 @@ for rules in ("chinese", "japanese", "tromp-taylor"):
     player.play(WHITE, PASS)
     player.genmove(BLACK)
     player.genmove(WHITE)
-    player.genmove(BLACK, cleanup=True)
+    player.genmove(BLACK, Purpose.CLEAN_UP)
     player.undo()
 print(sorted(compiled() - before))
 player.close()

@@ -6,7 +6,7 @@ import pytest
 
 from engine.config import PlayOptions
 from engine.go.geometry import BLACK, PASS, WHITE, to_vertex
-from engine.play.keeper import RESIGN
+from engine.play.keeper import RESIGN, Purpose
 from engine.play.player import Player
 from tests.playing import DEAD_STONES, FEW, SEARCH, SEKI_IN_A_CORNER, WALLS, position
 
@@ -18,7 +18,7 @@ def test_every_dead_stone_is_captured_before_the_pass(rules, komi):
         position(player, DEAD_STONES, BLACK)
         dead = sum(len(chain) for chain in player.final_status("dead"))
         for _ in range(40):
-            answer = player.genmove(BLACK, cleanup=True)
+            answer = player.genmove(BLACK, Purpose.CLEAN_UP)
             if answer == PASS:
                 break
             player.play(WHITE, PASS)
@@ -34,7 +34,7 @@ def test_a_seki_is_left_alone():
         assert player.final_status("dead") == []
         assert {to_vertex(chain[0], 9) for chain in player.final_status("seki")} >= {"B9", "D9"}
         for _ in range(12):
-            answer = player.genmove(WHITE, cleanup=True)
+            answer = player.genmove(WHITE, Purpose.CLEAN_UP)
             assert to_vertex(answer, 9) != "C9"
             if answer == PASS:
                 break
@@ -45,7 +45,7 @@ def test_a_seki_is_left_alone():
 def test_a_clean_board_is_passed():
     with closing(Player(SEARCH, FEW, size=9, komi=0.5)) as player:
         position(player, WALLS.replace(". O X X", ". . X X"), BLACK)
-        assert player.genmove(BLACK, cleanup=True) == PASS
+        assert player.genmove(BLACK, Purpose.CLEAN_UP) == PASS
 
 
 def test_nobody_resigns():
@@ -53,5 +53,5 @@ def test_nobody_resigns():
     with closing(Player(SEARCH, options, size=9, komi=60.5)) as player:
         position(player, DEAD_STONES, BLACK)
         for _ in range(4):
-            assert player.genmove(BLACK, cleanup=True) != RESIGN
+            assert player.genmove(BLACK, Purpose.CLEAN_UP) != RESIGN
             player.play(WHITE, PASS)

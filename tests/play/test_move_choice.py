@@ -6,7 +6,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
 from engine.go.scoring import final_score_black
 from engine.play.backend import Backend
-from engine.play.keeper import RESIGN
+from engine.play.keeper import RESIGN, Purpose
 from engine.play.move_choice import MovePlan, is_endgame
 from engine.search.move_filter import EVERY_MOVE, only
 from tests.playing import DEAD_STONES, SEKI_IN_A_CORNER, TWO_EYES, WALLS, position, scatter
@@ -161,16 +161,16 @@ def test_a_game_that_is_surely_won_is_ended_after_the_opponents_pass(make_player
 def test_a_filter_without_the_pass_gets_a_move_even_at_the_end(make_player):
     player = position(make_player(), WALLS, WHITE)
     player.play(WHITE, PASS)
-    assert player.genmove(BLACK, update=False) == PASS
+    assert player.genmove(BLACK, Purpose.SAY) == PASS
     moves = only(BLACK, [from_vertex("A1", 9)])
-    assert player.genmove(BLACK, update=False, moves=moves) == from_vertex("A1", 9)
+    assert player.genmove(BLACK, Purpose.SAY, moves=moves) == from_vertex("A1", 9)
 
 
 def test_a_filter_of_own_eyes_alone_gets_one_of_them(make_player):
     player = position(make_player(rules="tromp-taylor", size=5), TWO_EYES, BLACK)
     eyes = [from_vertex(vertex, 5) for vertex in ("A1", "A5")]
-    assert player.genmove(BLACK, update=False, moves=only(BLACK, eyes)) in eyes
-    assert player.genmove(BLACK, update=False, moves=only(BLACK, [*eyes, PASS])) == PASS
+    assert player.genmove(BLACK, Purpose.SAY, moves=only(BLACK, eyes)) in eyes
+    assert player.genmove(BLACK, Purpose.SAY, moves=only(BLACK, [*eyes, PASS])) == PASS
 
 
 def test_without_time_for_an_estimate_passing_on_a_full_board_is_a_move_like_others(make_player):

@@ -16,7 +16,7 @@ from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once
 from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer, move_limits
-from engine.play.keeper import RESIGN
+from engine.play.keeper import RESIGN, Purpose
 from engine.play.life_and_death import estimate_end
 from engine.search.limits import SearchLimits
 from engine.search.report import Watcher
@@ -195,7 +195,7 @@ def test_resigning_takes_as_many_moves_in_a_row_as_asked_for(make_player):
     scatter(player, 20, BLACK)
     for _ in range(3):
         assert player.genmove(WHITE) != RESIGN
-    assert player.genmove(WHITE, update=False) != RESIGN
+    assert player.genmove(WHITE, Purpose.SAY) != RESIGN
     assert player.genmove(WHITE) == RESIGN
     never = make_player(PlayOptions(visits=4, seconds=0.0, resign_below=-1.0), komi=-100.0)
     scatter(never, 20, BLACK)
@@ -206,9 +206,9 @@ def test_a_position_that_is_searched_twice_counts_once_towards_resigning(make_pl
     player = make_player(PlayOptions(visits=200, seconds=0.0, resign_count=3), komi=-100.0)
     scatter(player, 20, BLACK)
     for _ in range(2):
-        assert player.genmove(WHITE, update=False, resigns=True) != RESIGN
+        assert player.genmove(WHITE, Purpose.PROPOSE) != RESIGN
         assert player.genmove(WHITE) != RESIGN
-    assert player.genmove(WHITE, update=False, resigns=True) == RESIGN
+    assert player.genmove(WHITE, Purpose.PROPOSE) == RESIGN
 
 
 def test_a_position_set_up_is_a_game_of_its_own_for_the_clock(make_player):
@@ -298,12 +298,12 @@ def test_one_seed_and_thread_repeat_a_game(make_player):
 
 def test_the_policy_alone_is_not_told_what_an_analysis_found(make_player, tiny_network):
     player = make_player(PlayOptions(policy_only=True), network=tiny_network)
-    chosen = player.genmove(BLACK, update=False)
+    chosen = player.genmove(BLACK, Purpose.SAY)
     player.configure(PlayOptions(visits=300, seconds=0.0), player.search_options)
-    player.genmove(BLACK, update=False)
+    player.genmove(BLACK, Purpose.SAY)
     player.configure(PlayOptions(policy_only=True), player.search_options)
     player.look(BLACK, 300)
-    assert player.genmove(BLACK, update=False) == chosen
+    assert player.genmove(BLACK, Purpose.SAY) == chosen
     assert player.last_genmove_report.visits == 1
 
 

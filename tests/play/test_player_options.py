@@ -6,7 +6,7 @@ import pytest
 
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, WHITE
-from engine.play.keeper import RESIGN
+from engine.play.keeper import RESIGN, Purpose
 from engine.play.player import Player
 
 SEARCH = SearchOptions(threads=1, memory=64, seed=5)
@@ -21,18 +21,18 @@ def player():
 
 
 def test_limits_count_from_the_next_move_on_and_the_tree_stays(player):
-    player.genmove(BLACK, update=False)
+    player.genmove(BLACK, Purpose.SAY)
     assert player.last_genmove_report.visits == 20
     player.configure(replace(PLAY, visits=30), SEARCH)
-    player.genmove(BLACK, update=False)
+    player.genmove(BLACK, Purpose.SAY)
     assert (player.last_genmove_report.visits, player.last_genmove_report.playouts_this_run) == (30, 10)
 
 
 def test_options_of_the_search_begin_a_new_tree(player):
-    player.genmove(BLACK, update=False)
+    player.genmove(BLACK, Purpose.SAY)
     player.configure(PLAY, replace(SEARCH, c_puct=2.0, transpositions=True, threads=2))
     assert player.search_options.c_puct == 2.0
-    player.genmove(BLACK, update=False)
+    player.genmove(BLACK, Purpose.SAY)
     assert player.last_genmove_report.playouts_this_run >= 20
 
 
@@ -46,7 +46,7 @@ def test_what_the_server_was_made_with_stays(player):
 @pytest.mark.parametrize("symmetries", ["auto", "1"])
 def test_a_policy_alone_knows_nothing_of_searches_before(player, symmetries):
     player.configure(PLAY, replace(SEARCH, root_symmetries=symmetries))
-    player.genmove(BLACK, update=False)
+    player.genmove(BLACK, Purpose.SAY)
     player.configure(replace(PLAY, policy_only=True), player.search_options)
     player.genmove(BLACK)
     assert player.last_genmove_report.visits == 1
@@ -67,8 +67,8 @@ def test_resigning_and_lag_follow(player):
 def test_hopeless_moves_are_still_counted_when_other_options_change(player):
     player.configure(replace(PLAY, resign_below=1.0, resign_count=2), SEARCH)
     for _ in range(8):
-        player.play(BLACK, player.genmove(BLACK, update=False))
-        player.play(WHITE, player.genmove(WHITE, update=False))
+        player.play(BLACK, player.genmove(BLACK, Purpose.SAY))
+        player.play(WHITE, player.genmove(WHITE, Purpose.SAY))
     assert player.genmove(BLACK) != RESIGN
     player.configure(replace(player.options, visits=25), SEARCH)
     assert player.genmove(BLACK) == RESIGN
@@ -76,9 +76,9 @@ def test_hopeless_moves_are_still_counted_when_other_options_change(player):
 
 def test_an_opening_varies_as_soon_as_a_temperature_is_set(player):
     player.configure(replace(PLAY, temperature=2.0), SEARCH)
-    assert len({player.genmove(BLACK, update=False) for _ in range(12)}) > 1
+    assert len({player.genmove(BLACK, Purpose.SAY) for _ in range(12)}) > 1
     player.configure(PLAY, SEARCH)
-    assert len({player.genmove(BLACK, update=False) for _ in range(3)}) == 1
+    assert len({player.genmove(BLACK, Purpose.SAY) for _ in range(3)}) == 1
 
 
 def test_changing_options_ends_pondering(player):

@@ -10,7 +10,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
 from engine.play.clock import absolute
-from engine.play.keeper import RESIGN
+from engine.play.keeper import RESIGN, Purpose
 from engine.play.player import Player
 from engine.play.pondering import Ponder
 from engine.search.search import Search
@@ -89,7 +89,7 @@ CHANGES = {
     "look": lambda player: player.look(WHITE, visits=1),
     "forget": lambda player: player.forget(),
     "options": lambda player: player.configure(PONDERING, player.search_options),
-    "move shown": lambda player: player.genmove(WHITE, update=False),
+    "move shown": lambda player: player.genmove(WHITE, Purpose.SAY),
     "end": lambda player: player.close(),
     "rules": lambda player: player.set_rules(player.game.rules),
     "komi": lambda player: player.set_komi(0.5),
@@ -200,5 +200,5 @@ def test_not_after_the_end_of_a_game(make):
 
 def test_a_move_shown_is_not_pondered_on(make):
     player = make(ENDLESS)
-    player.genmove(BLACK, update=False)
+    player.genmove(BLACK, Purpose.SAY)
     assert not player.ponder.is_running

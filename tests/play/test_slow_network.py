@@ -15,6 +15,7 @@ from engine.go.geometry import BLACK, PASS, WHITE
 from engine.nets.fakes import HashNetwork
 from engine.nets.notices import say_once
 from engine.play.clock import NO_CLOCK, absolute, byoyomi
+from engine.play.keeper import Purpose
 from engine.play.player import Player
 from engine.play.pondering import Ponder
 from engine.rollout.ownership import average_ownership
@@ -86,7 +87,7 @@ def test_a_move_is_in_time_whatever_an_evaluation_costs(make, network, monkeypat
     network.cost, network.clock = cost, stop_the_machines(monkeypatch, look_s=1e-5)
     watcher = Watcher(lambda report: None, 0.5, 0.03, ownership=True) if ask == "move with ownership" else None
     begun_s = network.clock()
-    player.genmove(WHITE, watcher=watcher, cleanup=ask == "cleanup")
+    player.genmove(WHITE, watcher=watcher, purpose=Purpose.CLEAN_UP if ask == "cleanup" else Purpose.PLAY)
     assert network.clock() - begun_s < period_s
 
 
@@ -105,7 +106,7 @@ def test_a_move_is_in_time_where_rollouts_are_slow(make, monkeypatch, ask):
 
     monkeypatch.setattr(engine.rollout.ownership, "average_ownership", slow)
     begun_s = clock()
-    player.genmove(WHITE, cleanup=ask == "cleanup")
+    player.genmove(WHITE, purpose=Purpose.CLEAN_UP if ask == "cleanup" else Purpose.PLAY)
     assert clock() - begun_s < 1.2
 
 
@@ -148,7 +149,7 @@ def test_rollouts_that_are_still_being_compiled_are_not_waited_for(make, network
 
 def test_where_the_network_hangs_a_tree_that_there_is_gives_the_move(make, network):
     player = make(PlayOptions(visits=50, seconds=0.0))
-    expected = player.genmove(WHITE, update=False)
+    expected = player.genmove(WHITE, Purpose.SAY)
     player.options = PlayOptions()
     player.clock.configure(byoyomi(0.0, 0.4, 1))
     network.gate.clear()
@@ -164,7 +165,7 @@ FAULTS = {"error": "out of order", **dict.fromkeys(("policy", "value", "score", 
 def test_a_game_goes_on_whatever_the_network_fails_in(make, network, capfd, fault, has_tree):
     player = make(PlayOptions(visits=16, seconds=0.0), moves=16)
     if has_tree:
-        player.genmove(WHITE, update=False)
+        player.genmove(WHITE, Purpose.SAY)
     capfd.readouterr()
     if fault == "error":
         network.error = ValueError("out of order")
