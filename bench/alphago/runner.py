@@ -20,7 +20,7 @@ from bench.child import start_child
 from engine.config.declaration import core_count
 from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole
-from engine.train.signals import StopOnSignal
+from engine.system.signals import StopOnSignal
 
 RECORD, LOG = "alphago.json", "log.txt"
 MADE_FROM = "begun-with.json"

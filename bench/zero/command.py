@@ -25,8 +25,8 @@ from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import LEARNING, Ways
 from engine.system.files import alone_in
+from engine.system.signals import StopOnSignal
 from engine.train.ranks import own_cores
-from engine.train.signals import StopOnSignal
 from engine.train.turns import first_network
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of

@@ -22,10 +22,10 @@ from engine.config.declaration import key_of, resolve
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.network import Model, NetworkSpec
 from engine.system.errors import one_line
+from engine.system.signals import StopOnSignal
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.learner import Learner
-from engine.train.signals import StopOnSignal
 from engine.train.state import SAVE_S, State, read_state, write_state
 
 AGREE_EVERY = 20

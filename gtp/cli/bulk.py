@@ -14,7 +14,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, Tim
 from engine.go.rules import Rules, rules_from
 from engine.nets.on_device import choose_device
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
-from engine.train.signals import StopOnSignal
+from engine.system.signals import StopOnSignal
 from gtp.cli.options import Decorator, with_options
 from gtp.cli.terminal import bar, one_line_errors, parsed
 from weights import NetworkPath, files_of

@@ -11,8 +11,8 @@ from engine.nets.on_device import choose_device, load_network
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.selfplay.variety import Variety
 from engine.system.files import alone_in
+from engine.system.signals import StopOnSignal
 from engine.train.ranks import join_ranks
-from engine.train.signals import StopOnSignal
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, identity, machine_options, variety_options
 from gtp.cli.options import options_of
 from gtp.cli.terminal import bar, one_line_errors

@@ -21,7 +21,7 @@ from engine.insight.review.running import Running, Work, subject_of
 from engine.insight.review.sources import Source, sources
 from engine.insight.review.store import Store
 from engine.system.files import alone_in
-from engine.train.signals import StopOnSignal
+from engine.system.signals import StopOnSignal
 from gtp import startup
 from gtp.analysing import load_analysing
 from gtp.cli.bulk import GOES_ON, identity
