@@ -11,7 +11,6 @@ from engine.rollout.policy import begin, clear_responses, draw, follow, list_res
 from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
 from engine.system.jit import kernel
-from gtp.cli.terminal import one_line_errors
 
 POSITIONS = 16
 MIDDLE = 110 / 361
@@ -55,8 +54,10 @@ def middle_games(size: int) -> list[MiddleGame]:
     Raises:
         click.ClickException: the file of the policy is missing or damaged.
     """
-    with one_line_errors():
+    try:
         tables = shipped_patterns().tables
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
     games = [MiddleGame(new_position(size), new_candidates(size)) for _ in range(POSITIONS)]
     for stream, (position, moves) in enumerate(games):
         _play_on(position, new_weights(size), tables, moves.last, seed_state(SEED, stream), round(MIDDLE * size * size))
