@@ -33,18 +33,12 @@ CGOS_DIGITS = 4
 
 
 @dataclass(frozen=True)
-class ReportOptions:
-    """What a client asks to have in each report."""
+class Extras:
+    """What a client of either protocol may ask to have in a report."""
 
-    min_moves: int = 0
-    """moves at least, likely ones without visits among them"""
-    max_moves: int = 1 << 30
-    """moves at most"""
     pv_visits: bool = False
-    pv_edge_visits: bool = False
     no_result: bool = False
     """probability that the game ends without a result"""
-    root: bool = False
     ownership: bool = False
     ownership_stdev: bool = False
     moves_ownership: bool = False
@@ -54,6 +48,18 @@ class ReportOptions:
     def any_ownership(self) -> bool:
         """Whether reports say anything of who owns what."""
         return self.ownership or self.ownership_stdev or self.moves_ownership or self.moves_ownership_stdev
+
+
+@dataclass(frozen=True)
+class ReportOptions(Extras):
+    """What a client of GTP asks to have in each report."""
+
+    min_moves: int = 0
+    """moves at least, likely ones without visits among them"""
+    max_moves: int = 1 << 30
+    """moves at most"""
+    pv_edge_visits: bool = False
+    root: bool = False
 
 
 def kata_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:

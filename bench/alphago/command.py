@@ -18,7 +18,7 @@ from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
-from gtp.cli.terminal import INTERRUPTED, PATHS, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, PATHS, one_line_errors, parsed
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
 PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes  [default: by --size]"
@@ -33,14 +33,14 @@ LAUNCHER_HELP = 'starts training on several GPUs or cores: "torchrun --nproc-per
 @click.option("--games", type=PATHS, multiple=True, help=GAMES_HELP)
 @click.option("--skip", type=click.Choice(STAGES), multiple=True, help="stage to leave out")
 @click.option("--only", type=click.Choice(STAGES), multiple=True, help="stage to run; the others are left out")
-@click.option("--launcher", default="", metavar="COMMAND", help=LAUNCHER_HELP)
+@click.option("--launcher", default="", metavar="COMMAND", callback=parsed(shlex.split), help=LAUNCHER_HELP)
 @click.option("--device", default="auto", help="auto, cpu, cuda or mps")
 @click.option("--seed", default=1, type=click.IntRange(0), help="of all that is drawn")
 @click.option("--dry-run", is_flag=True, help="print the commands of all stages, and end")
 @click.pass_context
 def command(
     ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], skip: tuple[str, ...],
-    only: tuple[str, ...], launcher: str, device: str, seed: int, dry_run: bool,
+    only: tuple[str, ...], launcher: list[str], device: str, seed: int, dry_run: bool,
 ) -> None:  # fmt: skip
     """Build AlphaGo as published: games, policy networks, patterns, value network, and what each is worth.
 
@@ -64,7 +64,7 @@ def command(
         try:
             with alone_in(out):
                 record = Record.of(out)
-                _run(stages, record, tuple(shlex.split(launcher)), console)
+                _run(stages, record, tuple(launcher), console)
                 write_report(way, {stage.name: record.spent(stage) for stage in all_stages(way)})
                 say(console, f"written: {out / REPORT}, {out / PAGE}")
         except KeyboardInterrupt:

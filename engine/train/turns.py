@@ -107,7 +107,7 @@ class TurnLearner(Learner):
             while self.step < last_step and not is_stopped():
                 parts = self.one_step(next(stream))
                 self.step += 1
-                sums = {name: sums[name] + part if sums else part for name, part in parts.items()}
+                sums |= {name: sums[name] + part if name in sums else part for name, part in parts.items()}
                 if self.step % LOOK_EVERY == 0:
                     report(self.step, {name: float(part) for name, part in parts.items()})
                     if time.monotonic() - saved_s > SAVE_S:

@@ -15,6 +15,7 @@ from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, on_board_points, other
 from engine.go.position import Position, hide_course, new_position, with_capacity
 from engine.go.rules import KATAGO_KEYS, Rules
 from engine.search.move_filter import MoveFilter, Restriction
+from gtp.info import Extras
 from gtp.json.rules import MOST_KOMI, parse_rules
 from gtp.json.settings import Settings, override, unknown
 from gtp.json.values import (
@@ -65,24 +66,13 @@ FIELDS = frozenset((*_FIELDS.split(), *SWITCHES))
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Wanted(Extras):
     """What answers hold besides what all do."""
 
     perspective: str = ""
     """whose numbers: b, w, or empty for the side to move"""
     pv_length: int = 15
-    moves_ownership: bool = False
-    moves_ownership_stdev: bool = False
-    ownership: bool = False
-    ownership_stdev: bool = False
     policy: bool = False
-    pv_visits: bool = False
-    no_result: bool = False
-
-    @property
-    def any_ownership(self) -> bool:
-        """Whether answers say anything of who owns what."""
-        return self.moves_ownership or self.moves_ownership_stdev or self.ownership or self.ownership_stdev
 
 
 @dataclass(frozen=True)
@@ -130,7 +120,7 @@ def read_query(values: dict[str, Any], defaults: Settings, warn: Callable[[str, 
     priorities = _priorities(values, numbers)
     rules, komi = _rules(values)
     settings = _settings(values, defaults, warn, check)
-    wanted = Wanted(settings.perspective, settings.pv_length)
+    wanted = Wanted(perspective=settings.perspective, pv_length=settings.pv_length)
     if "maxVisits" in values:
         visits = integer(values, "maxVisits", 1, MOST_VISITS, "Must be an integer from 1 to 2^50")
         settings = replace(settings, visits=visits)

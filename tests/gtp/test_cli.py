@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from bench.alphago.command import command as alphago
 from bench.match.command import command as match
 from bench.strength.regress import command as regress
 from engine.config import PlayOptions, SearchOptions
@@ -86,6 +87,7 @@ def test_a_shipped_player_brings_its_options_to_analyses(monkeypatch, flag):
         (regress, ["--engine", "a", "--json", "/nowhere/x.json", __file__], "/nowhere is no folder that can be"),
         (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range x>=1"),
         (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range x>=1"),
+        (alphago, ["--out", "x", "--launcher", '"torchrun'], "No closing quotation"),
         (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0<=x<=86400"),
     ],
 )
