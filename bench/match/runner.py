@@ -74,6 +74,7 @@ def play_and_report(
     click.echo(render(summary))
     if json_path:
         try:
+            json_path.parent.mkdir(parents=True, exist_ok=True)
             with written_whole(json_path) as part:
                 part.write_text(to_json(summary) + "\n", encoding="utf-8")
         except OSError as error:

@@ -247,6 +247,7 @@ def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, 
             if faults := _faults(result, shown):
                 click.echo(faults)
             if json_path:
+                json_path.parent.mkdir(parents=True, exist_ok=True)
                 with written_whole(json_path) as part:
                     part.write_text(to_json(engine, results) + "\n", encoding="utf-8")
     except KeyboardInterrupt:

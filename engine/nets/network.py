@@ -132,7 +132,7 @@ class NetworkSpec:
         return self.min_size <= size <= self.max_size
 
     @property
-    def knows(self) -> str:
+    def said(self) -> str:
         """For people: the network and the boards that it plays."""
         return f"network {self.name} plays boards of {said_sizes(self.sizes)}"
 
@@ -144,7 +144,7 @@ class NetworkSpec:
         """
         for size in sizes:
             if not self.plays(size):
-                raise ValueError(f"{self.knows}, not {size}")
+                raise ValueError(f"{self.said}, not {size}")
 
 
 class Network(Protocol):

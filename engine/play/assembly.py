@@ -87,7 +87,7 @@ def fitting(parts: Parts, size: int) -> Parts:
     """The parts, or rollouts alone, with a line that says so, where their network does not play boards of a size."""
     if parts.spec is None or parts.spec.plays(size):
         return parts
-    say_once(f"{parts.spec.knows}: {size}x{size} is played without it, on rollouts and learnt patterns")
+    say_once(f"{parts.spec.said}: {size}x{size} is played without it, on rollouts and learnt patterns")
     return without_network(parts)
 
 

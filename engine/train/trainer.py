@@ -10,7 +10,7 @@ Start at :meth:`Trainer.run`. What differs between networks comes from outside: 
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,8 @@ import torch
 
 from engine.config import TrainOptions
 from engine.config.declaration import key_of, resolve
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.files.checkpoint import save_network
+from engine.nets.files.header import read_header
 from engine.nets.network import Model, NetworkSpec
 from engine.system.errors import one_line
 from engine.system.signals import StopOnSignal
@@ -37,8 +38,11 @@ counts"""
 FREE = frozenset({"minutes", "patience", "validate_every", "save_every", "workers"})
 """Options that say how long and with what effort a run goes on, not what it does; they may differ each time. The number
 of steps is one only where the rate does not fall with them."""
-DATA = ("games", "labels", "boards", "teacher", "shown", "processes")
-"""What a network file's record says of what the run learns from; another one is worth a line when it goes on"""
+DATA = {
+    "games": "games", "labels": "labels", "boards": "shares of boards", "teacher": "teacher",
+    "shown": "rules and komi for the teacher", "processes": "number of processes",
+}  # fmt: skip
+"""What a network file's record says of what the run learns from, and what that is called"""
 STEADY = ("constant", "halving")
 """Schedules that do not look at the number of steps"""
 
@@ -137,7 +141,7 @@ class Trainer(Learner):
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
-        State is saved either way. The observer is told what has changed since the run was last saved: options and data.
+        State is saved either way. The observer is told which options and data are others than when the run was saved.
 
         Raises:
             ValueError: the loss is no number any more, or another process has failed; in all processes at once.
@@ -260,9 +264,10 @@ class Trainer(Learner):
         """Go on from the folder's state."""
         try:
             state = read_state(self._state_path, self.model, self.device)
-            network = self.folder / "network.safetensors"
-            known = load_model(network)[2] if network.exists() else self.record
-            self._other_data = [name for name in DATA if known.get(name) != self.record.get(name)]
+            # A network file that is gone or damaged says nothing; the state goes on without it.
+            with suppress(ValueError, KeyError):
+                known = read_header(self.folder / "network.safetensors")["training"]
+                self._other_data = [said for name, said in DATA.items() if known.get(name) != self.record.get(name)]
             begun = {"optimizer": self.options.optimizer} | state.options
             self._changed = changed_options(begun, self._decided_options())
             self.go_on_from(state)

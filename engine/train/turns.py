@@ -52,7 +52,7 @@ def first_network(shape: dict[str, int], size: int, start: Path | None, seed: in
     if not (spec.has_policy and spec.has_value):
         raise ValueError(f"{start}: expected a network with policy and value")
     if not spec.plays(size):
-        raise ValueError(f"{start}: {spec.knows}, not {size}")
+        raise ValueError(f"{start}: {spec.said}, not {size}")
     return on_newest_inputs(model, spec)
 
 

@@ -15,7 +15,7 @@ from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import Numbers, unfold
 from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
-from gtp.cli.terminal import PATHS, bar, one_line_errors
+from gtp.cli.terminal import PATHS, FiniteRange, bar, one_line_errors
 from weights import find_patterns
 
 BOARD = click.option(
@@ -45,14 +45,14 @@ def train_command(kind: str) -> click.Command:
         "--rate",
         default=RATE,
         show_default=True,
-        type=click.FloatRange(0.0, 100.0, min_open=True),
+        type=FiniteRange(0.0, 100.0, min_open=True),
         help="first learning rate of AdaGrad",
     )
     @click.option(
         "--temperature",
         default=1.0,
         show_default=True,
-        type=click.FloatRange(0.0, 100.0, min_open=True),
+        type=FiniteRange(0.0, 100.0, min_open=True),
         help="what the weights are divided by in the end; 0.5 for rollouts learnt from moves that a network drew",
     )
     @BOARD
@@ -63,11 +63,6 @@ def train_command(kind: str) -> click.Command:
     ) -> None:  # fmt: skip
         with one_line_errors():
             files = shard_files(games, validation)[: shards or None]
-            if not files:
-                raise ValueError("no shard of games (.npz.xz) was found")
-            for what, number in ("rate", rate), ("temperature", temperature):
-                if not number > 0.0:  # Not a number passes every range.
-                    raise ValueError(f"the {what} is {number}, expected more than 0")
             if not out.absolute().parent.is_dir():
                 raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
             held_out = _read(validation, size)

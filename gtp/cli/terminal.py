@@ -60,7 +60,7 @@ def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Paramet
 
 
 class NewFile(click.Path):
-    """A file that is to be written at the end of long work: what forbids it is said before."""
+    """A file that is to be written at the end of long work: what forbids it, or its folders, is said before."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -68,8 +68,9 @@ class NewFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See :meth:`click.ParamType.convert`."""
         found: Path = super().convert(value, param, ctx)  # type: ignore[assignment]  # as path_type says
-        if not os.access(found.parent, os.W_OK | os.X_OK):
-            self.fail(f"{found.parent} is no folder that can be written to.", param, ctx)
+        there = next(folder for folder in found.absolute().parents if folder.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            self.fail(f"{there} is no folder that can be written to.", param, ctx)
         return found
 
 

@@ -38,7 +38,7 @@ MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 86400.0
 FIRST_S = 0.03
 """When an analysis says its first word, so that a client need not wait for the interval"""
 GLANCE_S = 0.25
-"""A report waits so long for the raw outputs: q5Go shows no score of a line without ``scoreStdev``, which they tell"""
+"""How long the first report waits for the raw outputs: q5Go shows no score without ``scoreStdev``, which they tell"""
 MAX_MOVES = 1000
 """More than any board has"""
 CGOS_MOVES = 10
@@ -218,8 +218,10 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, int
     options, size = replace(layout.options, **wanted), host.keeper.game.size
     glancing = _glancing(host, color) if layout.tells_stdev and not options.any_ownership else None
 
+    patience = iter((GLANCE_S,))
+
     def tell(report: "Report") -> None:
-        glance = NOTHING if glancing is None else glancing.outputs_within(GLANCE_S)
+        glance = NOTHING if glancing is None else glancing.outputs_within(next(patience, 0.0))
         reply.line(layout.line(Analysis(report, glance), size, color == BLACK, options))
 
     first_s = min(FIRST_S, interval_s) if math.isfinite(interval_s) else math.inf

@@ -36,7 +36,7 @@ SQUARE = "Must be equal to boardXSize, Keima analyses square boards alone"
 MOST_PRIORITY = (1 << 62) - 1
 MOST_VISITS = 1 << 50
 MOST_HELD = 5_000_000
-"""Moves of all positions of a query: each is kept with those before it, some 35 MB in all"""
+"""Different turns of a query times its moves: each position is kept with those before it, some 60 MB in all"""
 KOMI = "Must be a integer or half-integer from -400.0 to 400.0"
 NO_RULES = (
     'Must specify rules string, such as "chinese" or "tromp-taylor", or a JSON object with detailed rules parameters.'
@@ -166,9 +166,9 @@ def _turns(values: dict[str, Any], played: int) -> list[int]:
     for turn in found:
         if not 0 <= turn <= played:
             raise FieldError("analyzeTurns", f"Invalid turn number: {str(turn)[:20]}")
-    if len(found) * played > MOST_HELD:
+    if (count := len(set(found))) * played > MOST_HELD:
         most = MOST_HELD // played
-        raise FieldError("analyzeTurns", f"{len(found)} turns of a game of {played} moves, at most {most} at once")
+        raise FieldError("analyzeTurns", f"{count} turns of a game of {played} moves, at most {most} at once")
     return found
 
 

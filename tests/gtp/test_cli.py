@@ -19,6 +19,7 @@ from gtp.cli.crew import CrewOptions
 from gtp.cli.options import options_of
 from gtp.cli.play import gtp
 from gtp.cli.review import review
+from gtp.cli.terminal import NewFile
 from tests.conftest import ROOT
 
 
@@ -83,8 +84,8 @@ def test_a_shipped_player_brings_its_options_to_analyses(monkeypatch, flag):
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
-        (match, ["--first", "a", "--second", "b", "--json", "/nowhere/x.json"], "/nowhere is no folder that can be"),
-        (regress, ["--engine", "a", "--json", "/nowhere/x.json", __file__], "/nowhere is no folder that can be"),
+        (match, ["--first", "a", "--second", "b", "--json", f"{__file__}/x.json"], "test_cli.py is no folder that"),
+        (regress, ["--engine", "a", "--json", f"{__file__}/x.json", __file__], "test_cli.py is no folder that"),
         (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range x>=1"),
         (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range x>=1"),
         (alphago, ["--out", "x", "--launcher", '"torchrun'], "No closing quotation"),
@@ -94,3 +95,12 @@ def test_a_shipped_player_brings_its_options_to_analyses(monkeypatch, flag):
 def test_what_would_be_found_out_at_the_end_is_refused_at_the_start(command, words, message):
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 2 and message in result.output
+
+
+def test_a_file_of_statistics_may_lie_in_a_folder_that_is_still_to_be_made(tmp_path):
+    """As in the first example of docs/match.md."""
+    path = tmp_path / "runs" / "a.json"
+    assert NewFile().convert(str(path), None, None) == path and not path.parent.exists()
+    words = ["--first", "false", "--second", "false", "--games", "1", "--json", str(path)]
+    CliRunner().invoke(match, words)
+    assert "games" in path.read_text()

@@ -50,7 +50,7 @@ REFUSED = [
     ({"analyzeTurns": [3]}, "analyzeTurns", "Invalid turn number: 3"),
     ({"analyzeTurns": [-1]}, "analyzeTurns", "Invalid turn number: -1"),
     ({"analyzeTurns": [10**400]}, "analyzeTurns", "Invalid turn number: 10000000000000000000"),
-    ({"moves": [["b", "pass"], ["w", "pass"]] * 1500, "analyzeTurns": [0] * 1667}, "analyzeTurns",
+    ({"moves": [["b", "pass"], ["w", "pass"]] * 1500, "analyzeTurns": [*range(1667)] * 2}, "analyzeTurns",
      "1667 turns of a game of 3000 moves, at most 1666 at once"),
     ({"priorities": [10**400], "analyzeTurns": [0]}, "priorities", f"Invalid priority: {10**400}"),
     ({"priorities": [1]}, "priorities", "Can only specify when also specifying analyzeTurns"),

@@ -166,7 +166,10 @@ def test_a_run_that_goes_on_says_what_else_it_learns_from_now(tmp_path):
     new_trainer(tmp_path, 4, record=told).run(observer)
     assert not any("than before" in line for line in lines if "options" not in line)
     new_trainer(tmp_path, 6, record=told | {"boards": {"9": 2.0}, "teacher": ["b10"], "start": "y"}).run(observer)
-    assert "going on with other boards, teacher than before" in lines
+    assert "going on with other shares of boards, teacher than before" in lines
+    for spoil in (lambda path: path.write_bytes(b"damaged"), lambda path: path.unlink()):
+        spoil(tmp_path / "network.safetensors")
+        assert new_trainer(tmp_path, 6, record=told).step == 6
 
 
 @pytest.mark.parametrize(("optimizer", "decay"), [("adamw", 0.02), ("sgd", 1e-4)])
