@@ -18,7 +18,8 @@ from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
-from gtp.cli.terminal import INTERRUPTED, PATHS, one_line_errors, parsed
+from gtp.cli.arguments import PATHS, parsed
+from gtp.cli.terminal import INTERRUPTED, one_line_errors
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
 PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes  [default: by --size]"

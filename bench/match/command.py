@@ -34,8 +34,9 @@ from engine.go.sgf import read_sgf
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Crew, Done, Opened
 from engine.system.files import alone_in
+from gtp.cli.arguments import FiniteRange, parsed
 from gtp.cli.crew import CrewOptions, ray_options
-from gtp.cli.terminal import FiniteRange, one_line_errors, parsed
+from gtp.cli.terminal import one_line_errors
 
 
 def run_match(

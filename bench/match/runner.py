@@ -15,7 +15,8 @@ from bench.match.sprt import Hypotheses, SequentialTest
 from bench.match.summary import render, summarise, to_json
 from bench.terminal import progress_bar, say
 from engine.system.files import written_whole
-from gtp.cli.terminal import INTERRUPTED, NewFile
+from gtp.cli.arguments import NewFile
+from gtp.cli.terminal import INTERRUPTED
 
 
 class Scoreboard:

@@ -17,8 +17,9 @@ from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
 from bench.reliability.memory import own_mib
 from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
+from gtp.cli.arguments import FiniteRange
 from gtp.cli.settings import NO_FILE
-from gtp.cli.terminal import FiniteRange, one_line_errors
+from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT
 
 PATIENCE_S = 1800.0

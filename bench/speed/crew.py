@@ -22,8 +22,9 @@ from engine.selfplay.game_journal import unpacked_games
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.crew.here import Here
 from engine.system.crew.job import Crew, Done, Files
+from gtp.cli.arguments import FiniteRange
 from gtp.cli.crew import CrewOptions
-from gtp.cli.terminal import FiniteRange, one_line_errors
+from gtp.cli.terminal import one_line_errors
 
 SIZE, MOVES = 7, 40
 """Of the board and of every game: the network's moves are random, and few of its games are over sooner"""

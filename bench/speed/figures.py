@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import click
 
+from gtp.cli.arguments import FiniteRange
+
 DIGITS = 4
 """Significant digits of a figure; repetitions differ by more."""
 SLICES = 20
@@ -95,7 +97,7 @@ def measured(seconds: float) -> Callable[[Callable], Callable]:
             "--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts"
         )(command)
         return click.option(
-            "--seconds", default=seconds, type=click.FloatRange(0.001, 3600), help="time for each measurement"
+            "--seconds", default=seconds, type=FiniteRange(0.001, 3600), help="time for each measurement"
         )(command)
 
     return decorate

@@ -22,7 +22,8 @@ from bench.match.gtp_client import EngineError, EngineRefused, GtpClient, argume
 from bench.strength.suites import Step, parse_suite
 from bench.terminal import progress_bar, say
 from engine.system.files import written_whole
-from gtp.cli.terminal import INTERRUPTED, FiniteRange, NewFile
+from gtp.cli.arguments import FiniteRange, NewFile
+from gtp.cli.terminal import INTERRUPTED
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
 """Commands behind which a position does not depend on those before"""

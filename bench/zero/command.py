@@ -28,9 +28,10 @@ from engine.system.files import alone_in
 from engine.system.signals import StopOnSignal
 from engine.train.ranks import own_cores
 from engine.train.turns import first_network
+from gtp.cli.arguments import FiniteRange
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
-from gtp.cli.terminal import INTERRUPTED, FiniteRange, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import find
 
 PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")

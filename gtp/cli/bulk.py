@@ -15,8 +15,9 @@ from engine.go.rules import Rules, rules_from
 from engine.nets.on_device import choose_device
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
 from engine.system.signals import StopOnSignal
+from gtp.cli.arguments import parsed
 from gtp.cli.options import Decorator, with_options
-from gtp.cli.terminal import bar, one_line_errors, parsed
+from gtp.cli.terminal import bar, one_line_errors
 from weights import NetworkPath, files_of
 
 GOES_ON = "the same command goes on from here"

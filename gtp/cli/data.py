@@ -17,12 +17,13 @@ from engine.records.games import read_games
 from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
 from engine.records.shards import MANIFEST, BuildOptions, build, every_shard_file, verify
+from gtp.cli.arguments import AS_JSON, PATHS
 from gtp.cli.data_play import play_command
 from gtp.cli.data_reached import reached_command
 from gtp.cli.data_values import values_command
 from gtp.cli.label import label_command
 from gtp.cli.options import options_from, options_of
-from gtp.cli.terminal import AS_JSON, INTERRUPTED, PATHS, bar, one_line_errors, workers_for
+from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors, workers_for
 
 NAMED_PROBLEMS = 20
 """Problems named on standard error; the others are counted"""

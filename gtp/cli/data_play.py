@@ -20,10 +20,11 @@ from engine.selfplay.variety import Variety
 from engine.system.crew.job import Away
 from engine.system.files import alone_in
 from engine.train.ranks import find_ranks, own_cores
+from gtp.cli.arguments import PATHS
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import options_of
-from gtp.cli.terminal import PATHS, one_line_errors
+from gtp.cli.terminal import one_line_errors
 from weights import files_of, find_network
 
 AT_ONCE = {"cpu": 64, "gpu": 512}

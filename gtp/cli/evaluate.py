@@ -27,10 +27,11 @@ from engine.records.labels import read_labels
 from engine.rollout.model import load_rollout
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.policy_rollouts import policy_values
+from gtp.cli.arguments import AS_JSON, PATHS
 from gtp.cli.data_play import AT_ONCE
 from gtp.cli.evaluate_tables import tables_of
 from gtp.cli.patterns import KINDS, evaluate_command
-from gtp.cli.terminal import AS_JSON, PATHS, bar, one_line_errors, tell, workers_for
+from gtp.cli.terminal import bar, one_line_errors, tell, workers_for
 from weights import PATTERNS, find_network, find_patterns
 
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")

@@ -38,11 +38,12 @@ from engine.train.metrics import game_metrics, in_training, label_metrics, sampl
 from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
+from gtp.cli.arguments import PATHS
 from gtp.cli.bulk import identity, share
 from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.reinforce import reinforce_command
-from gtp.cli.terminal import PATHS, bar, one_line_errors
+from gtp.cli.terminal import bar, one_line_errors
 from weights import files_of, find, find_network
 
 VALIDATION_POSITIONS = 4000

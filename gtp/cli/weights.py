@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.nets.files.header import Header, recognise
-from gtp.cli.terminal import AS_JSON, WIDTH, new_table, one_line_errors, tell
+from gtp.cli.arguments import AS_JSON
+from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, find, players
 from weights.places import PROGRAM_DEPTH, Place, candidates, places

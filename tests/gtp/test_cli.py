@@ -11,15 +11,17 @@ from click.testing import CliRunner
 
 from bench.alphago.command import command as alphago
 from bench.match.command import command as match
+from bench.speed.gpu import command as gpu
+from bench.speed.inference import command as inference
 from bench.strength.regress import command as regress
 from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
 from gtp.cli.analysis import analysis
+from gtp.cli.arguments import NewFile
 from gtp.cli.crew import CrewOptions
 from gtp.cli.options import options_of
 from gtp.cli.play import gtp
 from gtp.cli.review import review
-from gtp.cli.terminal import NewFile
 from tests.conftest import ROOT
 
 
@@ -90,6 +92,8 @@ def test_a_shipped_player_brings_its_options_to_analyses(monkeypatch, flag):
         (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range x>=1"),
         (alphago, ["--out", "x", "--launcher", '"torchrun'], "No closing quotation"),
         (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0<=x<=86400"),
+        (gpu, ["--seconds", "nan"], "nan is not in the range 0.001<=x<=600"),
+        (inference, ["--seconds", "nan"], "nan is not in the range 0.001<=x<=3600"),
     ],
 )
 def test_what_would_be_found_out_at_the_end_is_refused_at_the_start(command, words, message):

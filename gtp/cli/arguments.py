@@ -1,0 +1,56 @@
+"""Kinds of arguments that the commands share, beside click's own: files, numbers, texts that a function reads."""
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+PATHS = click.Path(exists=True, path_type=Path)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
+
+
+def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """The callback of an option whose text a function reads, each of them where it is repeated.
+
+    Args:
+        read: raises ``ValueError`` with what it expected.
+    """
+
+    def convert(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        try:
+            if isinstance(value, tuple):
+                return tuple(map(read, value))
+            return None if value is None else read(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    return convert
+
+
+class NewFile(click.Path):
+    """A file that is to be written at the end of long work: what forbids it, or its folders, is said before."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See :meth:`click.ParamType.convert`."""
+        found: Path = super().convert(value, param, ctx)  # type: ignore[assignment]  # as path_type says
+        there = next(folder for folder in found.absolute().parents if folder.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            self.fail(f"{there} is no folder that can be written to.", param, ctx)
+        return found
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers that are numbers: click's lets nan pass, which is neither below nor above a bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See :meth:`click.ParamType.convert`."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return found
