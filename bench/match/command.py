@@ -21,6 +21,7 @@ from bench.match.clocks import time_control
 from bench.match.folder import MatchFolder
 from bench.match.gtp_client import argument_words
 from bench.match.job import POLL_S, Match, MatchJob, MatchWorker
+from bench.match.openings import read_openings
 from bench.match.play import GameSettings
 from bench.match.record import GameRecord, read_record
 from bench.match.runner import Scoreboard, kept, play_and_report
@@ -28,9 +29,8 @@ from bench.match.sprt import Hypotheses
 from bench.terminal import say
 from engine.config import SetupOptions
 from engine.go.game import Game
-from engine.go.geometry import BLACK, WHITE, to_vertex
+from engine.go.geometry import to_vertex
 from engine.go.rules import RULE_SETS, rules_named
-from engine.go.sgf import read_sgf
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Crew, Done, Opened
 from engine.system.files import alone_in
@@ -76,33 +76,6 @@ def _one_line(record: GameRecord) -> str:
     detail = f" ({record.detail})" if record.detail else ""
     outcome = {"draw": "draw", None: "no result"}.get(record.winner) or f"{record.names[record.winner or '']} wins"
     return f"game {record.game}: {outcome}, {record.result}, {len(record.moves)} moves, {record.reason}{detail}"
-
-
-def read_openings(path: Path, size: int, most_moves: int) -> tuple[tuple[int, ...], ...]:
-    """The first moves of every SGF in a folder, in the order of the file names.
-
-    Args:
-        most_moves: moves to take of each; 0 = all.
-    Raises:
-        ValueError: no SGF there, or one that is no even game on this board from Black's first move on.
-    """
-    files = sorted(path.glob("*.sgf"))
-    if not files:
-        raise ValueError(f"{path}: no file *.sgf in this folder")
-    return tuple(_opening(file, size, most_moves) for file in files)
-
-
-def _opening(file: Path, size: int, most_moves: int) -> tuple[int, ...]:
-    """The first moves of one file, Black's first and the colours in turn."""
-    try:
-        found = read_sgf(file.read_bytes())
-        moves = found.to_game().moves()[: most_moves or None]
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from error
-    in_turn = all(color == (BLACK, WHITE)[i % 2] for i, (color, _) in enumerate(moves))
-    if found.size != size or found.black or found.white or not in_turn:
-        raise ValueError(f"{file}: expected an even game on {size}x{size} with Black to begin")
-    return tuple(point for _, point in moves)
 
 
 def _settings_of(match: Match) -> dict[str, Any]:

@@ -130,6 +130,21 @@ def _refusal_ends_match(words: str) -> Iterator[None]:
         raise MatchError(f"{words}: {error}") from error
 
 
+def tell_rules(rules: str, lists: Callable[[str], bool], ask: Callable[[str], str]) -> None:
+    """Name the rules by the first command for it that the engine has and takes; else its own options must.
+
+    Args:
+        lists: whether the engine lists a command.
+        ask: gives it one.
+    """
+    name = rules_named(rules).name
+    for command, word in (("kata-set-rules", name), ("kgs-rules", KGS_RULES.get(name))):
+        if word is not None and lists(command):
+            with contextlib.suppress(EngineRefused):
+                ask(f"{command} {word}")
+                return
+
+
 class _RunningGame:
     """The board, the engines and the clocks of one game."""
 
@@ -177,9 +192,9 @@ class _RunningGame:
         for color in self.players:
             with _refusal_ends_match(f"{self._name(color)} {refuses}"):
                 self._tell_time(color)
-            self._tell_rules(partial(self.lists, color), partial(self.ask, color))
+            tell_rules(self.settings.rules, partial(self.lists, color), partial(self.ask, color))
         if self.referee is not None:
-            self._tell_rules(self.referee_lists, self.ask_referee)
+            tell_rules(self.settings.rules, self.referee_lists, self.ask_referee)
         if settings.handicap:
             self._tell_all("does not place handicap stones", f"fixed_handicap {settings.handicap}")
             self.game.fixed_handicap(settings.handicap)
@@ -218,20 +233,6 @@ class _RunningGame:
             except ValueError as error:
                 raise MatchError(f"{self._name(color)}: {error}") from error
             self.ask(color, command)
-
-    def _tell_rules(self, lists: Callable[[str], bool], ask: Callable[[str], str]) -> None:
-        """Name the rules by the first command for it that the engine has and takes; else its own options must.
-
-        Args:
-            lists: whether the engine lists a command.
-            ask: gives it one.
-        """
-        name = rules_named(self.settings.rules).name
-        for command, word in (("kata-set-rules", name), ("kgs-rules", KGS_RULES.get(name))):
-            if word is not None and lists(command):
-                with contextlib.suppress(EngineRefused):
-                    ask(f"{command} {word}")
-                    return
 
     def play_turn(self) -> None:
         """One genmove, timed, checked and passed on."""

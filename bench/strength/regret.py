@@ -1,150 +1,238 @@
 """``python -m bench.strength.regret``: what the moves of small searches cost, as a deep search sees it.
 
-Matches measure what an option is worth, but need a thousand games. Here every option searches the same positions, and
-its *regret* is how much less the move it chose is worth than the best one, in value (-1 to 1) by a deep search of the
-same network. Options are compared position by position, which removes most of the variance: differences of a fifth of
-the regret show in three hundred positions. Errors of the network that a deep search shares are not seen.
+Matches measure what an option is worth, but need a thousand games. Here all sides choose in the same positions, and
+where they differ, a deep search of the position after each move says what that is worth (-1 to 1). A side's *regret* is
+what its moves are worth less than the best that any side chose. Sides are compared position by position, which removes
+most of the variance. Other GTP engines can be sides too, as they are configured. Errors of the network that its own
+deep search shares are not seen; a stronger network may judge.
 
-Positions come from games drawn from the raw policy. Start at :func:`command`.
+Positions come from games drawn from the raw policy, or from games of matches. Start at :func:`command`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from bench.match.gtp_client import EngineError, EngineRefused
+from bench.match.openings import read_openings
+from bench.strength.peer import Peer
 from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
+from bench.terminal import progress_bar
 from engine.config import SearchOptions
 from engine.go.game import Game
-from engine.go.position import META_TO_MOVE, Position
+from engine.go.geometry import BLACK
 from engine.go.rules import rules_named
+from engine.go.scoring import final_score_black
 from engine.search.limits import SearchLimits
-from engine.search.move_filter import EVERY_MOVE, MoveFilter, only
-from gtp.cli.terminal import one_line_errors
+from gtp.cli.terminal import new_table, one_line_errors
 from weights import DEFAULT
 
 RULES = "tromp-taylor"
-FEWEST, MOST = 0.08, 0.5
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FEWEST, MOST = 0.08, 0.55
 """Moves before a position, as shares of the board's points"""
-SURE = 0.04
-"""Share of the deep search's visits from which on its value of a move counts"""
-AGAIN = 0.2
-"""Visits, as a share of the deep search's, that a move gets of its own where it had fewer"""
 
 
-class Problem(NamedTuple):
-    """A position and what the deep search found."""
+class Terms(NamedTuple):
+    """What all positions have in common."""
 
-    position: Position
-    values: dict[int, float]
-    """of its well-visited moves, for the side to move; grows as others are chosen"""
-    best: float
+    size: int
+    komi: float
+
+    def game(self, moves: Sequence[int]) -> Game:
+        """The game after these points, Black's first."""
+        game = Game(self.size, rules_named(RULES), self.komi)
+        for point in moves:
+            game.play(game.to_move, point)
+        return game
+
+
+class Move(NamedTuple):
+    """A move in one of the positions."""
+
+    position: int
+    """its index"""
+    point: int
 
 
 class Regret(NamedTuple):
     """What one side's choices cost."""
 
-    side: Side
+    name: str
     of_positions: np.ndarray
     """float64[P]"""
-    top_share: float
-    """mean share of the visits that the chosen move has"""
+    same: float
+    """share of its moves that are the first side's"""
 
 
 class Examiner:
-    """Searches positions side by side, with every side's options and with the deep search's."""
+    """Has sides choose in positions, and judges their moves."""
 
-    def __init__(self, networks: Networks, deep: Side, at_once: int):
-        self._networks, self._deep, self._at_once = networks, deep, at_once
+    def __init__(self, networks: Networks, judge: Side, terms: Terms, at_once: int, on_done: Callable[[], None]):
+        """``on_done`` is called after each search."""
+        self._networks, self._judge, self._terms, self._at_once = networks, judge, terms, at_once
+        self._on_done = on_done
 
-    def problems(self, count: int, size: int, komi: float, seed: int) -> list[Problem]:
-        """``count`` positions, searched deeply."""
-        found: dict[int, Problem] = {}
+    def choices(self, side: Side, positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
+        """int64[P, R]: a side's moves, searched from nothing, ``repeats`` times with other random numbers."""
+        chosen = np.zeros((len(positions), repeats), np.int64)
 
-        def add(index: int) -> None:
-            rng = np.random.default_rng((seed, index))
-            game = Game(size, rules_named(RULES), komi)
-            moves = int(rng.integers(round(FEWEST * size**2), round(MOST * size**2)))
-            drawn_moves(self._networks, self._deep, game, moves, rng)
-            report = self._run(self._deep, game.position, self._deep.visits, index)
-            least = SURE * self._deep.visits
-            values = {move.point: move.value_stm for move in report.moves if move.visits >= least}
-            if values:
-                found[index] = Problem(game.position, values, max(values.values()))
+        def choose(cell: tuple[int, int]) -> None:
+            search = self._networks.search(side, cell[1])
+            search.set_position(self._terms.game(positions[cell[0]]).position)
+            chosen[cell] = search.run(SearchLimits(visits=side.visits)).moves[0].point
+            self._on_done()
 
-        in_threads(add, range(count), self._at_once)
-        return [found[index] for index in sorted(found)]
+        in_threads(choose, list(np.ndindex(*chosen.shape)), self._at_once)
+        return chosen
 
-    def examine(self, side: Side, problems: Sequence[Problem], repeats: int) -> Regret:
-        """What a side's choices cost; each position is searched ``repeats`` times with other random numbers."""
-        costs, shares = np.zeros((len(problems), repeats)), np.zeros((len(problems), repeats))
+    def choices_of_peer(self, peer: Peer, positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
+        """int64[P, R]: another engine's."""
+        chosen = np.zeros((len(positions), repeats), np.int64)
+        for cell in np.ndindex(*chosen.shape):
+            chosen[cell] = peer.move(positions[cell[0]])
+            self._on_done()
+        return chosen
 
-        def search(cell: tuple[int, int]) -> None:
-            problem = problems[cell[0]]
-            report = self._run(side, problem.position, side.visits, cell[1])
-            chosen = report.moves[0]
-            costs[cell] = problem.best - self._value(problem, chosen.point)
-            shares[cell] = chosen.visits / report.visits
+    def worths(self, positions: Sequence[Sequence[int]], moves: Sequence[Move]) -> dict[Move, float]:
+        """What moves are worth to who plays them."""
+        found: dict[Move, float] = {}
 
-        in_threads(search, [(i, k) for i in range(len(problems)) for k in range(repeats)], self._at_once)
-        return Regret(side, costs.mean(axis=1), float(shares.mean()))
+        def judge(move: Move) -> None:
+            game = self._terms.game(positions[move.position])
+            color = game.to_move
+            game.play(color, move.point)
+            if game.is_over:
+                lead = float(final_score_black(game.position))
+                found[move] = float(np.sign(lead if color == BLACK else -lead))
+            else:
+                search = self._networks.search(self._judge, 0)
+                search.set_position(game.position)
+                found[move] = -search.run(SearchLimits(visits=self._judge.visits)).value_stm
+            self._on_done()
 
-    def _value(self, problem: Problem, point: int) -> float:
-        """A move's value by the deep search, made now where it had hardly looked at it."""
-        if point not in problem.values:
-            visits = max(2, round(AGAIN * self._deep.visits))
-            report = self._run(
-                self._deep, problem.position, visits, 0, only(int(problem.position.meta[META_TO_MOVE]), [point])
-            )
-            problem.values[point] = report.moves[0].value_stm
-        return problem.values[point]
+        in_threads(judge, moves, self._at_once)
+        return found
 
-    def _run(self, side: Side, position: Position, visits: int, seed: int, moves: MoveFilter = EVERY_MOVE):
-        """One search from nothing."""
-        search = self._networks.search(side, seed)
-        search.set_position(position)
-        return search.run(SearchLimits(visits=visits), moves)
+
+def disputed(chosen: Sequence[np.ndarray]) -> list[Move]:
+    """The moves of positions in which not all chose the same.
+
+    Args:
+        chosen: int64[P, R] of each side.
+    """
+    everything = [set(row) for row in np.concatenate(chosen, axis=1).tolist()]
+    return [Move(i, point) for i, points in enumerate(everything) if len(points) > 1 for point in sorted(points)]
+
+
+def regrets(names: Sequence[str], chosen: Sequence[np.ndarray], worth: dict[Move, float]) -> list[Regret]:
+    """What the choices of all sides cost.
+
+    Args:
+        chosen: int64[P, R] of each side.
+        worth: of all moves that are disputed.
+    """
+    best: dict[int, float] = {}
+    for (i, _), value in worth.items():
+        best[i] = max(value, best.get(i, -1.0))
+    found = []
+    for name, points in zip(names, chosen, strict=True):
+        costs = np.zeros(points.shape)
+        for i, k in np.ndindex(*points.shape):
+            if i in best:
+                costs[i, k] = best[i] - worth[Move(i, int(points[i, k]))]
+        found.append(Regret(name, costs.mean(axis=1), float((points == chosen[0]).mean())))
+    return found
+
+
+def drawn_positions(
+    networks: Networks, side: Side, terms: Terms, count: int, seed: int, at_once: int
+) -> list[list[int]]:
+    """The moves to ``count`` positions, from games drawn from the raw policy."""
+    found: dict[int, list[int]] = {}
+
+    def draw(index: int) -> None:
+        rng = np.random.default_rng((seed, index))
+        moves = int(rng.integers(round(FEWEST * terms.size**2), round(MOST * terms.size**2)))
+        found[index] = drawn_moves(networks, side, terms.game(()), moves, rng)
+
+    in_threads(draw, range(count), at_once)
+    return [found[index] for index in range(count)]
+
+
+def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: int) -> list[list[int]]:
+    """The moves to ``count`` positions, from games taken in turn.
+
+    Raises:
+        ValueError: no game is long enough.
+    """
+    rng = np.random.default_rng(seed)
+    fewest, most = round(FEWEST * size**2), round(MOST * size**2)
+    games = [game for game in games if len(game) > fewest + 1]
+    if not games:
+        raise ValueError(f"no game there has more than {fewest + 1} moves")
+    turns = [games[i % len(games)] for i in range(count)]
+    # The last two moves may end a game.
+    return [list(game[: int(rng.integers(fewest, min(most, len(game) - 1)))]) for game in turns]
 
 
 @click.command(context_settings={"show_default": True})
 @click.argument("options", nargs=-1)
+@click.option("--peer", "peers", multiple=True, help="command line of a GTP engine that chooses too; may be repeated")
 @click.option("--weights", default=DEFAULT, help="network of a side that names none")
 @click.option("--visits", default=200, type=click.IntRange(2), help="of a side that says nothing")
-@click.option("--deep", default=1500, type=click.IntRange(10), help="visits of the deep search")
-@click.option("--positions", default=200, type=click.IntRange(2), help="to search")
-@click.option("--repeats", default=2, type=click.IntRange(1), help="searches of each position")
+@click.option("--judge", default="", help="network that judges the moves; the sides' if not given", metavar="WEIGHTS")
+@click.option("--deep", default=1000, type=click.IntRange(10), help="visits of the search that judges a move")
+@click.option("--games", type=FOLDER, help="folder of SGFs to take positions from; else they are drawn from the policy")
+@click.option("--positions", default=200, type=click.IntRange(2), help="to choose in")
+@click.option("--repeats", default=1, type=click.IntRange(1), help="choices of a side in each position")
 @click.option("--size", default=9, type=click.IntRange(2, 25), help="board")
 @click.option("--komi", default=7.0, help="White's points")
 @click.option("--seed", default=1, type=click.IntRange(0), help="of the positions")
 @click.option("--at-once", default=24, type=click.IntRange(1, 256), help="searches side by side")
-def command(options, weights, visits, deep, positions, repeats, size, komi, seed, at_once) -> None:
-    """Print what small searches lose against a deep one, for several sets of OPTIONS, each given as OPTION=VALUE words.
+def command(options, peers, weights, visits, judge, deep, games, positions, repeats, size, komi, seed, at_once) -> None:
+    """Print what the moves of small searches lose against each other, for several sets of OPTIONS, each given as
+    OPTION=VALUE words, and for other engines.
 
     The first set is what the others are compared with; one JSON line each, and a table on standard error:
 
     \b
         python -m bench.strength.regret "" "move-choice=visits" "virtual-loss=1 visits-per-leaf=0"
     """
-    with one_line_errors():
+    with one_line_errors(EngineError, EngineRefused):
         sides = [side_from(text, weights, visits) for text in options or ("",)]
-        examiner_side = replace(side_from("name=deep", weights, deep), options=SearchOptions(threads=1, batch=4))
-        Game(size, rules_named(RULES), komi)
-        with Networks([examiner_side, *sides]) as networks:
-            examiner = Examiner(networks, examiner_side, at_once)
-            click.echo(f"searching {positions} positions deeply", err=True)
-            problems = examiner.problems(positions, size, komi, seed)
-            found, rows = [], []
-            for side in sides:
-                click.echo(f"searching them with {side.name}", err=True)
-                found.append(examiner.examine(side, problems, repeats))
-                rows.append(_row_of(found[-1], found[0]))
-                click.echo(json.dumps(rows[-1]))
-    Console(stderr=True).print(_table(rows))
+        judging = side_from("name=judge", judge or weights, deep)
+        judging = replace(judging, options=SearchOptions(threads=1, batch=4))
+        terms = Terms(size, komi)
+        terms.game(())
+        played = read_openings(games, size, 0) if games else None
+        names = [side.name for side in sides] + [Peer.name_of(line) for line in peers]
+        console = Console(stderr=True)
+        with Networks([judging, *sides]) as networks, progress_bar(console) as progress:
+            task = progress.add_task("choosing", total=len(names) * positions * repeats)
+            examiner = Examiner(networks, judging, terms, at_once, lambda: progress.advance(task))
+            if played is None:
+                asked = drawn_positions(networks, sides[0], terms, positions, seed, at_once)
+            else:
+                asked = positions_of(played, size, positions, seed)
+            chosen = [examiner.choices(side, asked, repeats) for side in sides]
+            for line in peers:
+                with Peer(line, RULES, size, komi) as peer:
+                    chosen.append(examiner.choices_of_peer(peer, asked, repeats))
+            moves = disputed(chosen)
+            progress.reset(task, description="judging", total=len(moves))
+            found = regrets(names, chosen, examiner.worths(asked, moves))
+    rows = [_row_of(regret, found[0]) for regret in found]
+    for row in rows:
+        click.echo(json.dumps(row))
+    console.print(_table(rows))
 
 
 def _row_of(regret: Regret, first: Regret) -> dict[str, float | str]:
@@ -152,24 +240,22 @@ def _row_of(regret: Regret, first: Regret) -> dict[str, float | str]:
     costs, count = regret.of_positions, len(regret.of_positions)
     more = costs - first.of_positions
     return {
-        "name": regret.side.name,
+        "name": regret.name,
         "regret": round(float(costs.mean()), 5),
         "error": round(float(costs.std()) / count**0.5, 5),
         "more_than_first": round(float(more.mean()), 5),
         "error_of_difference": round(float(more.std()) / count**0.5, 5),
-        "top_share": round(regret.top_share, 3),
+        "same_move": round(regret.same, 3),
     }
 
 
-def _table(rows: list[dict]) -> Table:
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
     """For people."""
-    table = Table()
-    for heading in ("options", "regret", "more than the first", "visits of the chosen move"):
-        table.add_column(heading)
+    table = new_table("side", "regret", "more than the first", "same move as the first")
     for row in rows:
         table.add_row(
             row["name"], f"{row['regret']:.4f} +- {row['error']:.4f}",
-            f"{row['more_than_first']:+.4f} +- {row['error_of_difference']:.4f}", f"{row['top_share']:.0%}",
+            f"{row['more_than_first']:+.4f} +- {row['error_of_difference']:.4f}", f"{row['same_move']:.0%}",
         )  # fmt: skip
     return table
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench.match.command import command, read_openings
+from bench.match.command import command
 from bench.match.folder import MatchFolder
 from bench.match.gtp_client import EngineDied, EngineGarbled, EngineTimeout
+from bench.match.openings import read_openings
 from bench.match.play import MatchError
 from bench.match.record import GameRecord
 from engine.go.geometry import from_vertex
