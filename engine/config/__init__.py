@@ -12,7 +12,7 @@ from engine.config.declaration import Checked, Cores, option
 
 NO_GAIN = "it gained nothing that could be measured (docs/options.md)"
 REMOVED = {
-    **dict.fromkeys(("c_puct_spread", "fpu_mixed", "noise_pruning", "value_bias", "value_weight"), NO_GAIN),
+    **dict.fromkeys(("c_puct_spread", "fpu_mixed", "noise_pruning"), NO_GAIN),
     "gumbel": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
     "gumbel_noise": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
     "mercy": "rollouts are played to their end",
@@ -124,6 +124,16 @@ class SearchOptions(AlphaGoOptions):
     score_weight: float = option(
         0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0
     )
+    # With g170-b6c96 both gain together; with our own network, which judges fights less surely, they lose
+    # (docs/lab/2026-11-27-beside-katago-position-by-position.md).
+    value_weight: float = option(
+        0.0, "how much less moves count in the node's value that look worse than it, where only the network gives "
+        "values; 0 = as much", low=0.0, high=10.0,
+    )  # fmt: skip
+    value_bias: float = option(
+        0.0, "by which share of what it erred after the same moves in the same place the network's values are "
+        "corrected, where only it gives values; 0 = not at all", low=0.0, high=1.0,
+    )  # fmt: skip
     move_choice: str = option(
         "lcb",
         "the move played: the most visited, as always without a value network, or the best lower confidence bound",

@@ -67,7 +67,8 @@ def _tree(encoder: str) -> None:
     from engine.search.stoppers import RIVAL_SHARE
     from engine.search.tree import advance_root, edge_visits, follow, new_tree
     from engine.search.tuning import new_tuning
-    from engine.search.values import leaders, root_lead, root_value, value_margin
+    from engine.search.values import leaders, root_lead, value_margin
+    from engine.search.weighing import root_value, weigh_paths
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
     tuning = new_tuning(SearchOptions(c_puct=1.0, virtual_loss=0.5), None, None)._replace(is_plain=True)
@@ -84,9 +85,10 @@ def _tree(encoder: str) -> None:
     rank_moves(batch, count, 1.0)
     complete(tree, batch, count, tuning.rollout_weight, True, False)
     read_root(tree, tuning, move_filter[0], 1, new_root_table(SIZE))
-    root_value(tree, tuning.rollout_weight)
+    root_value(tree, tuning)
     root_lead(tree)
     complete(tree, batch, select(tree, batch, 1, tuning, move_filter, False), tuning.rollout_weight, True, False)
+    weigh_paths(tree, batch, 1, 0.5)
     edge = follow(tree, int(tree.meta[META_ROOT]), int(batch.move[0, 0]))
     edge_visits(tree, edge)
     advance_root(tree, edge)

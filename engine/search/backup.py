@@ -1,6 +1,6 @@
 """Expansion and backup: what a batch of leaves has learnt, carried into the tree. Threads: the tree's lock is held."""
 
-from engine.search.batch import FINISHED, KNOWN, ROLLED, ROLLOUT_BACKED_UP
+from engine.search.batch import FINISHED, KNOWN, NEW, ROLLED, ROLLOUT_BACKED_UP
 from engine.search.pools import (
     AWAITED,
     EXPANDED,
@@ -16,6 +16,7 @@ from engine.search.pools import (
 from engine.search.selection import unmark_path
 from engine.search.transpositions import enter, look_up
 from engine.search.tree import free_node, replace_priors, store_moves
+from engine.search.value_bias import correct_leaf, corrects, learn_errors
 from engine.system.jit import kernel
 
 
@@ -43,6 +44,8 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
     for i in range(count):
         kind = batch.kind[i]
         gives_value = adds_value and kind != ROLLED
+        if kind == NEW and corrects(tree):
+            correct_leaf(tree, batch, i)
         result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
         if kind != KNOWN:
             batch.leaf[i] = _leaf_now(tree, batch, i)
@@ -54,6 +57,8 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
             tree.meta[META_IN_FLIGHT] -= 1
             tree.meta[META_ROOT_VISITS] += 1
         back_up_path(tree, batch, i, gives_value, adds_rollout and kind != ROLLOUT_BACKED_UP)
+        if corrects(tree):
+            learn_errors(tree, batch, i)
         _note_result(tree, batch, i, result)
 
 

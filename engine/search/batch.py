@@ -37,6 +37,9 @@ class Batch(NamedTuple):
     """int32[K]: row of the evaluation request, -1 if none was needed"""
     node_key: np.ndarray
     """uint64[K]: key that transpositions share (:func:`engine.search.transpositions.position_key`)"""
+    bucket_key: np.ndarray
+    """uint64[K]: where values are corrected, key of the positions that the network errs about alike
+    (:mod:`engine.search.value_bias`); else empty"""
     cache_key: np.ndarray
     """uint64[K]: key of the result cache"""
     symmetry: np.ndarray
@@ -59,8 +62,12 @@ class Batch(NamedTuple):
     """float32[2, A]: working memory of the ranking"""
 
 
-def new_batch(size: int, capacity: int) -> Batch:
-    """Room for ``capacity`` leaves on boards of one size."""
+def new_batch(size: int, capacity: int, corrects: bool = False) -> Batch:
+    """Room for ``capacity`` leaves on boards of one size.
+
+    Args:
+        corrects: in a tree that corrects values (:mod:`engine.search.value_bias`).
+    """
     k, moves = capacity, size * size + 1
     return Batch(
         np.zeros((k, MAX_DEPTH), np.int32),
@@ -72,6 +79,7 @@ def new_batch(size: int, capacity: int) -> Batch:
         np.zeros(k, np.int16),
         np.zeros(k, np.int32),
         np.zeros(k, np.uint64),
+        np.zeros(k if corrects else 0, np.uint64),
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint8),
         np.zeros(k, np.int32),

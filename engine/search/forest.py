@@ -54,6 +54,10 @@ def tree_of(forest, row):
         forest.key[row],
         forest.N[row],
         forest.W[row],
+        forest.bucket[row],
+        forest.network_value[row],
+        forest.entered_error[row],
+        forest.entered_weight[row],
         forest.P[row],
         forest.N_v[row],
         forest.W_v[row],
@@ -67,6 +71,9 @@ def tree_of(forest, row):
         forest.point[row],
         forest.puct_scores[row],
         forest.hash_slots[row],
+        forest.bias_sum[row],
+        forest.bias_weight[row],
+        forest.bias_share[row],
     )
 
 
@@ -83,6 +90,7 @@ def leaf_of(leaves, row):
         leaves.captured[row],
         leaves.request_row[row],
         leaves.node_key[row],
+        leaves.bucket_key[row],
         leaves.cache_key[row],
         leaves.symmetry[row],
         leaves.n_listed[row],

@@ -83,6 +83,14 @@ class Tree(NamedTuple):
     """int32[nodes]: in a graph, visits by all paths"""
     W: np.ndarray
     """float64[nodes]: in a graph, sum of their results for the node's side to move"""
+    bucket: np.ndarray
+    """int32[nodes]: where values are corrected (:mod:`engine.search.value_bias`), its bucket; NONE without"""
+    network_value: np.ndarray
+    """float32[nodes]: there, what the network said; ``value`` is the corrected one"""
+    entered_error: np.ndarray
+    """float32[nodes]: there, the weighted error that it has entered in its bucket"""
+    entered_weight: np.ndarray
+    """float32[nodes]: and the weight"""
 
     P: np.ndarray
     """float32[edges]: prior"""
@@ -111,21 +119,31 @@ class Tree(NamedTuple):
     """float64[1 << (EDGE_CLASSES - 1)]: working memory of selection"""
     hash_slots: np.ndarray
     """int32[power of two]: in a graph, node by key, NONE where empty; at least twice as long as there are nodes"""
+    bias_sum: np.ndarray
+    """float64[buckets, a power of two]: where values are corrected, sum of the nodes' weighted errors; else empty"""
+    bias_weight: np.ndarray
+    """float64[buckets]: sum of their weights"""
+    bias_share: np.ndarray
+    """float64[1]: share of a bucket's mean error by which values are corrected"""
 
 
 POOLS = {
     "nodes": (
         *("state", "value", "lead", "expanded_prior_mass", "next"),
         *("first_edge", "n_edges", "edge_room", "best_unexpanded", "prior_codes", "parents", "key", "N", "W"),
+        *("bucket", "network_value", "entered_error", "entered_weight"),
     ),
     "edges": ("P", "N_v", "W_v", "N_r", "W_r", "W_sq", "W_lead", "in_flight", "child", "move"),
 }
 KINDS = {
     **dict.fromkeys(("state",), np.uint8),
     **dict.fromkeys(("value", "lead", "expanded_prior_mass", "P"), np.float32),
+    **dict.fromkeys(("network_value", "entered_error", "entered_weight"), np.float32),
     **dict.fromkeys(("first_edge", "next", "parents", "N", "hash_slots", "N_v", "N_r", "in_flight", "child"), np.int32),
+    "bucket": np.int32,
     **dict.fromkeys(("n_edges", "edge_room", "move", "point"), np.int16),
     **dict.fromkeys(("W", "W_v", "W_r", "W_sq", "W_lead", "puct_scores"), np.float64),
+    **dict.fromkeys(("bias_sum", "bias_weight", "bias_share"), np.float64),
     "prior_codes": np.uint16,
     "best_unexpanded": np.uint32,
     "meta": np.int64,

@@ -10,7 +10,8 @@ import numpy as np
 from engine.search.pools import META_ROOT
 from engine.search.tree import edge_visits
 from engine.search.unchosen import GONE, is_move, prior_of
-from engine.search.values import edge_mean, main_line, root_lead, root_value
+from engine.search.values import edge_mean, main_line, root_lead
+from engine.search.weighing import root_value
 from engine.system.jit import kernel
 
 PV_LENGTH = 24
@@ -174,7 +175,7 @@ def read_root(tree, tuning, move_filter, fewest, table):
                 table.point[count] = tree.point[index]
                 table.prior[count] = prior_of(code)
                 count += 1
-    value, lead = root_value(tree, tuning.rollout_weight), root_lead(tree)
+    value, lead = root_value(tree, tuning), root_lead(tree)
     for row in range(visited, count):
         table.visits[row] = 0
         table.value[row] = value

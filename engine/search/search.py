@@ -40,7 +40,8 @@ from engine.search.symmetries import SymmetricEvaluation
 from engine.search.transpositions import bans_repetition
 from engine.search.tree import advance_root, clear
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
-from engine.search.values import root_lead, root_value
+from engine.search.values import root_lead
+from engine.search.weighing import root_value
 
 OWNERSHIP_ROLLOUTS = 200
 RETRY_S = 0.01
@@ -311,7 +312,7 @@ class Search:
         with shared.changed:
             visits = int(tree.meta[META_ROOT_VISITS])
             visited, count = read_root(tree, tuning, run.move_filter[0], fewest, table)
-            value = float(root_value(tree, tuning.rollout_weight))
+            value = float(root_value(tree, tuning))
             score = float(root_lead(tree)) if setup.has_scores else None
             nodes = int(tree.meta[META_USED_NODES])
             owners = shared.owners.of_root(tree) if keeps and shared.owners and visits else NO_OWNERS

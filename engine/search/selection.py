@@ -31,7 +31,8 @@ from engine.search.pools import (
 )
 from engine.search.tree import add_edge, edge_visits, new_node
 from engine.search.unchosen import index_of_best, is_move, prior_of_best
-from engine.search.values import edge_mean, root_lead, root_value
+from engine.search.values import edge_mean, root_lead
+from engine.search.weighing import root_value
 from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
@@ -52,6 +53,8 @@ class Tuning(NamedTuple):
     """rollouts through a leaf before it is expanded"""
     is_plain: bool
     """values are the network's alone: no rollouts, no part of the score, no graph"""
+    value_weight: float = 0.0
+    """how much less moves count that look worse (:mod:`engine.search.weighing`)"""
 
 
 class NodeStats(NamedTuple):
@@ -100,7 +103,7 @@ def root_stats(tree, tuning, moves):
     Args:
         moves: N*N + 1; leads count by the board's width.
     """
-    mean = root_value(tree, tuning.rollout_weight)
+    mean = root_value(tree, tuning)
     lead = root_lead(tree) if tuning.score_weight > 0.0 else 0.0
     visits = tree.meta[META_ROOT_VISITS] - 1 + tuning.virtual_visits * tree.meta[META_IN_FLIGHT]
     return NodeStats(mean, visits, lead, math.sqrt(moves))

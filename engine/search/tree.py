@@ -32,18 +32,21 @@ from engine.search.pools import (
 )
 from engine.search.transpositions import fill_table, forget
 from engine.search.unchosen import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
+from engine.search.value_bias import BUCKETS, forget_errors, leave_bucket
 from engine.system.jit import inlined_kernel, kernel
 
 MOST_GROWTH = 16 << 20
 """Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
 
 
-def new_tree(size: int, is_graph: bool = False) -> Tree:
+def new_tree(size: int, is_graph: bool = False, value_bias: float = 0.0) -> Tree:
     """A tree of one unexpanded root, with little room.
 
     Args:
         size: of the board.
         is_graph: transpositions share nodes.
+        value_bias: by which share of their errors the network's values are corrected (:mod:`engine.search.value_bias`);
+            0 = not at all.
     """
     moves = size * size + 1
     shape: dict[str, int | tuple[int, int]] = {
@@ -51,8 +54,11 @@ def new_tree(size: int, is_graph: bool = False) -> Tree:
     }
     shape |= {"meta": META_FIELDS, "hash_slots": 2 * FIRST_ROWS["nodes"], "puct_scores": 1 << (EDGE_CLASSES - 1)}
     shape |= {"prior_codes": (FIRST_ROWS["nodes"], moves), "point": moves}
+    shape["bias_share"] = 1
+    shape |= dict.fromkeys(("bias_sum", "bias_weight"), BUCKETS if value_bias > 0.0 else 0)
     tree = Tree(*(np.zeros(shape[field], KINDS[field]) for field in Tree._fields))
     tree.point[:] = (*on_board_points(size), PASS)
+    tree.bias_share[0] = value_bias
     tree.meta[META_IS_GRAPH] = is_graph
     clear(tree)
     return tree
@@ -106,6 +112,7 @@ def clear(tree):
     meta[META_FREE_NODE:] = NONE
     if is_graph:
         fill_table(tree, 0)
+    forget_errors(tree)
     meta[META_ROOT] = new_node(tree, UNEXPANDED)
 
 
@@ -136,6 +143,7 @@ def new_node(tree, state):
     tree.key[node] = 0
     tree.N[node] = 0
     tree.W[node] = 0.0
+    tree.bucket[node] = NONE
     return node
 
 
@@ -328,6 +336,7 @@ def reclaim(tree):
 @kernel
 def free_node(tree, node):
     """Give the row of a node without edges back."""
+    leave_bucket(tree, node)
     tree.next[node] = tree.meta[META_FREE_NODE]
     tree.meta[META_FREE_NODE] = node
     tree.meta[META_USED_NODES] -= 1

@@ -38,12 +38,6 @@ def node_value(tree, node, weight):
 
 
 @kernel
-def root_value(tree, weight):
-    """Mean value at the root for its side to move."""
-    return node_value(tree, tree.meta[META_ROOT], weight)
-
-
-@kernel
 def root_lead(tree):
     """Mean lead at the root in points for its side to move."""
     root = tree.meta[META_ROOT]

@@ -51,6 +51,7 @@ from engine.search.selection import select
 from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import UNLIMITED, playouts_allowed
 from engine.search.tree import reserve
+from engine.search.weighing import weigh_paths
 
 BATCH_SECONDS = 0.02
 """Where a run is urgent, a batch is kept to what the network evaluates in this time."""
@@ -72,7 +73,7 @@ class _Flight:
     """A batch and, with a network, the request that its misses travel in."""
 
     def __init__(self, setup: Setup, size: int):
-        self.batch = new_batch(size, setup.batch)
+        self.batch = new_batch(size, setup.batch, setup.value_bias > 0.0)
         self.count = 0
         self.owners = np.zeros((0, size * size), np.float32)
         """float32[K, N*N]: the leaves' owners where they are kept, else empty"""
@@ -374,6 +375,8 @@ class Worker:
         shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
         with shared.changed:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)
+            if shared.tuning.value_weight > 0.0:
+                weigh_paths(shared.tree, flight.batch, flight.count, shared.tuning.value_weight)
             if shared.owners is not None:
                 keep_owners(flight.batch, flight.count, flight.owners, shared.owners.rows)
             shared.changed.notify_all()

@@ -1,0 +1,130 @@
+"""Subtree value bias: what the network misjudges wherever the same moves are played, found out while a search runs.
+
+A sequence of moves that the network takes for better than it is comes up in many branches of a tree, and is refuted by
+some moves more in each of them. Positions that such a sequence leads to share a *bucket*: the same two last moves, and
+the same stones around the last one (:func:`bucket_key`). A node's *error* is the mean value of its children, by visits,
+less the network's value of the node. A bucket has the weighted mean of its nodes' errors; those with more visits weigh
+more. The network's value of a node is corrected by a share of this mean, when the node is new and again with every
+playout through it. Values alone change; priors and exploration do not.
+
+The share is ``value_bias``, KataGo's ``subtreeValueBiasFactor``. Source: KataGo, ``docs/KataGoMethods.md``, "Subtree
+Value Bias Correction". Threads: the tree's lock is held.
+"""
+
+import numpy as np
+
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, META_STRIDE
+from engine.go.geometry import BORDER, EMPTY, PASS
+from engine.go.position import META_N_MOVES, META_TO_MOVE
+from engine.go.splitmix import mix
+from engine.search.pools import NONE
+from engine.system.jit import kernel
+
+EXPONENT = 0.85
+"""A node counts by the visits below it to this power (KataGo's subtreeValueBiasWeightExponent)."""
+BUCKETS = 1 << 16
+"""Of a tree that has them. Two keys that meet in one share it."""
+REACH = 2
+"""Points to each side of the last move that a key covers: 5x5 in all"""
+
+
+@kernel
+def bucket_key(position):
+    """uint64: a number for what a position's bucket goes by.
+
+    That is the side to move, the last two moves and the point that ko forbids; and, unless the last move was a pass,
+    what is on the 5x5 points around it, chains in atari told from others.
+    """
+    board, meta = position.board, position.meta
+    size, stride, played = board.meta[META_SIZE], board.meta[META_STRIDE], meta[META_N_MOVES]
+    last = np.int64(position.moves[played - 1] if played > 0 else PASS)
+    before = np.int64(position.moves[played - 2] if played > 1 else PASS)
+    ko = board.meta[META_KO_POINT] if board.meta[META_KO_COLOR] == meta[META_TO_MOVE] else 0
+    key = mix(np.uint64((((before << 16) ^ last) << 16) ^ (ko << 2) ^ meta[META_TO_MOVE]))
+    if last == PASS:
+        return key
+    row, column = last // stride, last % stride
+    stones = np.uint64(0)
+    for r in range(row - REACH, row + REACH + 1):
+        for c in range(column - REACH, column + REACH + 1):
+            state: int | np.int64 = 2 * BORDER
+            if 1 <= r <= size and 1 <= c <= size:
+                point = r * stride + c
+                color = np.int64(board.color[point])
+                state = 2 * color + (1 if color != EMPTY and board.libs[board.head[point]] == 1 else 0)
+            stones = stones * np.uint64(7) + np.uint64(state)
+    return mix(key ^ stones)
+
+
+@kernel
+def corrects(tree):
+    """Whether this tree's values are corrected."""
+    return len(tree.bias_sum) > 0
+
+
+@kernel
+def forget_errors(tree):
+    """Empty all buckets: the tree is begun anew."""
+    tree.bias_sum[:] = 0.0
+    tree.bias_weight[:] = 0.0
+
+
+@kernel
+def leave_bucket(tree, node):
+    """Take what a node has entered out of its bucket again: the node is given back."""
+    bucket = tree.bucket[node]
+    if bucket != NONE:
+        tree.bias_sum[bucket] -= tree.entered_error[node]
+        tree.bias_weight[bucket] -= tree.entered_weight[node]
+        tree.bucket[node] = NONE
+
+
+@kernel
+def _correction(tree, bucket):
+    """What a bucket adds to the network's values."""
+    weight = tree.bias_weight[bucket]
+    # What is left of rounding where all nodes have left is no error.
+    return np.float32(tree.bias_share[0] * tree.bias_sum[bucket] / weight) if weight > 0.01 else np.float32(0.0)
+
+
+@kernel
+def correct_leaf(tree, batch, i):
+    """Row i's leaf, which the network has just evaluated, joins its bucket; its value is corrected.
+
+    The root has no bucket: which move led to it no longer matters.
+    """
+    if batch.depth[i] == 0:
+        return
+    leaf, bucket = batch.leaf[i], np.int64(batch.bucket_key[i] & np.uint64(len(tree.bias_sum) - 1))
+    tree.bucket[leaf] = bucket
+    tree.entered_error[leaf] = tree.entered_weight[leaf] = 0.0
+    tree.network_value[leaf] = batch.value[i]
+    batch.value[i] = min(1.0, max(-1.0, batch.value[i] + _correction(tree, bucket)))
+
+
+@kernel
+def learn_errors(tree, batch, i):
+    """Enter the errors of the nodes of row i's path, whose playout is backed up, and correct these nodes anew.
+
+    What a correction changes is carried on to all edges above, like the value of a playout.
+    """
+    shift = 0.0
+    for d in range(batch.depth[i] - 1, 0, -1):
+        node = batch.node[i, d]
+        edge = tree.first_edge[batch.node[i, d - 1]] + batch.edge_index[i, d - 1]
+        shift = -shift
+        tree.W_v[edge] -= shift
+        bucket, below = tree.bucket[node], tree.N_v[edge] - 1
+        if bucket == NONE or below < 1:
+            continue
+        own = float(tree.value[node])
+        error = (-tree.W_v[edge] - own) / below - tree.network_value[node]
+        weight = np.float32(below**EXPONENT)
+        weighted = np.float32(weight * error)
+        tree.bias_sum[bucket] += weighted - tree.entered_error[node]
+        tree.bias_weight[bucket] += weight - tree.entered_weight[node]
+        tree.entered_error[node], tree.entered_weight[node] = weighted, weight
+        tree.value[node] = min(1.0, max(-1.0, tree.network_value[node] + _correction(tree, bucket)))
+        change = tree.value[node] - own
+        tree.W_v[edge] -= change
+        shift += change
