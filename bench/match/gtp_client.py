@@ -34,6 +34,8 @@ SHOWN_CHARACTERS = 500
 """Most that messages and records repeat of an engine's words"""
 POLL_S = 0.1
 QUIT_S = 3.0
+START_S = 600.0
+"""For an engine's first answers: it may have to compile before it has them"""
 CONTROL = dict.fromkeys((*range(32), 127)) | {ord("\t"): " "}
 """What GTP 2.1 drops from lines, and what becomes of a tab"""
 

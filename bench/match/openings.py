@@ -17,10 +17,10 @@ def read_openings(path: Path, size: int, most_moves: int) -> tuple[tuple[int, ..
     files = sorted(path.glob("*.sgf"))
     if not files:
         raise ValueError(f"{path}: no file *.sgf in this folder")
-    return tuple(first_moves(file, size, most_moves) for file in files)
+    return tuple(_first_moves(file, size, most_moves) for file in files)
 
 
-def first_moves(file: Path, size: int, most_moves: int) -> tuple[int, ...]:
+def _first_moves(file: Path, size: int, most_moves: int) -> tuple[int, ...]:
     """The first moves of one SGF, Black's first and the colours in turn.
 
     Args, errors: as of :func:`read_openings`.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import click
 from rich.console import Console
 
-from bench.match.gtp_client import EngineError, EngineRefused, GtpClient, argument_words
+from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClient, argument_words
 from bench.strength.suites import Step, parse_suite
 from bench.terminal import progress_bar, say
 from engine.system.files import written_whole
@@ -31,8 +31,6 @@ TERMS = {"kata-get-rules": "kata-set-rules", "get_komi": "komi"}
 """Commands that ask for rules and komi, and those that set them"""
 PASSED, FAILED, ERROR, LEFT_OUT = STATUSES = ("passed", "failed", "error", "left out")
 LIMIT_S = 60.0
-START_S = 600.0
-"""For the first answers: an engine may have to compile before it has them"""
 
 
 @dataclass(frozen=True)

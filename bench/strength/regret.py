@@ -40,6 +40,11 @@ FEWEST, MOST = 0.08, 0.55
 """Moves before a position, as shares of the board's points"""
 
 
+def moves_before(size: int) -> tuple[int, int]:
+    """The fewest moves before a position, and one more than the most."""
+    return round(FEWEST * size**2), round(MOST * size**2)
+
+
 class Terms(NamedTuple):
     """What all positions have in common."""
 
@@ -79,6 +84,19 @@ class Examiner:
         """``on_done`` is called after each search."""
         self._networks, self._judge, self._terms, self._at_once = networks, judge, terms, at_once
         self._on_done = on_done
+
+    def drawn_positions(self, side: Side, count: int, seed: int) -> list[list[int]]:
+        """The moves to ``count`` positions, from games drawn from a side's raw policy."""
+        found: dict[int, list[int]] = {}
+        fewest, most = moves_before(self._terms.size)
+
+        def draw(index: int) -> None:
+            rng = np.random.default_rng((seed, index))
+            moves = int(rng.integers(fewest, most))
+            found[index] = drawn_moves(self._networks, side, self._terms.game(()), moves, rng)
+
+        in_threads(draw, range(count), self._at_once)
+        return [found[index] for index in range(count)]
 
     def choices(self, side: Side, positions: Sequence[Sequence[int]], repeats: int) -> np.ndarray:
         """int64[P, R]: a side's moves, searched from nothing, ``repeats`` times with other random numbers."""
@@ -152,21 +170,6 @@ def regrets(names: Sequence[str], chosen: Sequence[np.ndarray], worth: dict[Move
     return found
 
 
-def drawn_positions(
-    networks: Networks, side: Side, terms: Terms, count: int, seed: int, at_once: int
-) -> list[list[int]]:
-    """The moves to ``count`` positions, from games drawn from the raw policy."""
-    found: dict[int, list[int]] = {}
-
-    def draw(index: int) -> None:
-        rng = np.random.default_rng((seed, index))
-        moves = int(rng.integers(round(FEWEST * terms.size**2), round(MOST * terms.size**2)))
-        found[index] = drawn_moves(networks, side, terms.game(()), moves, rng)
-
-    in_threads(draw, range(count), at_once)
-    return [found[index] for index in range(count)]
-
-
 def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: int) -> list[list[int]]:
     """The moves to ``count`` positions, from games taken in turn.
 
@@ -174,7 +177,7 @@ def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: in
         ValueError: no game is long enough.
     """
     rng = np.random.default_rng(seed)
-    fewest, most = round(FEWEST * size**2), round(MOST * size**2)
+    fewest, most = moves_before(size)
     games = [game for game in games if len(game) > fewest + 1]
     if not games:
         raise ValueError(f"no game there has more than {fewest + 1} moves")
@@ -213,13 +216,13 @@ def command(options, peers, weights, visits, judge, deep, games, positions, repe
         terms = Terms(size, komi)
         terms.game(())
         played = read_openings(games, size, 0) if games else None
-        names = [side.name for side in sides] + [Peer.name_of(line) for line in peers]
+        names = [*(side.name for side in sides), *peers]
         console = Console(stderr=True)
         with Networks([judging, *sides]) as networks, progress_bar(console) as progress:
             task = progress.add_task("choosing", total=len(names) * positions * repeats)
             examiner = Examiner(networks, judging, terms, at_once, lambda: progress.advance(task))
             if played is None:
-                asked = drawn_positions(networks, sides[0], terms, positions, seed, at_once)
+                asked = examiner.drawn_positions(sides[0], positions, seed)
             else:
                 asked = positions_of(played, size, positions, seed)
             chosen = [examiner.choices(side, asked, repeats) for side in sides]
@@ -251,7 +254,7 @@ def _row_of(regret: Regret, first: Regret) -> dict[str, float | str]:
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
     """For people."""
-    table = new_table("side", "regret", "more than the first", "same move as the first")
+    table = new_table("side", "regret", "more than the first", "same move as the first", folds=True)
     for row in rows:
         table.add_row(
             row["name"], f"{row['regret']:.4f} +- {row['error']:.4f}",

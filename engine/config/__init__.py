@@ -124,8 +124,8 @@ class SearchOptions(AlphaGoOptions):
     score_weight: float = option(
         0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0
     )
-    # With g170-b6c96 both gain together; with our own network, which judges fights less surely, they lose
-    # (docs/lab/2026-11-27-beside-katago-position-by-position.md).
+    # With KataGo's g170-b6c96 both gain together, with our default network they do not: see
+    # docs/lab/2026-11-27-beside-katago-position-by-position.md.
     value_weight: float = option(
         0.0, "how much less moves count in the node's value that look worse than it, where only the network gives "
         "values; 0 = as much", low=0.0, high=10.0,

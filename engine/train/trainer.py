@@ -141,7 +141,7 @@ class Trainer(Learner):
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
-        State is saved either way. The observer is told which options and data are others than when the run was saved.
+        State is saved either way. The observer is told which options and data differ from those of the saved run.
 
         Raises:
             ValueError: the loss is no number any more, or another process has failed; in all processes at once.
