@@ -35,7 +35,7 @@ from gtp.cli.terminal import new_table, one_line_errors
 from weights import DEFAULT
 
 RULES = "tromp-taylor"
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 FEWEST, MOST = 0.08, 0.55
 """Moves before a position, as shares of the board's points"""
 
