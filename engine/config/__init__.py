@@ -116,7 +116,11 @@ class SearchOptions(AlphaGoOptions):
     )  # fmt: skip
     memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
     # Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240.
-    c_puct: float = option(0.0, "exploration constant of PUCT", low=0.0, high=20.0, network=1.4, rollouts=5.0)
+    # KataGo's networks are searched as KataGo searches them: with its g170-b6c96 these three together gain 33 Elo, with
+    # our default network they do not (docs/lab/2026-11-27-beside-katago-position-by-position.md).
+    c_puct: float = option(
+        0.0, "exploration constant of PUCT", low=0.0, high=20.0, katago=1.0, network=1.4, rollouts=5.0
+    )
     c_puct_growth: float = option(
         0.0, "c_puct rises by this number times ln(1 + visits of the node / 500)", low=0.0, high=20.0
     )
@@ -124,15 +128,13 @@ class SearchOptions(AlphaGoOptions):
     score_weight: float = option(
         0.0, "how much a lead in points, beyond the root's, adds to a move's value", low=0.0, high=1.0
     )
-    # With KataGo's g170-b6c96 both gain together, with our default network they do not: see
-    # docs/lab/2026-11-27-beside-katago-position-by-position.md.
     value_weight: float = option(
-        0.0, "how much less moves count in the node's value that look worse than it, where only the network gives "
-        "values; 0 = as much", low=0.0, high=10.0,
+        -1.0, "how much less moves count in the node's value that look worse than it, where only the network gives "
+        "values; 0 = as much", low=-1.0, high=10.0, katago=0.25, otherwise=0.0,
     )  # fmt: skip
     value_bias: float = option(
-        0.0, "by which share of what it erred after the same moves in the same place the network's values are "
-        "corrected, where only it gives values; 0 = not at all", low=0.0, high=1.0,
+        -1.0, "by which share of what it erred after the same moves in the same place the network's values are "
+        "corrected, where only it gives values; 0 = not at all", low=-1.0, high=1.0, katago=0.45, otherwise=0.0,
     )  # fmt: skip
     move_choice: str = option(
         "lcb",

@@ -13,6 +13,7 @@ Options = TypeVar("Options")
 CONDITIONS = {
     "cpu": "on the CPU",
     "gpu": "on a GPU",
+    "katago": "with KataGo's networks",
     "network": "with a network",
     "rollouts": "without a network",
     "policy_only": "with policy-only",

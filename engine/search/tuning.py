@@ -31,7 +31,10 @@ def resolved(options: SearchOptions, network: Network | InferenceServer | None) 
     """The options with everything decided that they leave to the engine, by what evaluates; None = rollouts alone."""
     if network is None:
         return resolve(options, "rollouts")
-    return resolve(options, "network", "gpu" if network.merges else "cpu")
+    conditions = ["network", "gpu" if network.merges else "cpu"]
+    if network.spec.encoder.startswith("katago-"):
+        conditions.append("katago")
+    return resolve(options, *conditions)
 
 
 def move_choice(options: SearchOptions, server: InferenceServer | None) -> str:

@@ -114,6 +114,9 @@ def test_the_search_is_left_to_the_engine_with_the_values_that_were_measured():
     assert (gpu.batch, gpu.visits_per_leaf, gpu.virtual_loss) == (64, 32, 1.0) and 2 <= gpu.threads <= 4
     assert (alone.threads, alone.batch, alone.visits_per_leaf, alone.virtual_loss) == (core_count(), 8, 32, 1.0)
     assert (cpu.c_puct, gpu.c_puct, alone.c_puct) == (1.4, 1.4, 5.0)
+    assert (cpu.value_weight, cpu.value_bias, alone.value_weight, alone.value_bias) == (0.0, 0.0, 0.0, 0.0)
+    katago = resolve(SearchOptions(), "network", "cpu", "katago")
+    assert (katago.c_puct, katago.value_weight, katago.value_bias) == (1.0, 0.25, 0.45)
     assert resolve(SearchOptions(threads=3), "cpu").evaluators == 3
     assert resolve(TrainOptions(), "sgd").weight_decay == 1e-4
 

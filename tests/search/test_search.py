@@ -312,3 +312,13 @@ def test_the_default_number_of_workers_suits_the_machine(hash_server):
     assert resolved(SearchOptions(threads=5), hash_server).threads == 5
     assert resolved(SearchOptions(), hash_server).threads == 1
     assert resolved(SearchOptions(), None).threads >= 1
+
+
+@pytest.mark.parametrize("encoder", ["katago-v7", "katago-v7-suicide"])
+def test_katago_s_networks_are_searched_as_katago_searches_them(encoder, hash_server):
+    network = HashNetwork(encoder)
+    options, ours = resolved(SearchOptions(), network), resolved(SearchOptions(), hash_server)
+    assert (options.c_puct, options.value_weight, options.value_bias) == (1.0, 0.25, 0.45)
+    assert (ours.c_puct, ours.value_weight, ours.value_bias) == (1.4, 0.0, 0.0)
+    said = resolved(SearchOptions(c_puct=1.4, value_weight=0.0, value_bias=0.0), network)
+    assert (said.c_puct, said.value_weight, said.value_bias) == (1.4, 0.0, 0.0)
