@@ -1,4 +1,4 @@
-"""``keima weights``: what network files hold, whether they compute the same everywhere, where they are, conversion.
+"""``keima weights``: what network files hold and where they are, whether they compute alike; conversion and means.
 
 Torch is imported by the subcommands that need it; finding networks does not.
 """
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.nets.files.header import Header, recognise
-from gtp.cli.arguments import AS_JSON
+from gtp.cli.arguments import AS_JSON, FiniteRange
 from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, find, players
@@ -27,7 +27,7 @@ NETWORK = click.argument("network", metavar="NETWORK")
 
 @click.group("weights")
 def weights_group() -> None:
-    """Show, check, find and convert network files.
+    """Show, check, find, convert and average network files.
 
     NETWORK is a shipped name such as default, or a file: Keima's, KataGo's or Leela Zero's, whatever it is called.
     """
@@ -163,6 +163,25 @@ def convert_command(network: str, target: Path) -> None:
 
     with one_line_errors(RuntimeError):
         convert(find(network), target)
+        tell(f"written: {target} ({_size(target.stat().st_size)})")
+
+
+@weights_group.command("average")
+@NETWORK
+@click.argument("other", metavar="NETWORK2")
+@click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--share", default=0.5, show_default=True, type=FiniteRange(0.0, 1.0), help="of NETWORK2 in the mean")
+def average_command(network: str, other: str, target: Path, share: float) -> None:
+    """Write the mean of the weights of NETWORK and NETWORK2 as FILE.
+
+    For a network and what further training made of it: the mean often does better than either, and has forgotten less
+    than the one trained last.
+    """
+    calm_openmp()
+    from engine.nets.files.average import average
+
+    with one_line_errors(RuntimeError):
+        average(find(network), find(other), target, share)
         tell(f"written: {target} ({_size(target.stat().st_size)})")
 
 
