@@ -125,8 +125,8 @@ def test_a_device_that_computes_wrongly_is_left_for_the_cpu(monkeypatch, tmp_pat
     say_once.cache_clear()
     model = toy("keima-resnet")
     save_network(tmp_path / "toy.safetensors", model, new_spec(model, "toy"), {})
-    told = iter(["0.3 off", "0.3 off", ""])
-    monkeypatch.setattr(engine.nets.on_device, "_excess", lambda *_: next(told))
+    told = {"meta": "0.3 off", "cpu": ""}
+    monkeypatch.setattr(engine.nets.on_device, "_excess", lambda network, *_: told[network.device.type])
     network = load_network(tmp_path / "toy.safetensors", torch.device("meta"), samples_of_3)
     assert network.device == torch.device("cpu")
     assert "runs on the CPU: meta computes it wrongly, 0.3 off" in capfd.readouterr().err
