@@ -141,7 +141,7 @@ class Trainer(Learner):
     def run(self, observer: Observer | None = None) -> dict[str, float]:
         """Train to the last step, to Ctrl-C or until patience or time ends; returns the latest validation metrics.
 
-        State is saved either way. The observer is told which options and data differ from those of the saved run.
+        The state is saved in all these cases. If a run goes on, the observer hears which options and data have changed.
 
         Raises:
             ValueError: the loss is no number any more, or another process has failed; in all processes at once.

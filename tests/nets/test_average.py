@@ -17,8 +17,8 @@ from tests.nets.models import toy
 def saved(tmp_path):
     """Save a toy network under a name."""
 
-    def save(name, training=None, **shape):
-        model = toy("alphago-zero", seed=len(name), **shape)
+    def save(name, architecture="alphago-zero", training=None, **shape):
+        model = toy(architecture, seed=len(name), **shape)
         save_network(tmp_path / name, model, new_spec(model, name), training or {"step": 1})
         return tmp_path / name
 
@@ -27,7 +27,7 @@ def saved(tmp_path):
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
 def test_every_weight_is_the_mean(saved, tmp_path, share):
-    first, second = saved("one", {"step": 7, "figures": {"top1": 0.5}}), saved("other", {"step": 9})
+    first, second = saved("one", training={"step": 7, "figures": {"top1": 0.5}}), saved("other", training={"step": 9})
     average(first, second, tmp_path / "mean", share)
     (one, _, _), (two, _, _), (mean, spec, training) = map(load_model, (first, second, tmp_path / "mean"))
     a, b, c = one.state_dict(), two.state_dict(), mean.state_dict()
@@ -41,17 +41,23 @@ def test_every_weight_is_the_mean(saved, tmp_path, share):
 
 
 @pytest.mark.parametrize(
-    ("shape", "said"), [({"channels": 4}, "its shape, "), ({"size": 9}, "its shape, ")], ids=["channels", "board"]
+    ("architecture", "shape", "said"),
+    [
+        ("alphago-zero", {"channels": 4}, "its shape, "),
+        ("alphago-zero", {"size": 9}, "its shape, "),
+        ("alphago-policy", {}, "its architecture, alphago-policy, is not that of .*one, alphago-zero"),
+    ],
+    ids=["channels", "board", "architecture"],
 )
-def test_networks_of_two_kinds_have_no_mean(saved, tmp_path, shape, said):
-    first, second = saved("one"), saved("other", **shape)
+def test_networks_of_two_kinds_have_no_mean(saved, tmp_path, architecture, shape, said):
+    first, second = saved("one"), saved("other", architecture, **shape)
     with pytest.raises(ValueError, match=said) as refused:
         average(first, second, tmp_path / "mean")
     assert "\n" not in str(refused.value) and not (tmp_path / "mean").exists()
 
 
 def test_the_command_writes_a_network_and_overwrites_none(saved, tmp_path):
-    first, second, target = saved("one", "of a friend"), saved("other"), tmp_path / "mean.safetensors"
+    first, second, target = saved("one", training="of a friend"), saved("other"), tmp_path / "mean.safetensors"
     words = ["average", str(first), str(second), str(target), "--share", "0.25"]
     ended = CliRunner().invoke(weights_group, words)
     assert ended.exit_code == 0 and "written: " in ended.output

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import torch
 
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.architectures.registry import architecture_of
+from engine.nets.files.checkpoint import load_model, refuse_existing, save_network
 from engine.system.files import sha256_of
 
 
@@ -22,12 +23,11 @@ def average(first: Path, second: Path, target: Path, share: float = 0.5) -> None
         ValueError: files that cannot be read, differ in what they are or must not be overwritten; one line.
         OSError: the target cannot be written.
     """
-    if target.exists():
-        raise ValueError(f"{target}: exists already, expected a new name")
+    refuse_existing(target)
     model, spec, training = load_model(first)
     other, other_spec, _ = load_model(second)
     for what, one, two in (
-        ("architecture", type(model).__name__, type(other).__name__),
+        ("architecture", architecture_of(model), architecture_of(other)),
         ("shape", model.shape, other.shape),
         ("input", spec.encoder, other_spec.encoder),
         ("boards", spec.sizes, other_spec.sizes),

@@ -42,6 +42,16 @@ def save_network(path: Path, model: Model, spec: NetworkSpec, training: dict[str
     write_tensors(path, {name: tensor.float() for name, tensor in model.state_dict().items()}, header)
 
 
+def refuse_existing(target: Path) -> None:
+    """Refuse to write a network over a file that is there already.
+
+    Raises:
+        ValueError: there is one; one line.
+    """
+    if target.exists():
+        raise ValueError(f"{target}: exists already, expected a new name")
+
+
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: dict[str, Any]) -> None:
     """Write tensors, of any device, and a JSON header into a safetensors file, atomically.
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from engine.nets.files.checkpoint import load_model, save_network
+from engine.nets.files.checkpoint import load_model, refuse_existing, save_network
 from engine.nets.files.header import KATAGO, KEIMA, LEELA_ZERO, recognise
 from engine.nets.files.leela_zero import load_leela, save_leela
 from engine.nets.network import Model, NetworkSpec
@@ -43,8 +43,7 @@ def convert(source: Path, target: Path) -> None:
         raise ValueError(
             f"{target}: expected a name ending in {' or '.join(endings)} from a network of {header.format}"
         )
-    if target.exists():
-        raise ValueError(f"{target}: exists already, expected a new name")
+    refuse_existing(target)
     model, spec, _ = read_network(source)
     if header.format == KEIMA:
         save_leela(target, model, spec)
