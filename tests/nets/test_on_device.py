@@ -12,6 +12,7 @@ import engine.nets.compute.adapter
 import engine.nets.on_device
 from engine.nets.architectures.alphago import AlphaGoPolicy
 from engine.nets.architectures.registry import new_spec
+from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import differences, excess
 from engine.nets.compute.written import WrittenNetwork
 from engine.nets.files.checkpoint import save_network
@@ -83,6 +84,7 @@ def samples_of_3(encoder: str, size: int):
 def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypatch, tmp_path, capfd):
     say_once.cache_clear()
     monkeypatch.setattr(engine.nets.compute.adapter, "prefers_bfloat16", lambda _: True)
+    monkeypatch.setattr(engine.nets.compute.adapter, "has_matrix_unit", lambda _: True)
     if wrong:
         monkeypatch.setattr(engine.nets.on_device, "excess", lambda exact, rough: wrong)
     model, asked = toy("keima-resnet"), []
@@ -96,6 +98,28 @@ def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypa
     assert network.dtype == dtype and asked[0] == ("keima-2", 19)
     said = capfd.readouterr().err.splitlines()
     assert said[:1] == ([f"network toy runs in float32: in bfloat16 {wrong}"] if wrong else [])
+
+
+@pytest.mark.parametrize(
+    ("can_write", "has_bfloat16", "has_matrix_unit", "dtype"),
+    [
+        (True, False, False, torch.float32),
+        (True, True, False, torch.float32),
+        (True, True, True, torch.bfloat16),
+        (False, False, False, torch.float32),
+        (False, True, False, torch.bfloat16),
+    ],
+)
+def test_a_processor_computes_in_16_bits_what_programs_do_not_compute_faster(
+    can_write, has_bfloat16, has_matrix_unit, dtype, monkeypatch
+):
+    monkeypatch.setattr(engine.nets.compute.adapter, "prefers_bfloat16", lambda _: has_bfloat16)
+    monkeypatch.setattr(engine.nets.compute.adapter, "has_matrix_unit", lambda _: has_matrix_unit)
+    monkeypatch.setattr(engine.nets.compute.adapter, "_can_write", lambda _: can_write)
+    model = toy("keima-resnet")
+    network = TorchNetwork(model, new_spec(model, "toy"), torch.device("cpu"))
+    assert network.dtype == dtype
+    assert network.is_written == (can_write and dtype == torch.float32)
 
 
 @pytest.mark.parametrize("wrong_at", [0, 19, 9])

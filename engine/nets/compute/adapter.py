@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from engine.nets.architectures.alphago_zero import folded
 from engine.nets.compute.packing import with_packed_weights
-from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
+from engine.nets.compute.precision import has_matrix_unit, prefers_bfloat16, reduced_dtype
 from engine.nets.compute.program import Program, Unwritable
 from engine.nets.compute.winograd_tiles import tile_side
 from engine.nets.compute.written import WrittenNetwork
@@ -28,10 +28,11 @@ another one would undo; and of several that need the same thing one makes it."""
 class TorchNetwork:
     """A trained model of any architecture behind the Network interface, frozen for one device.
 
-    On CUDA, and on processors with bfloat16 instructions, it runs in 16 bits (about twice as fast; win rates move by
-    less than 0.01); outputs are float32 either way. Batch normalisation is folded away. Other processors run it as a
-    program (:mod:`engine.nets.compute.program`), if its layers can be written as one. For the rest each board size is
-    traced and frozen once, and with one thread of torch, as evaluators have, its weights are packed
+    Batch normalisation is folded away. On CUDA it runs in 16 bits (about twice as fast; win rates move by less than
+    0.01); outputs are float32 either way. Processors run it in float32 as a program
+    (:mod:`engine.nets.compute.program`), if its layers can be written as one, which is faster than torch in 16 bits;
+    only a matrix unit for those may be faster still. For the rest, in 16 bits where there are instructions for them,
+    each board size is traced and frozen once, and with one thread of torch, as evaluators have, its weights are packed
     (:mod:`engine.nets.compute.packing`).
     """
 
@@ -49,9 +50,12 @@ class TorchNetwork:
         self.device = device
         self.merges = device.type != "cpu"
         self.shape = model.shape
-        wanted = prefers_bfloat16(device) if reduced is None else reduced
-        self.dtype = reduced_dtype(device, model.prefers_float16) if wanted else torch.float32
-        self._model = _PresentHeads(model).to(device, self.dtype)
+        present = _PresentHeads(model)
+        can_write = device.type == "cpu" and written and _can_write(present.model)
+        if reduced is None:
+            reduced = prefers_bfloat16(device) and (not can_write or has_matrix_unit(device))
+        self.dtype = reduced_dtype(device, model.prefers_float16) if reduced else torch.float32
+        self._model = present.to(device, self.dtype)
         # Tensor.to takes a memory format as well, but torch's stubs know it of tensors alone.
         self._model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         has = (spec.has_policy, spec.has_value, spec.has_score, spec.has_ownership)
@@ -59,7 +63,7 @@ class TorchNetwork:
         self._heads = [name for name, there in zip(RawHeads._fields, has, strict=False) if there]
         is_exact = device.type == "cpu" and self.dtype == torch.float32
         self._programs: dict[int, WrittenNetwork] = {}
-        self.is_written = is_exact and written and _can_write(self._model.model)
+        self.is_written = is_exact and can_write
         """whether it runs as programs"""
         self.is_plain = is_exact and not self.is_written
         """whether it computes as :func:`exact_output` does"""

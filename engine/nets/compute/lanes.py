@@ -26,9 +26,9 @@ WIDTH = 16 if "+avx512f" in FEATURES.split(",") else 8
 """float32 numbers of a vector: a register of AVX-512, or of AVX2; two of NEON"""
 WIDEST_PANEL = 3 * WIDTH
 """Most outputs that are summed at a time"""
-MOST_ROWS = 4
-"""Rows that are multiplied at a time: with three vectors each they fill AVX2's 16 registers, and a sum is touched again
-only after the four cycles that an addition takes"""
+MOST_ROWS = 9 if WIDTH == 16 else 4
+"""Rows that are multiplied at a time: with three vectors each they fill AVX-512's 32 registers, or AVX2's 16, and a sum
+is touched again only after the four cycles that an addition takes"""
 LN2_HIGH, TERMS = 0.693359375, 7
 """The first bits of ln 2; terms of the exponential's series"""
 LEAST, MOST = -87.0, 20.0

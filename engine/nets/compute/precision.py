@@ -15,8 +15,13 @@ MAX_POLICY_ERROR = 0.05
 
 
 def prefers_bfloat16(device: torch.device) -> bool:
-    """Whether a device computes faster in bfloat16: CUDA, and processors with instructions for it."""
+    """Whether torch computes faster in bfloat16 on a device: CUDA, and processors with instructions for it."""
     return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
+
+
+def has_matrix_unit(device: torch.device) -> bool:
+    """Whether a device multiplies matrices of bfloat16 many times as fast as float32: CUDA, and processors with AMX."""
+    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_amx_tile_supported())
 
 
 def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.dtype:

@@ -200,7 +200,7 @@ def multiply(points, rows, inner, filters, panel, products, outputs):
             weights = (p * outputs + first) * inner
             row = 0
             for group in range(groups):
-                # As even as can be: nine rows are three times three, not four, four and one.
+                # As even as can be: ten rows are twice five, not nine and one.
                 count = (rows - row) // (groups - group)
                 at = p * rows + row
                 ahead = weights + inner * (panel + group * step)
