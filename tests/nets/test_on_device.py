@@ -84,7 +84,7 @@ def samples_of_3(encoder: str, size: int):
 def test_a_network_that_suffers_from_16_bits_keeps_its_32(wrong, dtype, monkeypatch, tmp_path, capfd):
     say_once.cache_clear()
     monkeypatch.setattr(engine.nets.compute.adapter, "prefers_bfloat16", lambda _: True)
-    monkeypatch.setattr(engine.nets.compute.adapter, "has_matrix_unit", lambda _: True)
+    monkeypatch.setattr(engine.nets.compute.adapter, "has_matrix_unit", lambda: True)
     if wrong:
         monkeypatch.setattr(engine.nets.on_device, "excess", lambda exact, rough: wrong)
     model, asked = toy("keima-resnet"), []
@@ -114,7 +114,7 @@ def test_a_processor_computes_in_16_bits_what_programs_do_not_compute_faster(
     can_write, has_bfloat16, has_matrix_unit, dtype, monkeypatch
 ):
     monkeypatch.setattr(engine.nets.compute.adapter, "prefers_bfloat16", lambda _: has_bfloat16)
-    monkeypatch.setattr(engine.nets.compute.adapter, "has_matrix_unit", lambda _: has_matrix_unit)
+    monkeypatch.setattr(engine.nets.compute.adapter, "has_matrix_unit", lambda: has_matrix_unit)
     monkeypatch.setattr(engine.nets.compute.adapter, "_can_write", lambda _: can_write)
     model = toy("keima-resnet")
     network = TorchNetwork(model, new_spec(model, "toy"), torch.device("cpu"))

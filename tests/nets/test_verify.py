@@ -48,7 +48,7 @@ def test_a_device_that_computes_something_else_is_found_out(wrong, network, monk
 
 def test_a_network_that_16_bits_compute_too_coarsely_plays_in_32(network, monkeypatch):
     monkeypatch.setattr("engine.nets.compute.adapter.prefers_bfloat16", lambda device: True)
-    monkeypatch.setattr("engine.nets.compute.adapter.has_matrix_unit", lambda device: True)
+    monkeypatch.setattr("engine.nets.compute.adapter.has_matrix_unit", lambda: True)
     assert [check.plays for check in verify(*network, [CPU], samples)] == [False, True]
     monkeypatch.setattr("engine.nets.on_device.excess", lambda exact, rough: "differs too much")
     assert [check.plays for check in verify(*network, [CPU], samples)] == [True, False]

@@ -30,10 +30,10 @@ class TorchNetwork:
 
     Batch normalisation is folded away. On CUDA it runs in 16 bits (about twice as fast; win rates move by less than
     0.01); outputs are float32 either way. Processors run it in float32 as a program
-    (:mod:`engine.nets.compute.program`), if its layers can be written as one, which is faster than torch in 16 bits;
-    only a matrix unit for those may be faster still. For the rest, in 16 bits where there are instructions for them,
-    each board size is traced and frozen once, and with one thread of torch, as evaluators have, its weights are packed
-    (:mod:`engine.nets.compute.packing`).
+    (:mod:`engine.nets.compute.program`), if its layers can be written as one, which is nearly always faster than torch
+    in 16 bits; a matrix unit for those may be faster still. For the rest, in 16 bits where there are instructions for
+    them, each board size is traced and frozen once, and with one thread of torch, as evaluators have, its weights are
+    packed (:mod:`engine.nets.compute.packing`).
     """
 
     def __init__(self, model: Model, spec: NetworkSpec, device: torch.device, reduced: bool | None = None,
@@ -53,7 +53,7 @@ class TorchNetwork:
         present = _PresentHeads(model)
         can_write = device.type == "cpu" and written and _can_write(present.model)
         if reduced is None:
-            reduced = prefers_bfloat16(device) and (not can_write or has_matrix_unit(device))
+            reduced = prefers_bfloat16(device) and (not can_write or has_matrix_unit())
         self.dtype = reduced_dtype(device, model.prefers_float16) if reduced else torch.float32
         self._model = present.to(device, self.dtype)
         # Tensor.to takes a memory format as well, but torch's stubs know it of tensors alone.

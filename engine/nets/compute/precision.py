@@ -19,9 +19,9 @@ def prefers_bfloat16(device: torch.device) -> bool:
     return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
 
 
-def has_matrix_unit(device: torch.device) -> bool:
-    """Whether a device multiplies matrices of bfloat16 many times as fast as float32: CUDA, and processors with AMX."""
-    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_amx_tile_supported())
+def has_matrix_unit() -> bool:
+    """Whether the processor has a unit for products of bfloat16 matrices (AMX), many times as fast as float32."""
+    return bool(torch.cpu._is_amx_tile_supported())
 
 
 def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.dtype:
