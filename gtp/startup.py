@@ -39,7 +39,7 @@ The command line puts it here; None = lines in any case."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class PlayerSettings:
     """What a player is made of; see :class:`engine.play.player.Player`."""
 
     setup: SetupOptions
@@ -69,7 +69,7 @@ def calm_openmp() -> None:
         os.environ.setdefault(name, value)
 
 
-def load_player(settings: Settings, begin: "Callable[[GameKeeper], None]" = lambda keeper: None) -> "Player":
+def load_player(settings: PlayerSettings, begin: "Callable[[GameKeeper], None]" = lambda keeper: None) -> "Player":
     """Import what plays, load the network and use everything once; shows what takes long.
 
     Kernels that no earlier start has compiled are compiled by several processes. What is needed only where a game ends

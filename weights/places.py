@@ -3,6 +3,7 @@
 Start at :func:`candidates`. Nothing here reads a file: what looks like a network by its name need not be one.
 """
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -21,6 +22,8 @@ MAX_ENTRIES = 20_000
 PROGRAMS = ("katago", "katrain", "lizzie", "leela-zero", "leelazero", "leelaz", "sabaki", "baduk", "kaya", "q5go")
 """How the folders begin into which people unpack programs that come with networks"""
 PROGRAM_DEPTH = 5
+EVERY_DEPTH = -1
+"""Of a place that was named: all folders below it, however many there are"""
 
 
 class Place(NamedTuple):
@@ -28,7 +31,7 @@ class Place(NamedTuple):
 
     folder: Path
     depth: int
-    """levels of folders below it that are looked into as well"""
+    """levels of folders below it that are looked into as well; or ``EVERY_DEPTH``"""
 
 
 def places() -> list[Place]:
@@ -57,7 +60,7 @@ def candidates(places: Iterable[Place]) -> Iterator[Path]:
     """Files in some places that may be networks, each once."""
     seen = set()
     for place in places:
-        left = [MAX_ENTRIES]
+        left = [math.inf if place.depth == EVERY_DEPTH else MAX_ENTRIES]
         for path in _files(place.folder, place.depth, left):
             with suppress(OSError, RuntimeError):
                 real = path.resolve()
@@ -66,7 +69,7 @@ def candidates(places: Iterable[Place]) -> Iterator[Path]:
                     yield path
 
 
-def _files(folder: Path, depth: int, left: list[int]) -> Iterator[Path]:
+def _files(folder: Path, depth: int, left: list[float]) -> Iterator[Path]:
     """Files of a folder whose names may be a network's, then those of the folders below; ``left`` counts down."""
     below = []
     with suppress(OSError):

@@ -152,9 +152,12 @@ class GtpClient:
         return self._next_line(time.perf_counter() + limit_s)
 
     def lists(self, command: str, limit_s: float) -> bool:
-        """Whether the engine lists the command; asked once."""
+        """Whether the engine lists the command; asked once. One that knows no ``list_commands`` lists none."""
         if self._commands is None:
-            self._commands = frozenset(self.ask("list_commands", limit_s).split())
+            listed = ""
+            with contextlib.suppress(EngineRefused):
+                listed = self.ask("list_commands", limit_s)
+            self._commands = frozenset(listed.split())
         return command in self._commands
 
     @property

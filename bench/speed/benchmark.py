@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -19,7 +19,7 @@ from bench.terminal import progress_bar
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from gtp import startup
 from gtp.cli.arguments import FiniteRange
-from gtp.cli.options import network_of, options_from, options_of, settings_option
+from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.progress import compile_bar
 from gtp.cli.settings import read_settings, write_settings
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
@@ -67,12 +67,13 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     """
     if write and config is None:
         raise click.UsageError("--write needs a settings file, and none was wanted")
-    values = read_settings(config) if config is not None else {}
+    values: dict[str, Any] = read_settings(config) if config is not None else {}
     startup.bar = compile_bar
     calm_openmp()
     with one_line_errors(RuntimeError):
-        options_from(SetupOptions, {"size": size})
-        network = network_of(ctx, config, weights)
+        values = with_player(ctx, values | {"weights": weights, "device": device, "size": size})
+        setup = options_from(SetupOptions, values)
+        size, network = setup.size, network_of(ctx, config, setup.weights)
         with compile_progress():
             parts = _load(options_from(SearchOptions, values), network, device, size)
     from bench.speed.tuning import as_options, best_of, settings_to_try

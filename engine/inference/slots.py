@@ -52,7 +52,6 @@ class Request:
         }
         self.tensors = {name: torch.zeros(shape, pin_memory=pinned) for name, shape in shapes.items()}
         self.size = size
-        self.capacity = capacity
         self.planes: np.ndarray = self.tensors["planes"].numpy()
         """float32[S, C, N, N], written by the caller"""
         self.globals: np.ndarray = self.tensors["globals"].numpy()

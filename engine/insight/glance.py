@@ -4,11 +4,14 @@ They are asked for once a position, under the board's own orientation, while its
 """
 
 import math
+import threading
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.features.encoder import Encoder
+from engine.features.symmetry import symmetry_table
 from engine.go.geometry import BLACK
 from engine.go.position import META_TO_MOVE, Position
 from engine.inference.server import InferenceServer
@@ -18,6 +21,8 @@ from engine.insight.raw_policy import inputs, move_probabilities
 SPREAD = 1.75
 """The standard deviation of a score, in terms of what it would be if points changed hands each by itself: they do so
 in groups. KataGo's networks say 10 to 14 points on 7x7 and 30 on 19x19, both 1.6 to 1.9 times that."""
+POLL_S = 0.05
+"""How often it is asked whether outputs are still wanted"""
 OWNER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+"
 """A point's owner as one character: the first is -1, the last 1, in equal steps. Source: CGOS's analysis format"""
 
@@ -41,14 +46,16 @@ NOTHING = Glance(None, None, None, None)
 class Glancing:
     """A position on its way through the network. Threads: one."""
 
-    def __init__(self, server: InferenceServer, encoder: Encoder, position: Position) -> None:
+    def __init__(self, server: InferenceServer, encoder: Encoder, position: Position, symmetry: int = 0) -> None:
         """Ask; returns at once.
 
+        Args:
+            symmetry: under which the network sees the position.
         Raises:
             NetworkFailed: the server is closed.
         """
-        self._server, self._position = server, position
-        planes, globals_ = inputs(encoder.name, position, 0)
+        self._server, self._position, self._symmetry = server, position, symmetry
+        planes, globals_ = inputs(encoder.name, position, symmetry)
         self._request: Request = server.new_request(planes.shape[2], 1, planes.shape[1], globals_.shape[1])
         self._request.state = State.FILLING
         self._request.planes[:], self._request.globals[:], self._request.count = planes, globals_, 1
@@ -68,6 +75,13 @@ class Glancing:
             self._found = NOTHING if self._request.cancelled else self._read()
         return self._found
 
+    def outputs_unless(self, interrupted: threading.Event, deadline_s: float) -> Glance:
+        """:meth:`outputs`, for which nothing is waited once ``interrupted`` is set."""
+        while time.perf_counter() < deadline_s and not interrupted.is_set():
+            if self._request.done.wait(POLL_S):
+                break
+        return self.outputs(0.0)
+
     def outputs_within(self, patience_s: float) -> Glance:
         """The outputs if they come in this time: else :data:`NOTHING`, and where they never will; they may be asked for
         again."""
@@ -78,11 +92,12 @@ class Glancing:
     def _read(self) -> Glance:
         """The request's outputs, which are there."""
         spec, request, position = self._server.spec, self._request, self._position
-        owners = request.ownership[0].reshape(-1) * (1.0 if position.meta[META_TO_MOVE] == BLACK else -1.0)
+        home = symmetry_table(request.size)[self._symmetry][:-1]
+        owners = request.ownership[0].reshape(-1)[home] * (1.0 if position.meta[META_TO_MOVE] == BLACK else -1.0)
         return Glance(
             float(request.value[0]) if spec.has_value else None,
             float(request.score[0]) if spec.has_score else None,
-            move_probabilities(request.policy[0], position, 0) if spec.has_policy else None,
+            move_probabilities(request.policy[0], position, self._symmetry) if spec.has_policy else None,
             owners.astype(np.float32) if spec.has_ownership else None,
         )
 

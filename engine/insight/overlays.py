@@ -3,22 +3,28 @@
 Nothing here is played, and nothing here is drawn: the GTP commands turn these arrays into boards and graphics.
 """
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.config import SearchOptions
+from engine.features.encoder import ENCODERS
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board
 from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes
 from engine.go.ladder_search import new_ladder_scratch
 from engine.go.position import META_N_MOVES, Position, is_legal_move
-from engine.insight.raw_policy import inputs, move_probabilities
+from engine.inference.server import NetworkFailed
+from engine.insight.glance import Glancing
 from engine.play.assembly import patterns_of, tables_of
 from engine.play.player import Player
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import FACTOR_BITS, begin, clear_responses, list_responses, new_weights
 from engine.rollout.softmax import consider, new_candidates, weigh
+
+PATIENCE_S = 10.0
+"""How long the network's policy is waited for"""
 
 
 class Policy(NamedTuple):
@@ -33,16 +39,23 @@ class Policy(NamedTuple):
 def policy(player: Player, color: int, symmetry: int) -> Policy:
     """The policy of the network that plays, shown the position under one symmetry; without one the pattern tree policy.
 
+    Raises:
+        ValueError: the network failed, or did not answer in time or before an interruption; one line.
     Threads: as for :class:`Player`; a search in the opponent's time may go on meanwhile.
     """
     server = player.server
     if server is None or not server.spec.has_policy:
         return Policy(_tree_policy(player.game.position, color, player.search_options), float("nan"))
-    position = player.position_for(color)
-    output = server.ask(*inputs(server.spec.encoder, position, symmetry))
-    assert output.policy is not None
-    win = float("nan") if output.value is None else (1.0 + float(output.value[0])) / 2.0
-    return Policy(np.nan_to_num(move_probabilities(output.policy[0], position, symmetry)), win)
+    deadline_s = time.perf_counter() + PATIENCE_S
+    try:
+        glancing = Glancing(server, ENCODERS[server.spec.encoder], player.position_for(color), symmetry)
+        found = glancing.outputs_unless(player.interrupted, deadline_s)
+    except NetworkFailed as error:
+        raise ValueError(str(error)) from error
+    if found.policy is None:
+        raise ValueError(f"network {server.spec.name} has not answered")
+    win = float("nan") if found.value_stm is None else (1.0 + found.value_stm) / 2.0
+    return Policy(np.nan_to_num(found.policy), win)
 
 
 def rollout_probabilities(position: Position, color: int, options: SearchOptions) -> np.ndarray:

@@ -70,9 +70,10 @@ class Backend:
         loaded = parts_with(self._loaded, options)
         if loaded is self._loaded:
             return False
-        self._stand_in = None
-        self._parts = without_network(loaded) if self._loaded.networks and not self._parts.networks else loaded
-        self._loaded = loaded
+        with self._making:
+            self._stand_in = None
+            self._parts = without_network(loaded) if self._loaded.networks and not self._parts.networks else loaded
+            self._loaded = loaded
         return True
 
     def new_search(self) -> Search:

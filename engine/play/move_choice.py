@@ -15,6 +15,7 @@ from engine.go.geometry import PASS, on_board_points, other
 from engine.go.position import META_PASSES, META_TO_MOVE, Position, play_move, with_capacity
 from engine.play.backend import Backend
 from engine.play.life_and_death import EndEstimate, estimate_end
+from engine.play.move_time import WHOLE, Part
 from engine.play.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
 from engine.play.score import WIDE_OPEN
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
@@ -32,7 +33,7 @@ FEW_ROLLOUTS = 8
 COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
 CAPTURE_SHARE = 0.5
-"""Share of a move's time for the search that a capture is held against"""
+"""Share of a move's time and visits for the search that a capture is held against"""
 
 
 def shrunk_value(value: float, report: Report) -> float:
@@ -66,8 +67,8 @@ class PlannedSearch:
     """One search of a plan."""
 
     moves: MoveFilter
-    share: float = 1.0
-    """of the time and the visits that the move may take"""
+    part: Part = WHOLE
+    """of what the move may take"""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class MovePlan:
         self._color = int(position.meta[META_TO_MOVE])
         self._targets = self._capture_targets(cleanup)
         self._may_pass = moves.allows(self._color, PASS) and self._targets is None
-        self.searches = tuple(PlannedSearch(moves & one.moves, one.share) for one in self._searches())
+        self.searches = tuple(PlannedSearch(moves & one.moves, one.part) for one in self._searches())
         """to be run in this order; none = pass at once"""
 
     def _searches(self) -> tuple[PlannedSearch, ...]:
@@ -115,7 +116,8 @@ class MovePlan:
         if self._may_pass and estimate is not None and is_finished(position, estimate):
             return ()
         if self._targets:
-            return PlannedSearch(no_pass, CAPTURE_SHARE), PlannedSearch(only(self._color, self._targets))
+            first, second = Part(0.0, CAPTURE_SHARE), Part(CAPTURE_SHARE, 1.0)
+            return PlannedSearch(no_pass, first), PlannedSearch(only(self._color, self._targets), second)
         self._pass_is_searched = self._may_pass and (estimate is not None or is_full(position))
         self._pass_is_searched &= knows_passing(position)
         return (PlannedSearch(EVERY_MOVE if self._pass_is_searched else no_pass),)

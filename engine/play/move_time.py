@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 from engine.inference.server import InferenceServer
 from engine.search.limits import SearchLimits
@@ -23,6 +24,16 @@ FIRST_SHARE = 0.8
 """Most of a move's time that the first evaluation is waited for; what is left is for rollouts in its place."""
 HOPELESS_SHARE = 0.1
 """The same where it is not expected in time"""
+
+
+class Part(NamedTuple):
+    """What one of a move's searches may take of its time and visits: from one share of them to another."""
+
+    begin: float
+    end: float
+
+
+WHOLE = Part(0.0, 1.0)
 
 
 class MoveTime:
@@ -59,17 +70,17 @@ class MoveTime:
             return math.inf
         return time.perf_counter() + share * max(0.0, self._limits.soft_s - self.used_s)
 
-    def limits(self, share: float = 1.0) -> SearchLimits:
-        """The limits of a search that begins now and may take a share of the move's time and visits."""
+    def limits(self, part: Part = WHOLE) -> SearchLimits:
+        """The limits of a search that begins now; time that earlier ones have left is its own, visits are not."""
         whole, used_s = self._limits, self.used_s + self.reserve_s
-        visits = max(1, int(whole.visits * share)) if whole.visits else 0
-        hard_s = whole.longest_s * share - used_s if whole.longest_s else 0.0
+        visits = max(1, int(whole.visits * (part.end - part.begin))) if whole.visits else 0
+        hard_s = whole.longest_s * part.end - used_s if whole.longest_s else 0.0
         if self._interrupted.is_set() or (whole.longest_s and hard_s < AT_ONCE_S):
             visits = 1
         if not whole.longest_s:
             return replace(whole, visits=visits, interrupt=self._interrupted)
         hard_s = max(AT_ONCE_S, hard_s)
-        soft_s = min(hard_s, max(1e-3, whole.soft_s * share - used_s))
+        soft_s = min(hard_s, max(1e-3, whole.soft_s * part.end - used_s))
         first_s = self._first_s(soft_s, hard_s)
         return replace(whole, visits=visits, soft_s=soft_s, hard_s=hard_s, first_s=first_s, interrupt=self._interrupted)
 

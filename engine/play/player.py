@@ -25,7 +25,7 @@ from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper, Purpose
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
 from engine.play.move_choice import MovePlan, is_endgame, unsearched_move
-from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, MoveTime
+from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
 from engine.play.score import Score, score, strict_end
@@ -82,7 +82,8 @@ class Player(GameKeeper):
         self.network_path = network
         self._backend = Backend(for_play(search_options, play_options), network, device, load)
         super().__init__(size, rules, komi, play_options.lag, None if any_size else self._backend.sizes)
-        self._interrupted = threading.Event()
+        self.interrupted = threading.Event()
+        """set while nothing may take time; :meth:`interrupt` and :meth:`resume` change it"""
         self._answered_s = 0.0
         """when the latest move was chosen"""
         self._said: tuple[int, int, float] | None = None
@@ -139,12 +140,12 @@ class Player(GameKeeper):
 
     def interrupt(self) -> None:
         """End the search in progress, or the next one at its start, until :meth:`resume`. Threads: any."""
-        self._interrupted.set()
+        self.interrupted.set()
         self._search.stop()
 
     def resume(self) -> None:
         """Let searches take their time again. Threads: any."""
-        self._interrupted.clear()
+        self.interrupted.clear()
 
     def _before_change(self) -> None:
         self._said = None
@@ -193,13 +194,13 @@ class Player(GameKeeper):
         started_s, clock, cleanup = time.perf_counter(), self._clock_budget(color), purpose is Purpose.CLEAN_UP
         if clock is not None and asked_s:
             started_s = min(started_s, max(asked_s, self._answered_s))
-        self.ponder.stop()
+        self._before_change()
         self._backend.warn_of_komi(self.game.komi)
         position = self.position_for(color)
         self._search.set_position(position)
         if self.options.policy_only:
             self._search.clear()  # What an analysis found is no first choice.
-        move_time = MoveTime(move_limits(self.options, clock), started_s, self._interrupted, self.server)
+        move_time = MoveTime(move_limits(self.options, clock), started_s, self.interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
         estimate = None
         if is_endgame(position, cleanup, is_rushed):
@@ -211,7 +212,7 @@ class Player(GameKeeper):
                 # After a pass the end is estimated twice more when the search is over.
                 move_time.reserve_s = 2 * (move_time.used_s - before_s)
         plan = MovePlan(self.game, position, estimate, self._backend, moves, cleanup)
-        reports = [self._run(position, move_time, one.share, one.moves, watcher) for one in plan.searches]
+        reports = [self._run(position, move_time, one.part, one.moves, watcher) for one in plan.searches]
         decision = plan.decide(reports, time.perf_counter() + max(0.0, move_time.left_s))
         self.last_genmove_report = report = decision.report
         point = unsearched_move(self.game, color, moves) if report is None or decision.passes else self._draw(report)
@@ -219,7 +220,7 @@ class Player(GameKeeper):
         used_s = self._answered_s - started_s + UNSEEN_S
         if purpose.plays:
             self.clock.spend(color, used_s)
-        is_proposed = purpose is Purpose.PROPOSE and not self._interrupted.is_set()
+        is_proposed = purpose is Purpose.PROPOSE and not self.interrupted.is_set()
         may_resign = purpose is Purpose.PLAY or is_proposed
         if may_resign and self._resignation.is_due(self.game, color, decision.value_stm, self.options):
             return RESIGN
@@ -244,7 +245,7 @@ class Player(GameKeeper):
         self.ponder.stop()
         self._search.set_position(self.position_for(color))
         try:
-            analyze(self._search, self._interrupted, watcher, moves)
+            analyze(self._search, self.interrupted, watcher, moves)
         except NetworkFailed as error:
             raise ValueError(str(error)) from error
 
@@ -252,38 +253,40 @@ class Player(GameKeeper):
         self,
         position: Position,
         move_time: MoveTime,
-        share: float,
+        part: Part,
         moves: MoveFilter,
         watcher: Watcher | None,
         ownership: bool = False,
     ) -> Report:
         """Search a position, which the search has; by rollouts if the network does not answer in time, or fails."""
         try:
-            report = self._search.run(move_time.limits(share), moves, watcher, ownership)
+            report = self._search.run(move_time.limits(part), moves, watcher, ownership)
         except NetworkFailed as error:
             say_once(f"{error}; the move is chosen by what has been searched, or by rollouts")
             report = self._search.report()
         if report.visits or self.server is None:
             return report
-        while not self.stand_in_loaded.is_set() and not self._interrupted.is_set():
+        while not self.stand_in_loaded.is_set() and not self.interrupted.is_set():
             # It is still being compiled, which may take longer than the network.
             report = self._wait_for_network(moves, watcher, ownership)
             if report.visits:
                 return report
-        say_once(f"network {self.server.spec.name} has not answered in time: rollouts choose moves until it does")
+        if not self.interrupted.is_set():
+            say_once(f"network {self.server.spec.name} has not answered in time: rollouts choose moves until it does")
         stand_in = self._backend.stand_in()
         stand_in.set_position(position)
-        limits = move_time.limits(share)
+        limits = move_time.limits(part)
         # What the network did not use of the move's target, it may have used in waiting.
         limits = replace(limits, soft_s=max(limits.soft_s, (1.0 - FIRST_SHARE) * limits.hard_s), first_s=0.0)
         return stand_in.run(limits, moves, watcher, ownership)
 
     def _ponder_behind(self, color: int, point: int) -> None:
         """Search on after our own move, but not at the game's end, nor where visits alone are the limit."""
-        has_time = self._clock_budget(color) is not None or not self.options.visits or self.options.ponder_visits > 0
-        is_over = point == PASS or self.game.is_over or self._interrupted.is_set()
-        if self.options.ponder and not self.options.policy_only and has_time and not is_over:
-            self.ponder.start(self.game.position, self.options.ponder_visits, self.options.ponder_seconds)
+        options, has_clock = self.options, self._clock_budget(color) is not None
+        has_time = has_clock or not options.visits or options.seconds > 0.0 or options.ponder_visits > 0
+        is_over = point == PASS or self.game.is_over or self.interrupted.is_set()
+        if options.ponder and not options.policy_only and has_time and not is_over:
+            self.ponder.start(self.game.position, options.ponder_visits, options.ponder_seconds)
 
     def position_for(self, color: int) -> Position:
         """The current position with the colour to move."""
@@ -295,7 +298,7 @@ class Player(GameKeeper):
 
     def _wait_for_network(self, moves: MoveFilter, watcher: Watcher | None, ownership: bool) -> Report:
         """Search on for a moment, until there is one visit."""
-        limits = SearchLimits(1, STAND_IN_WAIT_S, STAND_IN_WAIT_S, self._interrupted, first_s=STAND_IN_WAIT_S)
+        limits = SearchLimits(1, STAND_IN_WAIT_S, STAND_IN_WAIT_S, self.interrupted, first_s=STAND_IN_WAIT_S)
         try:
             return self._search.run(limits, moves, watcher, ownership)
         except NetworkFailed:
@@ -316,14 +319,14 @@ class Player(GameKeeper):
         self.ponder.stop()
         self._search.set_position(position)
         limits = SearchLimits(visits) if visits else move_limits(self.options, self._clock_budget(color))
-        move_time = MoveTime(limits, started_s, self._interrupted, self.server)
-        return self._run(position, move_time, 1.0, moves, watcher, ownership=True)
+        move_time = MoveTime(limits, started_s, self.interrupted, self.server)
+        return self._run(position, move_time, WHOLE, moves, watcher, ownership=True)
 
     def search_anew(self, position: Position, visits: int) -> Report:
         """Search a position of the game's size, clock aside, from nothing; what ``search.run`` raises goes on."""
         self.forget()
         self._search.set_position(position)
-        return self._search.run(SearchLimits(visits, interrupt=self._interrupted))
+        return self._search.run(SearchLimits(visits, interrupt=self.interrupted))
 
     def forget(self) -> None:
         """Drop the tree and the network's cached results, as if nothing had been searched so far."""
@@ -370,7 +373,7 @@ class Player(GameKeeper):
 
     def _network_owners(self, deadline_s: float) -> np.ndarray | None:
         """Whose the points of the position that the search has are by the network; None where it has no answer."""
-        return self._search.network_ownership_black(deadline_s, self._interrupted)
+        return self._search.network_ownership_black(deadline_s, self.interrupted)
 
     def warm_up(self) -> None:
         """Use everything that the first move uses once, so that compiling and loading fall before the clock starts.

@@ -24,7 +24,7 @@ from engine.selfplay.drawn_positions import drawn_games
 from engine.selfplay.many_games import CAPACITY_BEYOND
 from engine.selfplay.plan import check_player
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_steps import advance_games, begin_searched_games, count_searched_games, take_results
+from engine.selfplay.search_steps import advance_games, back_up_results, begin_searched_games, count_searched_games
 from engine.selfplay.search_table import SearchConduct, SearchTable, new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT, seat_numbers
 from engine.selfplay.variety import Komi, Variety
@@ -120,7 +120,7 @@ class SearchGroup:
             self._server.submit(request)
             self._server.wait(request)
             outputs = request.policy, request.value, request.score
-            take_results(self._table, self._work, *outputs, self._server.spec.has_score, self._server.cache)
+            back_up_results(self._table, self._work, *outputs, self._server.spec.has_score, self._server.cache)
             ready = np.flatnonzero(self._table.numbers != EMPTY_SEAT)
 
     def _advance(self, seats: np.ndarray, filled: int) -> int:

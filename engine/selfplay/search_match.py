@@ -22,7 +22,7 @@ from engine.selfplay.boards import new_boards
 from engine.selfplay.many_games import CAPACITY_BEYOND, PLAYERS
 from engine.selfplay.search_games import begin_next_games, check_network
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_steps import advance_games, count_searched_games, take_results
+from engine.selfplay.search_steps import advance_games, back_up_results, count_searched_games
 from engine.selfplay.search_table import HANDED_OVER, SearchConduct, new_search_table, new_tuning, new_work
 from engine.selfplay.table import EMPTY_SEAT
 
@@ -168,7 +168,7 @@ class MatchGroup:
             # The kernel takes what every game waits for, so it is shown those that asked this network.
             self._table.request_row[:] = np.where(self._asked == k, rows, -1)
             outputs = request.policy, request.value, request.score
-            take_results(self._table, self._work, *outputs, server.spec.has_score, server.cache)
+            back_up_results(self._table, self._work, *outputs, server.spec.has_score, server.cache)
         return bool(asked)
 
     def _finish(self, seats: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

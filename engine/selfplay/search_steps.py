@@ -2,7 +2,7 @@
 
 A table (:mod:`engine.selfplay.search_table`) has S seats, each with a game or none, the tree of its search and one leaf
 in flight. A step is: every game goes on until a leaf of its tree needs the network (:func:`advance_games`), the network
-evaluates these leaves, one of each game, and the results are backed up (:func:`take_results`). On the way finished
+evaluates these leaves, one of each game, and the results are backed up (:func:`back_up_results`). On the way finished
 leaves are scored, leaves that the result cache knows are backed up at once, searches end, their targets are noted,
 moves are played and the next searches begin, so a step asks for one evaluation of every game in play.
 
@@ -23,7 +23,6 @@ from engine.go.scoring import area_owner, final_score_black
 from engine.records.games import RESIGNED
 from engine.rollout.random import next_unit
 from engine.rollout.run import is_sensible
-from engine.search import leaves as opened
 from engine.search.backup import complete
 from engine.search.forest import leaf_of, tree_of
 from engine.search.halving import (
@@ -34,7 +33,7 @@ from engine.search.halving import (
     improved_value,
     next_candidate,
 )
-from engine.search.leaves import prepare_for_network, rank_moves
+from engine.search.leaves import prepare_for_network, rank_moves, take_results
 from engine.search.pools import EXPANDED, META_FULL, META_ROOT, META_ROOT_VISITS, NONE
 from engine.search.root_targets import forced_edge, mix_dirichlet, read_priors, temper, visit_target, write_priors
 from engine.search.selection import select
@@ -349,7 +348,7 @@ def _note_value(table, conduct, seat, color, value):
 
 
 @kernel
-def take_results(table, work, policy, value, score, has_score, cache):
+def back_up_results(table, work, policy, value, score, has_score, cache):
     """Back the network's results up: one leaf of each game that waits for one.
 
     Args:
@@ -362,7 +361,7 @@ def take_results(table, work, policy, value, score, has_score, cache):
         if row >= 0:
             leaf = leaf_of(table.leaves, seat)
             outputs = (policy[row:], value[row:], score[row:])
-            opened.take_results(leaf, 1, work.symmetries, outputs[0], outputs[1], outputs[2], True, has_score, cache)
+            take_results(leaf, 1, work.symmetries, outputs[0], outputs[1], outputs[2], True, has_score, cache)
             rank_moves(leaf, 1, 1.0)
             complete(tree_of(table.forest, seat), leaf, 1, 0.0, True, False)
             table.request_row[seat] = -1

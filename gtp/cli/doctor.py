@@ -25,12 +25,12 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.nets.files.header import expected_input
 from engine.system.files import sha256_of
 from gtp import startup
-from gtp.cli.options import network_of, options_from, options_of, settings_option
+from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.progress import compile_ahead, compile_bar
 from gtp.cli.settings import read_settings
 from gtp.cli.shadowing import FIX, HOME, shadows
 from gtp.cli.shadowing import PACKAGES as OURS
-from gtp.startup import Settings, calm_openmp, load_player
+from gtp.startup import PlayerSettings, calm_openmp, load_player
 from weights import FOLDER, NetworkPath, entries, files_of
 
 WELL, NOTE, WRONG = "well", "note", "WRONG"
@@ -75,9 +75,10 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
     network = None
     checks: list[Check] = [_versions, _packages, _devices, _kernels, partial(_settings_file, config)]
     try:
-        network = network_of(ctx, config, weights)
-        setup = options_from(SetupOptions, {"weights": weights, "device": device, "size": size})
-        search = options_from(SearchOptions, read_settings(config) if config is not None else {})
+        values = read_settings(config) if config is not None else {}
+        values = with_player(ctx, values | {"weights": weights, "device": device, "size": size})
+        setup, search = options_from(SetupOptions, values), options_from(SearchOptions, values)
+        network = network_of(ctx, config, setup.weights)
     except ValueError as error:
         told = Finding("network", WRONG, str(error))
         checks.append(lambda: iter([told]))
@@ -86,7 +87,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
             checks += [partial(_file, file), partial(_self_test, file, device)]
         # Two seconds to the end, on the board as it begins.
         play = PlayOptions(seconds=SEARCH_S)
-        checks.append(partial(_search, Settings(setup, play, search, network)))
+        checks.append(partial(_search, PlayerSettings(setup, play, search, network)))
     # First, and by itself: it shows a bar.
     found = list(_guarded(partial(_compiled, network))) if network else []
     with Console(stderr=True).status("looking"):
@@ -198,7 +199,7 @@ def _self_test(path: Path, device: str) -> Iterator[Finding]:
             yield Finding(f"self-test {chosen}", *((WELL, text) if check.is_close else (WRONG, text, fix)))
 
 
-def _search(settings: Settings) -> Iterator[Finding]:
+def _search(settings: PlayerSettings) -> Iterator[Finding]:
     from engine.go.geometry import BLACK, to_vertex
 
     player = load_player(settings)

@@ -156,15 +156,20 @@ def with_player(context: click.Context, values: Mapping[str, Any]) -> dict[str, 
 
     What the command line or a settings file says stays.
 
+    Args:
+        values: also of options that the command itself does not have, as its settings file says.
+
     Raises:
         ValueError: the player's file cannot be used; one line.
     """
     player = players().get(values["weights"])
     own = read_settings(player) if player else {}
-    return dict(values) | {
-        name: value for name, value in own.items()
-        if name == "weights" or context.get_parameter_source(name) is ParameterSource.DEFAULT
-    }  # fmt: skip
+
+    def is_said(name: str) -> bool:
+        source = context.get_parameter_source(name)
+        return name in values if source is None else source is not ParameterSource.DEFAULT
+
+    return dict(values) | {name: value for name, value in own.items() if name == "weights" or not is_said(name)}
 
 
 def network_of(context: click.Context, config: Path | None, weights: str) -> NetworkPath | None:

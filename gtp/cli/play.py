@@ -19,7 +19,7 @@ from gtp.commands import COMMANDS
 from gtp.host import Host
 from gtp.log import OWN, Log, start_log
 from gtp.session import Output, Session
-from gtp.startup import Settings, greet, load_player
+from gtp.startup import PlayerSettings, greet, load_player
 
 
 @click.command(cls=GroupedCommand, context_settings={"show_default": True})
@@ -58,7 +58,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
     startup.bar = show_bar
-    status = converse(Settings(setup, play, search, network, ctx.obj), output, log, values["name"])
+    status = converse(PlayerSettings(setup, play, search, network, ctx.obj), output, log, values["name"])
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
     # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
@@ -78,7 +78,7 @@ def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
     return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
 
 
-def converse(settings: Settings, output: Output, log: Log | None, name: str) -> int:
+def converse(settings: PlayerSettings, output: Output, log: Log | None, name: str) -> int:
     """Speak GTP while the player is being loaded, and then with it; returns the exit status."""
     host = Host(COMMANDS, name)
     session = Session(COMMANDS, host, output, log.note if log else None)

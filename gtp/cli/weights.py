@@ -18,7 +18,7 @@ from gtp.cli.arguments import AS_JSON, FiniteRange
 from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, find, players
-from weights.places import PROGRAM_DEPTH, Place, candidates, places
+from weights.places import EVERY_DEPTH, Place, candidates, places
 
 SHOWN = 240
 """Characters of one line of a training record"""
@@ -126,7 +126,7 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
     beginning of each file is read.
     """
     with one_line_errors(RuntimeError):
-        chosen = [Place(folder, PROGRAM_DEPTH) for folder in folders] or places()
+        chosen = [Place(folder, EVERY_DEPTH) for folder in folders] or places()
         shipped = {FOLDER / entry.file: name for name, entry in entries().items()}
         found = list(_recognised(candidates(chosen)))
     if as_json:

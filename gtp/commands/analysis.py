@@ -275,6 +275,8 @@ def _move_filter(host: Host, key: str, color: str, vertices: str, depth: str) ->
     from engine.search.move_filter import only, without
 
     points = [arguments.vertex(host, text) for text in vertices.split(",") if text]
+    if not points:
+        raise CommandError(f"syntax error: {key} without a vertex")
     moves = integer(depth)
     if moves < 1:
         raise CommandError(f"syntax error: a depth of {moves} moves, expected 1 or more")

@@ -109,11 +109,6 @@ def _change(host: Host, given: dict[str, str]) -> None:
                 raise CommandError(f"{name} is {text!r}, {expected}: there is no such thing in this search")
             continue
         if name == ALLOW_RESIGNATION:
-            below = player.options.resign_below
-            if not switch(name, text):
-                play["resign_below"] = NEVER
-            elif below == NEVER:
-                play["resign_below"] = PlayOptions.resign_below
             continue
         item = _named(name)
         if item.name in FIXED:
@@ -121,6 +116,12 @@ def _change(host: Host, given: dict[str, str]) -> None:
         if name in LIMITS and _number(text) > item.metadata["high"]:
             text = str(item.metadata["high"])
         (play if item in fields(PlayOptions) else search)[item.name] = parse(item, text, name)
+    if ALLOW_RESIGNATION in given:
+        # After a threshold that came with it, in whichever order.
+        if not switch(ALLOW_RESIGNATION, given[ALLOW_RESIGNATION]):
+            play["resign_below"] = NEVER
+        elif play.get("resign_below", player.options.resign_below) == NEVER:
+            play["resign_below"] = PlayOptions.resign_below
     with compile_progress():
         player.configure(replace(player.options, **play), replace(player.search_options, **search))
 

@@ -168,6 +168,13 @@ def test_listed_commands(echo):
     assert not echo.lists("time", LIMIT_S)
 
 
+def test_an_engine_that_knows_no_list_of_commands_lists_none():
+    """A match ended in a traceback."""
+    with GtpClient(script(ECHO.replace('"list_commands"', '"-"').replace('"fail"', '"list_commands"'))) as client:
+        assert not client.lists("kata-set-rules", LIMIT_S)
+        assert client.ask("on", LIMIT_S) == "on"
+
+
 def test_close_twice(echo):
     echo.close()
     echo.close()

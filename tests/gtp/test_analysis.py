@@ -278,6 +278,7 @@ REFUSED = {
     "kata-analyze ownership perhaps": "ownership is 'perhaps', expected true or false",
     "kata-analyze minmoves -1": "minmoves is -1, expected 0 or more",
     "kata-analyze avoid b D4": "expected avoid COLOR VERTICES DEPTH",
+    "kata-genmove_analyze w 10 allow w , 3": "allow without a vertex",
     "kata-analyze avoid b D4 0": "a depth of 0 moves, expected 1 or more",
     "lz-analyze avoid b Z4 1": "'Z4' is no vertex of a 9x9 board",
     "lz-analyze allow b D4 1 allow w D4 1 allow b E4 1": "allow stands alone for its color",

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from bench.alphago.command import command as alphago
 from bench.match.command import command as match
+from bench.speed.benchmark import command as benchmark
 from bench.speed.gpu import command as gpu
 from bench.speed.inference import command as inference
 from bench.strength.regress import command as regress
@@ -81,6 +82,21 @@ def test_a_shipped_player_brings_its_options_to_analyses(monkeypatch, flag):
     CliRunner().invoke(analysis, [flag, "alphago-9"])
     CliRunner().invoke(analysis, [flag, "alphago-9", "--rollout-weight", "0.2"])
     assert seen == [0.5, 0.2]
+
+
+def test_a_shipped_player_brings_its_options_to_commands_that_have_none_of_them(monkeypatch, tmp_path):
+    """They measured and checked another search than the one that plays: without rollouts, by other patterns."""
+    seen = []
+
+    def load(options, *_):
+        seen.append((options.rollout_weight, options.threads))
+        raise SystemExit
+
+    monkeypatch.setattr("engine.play.assembly.load_parts", load)
+    (tmp_path / "mine.toml").write_text("rollout-weight = 0.25\nthreads = 3\n")
+    for words in ([], ["--config", str(tmp_path / "mine.toml")]):
+        CliRunner().invoke(benchmark, ["--weights", "alphago-9", "--no-write", *words])
+    assert seen == [(0.5, 0), (0.25, 3)]
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,20 @@ def test_resigning_is_switched_off_and_on(engine):
     assert engine.ask("kata-get-param resign-below") == f"= {PlayOptions.resign_below}"
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_several_parameters_none_undoes_another(engine, turned):
+    """allowResignation and the threshold are one option of ours; the last of them won."""
+
+    def set_both(**given):
+        words = dict(reversed(given.items())) if turned else given
+        assert engine.ask(f"kata-set-params {json.dumps(words)}") == "="
+        return engine.ask("kata-get-param resign-below")
+
+    assert set_both(allowResignation=False, resignThreshold=-0.5) == "= -1.0"
+    assert set_both(allowResignation=True, resignThreshold=-0.5) == "= -0.5"
+    assert engine.ask(f"kata-set-param resign-below {PlayOptions.resign_below}") == "="
+
+
 def test_katagos_names_and_ours_mean_the_same_option(engine):
     assert engine.ask("kata-set-param maxVisits 12") == "="
     assert engine.ask("kata-get-param visits") == "= 12"

@@ -11,7 +11,7 @@ def requests_of(counts):
     """Requests with so many filled slots."""
     requests = [Request(2, count, 1, 0) for count in counts]
     for request in requests:
-        request.count = request.capacity
+        request.count = len(request.planes)
     return requests
 
 

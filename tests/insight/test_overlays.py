@@ -2,13 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
 
 from engine.config import PlayOptions, SearchOptions
+from engine.features.encoder import KEIMA
+from engine.features.keima import OWN
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
+from engine.inference.server import InferenceServer
+from engine.insight.glance import Glancing
 from engine.insight.overlays import ladders, liberties, policy, rollout_probabilities
 from engine.insight.raw_policy import raw_evaluation
+from engine.nets.fakes import UniformNetwork
 from engine.nets.raw import RawNetwork
 from engine.play.life_and_death import SURE
 from engine.play.player import Player
@@ -17,6 +23,15 @@ from weights import find_network
 
 KO = ["b", "D5", "w", "E5", "b", "C4", "w", "F4", "b", "D3", "w", "E3", "b", "E4", "w", "D4"]
 """White has just taken a ko: Black may not play E4."""
+
+
+class Mirror(UniformNetwork):
+    """Says that the mover's stones are its own, and the only good moves."""
+
+    def evaluate(self, planes, globals_):
+        own = planes[:, OWN]
+        logits = torch.cat([own.flatten(1), torch.zeros(len(own), 1)], dim=1)
+        return super().evaluate(planes, globals_)._replace(policy=logits, ownership=own)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +62,19 @@ def test_policies_are_probabilities_of_legal_moves(player, color):
         assert not chances[:-1][np.logical_not(legal)].any()
         ko = index_of(from_vertex("E4", 9), 9)
         assert (chances[ko] == 0) == (color == BLACK)
+
+
+def test_a_glance_under_a_symmetry_is_turned_back():
+    """Of a network that sees the same under all symmetries: one of the plane of the mover's stones."""
+    game = Game(9)
+    for vertex in ("C3", "G7", "D4"):
+        game.play(game.to_move, from_vertex(vertex, 9))
+    with InferenceServer(Mirror(KEIMA.name), threads=1) as server:
+        glances = [Glancing(server, KEIMA, game.position, one).outputs() for one in range(8)]
+    for glance in glances[1:]:
+        np.testing.assert_array_equal(glance.policy, glances[0].policy)
+        np.testing.assert_array_equal(glance.ownership_black, glances[0].ownership_black)
+    assert glances[0].ownership_black[index_of(from_vertex("G7", 9), 9)] == -1
 
 
 def test_without_a_network_nobody_knows_a_win_rate(player):

@@ -33,12 +33,12 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
 from engine.play.keeper import Purpose
-from gtp.startup import Settings, load_player
+from gtp.startup import PlayerSettings, load_player
 from tests.playing import DEAD_STONES, position
 from weights import find_network
 
-settings = Settings(SetupOptions(size=9), PlayOptions(visits=20, seconds=0.0, resign_below=-1.0), SearchOptions(seed=1),
-                    find_network("default"))
+play = PlayOptions(visits=20, seconds=0.0, resign_below=-1.0)
+settings = PlayerSettings(SetupOptions(size=9), play, SearchOptions(seed=1), find_network("default"))
 player = load_player(settings)
 for _ in range(30):
     player.genmove(BLACK)

@@ -27,6 +27,14 @@ def test_every_dead_stone_is_captured_before_the_pass(rules, komi):
         assert player.final_status("dead") == []
 
 
+def test_both_searches_of_a_capture_have_the_visits_of_one_move():
+    """The second began anew with all of them: half as many again."""
+    with closing(Player(SEARCH, PlayOptions(visits=100, seconds=0.0), size=9, komi=0.5)) as player:
+        position(player, DEAD_STONES, BLACK)
+        player.genmove(BLACK, Purpose.CLEAN_UP)
+        assert player.last_genmove_report.visits == 50
+
+
 def test_a_seki_is_left_alone():
     """One eye each and a dame between them: the side that plays C9 is captured, A9 and E9 are suicide."""
     with closing(Player(SEARCH, PlayOptions(visits=400, seconds=0.0), size=9)) as player:

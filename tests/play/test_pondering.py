@@ -172,6 +172,7 @@ def test_its_own_limits_end_it(make):
         ({"ponder": True, "visits": 20, "seconds": 0.0}, None, False),
         ({"ponder": True, "visits": 20, "seconds": 0.0}, absolute(600), True),
         ({"ponder": True, "visits": 20, "seconds": 0.0, "ponder_visits": 10**6}, None, True),
+        ({"ponder": True, "visits": 20}, None, True),
         ({"ponder": True, "policy_only": True}, absolute(600), False),
     ],
 )

@@ -1,5 +1,6 @@
 """Moves in time from a player whose network is slow, hangs or fails. Time is planned by a clock of the test's."""
 
+import contextlib
 import threading
 import time
 
@@ -12,6 +13,7 @@ import engine.search.crew
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE
+from engine.insight.overlays import policy
 from engine.nets.fakes import HashNetwork
 from engine.nets.notices import say_once
 from engine.play.clock import NO_CLOCK, absolute, byoyomi
@@ -180,9 +182,11 @@ def test_a_game_goes_on_whatever_the_network_fails_in(make, network, capfd, faul
     assert player.final_score()[0] in "BW0"
     with pytest.raises(ValueError, match="network hash"):
         player.analyze(WHITE, Watcher(lambda report: None))
+    with pytest.raises(ValueError, match="network hash"):
+        policy(player, WHITE, 0)
 
 
-@pytest.mark.parametrize("what", ["genmove", "final_score", "analyze", "look"])
+@pytest.mark.parametrize("what", ["genmove", "final_score", "analyze", "look", "policy"])
 def test_an_interruption_does_not_wait_for_a_network_that_hangs(make, network, what):
     player = make(PlayOptions(visits=16, seconds=0.0))
     network.gate.clear()
@@ -191,13 +195,41 @@ def test_an_interruption_does_not_wait_for_a_network_that_hangs(make, network, w
         "final_score": player.final_score,
         "analyze": lambda: player.analyze(WHITE, Watcher(lambda report: None, ownership=True)),
         "look": lambda: player.look(WHITE),
+        "policy": lambda: policy(player, WHITE, 0),
     }
-    thread = threading.Thread(target=calls[what], daemon=True)
+
+    def call():
+        with contextlib.suppress(ValueError):
+            calls[what]()
+
+    thread = threading.Thread(target=call, daemon=True)
     thread.start()
     assert network.hanging.wait(STUCK_S)
     player.interrupt()
     thread.join(STUCK_S)
     assert not thread.is_alive()
+
+
+def test_a_policy_that_does_not_come_is_one_line(make, network, monkeypatch):
+    player = make()
+    monkeypatch.setattr("engine.insight.overlays.PATIENCE_S", 0.1)
+    network.gate.clear()
+    with pytest.raises(ValueError, match="network hash has not answered"):
+        policy(player, WHITE, 0)
+    network.gate.set()
+    assert policy(player, WHITE, 0).probabilities.sum() == pytest.approx(1)
+
+
+def test_an_interruption_is_not_taken_for_a_slow_network(make, network, capfd):
+    """The line that says so comes once: it must be there for the real case."""
+    player = make(PlayOptions(visits=16, seconds=0.0))
+    network.gate.clear()
+    thread = threading.Thread(target=player.genmove, args=(WHITE,), daemon=True)
+    thread.start()
+    assert network.hanging.wait(STUCK_S)
+    player.interrupt()
+    thread.join(STUCK_S)
+    assert not thread.is_alive() and capfd.readouterr().err == ""
 
 
 def test_pondering_ends_in_a_line_where_the_network_fails(make, network, capfd):

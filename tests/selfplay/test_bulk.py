@@ -13,11 +13,12 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, join, read_games, shard_files, write_games
 from engine.records.shards import FORMAT as BUILT
+from engine.rollout.random import seed_state
 from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay
 from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import GameJournal, packed_games, unpacked_games
 from engine.selfplay.plan import FORMAT, BulkOptions, Plan
-from engine.selfplay.table import NEVER
+from engine.selfplay.table import NEVER, fill_state
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew.job import Away, Opened
 from engine.system.files import alone_in
@@ -72,6 +73,13 @@ def test_a_run_that_was_killed_behind_its_shard_has_every_game_once(server, tmp_
     play(server, tmp_path, 12)
     assert sorted(all_games(tmp_path)) == list(range(12))
     assert all_games(tmp_path).items() >= before.items()
+
+
+def test_games_draw_from_the_generator_that_everything_else_draws_from():
+    state = np.zeros(4, np.uint64)
+    for seed, stream in ((0, 0), (1, 0), (7, 12345), (2**62, 3)):
+        fill_state(state, seed, stream)
+        np.testing.assert_array_equal(state, seed_state(seed, stream))
 
 
 def test_a_torn_journal_keeps_its_whole_blocks(tmp_path):

@@ -54,6 +54,12 @@ def test_a_huge_folder_ends(tmp_path, monkeypatch):
     assert len(found(tmp_path)) == 10
 
 
+def test_a_folder_that_was_named_is_searched_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "MAX_ENTRIES", 10)
+    put(tmp_path.joinpath(*"abcdefgh"), *(f"{i:02}.txt" for i in range(30)))
+    assert len(found(tmp_path, places.EVERY_DEPTH)) == 30 and found(tmp_path) == []
+
+
 def test_folders_that_cannot_be_read_are_left_out(tmp_path):
     assert found(tmp_path / "none") == []
 

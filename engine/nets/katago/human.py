@@ -87,7 +87,6 @@ class HumanEncoder(nn.Module):
 
     def use(self, name: str) -> None:
         """Play as a profile from now on; see :func:`profile_values`."""
-        self.profile = name
         self.values = nn.Buffer(torch.from_numpy(profile_values(name)).float())
 
     def forward(self, size: int) -> Tensor:
