@@ -268,6 +268,9 @@ class Session:
         self._note(interrupts)
         if not interrupts:
             self._lines.put((line, time.perf_counter()))
+            with self._lock:
+                # Where too many lines wait, it has taken as long as there was no room: nobody was slow to send them.
+                self._read_s = time.monotonic()
 
     def _note(self, interrupts: bool) -> None:
         """A line has arrived, or the end of input."""
@@ -281,14 +284,18 @@ class Session:
                 self._program.interrupt()
 
     def _hurry(self) -> None:
-        """The end is asked for: end the running command too if it alone stands before it and has run for a while.
+        """The end is asked for: end the running command, and what waits behind it, unless all was sent in one go.
 
-        A program that is still being loaded is not waited for either, unless all was sent in one go.
+        A program that is still being loaded is not waited for either.
         """
         with self._lock:
-            if self._program.is_loading and time.monotonic() > self._read_s + HURRY_S:
+            since_s = self._read_s if self._program.is_loading else max(self._read_s, self._begun_s)
+            if time.monotonic() <= since_s + HURRY_S:
+                return
+            if self._program.is_loading:
                 self._program.refuse(ENDED)
-            elif self._n_begun == self._n_read and time.monotonic() > self._begun_s + HURRY_S:
+            else:
+                self._n_interrupted = self._n_read
                 self._program.interrupt()
 
     def _answer_all(self) -> None:

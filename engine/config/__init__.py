@@ -181,7 +181,11 @@ class PlayOptions(Checked):
     temperature: float = option(0.0, "randomness of the move choice in the opening", low=0.0, high=10.0)
     temperature_moves: int = option(30, "moves of the opening that the temperature applies to", low=0, high=1000)
     resign_below: float = option(
-        -0.9, "resign when the value (-1 to 1; -0.9 = 5% win rate) falls below this", low=-1.0, high=1.0
+        -0.9,
+        "resign when the value (-1 to 1; -0.9 = 5% win rate) falls below this, but not in a game's first "
+        "moves (a fifth of the board's points, with handicap stones more)",
+        low=-1.0,
+        high=1.0,
     )
     resign_count: int = option(3, "consecutive own moves below it before resigning", low=1, high=1000)
     lag: float = option(0.5, "clock time kept back for delays between engine and server", low=0.0, high=60.0, unit="s")

@@ -45,6 +45,12 @@ KATAGO_KEYS: dict[str, tuple[str, dict[Any, Any]]] = {
     "whiteHandicapBonus": ("handicap_bonus", {"0": BONUS_NONE, "N-1": BONUS_N_MINUS_ONE, "N": BONUS_N}),
 }
 """KataGo's JSON of rules: key -> our flag, and its values. Source: KataGo, docs/GTP_Extensions.md, kata-get-rules"""
+SHORT_FORM = re.compile(
+    r"ko(?P<ko>SIMPLE|POSITIONAL|SITUATIONAL)|scor(?:ing|e)(?P<scoring>AREA|TERRITORY)|tax(?P<tax>NONE|SEKI|ALL)"
+    r"|sui(?P<suicide>[01])|button(?P<hasButton>[01])|whb(?P<whiteHandicapBonus>0|N-1|N)|fpok(?P<friendlyPassOk>[01])"
+)
+"""A part of KataGo's short form, ``koPOSITIONALscoreAREAtaxNONEsui1``, which its SGF files carry; the names are its
+JSON's keys. Source: KataGo, cpp/game/rules.cpp"""
 CUSTOM = "custom"
 """What rules are called that have no name"""
 
@@ -132,18 +138,23 @@ def rules_named(name: str) -> Rules:
 
 
 def rules_from(text: str) -> Rules:
-    """Rules by name, or as KataGo's JSON object; flags that an object leaves out are Tromp-Taylor's, but for
-    points in seki, which territory scoring does not count.
+    """Rules by name, as KataGo's JSON object, or in its short form; flags that these leave out are Tromp-Taylor's, but
+    for points in seki, which territory scoring does not count.
 
     Raises:
         ValueError: no such rules, or a key or value that is none; one line.
     """
     if not text.lstrip().startswith("{"):
-        return rules_named(text)
+        return rules_of_short_form(text) if SHORT_FORM.match(text.lstrip()) else rules_named(text)
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"rules are no JSON object ({error})") from error
+    return _of_flags(given)
+
+
+def _of_flags(given: dict[str, Any]) -> Rules:
+    """Rules of KataGo's keys and values, by :func:`rules_from`'s defaults."""
     flags: dict[str, Any] = {}
     for key, value in given.items():
         flags |= _flag(key, value)
@@ -159,6 +170,35 @@ def with_flag(rules: Rules, key: str, value: str) -> Rules:
         ValueError: no such flag or value; one line.
     """
     return _recognised(asdict(rules) | _flag(key, value))
+
+
+def rules_of_short_form(text: str) -> Rules:
+    """Rules of KataGo's short form, perhaps with spaces in it; what it leaves out is as for :func:`rules_from`.
+
+    Raises:
+        ValueError: there is something else in the text.
+    """
+    text = "".join(text.split())
+    found, at = dict[str, str](), 0
+    while at < len(text):
+        part = SHORT_FORM.match(text, at)
+        if part is None:
+            raise ValueError(f"rules {text[:40]!r}: {text[at : at + 20]!r} is not understood")
+        at = part.end()
+        for key, word in part.groupdict().items():
+            if word is not None:
+                is_switch = isinstance(next(iter(KATAGO_KEYS[key][1])), bool)
+                found[key] = str(word == "1") if is_switch else word
+    return _of_flags(found)
+
+
+def short_form(rules: Rules) -> str:
+    """Rules in KataGo's short form, with all their flags; what :func:`rules_from` reads."""
+    flags = json.loads(rules_json(rules))
+    switches = {"sui": "suicide", "button": "hasButton", "fpok": "friendlyPassOk"}
+    words = {"ko": "ko", "score": "scoring", "tax": "tax", "whb": "whiteHandicapBonus"}
+    parts = [f"{short}{flags[key]}" for short, key in words.items()]
+    return "".join(parts + [f"{short}{int(flags[key])}" for short, key in switches.items()])
 
 
 def rules_json(rules: Rules) -> str:

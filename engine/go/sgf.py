@@ -18,7 +18,7 @@ from sgfmill import sgf_grammar
 
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.rules import RULE_SETS, Rules, rules_named
+from engine.go.rules import RULE_SETS, Rules, rules_from
 
 MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
@@ -46,6 +46,7 @@ NARROW_ENCODINGS = {
     *(f"cp{page}" for page in (437, 850, 852, 866, 874, *range(1250, 1259))),
 }
 """Python's names of the other encodings that people write. No other is read by, for some take quadratic time."""
+MOST_ZI = 5.0
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
@@ -65,8 +66,8 @@ class SgfGame:
     size: int
     komi: float | None
     """None = not given, or not a komi"""
-    rules_name: str | None
-    """name in ``RULE_SETS``; None = not given, or unknown"""
+    rules: Rules | None
+    """None = not given, or unknown"""
     black: list[int] = field(default_factory=list)
     """stones on the board before the first move"""
     white: list[int] = field(default_factory=list)
@@ -86,8 +87,7 @@ class SgfGame:
             ValueError: an illegal move (:meth:`engine.go.game.Game.play`), or a setup that is no position; the message
                 says where.
         """
-        rules = rules_named(self.rules_name) if self.rules_name else rules
-        game = Game(self.size, rules, komi if self.komi is None else self.komi)
+        game = Game(self.size, self.rules or rules, komi if self.komi is None else self.komi)
         if self.black or self.white or self.to_move != BLACK:
             game.setup_stones(self.black, self.white, self.to_move)
         for number, (color, point) in enumerate(self.moves, 1):
@@ -233,7 +233,7 @@ class _Reader:
         self.game = SgfGame(
             size=size,
             komi=_komi(self._first(root, "KM")),
-            rules_name=_rules_name(self._first(root, "RU")),
+            rules=_rules(self._first(root, "RU")),
             result=self._first(root, "RE"),
             details={name: text for name in DETAILS if (text := self._first(root, name))},
         )
@@ -354,7 +354,8 @@ def _shown(text: str) -> str:
 def _komi(text: str) -> float | None:
     """Komi in points.
 
-    Servers also write hundredths (``650``) and, in quarters of a "zi", half the komi: ``3.75`` or ``375`` for 7.5.
+    Servers also write hundredths (``650``) and, in quarters of a "zi", half the komi: ``3.75`` or ``375`` for 7.5. More
+    than ``MOST_ZI`` is no komi of people's: then a quarter is none either.
     """
     try:
         komi = float(text.replace(",", "."))
@@ -364,14 +365,14 @@ def _komi(text: str) -> float | None:
         return None
     if abs(komi) >= 100:
         komi /= 100
-    if (4 * komi) % 2 == 1:
+    if (4 * komi) % 2 == 1 and abs(komi) <= MOST_ZI:
         komi *= 2
     return komi if (2 * komi).is_integer() else None
 
 
-def _rules_name(text: str) -> str | None:
-    """Name of a rule set, or None for one we do not know."""
+def _rules(text: str) -> Rules | None:
+    """Rules by name or in KataGo's short form; None for those that we do not know."""
     try:
-        return rules_named(text).name if text else None
+        return rules_from(text) if text else None
     except ValueError:
         return None

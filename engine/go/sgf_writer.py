@@ -6,7 +6,7 @@ from engine import __version__
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, to_sgf
 from engine.go.notation import color_letter
-from engine.go.rules import CUSTOM
+from engine.go.rules import CUSTOM, short_form
 
 RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
 """Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
@@ -23,8 +23,8 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
     root = record.get_root()
     root.set("AP", ("Keima", __version__))
     root.set("KM", game.komi)
-    if game.rules.name != CUSTOM:
-        root.set("RU", RU_NAMES.get(game.rules.name, game.rules.name.title()))
+    name = game.rules.name
+    root.set("RU", short_form(game.rules) if name == CUSTOM else RU_NAMES.get(name, name.title()))
     for name, text in (("PB", black), ("PW", white), ("RE", result)):
         if text:
             root.set(name, text)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from engine.go.geometry import BLACK, PASS, WHITE
-from engine.go.rules import RULE_SETS, SCORING_TERRITORY
+from engine.go.rules import SCORING_TERRITORY
 from engine.go.sgf import SgfGame
 from engine.records.games import UNKNOWN_VALUES, Games, offsets_of, policy_indices
 from engine.records.replay import Replayer
@@ -86,7 +86,7 @@ def _row(record: SgfGame) -> dict[str, Any]:
     handicap = min(max(stones, _declared_handicap(record)), 255)
     meant = komi_meant(record)
     komi = np.nan if meant is None else meant
-    has_territory = record.rules_name is not None and RULE_SETS[record.rules_name].scoring == SCORING_TERRITORY
+    has_territory = record.rules is not None and record.rules.scoring == SCORING_TERRITORY
     setup = np.concatenate([2 * policy_indices(record.black, size), 2 * policy_indices(record.white, size) + 1])
     return {
         "size": size,

@@ -1,10 +1,13 @@
 """Files written whole or not at all, folders held by one process, arrays unpacked no further than sound ones are."""
 
+import errno
 import hashlib
 import io
 import lzma
 import os
 import re
+import shutil
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -60,19 +63,35 @@ def written_whole(path: Path, is_shared: bool = False) -> Iterator[Path]:
     """A path beside the one wanted, which is renamed to it at the end: no reader meets half a file.
 
     What was written is on the disk before it takes the name, so that after a power failure the file is the old one or
-    the new one. If the block fails, the old one stays and the part is deleted.
+    the new one. If the block fails, the old one stays and the part is deleted. A link stays one: the file that it leads
+    to is written. A file keeps its permissions; what is no file, such as a pipe, gets the bytes and stays what it is.
 
     Args:
         is_shared: several processes may write this file at once; each then has a part of its own.
     Raises:
         OSError: it cannot be written; the message names the file.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.partial" if is_shared else f"{path.name}.partial")
+    target = Path(os.path.realpath(path))
+    takes_bytes = target.exists() and not (target.is_file() or target.is_dir())
+    if takes_bytes:
+        handle, name = tempfile.mkstemp(suffix=f"-{target.name}")
+        os.close(handle)
+        part = Path(name)
+    else:
+        part = target.with_name(f".{target.name}.{os.getpid()}.partial" if is_shared else f"{target.name}.partial")
     try:
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         yield part
+        if takes_bytes:
+            with part.open("rb") as source, target.open("wb") as sink:
+                shutil.copyfileobj(source, sink)
+            return
+        if target.is_file():
+            shutil.copymode(target, part)
         synced(part)
-        part.replace(path)
-        synced(path.parent)
+        part.replace(target)
+        synced(target.parent)
     except OSError as error:
         # What writing raises does not name the file, and renaming names the part.
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error

@@ -208,7 +208,10 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, int
         elif key in COUNTS:
             wanted[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
         elif key == "interval":
-            seconds = number(_next(left, "interval CENTISECONDS")) / 100.0
+            text = _next(left, "interval CENTISECONDS")
+            seconds = number(text) / 100.0
+            if seconds < 0.0:
+                raise CommandError(f"syntax error: interval is {text}, expected 0 or more")
             interval_s = min(max(seconds, MIN_INTERVAL_S), MAX_INTERVAL_S)
         else:
             known = ", ".join(["interval", *COUNTS, "avoid", "allow", *layout.switches])

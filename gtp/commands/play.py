@@ -20,7 +20,7 @@ CANCELLED = "cancelled"
 
 @COMMANDS.command("play")
 def play(host: Host, color: str, vertex: str) -> None:
-    """Play a move for a player, whether or not it is its turn."""
+    """Play a move for a player, whether or not it is its turn, also one that only ko or suicide of stones forbids."""
     host.keeper.play(arguments.color(color), arguments.vertex(host, vertex))
 
 

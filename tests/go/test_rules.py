@@ -23,6 +23,7 @@ from engine.go.rules import (
     rules_from,
     rules_json,
     rules_named,
+    short_form,
     twice_komi,
     with_flag,
 )
@@ -162,6 +163,14 @@ def test_rules_are_written_and_read_as_katago_has_them():
         assert rules_from(f" {rules.name.upper()} ") is rules
 
 
+def test_katagos_short_form_is_written_and_read():
+    """Its SGF files carry it."""
+    assert rules_from("koPOSITIONALscoreAREAtaxNONEsui1") is rules_named("tromp-taylor")
+    assert rules_from(" koSIMPLE scoringTERRITORY sui0") is rules_named("japanese")
+    for rules in (*RULE_SETS.values(), with_flag(rules_named("japanese"), "suicide", "true")):
+        assert as_katago_writes(rules_from(short_form(rules))) == as_katago_writes(rules)
+
+
 def test_rules_of_json_begin_with_tromp_taylors():
     assert rules_from("{}") is rules_named("tromp-taylor")
     assert rules_from('{"scoring":"territory","suicide":"false","KO":"Simple"}') is rules_named("japanese")
@@ -185,6 +194,7 @@ def test_one_flag_can_be_changed_and_rules_with_a_name_keep_it():
         ('{"ko":null}', "rules: ko is 'None', expected"),
         ('{"passes":2}', "rules have no 'passes', expected one of friendlyPassOk, hasButton, ko"),
         ('{"hasButton":true,"scoring":"TERRITORY"}', "the button needs area scoring"),
+        ("koSIMPLEscoreSTONES", "'scoreSTONES' is not understood"),
         ("egyptian", "no rules are called 'egyptian'"),
     ],
 )

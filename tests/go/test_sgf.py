@@ -19,7 +19,7 @@ def at(vertex, size=19):
 
 def test_a_plain_game():
     game = read_sgf(b"(;GM[1]FF[4]SZ[9]KM[6.5]RU[Japanese]PB[A]RE[B+2.5];B[ee];W[ce](;B[];W[tt])(;B[aa]))")
-    assert (game.size, game.komi, game.rules_name, game.result) == (9, 6.5, "japanese", "B+2.5")
+    assert (game.size, game.komi, game.rules.name, game.result) == (9, 6.5, "japanese", "B+2.5")
     assert game.moves == [(BLACK, at("E5", 9)), (WHITE, at("C5", 9)), (BLACK, PASS), (WHITE, PASS)]
     assert game.details == {"KM": "6.5", "PB": "A"}
     assert game.to_game().n_moves == 4
@@ -43,13 +43,13 @@ def test_what_follows_the_moves_wanted_is_not_read():
 
 def test_missing_properties_mean_nineteen_and_unknown():
     game = read_sgf(b"(;B[pd])")
-    assert (game.size, game.komi, game.rules_name, game.details) == (19, None, None, {})
+    assert (game.size, game.komi, game.rules, game.details) == (19, None, None, {})
 
 
 @pytest.mark.parametrize(
     ("text", "komi"),
     [("6.5", 6.5), ("6,5", 6.5), ("0", 0.0), ("375", 7.5), ("3.75", 7.5), ("750", 7.5), ("650", 6.5), ("2.75", 5.5),
-     ("-0.5", -0.5), ("", None), ("none", None), ("nan", None), ("6.3", None), ("1e9", None)],
+     ("7.25", None), ("-0.5", -0.5), ("", None), ("none", None), ("nan", None), ("6.3", None), ("1e9", None)],
 )  # fmt: skip
 def test_komi_as_servers_write_it(text, komi):
     assert read_sgf(f"(;KM[{text}];B[aa])".encode()).komi == komi
@@ -262,15 +262,17 @@ def test_whose_turn_it_is_after_setup_stones_is_written(to_move, white, n_moves)
 def test_rules_and_komi_in_force_hold_where_the_file_does_not_name_them():
     custom = replace(rules_named("chinese"), name=CUSTOM, suicide=True)
     text = write_sgf(Game(9, custom, 6.5))
-    assert "RU[" not in text
-    again = read_sgf(text.encode()).to_game(custom, 0.5)
+    assert "RU[koSIMPLEscoreAREAtaxNONEwhbNsui1button0fpok1]" in text
+    again = read_sgf(text.encode()).to_game(rules_named("japanese"), 0.5)
     assert (again.rules, again.komi) == (custom, 6.5)
+    unknown = read_sgf(b"(;SZ[9]RU[Egyptian])").to_game(custom, 0.5)
+    assert unknown.rules == custom
     named = read_sgf(b"(;SZ[9]RU[Japanese])").to_game(custom, 0.5)
     assert (named.rules.name, named.komi) == ("japanese", 0.5)
 
 
 def test_ings_rules_have_the_standards_name():
-    assert read_sgf(b"(;SZ[9]RU[GOE])").rules_name == "goe"
+    assert read_sgf(b"(;SZ[9]RU[GOE])").rules.name == "goe"
     assert "RU[GOE]" in write_sgf(Game(9, rules_named("ing"), 7.5))
 
 

@@ -270,10 +270,11 @@ def test_the_deviation_of_the_score_is_told_of_moves_and_the_position(shared_net
 
 
 REFUSED = {
-    "kata-analyze b -1 x": "'x' is not understood, expected one of interval, minmoves, maxmoves, avoid, allow",
+    "kata-analyze b 5 x": "'x' is not understood, expected one of interval, minmoves, maxmoves, avoid, allow",
     "kata-analyze green": "'green' is not understood",
     "lz-analyze ownership true": "'ownership' is not understood",
     "kata-analyze interval": "expected interval CENTISECONDS",
+    "kata-analyze -1": "interval is -1, expected 0 or more",
     "kata-analyze interval soon": "'soon' is not a number",
     "kata-analyze ownership perhaps": "ownership is 'perhaps', expected true or false",
     "kata-analyze minmoves -1": "minmoves is -1, expected 0 or more",

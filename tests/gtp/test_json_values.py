@@ -271,7 +271,8 @@ def test_rules_as_clients_write_them(given, like, komi):
 
 
 @pytest.mark.parametrize(
-    "given", ["", " ", "koSPIGHTscoreAREA", {"komi": 7.3}, {"komi": "x"}, {"odd": 1}, {"ko": []}, "{"]
+    "given",
+    ["", " ", "koSPIGHTscoreAREA", "japanesekomi5.5", {"komi": 7.3}, {"komi": "x"}, {"odd": 1}, {"ko": []}, "{"],
 )
 def test_other_rules_are_refused(given):
     with pytest.raises(FieldError, match="Could not parse rules: "):

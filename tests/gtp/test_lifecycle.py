@@ -51,6 +51,19 @@ def test_asked_to_end_a_search_is_cut_short_and_still_answered(searching, end):
     assert re.fullmatch(r"(info [^\n]*\n)*play [A-J][1-9]\n\n(=7?\n\n)?", output)
 
 
+@pytest.mark.parametrize("end", ["quit\n", ""])
+def test_what_waits_behind_the_search_is_cut_short_too(searching, end):
+    """A client that had asked for the name meanwhile waited for the whole search."""
+    searching.send("name\ngenmove b\n")
+    time.sleep(HURRY_S)
+    searching.send(end)
+    if not end:
+        searching.process.stdin.close()
+    assert_ends(searching, 0)
+    output = searching.process.stdout.read().decode()
+    assert re.fullmatch(r"(info [^\n]*\n)*play [A-J][1-9]\n\n= Keima\n\n= [A-J][1-9]\n\n(=\n\n)?", output)
+
+
 @POSIX
 def test_nobody_reads_a_searching_engine_any_more(searching):
     """Its input stays open, as when only the reading half of a client has died."""

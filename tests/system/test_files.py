@@ -11,6 +11,7 @@ import pytest
 from engine.system.files import alone_in, read_arrays, read_packed_arrays, written_whole
 from tests.memory import at_most_mib
 
+POSIX = pytest.mark.skipif(os.name == "nt", reason="links, permissions and pipes of POSIX")
 KNOWN = {"one": ("u2", (None,)), "two": ("f4", (None, 2)), "version": ("u1", ())}
 SOUND = {"one": np.arange(5, dtype=np.uint16), "two": np.ones((3, 2), np.float32), "version": np.uint8(2)}
 
@@ -130,6 +131,47 @@ def test_what_fails_leaves_the_old_file_and_no_part(tmp_path):
         raise OSError(28, "No space left on device")
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old" and [file.name for file in tmp_path.iterdir()] == ["x"]
+
+
+@POSIX
+def test_a_link_stays_one_and_a_file_keeps_its_permissions(tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    with written_whole(link) as part:
+        part.write_bytes(b"new")
+    assert link.is_symlink() and real.read_bytes() == b"new" and real.stat().st_mode & 0o777 == 0o640
+    (tmp_path / "early").symlink_to(tmp_path / "later")
+    with written_whole(tmp_path / "early") as part:
+        part.write_bytes(b"new")
+    assert (tmp_path / "later").read_bytes() == b"new"
+
+
+@POSIX
+def test_a_file_that_may_not_be_written_is_left_alone(tmp_path, monkeypatch):
+    """Renaming needs no leave but the folder's."""
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # who runs tests as root may write everything
+    with pytest.raises(PermissionError, match=r"Permission denied.*x"), written_whole(path):
+        pass
+    assert path.read_bytes() == b"old"
+
+
+@POSIX
+def test_a_pipe_gets_the_bytes_and_stays_a_pipe(tmp_path):
+    """As root, a game printed to /dev/full or a report to /dev/stdout took that name away from the machine."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with written_whole(path) as part:
+            part.write_bytes(b"new")
+        assert os.read(reader, 10) == b"new" and path.is_fifo()
+    finally:
+        os.close(reader)
+    assert [file.name for file in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_a_folder_is_one_processs_at_a_time(tmp_path):
