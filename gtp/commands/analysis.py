@@ -144,10 +144,12 @@ def stop(host: Host) -> None:
 
 def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> None:
     """Report until interrupted."""
+    # First, since it can be told that the end is wanted: what is imported beside the loader waits for it.
+    player = host.player
     asked = _asked(host, words, reply, layout, DEFAULT_CENTISECONDS / 100.0)
     reply.begin()
     try:
-        host.player.analyze(asked.color, asked.watcher, asked.moves)
+        player.analyze(asked.color, asked.watcher, asked.moves)
     finally:
         _let_go(asked)
 
@@ -156,11 +158,12 @@ def _choose(
     host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool = True, is_cancellable: bool = False
 ) -> str:
     """Report until a move has been chosen; the last report of the search comes in any case."""
+    player = host.player
     from engine.play.keeper import RESIGN, Purpose
 
     asked = _asked(host, words, reply, layout, layout.genmove_interval_s)
     reply.begin()
-    player, purpose = host.player, Purpose.PLAY if update else Purpose.PROPOSE
+    purpose = Purpose.PLAY if update else Purpose.PROPOSE
     try:
         move = player.genmove(asked.color, purpose, asked.watcher, asked.moves, asked_s=host.read_s)
         if is_cancellable and host.is_interrupted:

@@ -96,13 +96,14 @@ def test_what_a_script_sends_in_one_go_is_answered_in_full():
 
 
 @pytest.mark.parametrize("last", ["quit\n", None])
-def test_nobody_waits_for_a_player_that_is_not_wanted_any_more(tmp_path, last):
+@pytest.mark.parametrize("command", ["genmove b", "kata-analyze 10", "lz-genmove_analyze b"])
+def test_nobody_waits_for_a_player_that_is_not_wanted_any_more(tmp_path, last, command):
     """A client that changes its mind during the first start need not wait for the compiler."""
     log = tmp_path / "log"
     with Engine("--log-file", str(log), **loading_for_ever(tmp_path)) as engine:
-        engine.send("boardsize 9\nkomi 7\ngenmove b\n")
+        engine.send(f"boardsize 9\nkomi 7\n{command}\n")
         assert (engine.reply(), engine.reply()) == ("=", "=")
-        while "genmove b" not in log.read_text():  # Noted when it is read.
+        while command not in log.read_text():  # Noted when it is read.
             time.sleep(0.01)
         time.sleep(HURRY_S)
         if last:
