@@ -106,14 +106,15 @@ def correct_leaf(tree, batch, i):
 def learn_errors(tree, batch, i):
     """Enter the errors of the nodes of row i's path, whose playout is backed up, and correct these nodes anew.
 
-    What a correction changes is carried on to all edges above, like the value of a playout.
+    What a correction changes is carried on to all edges above, like the value of a playout and its square.
     """
-    shift = 0.0
+    shift, squares = 0.0, 0.0
     for d in range(batch.depth[i] - 1, 0, -1):
         node = batch.node[i, d]
         edge = tree.first_edge[batch.node[i, d - 1]] + batch.edge_index[i, d - 1]
         shift = -shift
         tree.W_v[edge] -= shift
+        tree.W_sq[edge] += squares
         bucket, below = tree.bucket[node], tree.N_v[edge] - 1
         if bucket == NONE or below < 1:
             continue
@@ -125,6 +126,8 @@ def learn_errors(tree, batch, i):
         tree.bias_weight[bucket] += weight - tree.entered_weight[node]
         tree.entered_error[node], tree.entered_weight[node] = weighted, weight
         tree.value[node] = min(1.0, max(-1.0, tree.network_value[node] + _correction(tree, bucket)))
-        change = tree.value[node] - own
-        tree.W_v[edge] -= change
-        shift += change
+        new = float(tree.value[node])
+        tree.W_v[edge] -= new - own
+        tree.W_sq[edge] += new * new - own * own
+        shift += new - own
+        squares += new * new - own * own

@@ -61,4 +61,9 @@ def weigh_paths(tree, batch, count, value_weight):
     for i in range(count):
         for d in range(batch.depth[i] - 1, 0, -1):
             edge = tree.first_edge[batch.node[i, d - 1]] + batch.edge_index[i, d - 1]
-            tree.W_v[edge] = -tree.N_v[edge] * weighted_value(tree, batch.node[i, d], value_weight)
+            visits, before = tree.N_v[edge], tree.W_v[edge]
+            if visits == 0:
+                continue
+            tree.W_v[edge] = -visits * weighted_value(tree, batch.node[i, d], value_weight)
+            # The mean moves, the results' spread about it stays: the bound of a move's value rests on that.
+            tree.W_sq[edge] += (tree.W_v[edge] * tree.W_v[edge] - before * before) / visits

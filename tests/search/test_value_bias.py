@@ -38,6 +38,11 @@ class Node:
         return 1 + self.extra + sum(child.visits for child in self.children.values())
 
     @property
+    def squares(self) -> float:
+        """Sum of the squared values of the node and all below."""
+        return self.own**2 * (1 + self.extra) + sum(child.squares for child in self.children.values())
+
+    @property
     def below(self) -> float:
         """Mean utility of the children, by visits, for this node's side to move."""
         return -sum(c.visits * c.utility for c in self.children.values()) / (self.visits - 1 - self.extra)
@@ -95,6 +100,8 @@ def compare(tree, node: int, twin: Node) -> int:
         assert edge_visits(tree, edge) == child.visits
         assert tree.W_v[edge] / tree.N_v[edge] == pytest.approx(-child.utility, abs=2e-5)
         assert tree.value[tree.child[edge]] == pytest.approx(child.own, abs=2e-5)
+        # The bound that chooses the move came of squares of values that had been corrected since.
+        assert tree.W_sq[edge] == pytest.approx(child.squares, abs=1e-3)
         count += 1 + compare(tree, int(tree.child[edge]), child)
     return count
 

@@ -28,6 +28,13 @@ class Node:
     def visits(self) -> int:
         return 1 + self.extra + sum(child.visits for child in self.children.values())
 
+    @property
+    def sums(self) -> tuple[float, float]:
+        """Of the values of the node and all below, for its side to move: their sum, and that of their squares."""
+        below = [child.sums for child in self.children.values()]
+        own = self.own * (1 + self.extra), self.own**2 * (1 + self.extra)
+        return own[0] - sum(total for total, _ in below), own[1] + sum(squares for _, squares in below)
+
     def value(self, power: float) -> float:
         """For its side to move."""
         children = [self.children[m] for m, _ in self.moves if m in self.children]
@@ -62,6 +69,11 @@ def compare(tree, node: int, twin: Node, power: float) -> int:
         if child is not None:
             assert edge_visits(tree, edge) == child.visits
             assert tree.W_v[edge] / tree.N_v[edge] == pytest.approx(-child.value(power), abs=2e-5)
+            total, squares = child.sums
+            spread = tree.W_sq[edge] - tree.W_v[edge] ** 2 / tree.N_v[edge]
+            # Each result counts by its distance from the mean of its time, which weights have moved.
+            expected = squares - total**2 / child.visits
+            assert spread == pytest.approx(expected, rel=0.1 + power / 4, abs=0.3) and spread > -1e-6
             count += 1 + compare(tree, int(tree.child[edge]), child, power)
     return count
 
