@@ -62,7 +62,10 @@ class Record:
         path = out / RECORD
         if not path.exists():
             refuse_foreign(out, RECORD, "keima alphago")
-            return cls(path)
+            fresh = cls(path)
+            # Before anything else is in the folder, or a run killed in its first command could not go on.
+            fresh.write()
+            return fresh
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             return cls(path, {key: float(value) for key, value in found["seconds"].items()}, set(found["ended"]))

@@ -68,7 +68,7 @@ def play_and_report(
         hint = "; the same command goes on" if folder.is_kept else ""
         say(console, f"interrupted after {len(folder.records)} games{hint}")
         status = INTERRUPTED
-    except (MatchError, EngineError, OSError) as error:
+    except (MatchError, EngineError, OSError, RuntimeError) as error:
         say(console, f"match stopped: {error}")
         status = 1
     summary = summarise(folder.records, folder.settings, sprt)

@@ -106,7 +106,8 @@ class Ladder:
         """Play a new network against those opponents that it has not met, while there is time for them."""
         first = name_of(zero.learner.step)
         played = {match.second for match in self.matches if match.first == first}
-        if played or self._spent() <= self._options.ladder_share * zero.seconds:
+        share = self._options.ladder_share
+        if played or (share > 0.0 and self._spent() <= share * zero.seconds):
             for name, opponent in self._opponents(zero):
                 if name not in played and not zero.is_stopped:
                     self._play(zero, first, path, name, opponent)

@@ -30,10 +30,11 @@ CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
 MARGIN_ERROR = 0.01
 CHUNK = 256
 """Games a thread takes at a time"""
-VERSION = 3
+VERSION = 4
 """Part of the name of saved results: raise it when they would come out differently."""
 KEY_ARRAYS = (
-    "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory"
+    "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory",
+    "position",
 )  # fmt: skip
 """Arrays of the games that the result depends on"""
 
@@ -90,7 +91,9 @@ def find_final_owners(games: Games, threads: int = 1, on_progress: Callable[[int
     Args:
         on_progress: called in one of the threads with the number of games done since the last call.
     """
-    rows = np.flatnonzero(~np.isnan(games.margin) & ((games.result != 0) | (games.margin == 0)))
+    # Of games cut short to one position the last board is not the end.
+    is_whole = games.position < 0
+    rows = np.flatnonzero(is_whole & ~np.isnan(games.margin) & ((games.result != 0) | (games.margin == 0)))
     largest = int(games.size.max(initial=0)) ** 2
     owned = np.zeros((len(rows) + 1, largest), np.int8)
     known = np.zeros(len(rows), np.uint8)

@@ -29,6 +29,7 @@ from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.system.crew.job import Away, Done
 from engine.system.crew.threads import work_in_threads
+from engine.system.files import sha256_of
 from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"
@@ -60,6 +61,10 @@ class Labelling:
         asked = {"format": FORMAT, "network": network}
         asked["options"] = options.record() | {"files": [path.name for path in files]}
         self._manifest = open_manifest(out / MANIFEST, asked, {"positions": {}, "next": {}, "shards": []})
+        # Names alone do not tell games apart. Folders of before this was kept take what they are given first.
+        digests = [sha256_of(path) for path in files]
+        if self._manifest.setdefault("games", digests) != digests:
+            raise ValueError(f"{out}: begun with other games in files of these names")
         self.counts = {kind: self._manifest["positions"].get(str(kind), 0) for kind in self._shares}
         """positions labelled, those under way included"""
         self._next = {kind: self._manifest["next"].get(str(kind), 0) for kind in self._shares}

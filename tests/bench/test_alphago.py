@@ -245,6 +245,8 @@ def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(tmp_path):
     for name in ("alphago.json.partial", "keima.lock"):
         (tmp_path / name).write_text("{")
     assert Record.of(tmp_path).ended == set()
+    (tmp_path / "games").mkdir()  # of its first command, which was killed
+    assert Record.of(tmp_path).ended == set()
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

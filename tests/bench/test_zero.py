@@ -233,6 +233,15 @@ def test_the_opponents_are_random_moves_the_last_rated_and_one_half_as_old(tmp_p
     assert [name for name, _ in ladder._opponents(FakeZero(400, 10.0))] == [name_of(350), name_of(200)]
 
 
+def test_a_ladder_without_a_share_plays_nothing(tmp_path):
+    """It played once, since no time had been spent on it."""
+    ladder = Ladder(tmp_path, LadderOptions(ladder_share=0.0, gnugo_share=0.0))
+    zero = SimpleNamespace(learner=SimpleNamespace(step=100), seconds=60.0, is_stopped=False, out=tmp_path)
+    zero.match = None  # none is to be asked for
+    ladder(zero, tmp_path / "new")
+    assert ladder.matches == []
+
+
 @pytest.mark.parametrize("outcome", [Outcome(3, 0, 1), None])
 def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
     """And is not entered where it was stopped."""

@@ -69,6 +69,13 @@ def test_dame_that_are_not_filled_make_no_seki(dame_make_seki):
     assert owners.row.tolist() == [-1 if dame_make_seki else 0]
 
 
+def test_a_game_cut_short_to_one_position_has_no_end():
+    """Its margin is that of the whole game, which the board may have by chance."""
+    games = game_of(FINISHED, margin=2.5, result=1)
+    assert find_final_owners(games).row.tolist() == [0]
+    assert find_final_owners(games._replace(position=np.array([20], np.int16))).row.tolist() == [-1]
+
+
 def test_threads_change_nothing():
     games = game_of(FINISHED, margin=2.5, result=1, copies=600)
     games.margin[::3] = 4.5
