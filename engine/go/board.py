@@ -1,6 +1,6 @@
 """The board: stones, chains, exact liberties, simple ko and the position hash, as kernels on flat arrays.
 
-Start at :func:`play`. A board is one buffer seen through typed views, so a copy is one ``memcpy`` (6.7 KiB on
+Start at :func:`play`. A board is one buffer seen through typed views, so a copy is one ``memcpy`` (6.9 KiB on
 19x19). Every chain keeps its exact number of liberties and the sum of their points: with one liberty left the sum
 *is* that liberty, so it is found without a walk over the stones. Superko, scoring and the side to move are not known
 here but in :mod:`engine.go.position`.

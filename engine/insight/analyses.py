@@ -39,7 +39,9 @@ MOST_PARTS = 64
 LEAST_MIB = 64
 """Memory of a search, however many there are"""
 GLANCE_S = 0.5
-"""How long the raw outputs are waited for where a job is cut short"""
+"""How long the raw outputs are waited for where a job is cut short, and by a report of a search that goes on"""
+PATIENCE_S = 30.0
+"""How long they are waited for at the end of a search, to which the network has answered"""
 AT_ONCE = {"cpu": 16, "gpu": 64}
 """Positions at once where nothing else is wanted: a search of few visits has a leaf or two in flight"""
 
@@ -271,15 +273,15 @@ def _share(options: SearchOptions, server: InferenceServer | None, active: int) 
 def _tell(job: Job, glancing: Glancing | None, report: Report) -> None:
     """A report during the search."""
     if not job.ended.is_set():
-        job.tell(Analysis(report, _glance(job, glancing)), True)
+        job.tell(Analysis(report, NOTHING if glancing is None else glancing.outputs_within(GLANCE_S)), True)
 
 
 def _glance(job: Job, glancing: Glancing | None) -> Glance:
-    """The raw outputs, where they come; a job that is cut short does not wait for them for long."""
+    """The raw outputs, where they come; a job that is cut short does not wait for them for long, none for ever."""
     if glancing is None:
         return NOTHING
     try:
-        return glancing.outputs(time.perf_counter() + GLANCE_S if job.ended.is_set() else math.inf)
+        return glancing.outputs_unless(job.ended, time.perf_counter() + PATIENCE_S, GLANCE_S)
     except NetworkFailed as error:
         say_once(str(error))
         return NOTHING

@@ -75,12 +75,12 @@ class Glancing:
             self._found = NOTHING if self._request.cancelled else self._read()
         return self._found
 
-    def outputs_unless(self, interrupted: threading.Event, deadline_s: float) -> Glance:
-        """:meth:`outputs`, for which nothing is waited once ``interrupted`` is set."""
+    def outputs_unless(self, interrupted: threading.Event, deadline_s: float, grace_s: float = 0.0) -> Glance:
+        """:meth:`outputs`, which are waited for no longer than ``grace_s`` once ``interrupted`` is set."""
         while time.perf_counter() < deadline_s and not interrupted.is_set():
             if self._request.done.wait(POLL_S):
                 break
-        return self.outputs(0.0)
+        return self.outputs(time.perf_counter() + grace_s)
 
     def outputs_within(self, patience_s: float) -> Glance:
         """The outputs if they come in this time: else :data:`NOTHING`, and where they never will; they may be asked for

@@ -106,6 +106,8 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     """
     options: dict[str, object] = {}
     values = {key: _value(key, text) for key, text in given.items() if not unknown([key])}
+    # What is left to the engine stays as it is.
+    values = {key: value for key, value in values.items() if value != AUTO}
     for key, value in values.items():
         if key in SEARCH_OPTIONS:
             options[SEARCH_OPTIONS[key]] = value
@@ -127,7 +129,8 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
         changed = replace(changed, playouts=int(values["maxPlayouts"]))
     if "maxTime" in values:
         seconds = float(values["maxTime"])
-        changed = replace(changed, seconds=seconds if seconds < MAX_SECONDS else 0.0)
+        # 0 is KataGo's shortest time, and no limit of ours.
+        changed = replace(changed, seconds=max(seconds, LEAST_SECONDS) if seconds < MAX_SECONDS else 0.0)
     if "ignorePreRootHistory" in values:
         changed = replace(changed, hides_course=bool(values["ignorePreRootHistory"]))
     if "reportAnalysisWinratesAs" in values:
@@ -137,6 +140,7 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
 
 MAX_SECONDS = 1e7
 """A longer limit of time is none."""
+LEAST_SECONDS = 1e-3
 
 
 def _value(key: str, text: str) -> float | bool | str:
@@ -157,7 +161,7 @@ def _value(key: str, text: str) -> float | bool | str:
     if key in SWITCHES:
         if word.lower() not in (*TRUE, *FALSE, AUTO):
             raise ValueError(f"Could not parse '{text}' as bool for key '{key}'")
-        return word.lower() in TRUE
+        return AUTO if word.lower() == AUTO else word.lower() in TRUE
     if key in COUNTS:
         return _in_range(key, text, COUNTS[key], int, "int64_t")
     return _in_range(key, text, NUMBERS[key], float, "double") if key in NUMBERS else word

@@ -10,7 +10,7 @@ from engine.go.position import META_N_MOVES, META_TO_MOVE
 from engine.go.rules import rules_named
 from gtp.json.query import KOMI, NO_RULES, RESTRICTIONS, SIZES, SQUARE, read_query
 from gtp.json.rules import parse_rules
-from gtp.json.settings import Settings, override, read_config, read_pairs, unknown
+from gtp.json.settings import LEAST_SECONDS, Settings, override, read_config, read_pairs, unknown
 from gtp.json.values import VERTEX_PAIRS, FieldError, parse_line, to_line, vertex
 
 GOOD = {"id": "q", "moves": [["b", "C3"], ["w", "D4"]], "rules": "tromp-taylor", "boardXSize": 9, "boardYSize": 9}
@@ -201,6 +201,13 @@ def test_playouts_are_a_limit_beside_that_of_visits():
 )
 def test_noise_is_added_where_it_is_switched_on(given, noise):
     assert override(DEFAULTS, given).search.root_noise == noise
+
+
+def test_what_is_left_to_the_engine_stays_as_it_is():
+    """It was read as false."""
+    hidden = override(DEFAULTS, {"ignorePreRootHistory": "true"})
+    assert override(hidden, {"ignorePreRootHistory": "auto", "useLcbForSelection": "AUTO"}) == hidden
+    assert override(DEFAULTS, {"maxTime": "0"}).seconds == LEAST_SECONDS, "KataGo's shortest, and no lack of a limit"
 
 
 def test_noise_may_be_switched_on_and_weighed_in_different_places():

@@ -1,5 +1,8 @@
 """What pictures show: policies that are probabilities of legal moves, ladders, liberties, estimates of the score."""
 
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +14,8 @@ from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, index_of, on_board_points
 from engine.inference.server import InferenceServer
-from engine.insight.glance import Glancing
+from engine.insight.analyses import _glance
+from engine.insight.glance import NOTHING, Glancing
 from engine.insight.overlays import ladders, liberties, policy, rollout_probabilities
 from engine.insight.raw_policy import raw_evaluation
 from engine.nets.fakes import UniformNetwork
@@ -21,14 +25,24 @@ from engine.play.player import Player
 from tests.playing import position
 from weights import find_network
 
+STUCK_S = 60.0
+"""Far longer than anything here takes"""
 KO = ["b", "D5", "w", "E5", "b", "C4", "w", "F4", "b", "D3", "w", "E3", "b", "E4", "w", "D4"]
 """White has just taken a ko: Black may not play E4."""
 
 
 class Mirror(UniformNetwork):
-    """Says that the mover's stones are its own, and the only good moves."""
+    """Says that the mover's stones are its own, and the only good moves; hangs while its gate is shut."""
+
+    def __init__(self, encoder):
+        super().__init__(encoder)
+        self.hanging, self.gate = threading.Event(), threading.Event()
+        self.gate.set()
 
     def evaluate(self, planes, globals_):
+        if not self.gate.is_set():
+            self.hanging.set()
+            assert self.gate.wait(2 * STUCK_S)
         own = planes[:, OWN]
         logits = torch.cat([own.flatten(1), torch.zeros(len(own), 1)], dim=1)
         return super().evaluate(planes, globals_)._replace(policy=logits, ownership=own)
@@ -75,6 +89,23 @@ def test_a_glance_under_a_symmetry_is_turned_back():
         np.testing.assert_array_equal(glance.policy, glances[0].policy)
         np.testing.assert_array_equal(glance.ownership_black, glances[0].ownership_black)
     assert glances[0].ownership_black[index_of(from_vertex("G7", 9), 9)] == -1
+
+
+def test_a_glance_is_not_waited_for_when_nobody_wants_it_any_more():
+    """A network that hangs held a query that had been terminated, and the end of the engine."""
+    network, ended = Mirror(KEIMA.name), threading.Event()
+    network.gate.clear()
+    found = []
+    with InferenceServer(network, threads=1) as server:
+        glancing = Glancing(server, KEIMA, Game(9).position)
+        job = SimpleNamespace(ended=ended)
+        thread = threading.Thread(target=lambda: found.append(_glance(job, glancing)), daemon=True)
+        thread.start()
+        assert network.hanging.wait(STUCK_S)
+        ended.set()
+        thread.join(STUCK_S)
+        assert found == [NOTHING]
+        network.gate.set()
 
 
 def test_without_a_network_nobody_knows_a_win_rate(player):
