@@ -168,7 +168,7 @@ class Session:
         self._n_read = 0
         """lines so far; the end of input counts as one"""
         self._read_s = 0.0
-        """when the latest of them came"""
+        """when the latest of them was put into the queue"""
         self._n_begun = 0
         self._begun_s = 0.0
         """when the latest command began"""
@@ -269,7 +269,7 @@ class Session:
         if not interrupts:
             self._lines.put((line, time.perf_counter()))
             with self._lock:
-                # Where too many lines wait, it has taken as long as there was no room: nobody was slow to send them.
+                # Not before: where the queue is full, its wait is no pause of the client's.
                 self._read_s = time.monotonic()
 
     def _note(self, interrupts: bool) -> None:
@@ -279,7 +279,6 @@ class Session:
                 self._n_interrupted = self._n_read
             else:
                 self._n_read += 1
-                self._read_s = time.monotonic()
             if interrupts or self._is_open_ended:
                 self._program.interrupt()
 

@@ -194,7 +194,7 @@ def rules_of_short_form(text: str) -> Rules:
 
 def short_form(rules: Rules) -> str:
     """Rules in KataGo's short form, with all their flags; what :func:`rules_from` reads."""
-    flags = json.loads(rules_json(rules))
+    flags = _katago_flags(rules)
     switches = {"sui": "suicide", "button": "hasButton", "fpok": "friendlyPassOk"}
     words = {"ko": "ko", "score": "scoring", "tax": "tax", "whb": "whiteHandicapBonus"}
     parts = [f"{short}{flags[key]}" for short, key in words.items()]
@@ -203,10 +203,15 @@ def short_form(rules: Rules) -> str:
 
 def rules_json(rules: Rules) -> str:
     """Rules as KataGo's JSON object, its keys in order, without spaces."""
+    return json.dumps(_katago_flags(rules), separators=(",", ":"))
+
+
+def _katago_flags(rules: Rules) -> dict[str, Any]:
+    """Rules by KataGo's keys and words."""
     found = {}
     for key, (field, values) in KATAGO_KEYS.items():
         found[key] = next(word for word, flag in values.items() if flag == getattr(rules, field))
-    return json.dumps(found, separators=(",", ":"))
+    return found
 
 
 def _flag(key: str, value: Any) -> dict[str, Any]:

@@ -47,6 +47,7 @@ NARROW_ENCODINGS = {
 }
 """Python's names of the other encodings that people write. No other is read by, for some take quadratic time."""
 MOST_ZI = 5.0
+"""Largest half of a komi that is read as such: 10 points"""
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"

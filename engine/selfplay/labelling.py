@@ -63,7 +63,10 @@ class Labelling:
         self._manifest = open_manifest(out / MANIFEST, asked, {"positions": {}, "next": {}, "shards": []})
         # Names alone do not tell games apart. Folders of before this was kept take what they are given first.
         digests = [sha256_of(path) for path in files]
-        if self._manifest.setdefault("games", digests) != digests:
+        if "games" not in self._manifest:
+            self._manifest["games"] = digests
+            write_manifest(out / MANIFEST, self._manifest)
+        elif self._manifest["games"] != digests:
             raise ValueError(f"{out}: begun with other games in files of these names")
         self.counts = {kind: self._manifest["positions"].get(str(kind), 0) for kind in self._shares}
         """positions labelled, those under way included"""

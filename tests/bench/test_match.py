@@ -106,6 +106,16 @@ def test_an_engine_that_ends_at_the_score_loses_and_plays_again():
     assert "game 2, first: breakdown: engine ended with status 1 at 'final_score'; last words: cannot" in answer.stdout
 
 
+def test_a_match_that_its_cluster_leaves_ends_with_what_it_has(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no actor is left")
+
+    monkeypatch.setattr("bench.match.command.run_match", fail)
+    ended = CliRunner().invoke(command, ["--first", FIRST, "--second", SECOND, "--size", "5", "--games", "2"])
+    assert ended.exit_code == 1 and "match stopped: no actor is left" in ended.output
+    assert "no game was finished" in ended.output
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
 def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptible):
     words = [sys.executable, "-m", "bench.match.command", "--first", FIRST, "--second", SECOND, "--size", "5"]

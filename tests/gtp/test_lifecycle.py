@@ -29,6 +29,13 @@ def searching():
         yield engine
 
 
+def ask_to_end(engine, end):
+    """Send a line that asks for the end, or close the input where there is none."""
+    engine.send(end)
+    if not end:
+        engine.process.stdin.close()
+
+
 def assert_ends(engine, status):
     """The process ends, which by itself it would not: searches here take ten minutes, and loading for ever."""
     found = engine.process.wait(ANSWER_S)
@@ -43,9 +50,7 @@ def test_these_lines_ask_for_the_end(line):
 
 @pytest.mark.parametrize("end", ["7 quit\r\n", ""])
 def test_asked_to_end_a_search_is_cut_short_and_still_answered(searching, end):
-    searching.send(end)
-    if not end:
-        searching.process.stdin.close()
+    ask_to_end(searching, end)
     assert_ends(searching, 0)
     output = searching.process.stdout.read().decode()
     assert re.fullmatch(r"(info [^\n]*\n)*play [A-J][1-9]\n\n(=7?\n\n)?", output)
@@ -56,9 +61,7 @@ def test_what_waits_behind_the_search_is_cut_short_too(searching, end):
     """A client that had asked for the name meanwhile waited for the whole search."""
     searching.send("name\ngenmove b\n")
     time.sleep(HURRY_S)
-    searching.send(end)
-    if not end:
-        searching.process.stdin.close()
+    ask_to_end(searching, end)
     assert_ends(searching, 0)
     output = searching.process.stdout.read().decode()
     assert re.fullmatch(r"(info [^\n]*\n)*play [A-J][1-9]\n\n= Keima\n\n= [A-J][1-9]\n\n(=\n\n)?", output)
@@ -95,7 +98,7 @@ def test_what_a_script_sends_in_one_go_is_answered_in_full():
     assert re.fullmatch(rb"=\n\n= [A-J][1-9]\n\n= [A-J][1-9]\n\n=\n\n", output)
 
 
-@pytest.mark.parametrize("last", ["quit\n", None])
+@pytest.mark.parametrize("last", ["quit\n", ""])
 @pytest.mark.parametrize("command", ["genmove b", "kata-analyze 10", "lz-genmove_analyze b"])
 def test_nobody_waits_for_a_player_that_is_not_wanted_any_more(tmp_path, last, command):
     """A client that changes its mind during the first start need not wait for the compiler."""
@@ -106,10 +109,7 @@ def test_nobody_waits_for_a_player_that_is_not_wanted_any_more(tmp_path, last, c
         while command not in log.read_text():  # Noted when it is read.
             time.sleep(0.01)
         time.sleep(HURRY_S)
-        if last:
-            engine.send(last)
-        else:
-            engine.process.stdin.close()
+        ask_to_end(engine, last)
         assert_ends(engine, 0)
 
 

@@ -235,11 +235,13 @@ def test_the_folder_keeps_to_what_it_was_begun_with(teacher, shard, tmp_path):
         Labelling(teacher, other, [shard], NETWORK, tmp_path / "out")
     with pytest.raises(ValueError, match="begun with network tiny, not huge"):
         Labelling(teacher, SHARES, [shard], {"name": "huge", "sha256": "1"}, tmp_path / "out")
-    # A data set that was built anew has the names of the one before.
+    # A data set that was built anew has the names of the one before; the run may be killed before its first shard.
     (tmp_path / "anew").mkdir()
     (tmp_path / "anew" / shard.name).write_bytes(shard.read_bytes() + bytes(4))
-    with pytest.raises(ValueError, match="begun with other games in files of these names"):
-        Labelling(teacher, SHARES, [tmp_path / "anew" / shard.name], NETWORK, tmp_path / "out")
+    Labelling(teacher, SHARES, [shard], NETWORK, tmp_path / "killed").close()
+    for out in ("out", "killed"):
+        with pytest.raises(ValueError, match="begun with other games in files of these names"):
+            Labelling(teacher, SHARES, [tmp_path / "anew" / shard.name], NETWORK, tmp_path / out)
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "file").touch()
     with pytest.raises(ValueError, match="expected a new or empty folder"):
