@@ -5,7 +5,6 @@ SEARCH_OPTIONS = {
     "cpuctExplorationLog": "c_puct_growth",
     "fpuReductionMax": "fpu_reduction",
     "subtreeValueBiasFactor": "value_bias",
-    "useGraphSearch": "transpositions",
     "valueWeightExponent": "value_weight",
 }
 """KataGo's name -> our search option, where both mean the same"""

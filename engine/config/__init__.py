@@ -12,7 +12,7 @@ from engine.config.declaration import Checked, Cores, option
 
 NO_GAIN = "it gained nothing that could be measured (docs/options.md)"
 REMOVED = {
-    **dict.fromkeys(("c_puct_spread", "fpu_mixed", "noise_pruning"), NO_GAIN),
+    **dict.fromkeys(("c_puct_spread", "fpu_mixed", "noise_pruning", "transpositions"), NO_GAIN),
     "gumbel": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
     "gumbel_noise": "searches choose by PUCT, self-play by Gumbel's way where keima zero says so",
     "mercy": "rollouts are played to their end",
@@ -114,7 +114,7 @@ class SearchOptions(AlphaGoOptions):
         -1, "the batch grows by one leaf per this many root visits; 0 = full batches at once",
         low=-1, high=10**6, cpu=96, otherwise=32,
     )  # fmt: skip
-    memory: int = option(1024, "most memory for tree and result cache", low=64, high=1 << 20, unit="MiB")
+    memory: int = option(1024, "most memory for tree and result cache", low=16, high=1 << 20, unit="MiB")
     # Results of single rollouts are far noisier than a network's values; 2 loses to 4 by 170 Elo, 10 to 5 by 240.
     # KataGo's networks are searched as KataGo searches them: with its g170-b6c96 these three together gain 33 Elo, with
     # our default network they do not (docs/lab/2026-11-27-beside-katago-position-by-position.md).
@@ -141,7 +141,6 @@ class SearchOptions(AlphaGoOptions):
         "the move played: the most visited, as always without a value network, or the best lower confidence bound",
         choices=("visits", "lcb"),
     )
-    transpositions: bool = option(False, "positions that several orders of moves lead to share one node")
     root_symmetries: str = option(
         "auto", "symmetries that the root's priors are averaged over", choices=("auto", "1", "8"),
         policy_only="8", otherwise="1",

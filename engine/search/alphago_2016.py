@@ -13,9 +13,9 @@ Source: Silver et al., "Mastering the game of Go with deep neural networks and t
 from typing import NamedTuple
 
 from engine.config import SearchOptions
-from engine.search.backup import back_up_path, note_at_nodes
+from engine.search.backup import back_up_path
 from engine.search.batch import NEW, ROLLOUT_BACKED_UP
-from engine.search.pools import AWAITED, META_IN_FLIGHT, META_IS_GRAPH, META_ROOT_VISITS, PENDING
+from engine.search.pools import AWAITED, META_IN_FLIGHT, META_ROOT_VISITS, PENDING
 from engine.search.selection import Tuning, unmark_path
 from engine.search.tree import store_moves
 from engine.search.values import node_value
@@ -88,6 +88,3 @@ def back_up_rollouts_early(tree, batch, count):
             tree.meta[META_IN_FLIGHT] -= 1
             tree.meta[META_ROOT_VISITS] += 1
             back_up_path(tree, batch, i, False, True)
-            if tree.meta[META_IS_GRAPH]:
-                # Other playouts may read the mean of these nodes before the network's value is there.
-                note_at_nodes(tree, batch, i, float(batch.rollout[i]), 1)

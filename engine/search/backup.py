@@ -5,17 +5,14 @@ from engine.search.pools import (
     AWAITED,
     EXPANDED,
     META_IN_FLIGHT,
-    META_IS_GRAPH,
     META_ROOT_VISITS,
-    NONE,
     PENDING,
     PROVISIONAL,
     TERMINAL,
     UNEXPANDED,
 )
 from engine.search.selection import unmark_path
-from engine.search.transpositions import enter, look_up
-from engine.search.tree import free_node, replace_priors, store_moves
+from engine.search.tree import replace_priors, store_moves
 from engine.search.value_bias import correct_leaf, corrects, learn_errors
 from engine.system.jit import kernel
 
@@ -25,7 +22,7 @@ def release(tree, batch, count):
     """Give up the first ``count`` leaves of a batch without a result."""
     for i in range(count):
         if batch.kind[i] not in (KNOWN, ROLLED):
-            leaf = _leaf_now(tree, batch, i)
+            leaf = batch.leaf[i]
             if tree.state[leaf] in (PENDING, AWAITED):
                 tree.state[leaf] = PROVISIONAL if tree.state[leaf] == AWAITED else UNEXPANDED
         if batch.kind[i] != ROLLOUT_BACKED_UP:
@@ -47,10 +44,7 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
         if kind == NEW and corrects(tree):
             correct_leaf(tree, batch, i)
         result = _leaf_value(batch, i, weight, gives_value, adds_rollout)
-        if kind != KNOWN:
-            batch.leaf[i] = _leaf_now(tree, batch, i)
-        is_open = kind not in (KNOWN, ROLLED) and tree.state[batch.leaf[i]] not in (EXPANDED, TERMINAL)
-        if is_open and not (tree.meta[META_IS_GRAPH] and _join(tree, batch, i)):
+        if kind not in (KNOWN, ROLLED) and tree.state[batch.leaf[i]] not in (EXPANDED, TERMINAL):
             _expand(tree, batch, i, result)
         if kind != ROLLOUT_BACKED_UP:
             unmark_path(tree, batch, i)
@@ -60,42 +54,6 @@ def complete(tree, batch, count, weight, adds_value, adds_rollout):
         if corrects(tree):
             learn_errors(tree, batch, i)
         _note_result(tree, batch, i, result)
-
-
-@kernel
-def _leaf_now(tree, batch, i):
-    """Row i's leaf; in a graph another row may have joined it to another node since it was selected."""
-    return tree.child[_last_edge(tree, batch, i)] if batch.depth[i] > 0 else batch.leaf[i]
-
-
-@kernel
-def _last_edge(tree, batch, i):
-    """The edge by which row i's path, not an empty one, reaches its leaf."""
-    d = batch.depth[i] - 1
-    return tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]
-
-
-@kernel
-def _join(tree, batch, i):
-    """Let row i's last edge lead to the node that another path has made of its position; False if there is none."""
-    leaf = batch.leaf[i]
-    if batch.depth[i] == 0:
-        return False
-    found = look_up(tree, batch.node_key[i])
-    if found == NONE:
-        enter(tree, leaf, batch.node_key[i])
-        return False
-    # A leaf that was opened early may have moves below it already.
-    if tree.state[leaf] != PENDING or tree.state[found] not in (EXPANDED, TERMINAL):
-        return False
-    tree.child[_last_edge(tree, batch, i)] = found
-    tree.parents[found] += 1
-    # Rollouts from the leaf before it was expanded.
-    tree.N[found] += tree.N[leaf]
-    tree.W[found] += tree.W[leaf]
-    batch.leaf[i] = found
-    free_node(tree, leaf)
-    return True
 
 
 @kernel
@@ -141,22 +99,8 @@ def back_up_path(tree, batch, i, adds_value, adds_rollout):
 def _note_result(tree, batch, i, result):
     """Add what every visit counts once along row i's path: the squared result and the lead."""
     square, lead = result * result, float(batch.lead[i])
-    if tree.meta[META_IS_GRAPH]:
-        is_known = batch.kind[i] == ROLLOUT_BACKED_UP
-        note_at_nodes(tree, batch, i, result - batch.rollout[i] if is_known else result, 0 if is_known else 1)
     for d in range(batch.depth[i] - 1, -1, -1):
         lead = -lead
         edge = tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]
         tree.W_sq[edge] += square
         tree.W_lead[edge] += lead
-
-
-@kernel
-def note_at_nodes(tree, batch, i, result, visits):
-    """Add to row i's leaf and to all nodes above it a visit with this result, or, without visits, what it changes."""
-    tree.N[batch.leaf[i]] += visits
-    tree.W[batch.leaf[i]] += result
-    for d in range(batch.depth[i] - 1, -1, -1):
-        result = -result
-        tree.N[batch.node[i, d]] += visits
-        tree.W[batch.node[i, d]] += result

@@ -35,8 +35,6 @@ class Batch(NamedTuple):
     """int16[K]: stones that the last move of the path captured"""
     request_row: np.ndarray
     """int32[K]: row of the evaluation request, -1 if none was needed"""
-    node_key: np.ndarray
-    """uint64[K]: key that transpositions share (:func:`engine.search.transpositions.position_key`)"""
     bucket_key: np.ndarray
     """uint64[K]: where values are corrected, key of the positions that the network errs about alike
     (:mod:`engine.search.value_bias`); else empty"""
@@ -78,7 +76,6 @@ def new_batch(size: int, capacity: int, corrects: bool = False) -> Batch:
         np.zeros(k, np.uint8),
         np.zeros(k, np.int16),
         np.zeros(k, np.int32),
-        np.zeros(k, np.uint64),
         np.zeros(k if corrects else 0, np.uint64),
         np.zeros(k, np.uint64),
         np.zeros(k, np.uint8),

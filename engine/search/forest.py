@@ -27,7 +27,7 @@ def new_forest(size: int, trees: int, visits: int) -> tuple[Tree, Batch]:
     moves = size * size + 1
     rows = {"nodes": visits + 2, "edges": EDGES_PER_VISIT * visits + (2 << moves.bit_length())}
     lengths = {name: rows[pool] for pool, names in POOLS.items() for name in names}
-    lengths |= {"hash_slots": 1, "puct_scores": moves}
+    lengths["puct_scores"] = moves
     one = new_tree(size)
     shapes = [(lengths.get(name, len(array)), *array.shape[1:]) for name, array in zip(Tree._fields, one, strict=True)]
     forest = Tree(*(np.zeros((trees, *shape), array.dtype) for shape, array in zip(shapes, one, strict=True)))
@@ -50,10 +50,6 @@ def tree_of(forest, row):
         forest.best_unexpanded[row],
         forest.prior_codes[row],
         forest.next[row],
-        forest.parents[row],
-        forest.key[row],
-        forest.N[row],
-        forest.W[row],
         forest.bucket[row],
         forest.network_value[row],
         forest.entered_error[row],
@@ -70,7 +66,6 @@ def tree_of(forest, row):
         forest.move[row],
         forest.point[row],
         forest.puct_scores[row],
-        forest.hash_slots[row],
         forest.bias_sum[row],
         forest.bias_weight[row],
         forest.bias_share[row],
@@ -89,7 +84,6 @@ def leaf_of(leaves, row):
         leaves.kind[row],
         leaves.captured[row],
         leaves.request_row[row],
-        leaves.node_key[row],
         leaves.bucket_key[row],
         leaves.cache_key[row],
         leaves.symmetry[row],

@@ -39,7 +39,6 @@ from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import LAST_BEFORE, LAST_CAPTURED, LAST_MOVE, consider, weigh
 from engine.search.batch import FINISHED, NEW, ROLLED, ROLLOUT_BACKED_UP, UNSCORED, Batch
 from engine.search.priors import rank, rank_evenly
-from engine.search.transpositions import position_key
 from engine.search.value_bias import bucket_key
 from engine.system.jit import inlined_kernel, kernel
 
@@ -108,7 +107,6 @@ def _sign(lead):
 def _open_leaf(root, position, batch, i):
     """Replay leaf i and list its moves; False where that is not needed. A finished game is scored instead."""
     batch.captured[i] = replay(root, position, batch, i)
-    batch.node_key[i] = position_key(position)
     if len(batch.bucket_key) > 0:
         batch.bucket_key[i] = bucket_key(position)
     if batch.depth[i] > 0 and position.meta[META_PASSES] >= 2:

@@ -2,14 +2,13 @@
 
 Two pools of rows, each an array per field:
 
-* *nodes*: one position each, reached by one path from the root, unless it is a graph
-  (:mod:`engine.search.transpositions`), with the priors of its unchosen moves, two bytes each
-  (:mod:`engine.search.unchosen`);
+* *nodes*: one position each, reached by one path from the root, with the priors of its unchosen moves, two
+  bytes each (:mod:`engine.search.unchosen`);
 * *edges*: for each node the moves chosen so far, with their statistics. Moves are first chosen in the order of their
   priors (all unvisited moves have one first-play value), so the next edge is always for the likeliest unchosen move,
   and selection never looks past it.
 
-Most nodes are leaves with no edges at all, so a node costs 793 bytes on 19x19, most of it priors, and 54 for the edge
+Most nodes are leaves with no edges at all, so a node costs 769 bytes on 19x19, most of it priors, and 54 for the edge
 that leads to it. Pools grow in place (``ndarray.resize``), therefore only while the tree's lock is held, and no view of
 a field is kept beyond that lock.
 
@@ -37,12 +36,11 @@ import numpy as np
 UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
 NONE = -1
 
-META_ROOT, META_ROOT_VISITS, META_IN_FLIGHT, META_FULL, META_USED_NODES, META_IS_GRAPH = range(6)
-"""Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use,
-1 = transpositions share nodes"""
-META_N_NODES, META_N_EDGES = range(6, 8)
+META_ROOT, META_ROOT_VISITS, META_IN_FLIGHT, META_FULL, META_USED_NODES = range(5)
+"""Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use"""
+META_N_NODES, META_N_EDGES = range(5, 7)
 """Further indices: rows ever used of each pool"""
-META_FREE_NODE, META_DROPPED, META_FREE_EDGES = range(8, 11)
+META_FREE_NODE, META_DROPPED, META_FREE_EDGES = range(7, 10)
 """And the heads of lists; those of free edge runs start at META_FREE_EDGES, one per power of two."""
 EDGE_CLASSES = 11
 """Edge runs hold 1 to 1024 edges: 626 moves on the largest board fit."""
@@ -75,14 +73,6 @@ class Tree(NamedTuple):
     """uint16[nodes, A]: codes of the priors of the moves without an edge, by policy index; nothing before expansion"""
     next: np.ndarray
     """int32[nodes]: in the list of free or of dropped nodes the next one"""
-    parents: np.ndarray
-    """int32[nodes]: edges that lead to it, one more for the root"""
-    key: np.ndarray
-    """uint64[nodes]: in a graph its position's key, 0 where no other path is to find it"""
-    N: np.ndarray
-    """int32[nodes]: in a graph, visits by all paths"""
-    W: np.ndarray
-    """float64[nodes]: in a graph, sum of their results for the node's side to move"""
     bucket: np.ndarray
     """int32[nodes]: where values are corrected (:mod:`engine.search.value_bias`), its bucket; NONE without"""
     network_value: np.ndarray
@@ -117,8 +107,6 @@ class Tree(NamedTuple):
     """int16[A]: the point of each policy index, PASS = 0"""
     puct_scores: np.ndarray
     """float64[1 << (EDGE_CLASSES - 1)]: working memory of selection"""
-    hash_slots: np.ndarray
-    """int32[power of two]: in a graph, node by key, NONE where empty; at least twice as long as there are nodes"""
     bias_sum: np.ndarray
     """float64[buckets, a power of two]: where values are corrected, sum of the nodes' weighted errors; else empty"""
     bias_weight: np.ndarray
@@ -130,7 +118,7 @@ class Tree(NamedTuple):
 POOLS = {
     "nodes": (
         *("state", "value", "lead", "expanded_prior_mass", "next"),
-        *("first_edge", "n_edges", "edge_room", "best_unexpanded", "prior_codes", "parents", "key", "N", "W"),
+        *("first_edge", "n_edges", "edge_room", "best_unexpanded", "prior_codes"),
         *("bucket", "network_value", "entered_error", "entered_weight"),
     ),
     "edges": ("P", "N_v", "W_v", "N_r", "W_r", "W_sq", "W_lead", "in_flight", "child", "move"),
@@ -139,15 +127,14 @@ KINDS = {
     **dict.fromkeys(("state",), np.uint8),
     **dict.fromkeys(("value", "lead", "expanded_prior_mass", "P"), np.float32),
     **dict.fromkeys(("network_value", "entered_error", "entered_weight"), np.float32),
-    **dict.fromkeys(("first_edge", "next", "parents", "N", "hash_slots", "N_v", "N_r", "in_flight", "child"), np.int32),
+    **dict.fromkeys(("first_edge", "next", "N_v", "N_r", "in_flight", "child"), np.int32),
     "bucket": np.int32,
     **dict.fromkeys(("n_edges", "edge_room", "move", "point"), np.int16),
-    **dict.fromkeys(("W", "W_v", "W_r", "W_sq", "W_lead", "puct_scores"), np.float64),
+    **dict.fromkeys(("W_v", "W_r", "W_sq", "W_lead", "puct_scores"), np.float64),
     **dict.fromkeys(("bias_sum", "bias_weight", "bias_share"), np.float64),
     "prior_codes": np.uint16,
     "best_unexpanded": np.uint32,
     "meta": np.int64,
-    "key": np.uint64,
 }
 FIRST_ROWS = {"nodes": 256, "edges": 4096}
 

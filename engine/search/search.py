@@ -37,7 +37,6 @@ from engine.search.root_priors import add_dirichlet_noise, replace_root_priors
 from engine.search.state import Run, SharedTree
 from engine.search.stoppers import Interrupt, VisitLimit
 from engine.search.symmetries import SymmetricEvaluation
-from engine.search.transpositions import bans_repetition
 from engine.search.tree import advance_root, clear
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
 from engine.search.values import root_lead
@@ -114,7 +113,6 @@ class Search:
             # What was filtered below the old root would be so at other depths of the new one.
             fits = not moves or len(self._run.move_filter) == 1
             kept = moves is not None and fits and self._descend(moves)
-            kept = kept and not (moves and self._setup.is_graph and bans_repetition(position))
             resized = size != int(self._root.board.meta[META_SIZE])
             self._root = with_capacity(position, int(position.meta[META_N_MOVES]))
             if resized:
@@ -368,6 +366,11 @@ class Search:
             say_once(str(error))
             return None
         return found if found is None or self._root.meta[META_TO_MOVE] == BLACK else -found
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the latest run ended, or would have, because the tree may take no more memory."""
+        return bool(self._shared.tree.meta[META_FULL])
 
     def close(self) -> None:
         """End a run in progress and wait for it. The server is not touched."""

@@ -20,7 +20,6 @@ from engine.search.pools import (
     EXPANDED,
     META_FULL,
     META_IN_FLIGHT,
-    META_IS_GRAPH,
     META_ROOT,
     META_ROOT_VISITS,
     NONE,
@@ -71,13 +70,6 @@ class NodeStats(NamedTuple):
 
 
 @kernel
-def _mean(tree, edge, tuning):
-    """Q of a visited edge; in a graph, that of the node behind it."""
-    child = tree.child[edge]
-    return -tree.W[child] / tree.N[child] if tree.meta[META_IS_GRAPH] else edge_mean(tree, edge, tuning.rollout_weight)
-
-
-@kernel
 def _lead_utility(points, tuning, scale):
     """What a lead in points beyond the root's adds to a value: nearly linear at first, at most ``score_weight``."""
     return tuning.score_weight * points / (abs(points) + scale)
@@ -90,7 +82,7 @@ def edge_worth(tree, edge, visits, stats, tuning):
     Args:
         stats: :class:`NodeStats` of the node that the edge leaves.
     """
-    value = _mean(tree, edge, tuning)
+    value = edge_mean(tree, edge, tuning.rollout_weight)
     if tuning.score_weight > 0.0:
         value += _lead_utility(tree.W_lead[edge] / visits - stats.lead, tuning, stats.points)
     return value
@@ -219,8 +211,6 @@ def _stats_below(tree, edge, stats, tuning):
     """The stats of the node behind an edge, from that of the node before it."""
     node, visits = tree.child[edge], np.int64(edge_visits(tree, edge))
     mean = -edge_worth(tree, edge, visits, stats, tuning) if visits > 0 else float(tree.value[node])
-    if tree.meta[META_IS_GRAPH]:
-        visits = np.int64(tree.N[node])
     visits += tuning.virtual_visits * tree.in_flight[edge] - 1
     return NodeStats(mean, visits, -stats.lead, stats.points)
 

@@ -63,15 +63,13 @@ class Setup:
     """gives the rollout policy that says who owns what; None = uniform rollouts do"""
     uses_rollouts: bool
     """leaves are rolled out: rollouts have a weight, or there is no network"""
-    is_graph: bool
-    """transpositions share nodes"""
     value_bias: float
     """share of their errors by which the network's values are corrected; 0 = not at all"""
     mechanisms: Mechanisms
 
     def new_tree(self, size: int) -> Tree:
         """A tree for boards of a size, with nothing but an unexpanded root."""
-        return new_tree(size, self.is_graph, self.value_bias)
+        return new_tree(size, self.value_bias)
 
     @property
     def can_keep_owners(self) -> bool:

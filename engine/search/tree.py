@@ -17,7 +17,6 @@ from engine.search.pools import (
     META_FREE_EDGES,
     META_FREE_NODE,
     META_FULL,
-    META_IS_GRAPH,
     META_N_EDGES,
     META_N_NODES,
     META_ROOT,
@@ -30,7 +29,6 @@ from engine.search.pools import (
     byte_count,
     row_bytes,
 )
-from engine.search.transpositions import fill_table, forget
 from engine.search.unchosen import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
 from engine.search.value_bias import BUCKETS, forget_errors, leave_bucket
 from engine.system.jit import inlined_kernel, kernel
@@ -39,12 +37,11 @@ MOST_GROWTH = 16 << 20
 """Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
 
 
-def new_tree(size: int, is_graph: bool = False, value_bias: float = 0.0) -> Tree:
+def new_tree(size: int, value_bias: float = 0.0) -> Tree:
     """A tree of one unexpanded root, with little room.
 
     Args:
         size: of the board.
-        is_graph: transpositions share nodes.
         value_bias: by which share of their errors the network's values are corrected (:mod:`engine.search.value_bias`);
             0 = not at all.
     """
@@ -52,14 +49,13 @@ def new_tree(size: int, is_graph: bool = False, value_bias: float = 0.0) -> Tree
     shape: dict[str, int | tuple[int, int]] = {
         field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names
     }
-    shape |= {"meta": META_FIELDS, "hash_slots": 2 * FIRST_ROWS["nodes"], "puct_scores": 1 << (EDGE_CLASSES - 1)}
+    shape |= {"meta": META_FIELDS, "puct_scores": 1 << (EDGE_CLASSES - 1)}
     shape |= {"prior_codes": (FIRST_ROWS["nodes"], moves), "point": moves}
     shape["bias_share"] = 1
     shape |= dict.fromkeys(("bias_sum", "bias_weight"), BUCKETS if value_bias > 0.0 else 0)
     tree = Tree(*(np.zeros(shape[field], KINDS[field]) for field in Tree._fields))
     tree.point[:] = (*on_board_points(size), PASS)
     tree.bias_share[0] = value_bias
-    tree.meta[META_IS_GRAPH] = is_graph
     clear(tree)
     return tree
 
@@ -73,14 +69,10 @@ def reserve(tree: Tree, nodes: int, edges: int, limit: int) -> bool:
         bool: False when the limit refused some of it; the pools are usable as they are, and used rows may come back.
     Threads: the tree's lock is held.
     """
-    used = int(tree.meta[META_N_NODES])
-    wanted = (used + nodes, int(tree.meta[META_N_EDGES]) + edges)
+    wanted = (int(tree.meta[META_N_NODES]) + nodes, int(tree.meta[META_N_EDGES]) + edges)
     if wanted[0] <= len(tree.state) and wanted[1] <= len(tree.P):
         return True
     grown = [_grow(tree, pool, rows, limit) for pool, rows in zip(POOLS, wanted, strict=True)]
-    if tree.meta[META_IS_GRAPH] and len(tree.hash_slots) < 2 * len(tree.state):
-        tree.hash_slots.resize(1 << (2 * len(tree.state) - 1).bit_length(), refcheck=False)
-        fill_table(tree, used)
     return all(grown)
 
 
@@ -106,12 +98,8 @@ def _grow(tree: Tree, pool: str, wanted: int, limit: int) -> bool:
 def clear(tree):
     """Drop everything but an unexpanded root."""
     meta = tree.meta
-    is_graph = meta[META_IS_GRAPH]
     meta[:] = 0
-    meta[META_IS_GRAPH] = is_graph
     meta[META_FREE_NODE:] = NONE
-    if is_graph:
-        fill_table(tree, 0)
     forget_errors(tree)
     meta[META_ROOT] = new_node(tree, UNEXPANDED)
 
@@ -139,10 +127,6 @@ def new_node(tree, state):
     tree.n_edges[node] = 0
     tree.edge_room[node] = 0
     tree.best_unexpanded[node] = NO_MOVE
-    tree.parents[node] = 1
-    tree.key[node] = 0
-    tree.N[node] = 0
-    tree.W[node] = 0.0
     tree.bucket[node] = NONE
     return node
 
@@ -295,29 +279,24 @@ def advance_root(tree, edge):
     """
     meta = tree.meta
     old, root = meta[META_ROOT], np.int64(tree.child[edge])
-    meta[META_ROOT_VISITS] = tree.N[root] if meta[META_IS_GRAPH] else edge_visits(tree, edge)
-    # The edge gives its hold on the node to the root's name.
+    meta[META_ROOT_VISITS] = edge_visits(tree, edge)
+    # What is taken apart with the old root ends here.
     tree.child[edge] = NONE
     meta[META_ROOT] = root
     meta[META_FULL] = 0
-    _let_go(tree, old)
+    _drop(tree, old)
 
 
 @kernel
-def _let_go(tree, node):
-    """One edge less leads to a node; the last one gone, it is put on the list of dropped ones."""
-    tree.parents[node] -= 1
-    if tree.parents[node] == 0:
-        if tree.meta[META_IS_GRAPH]:
-            # Now, not when it is taken apart: no path may find it any more. What is below it still may be found.
-            forget(tree, node)
-        tree.next[node] = tree.meta[META_DROPPED]
-        tree.meta[META_DROPPED] = node
+def _drop(tree, node):
+    """Put a node that nothing leads to any more on the list of dropped ones."""
+    tree.next[node] = tree.meta[META_DROPPED]
+    tree.meta[META_DROPPED] = node
 
 
 @kernel
 def reclaim(tree):
-    """Take one dropped node apart: its rows become free, its children are let go; False if there was none."""
+    """Take one dropped node apart: its rows become free, its children are dropped; False if there was none."""
     meta = tree.meta
     node = meta[META_DROPPED]
     if node == NONE:
@@ -326,7 +305,7 @@ def reclaim(tree):
     first = np.int64(tree.first_edge[node])
     for edge in range(first, first + tree.n_edges[node]):
         if tree.child[edge] != NONE:
-            _let_go(tree, tree.child[edge])
+            _drop(tree, tree.child[edge])
     if tree.edge_room[node] > 0:
         _free_edges(tree, first, _edge_class(tree.edge_room[node]))
     free_node(tree, node)

@@ -52,10 +52,10 @@ def root_symmetries(options: SearchOptions) -> int:
 
 
 def _has_plain_values(options: SearchOptions, server: InferenceServer | None) -> bool:
-    """Whether values below a node are the network's alone, in a tree: what corrects and weighs them needs that."""
+    """Whether values below a node are the network's alone: what corrects and weighs them needs that."""
     if server is None or not server.spec.has_value or options.rollout_weight > 0.0:
         return False
-    return not options.transpositions and not options.placeholder_priors
+    return not options.placeholder_priors
 
 
 def new_setup(
@@ -81,7 +81,6 @@ def new_setup(
         patterns=patterns,
         owner_tables=owner_tables or (lambda: patterns.tables if patterns else None),
         uses_rollouts=not has_network or options.rollout_weight > 0.0,
-        is_graph=options.transpositions,
         value_bias=options.value_bias if _has_plain_values(options, server) else 0.0,
         mechanisms=mechanisms(options, has_network, patterns is not None),
     )
@@ -103,6 +102,6 @@ def new_tuning(options: SearchOptions, server: InferenceServer | None, patterns:
         virtual_visits=options.virtual_visits,
         virtual_loss=options.virtual_loss * shares[options.virtual_loss_on],
         expand_after=options.expand_after if mixes else 0,
-        is_plain=server is not None and not mixes and options.score_weight == 0.0 and not options.transpositions,
+        is_plain=server is not None and not mixes and options.score_weight == 0.0,
         value_weight=options.value_weight if _has_plain_values(options, server) else 0.0,
     )

@@ -68,7 +68,7 @@ def test_examples_compare_sides_that_differ(monkeypatch):
         ("batsch=4", "'batsch=4': expected OPTION=VALUE"),
         ("batch=many", 'batch is "many", expected a whole number'),
         ("expand-after=-1", "expand-after is -1, expected 0 to 10000"),
-        ("transpositions=yes", 'transpositions is "yes", expected true or false'),
+        ("uniform-rollouts=yes", 'uniform-rollouts is "yes", expected true or false'),
         ("weights=nowhere", "unknown network 'nowhere'"),
     ],
 )

@@ -246,9 +246,9 @@ def test_a_setting_that_cannot_be_is_refused(given, text):
 
 
 def test_settings_that_mean_the_same_here_change_the_search():
-    found = override(DEFAULTS, {"cpuctExploration": "1.5", "useGraphSearch": "true", "useLcbForSelection": "false"})
+    found = override(DEFAULTS, {"cpuctExploration": "1.5", "valueWeightExponent": "0.3", "useLcbForSelection": "false"})
     search = found.search
-    assert (search.c_puct, search.transpositions, search.move_choice) == (1.5, True, "visits")
+    assert (search.c_puct, search.value_weight, search.move_choice) == (1.5, 0.3, "visits")
 
 
 @pytest.mark.parametrize(

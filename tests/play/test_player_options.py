@@ -30,7 +30,7 @@ def test_limits_count_from_the_next_move_on_and_the_tree_stays(player):
 
 def test_options_of_the_search_begin_a_new_tree(player):
     player.genmove(BLACK, Purpose.SAY)
-    player.configure(PLAY, replace(SEARCH, c_puct=2.0, transpositions=True, threads=2))
+    player.configure(PLAY, replace(SEARCH, c_puct=2.0, c_puct_growth=0.5, threads=2))
     assert player.search_options.c_puct == 2.0
     player.genmove(BLACK, Purpose.SAY)
     assert player.last_genmove_report.playouts_this_run >= 20

@@ -15,7 +15,6 @@ from engine.inference.server import InferenceServer
 from engine.insight.raw_policy import inputs
 from engine.nets.fakes import HashNetwork
 from engine.search.limits import SearchLimits
-from engine.search.owners import add_owners
 from engine.search.pools import META_ROOT, NONE, TERMINAL
 from engine.search.report import Watcher
 from engine.search.search import Search
@@ -98,16 +97,6 @@ def test_one_visit_says_what_the_network_says(server):
     search, position, report = searched(server, visits=1)
     np.testing.assert_allclose(report.ownership_black, own(search.tree, 0, position), atol=STEP)
     assert not report.ownership_stdev.any()
-
-
-def test_in_a_graph_every_node_counts_as_often_as_it_was_visited(server):
-    """What its node says depends on the path that came first, so the twin has no word for it."""
-    search, _, report = searched(server, 3, visits=400, transpositions=True)
-    one, other = report.ownership_black, search._shared.owners
-    known = add_owners(
-        search.tree, other.rows, int(search.tree.meta[META_ROOT]), other._stack, other._shares, *np.zeros((2, 9))
-    )
-    assert known == pytest.approx(1.0) and np.abs(one).max() < 1.0
 
 
 def test_what_is_cached_keeps_its_owners(server):

@@ -1,6 +1,5 @@
 """Helpers for tests of the search: checks that hold for every tree at rest, and a readable dump."""
 
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +13,6 @@ from engine.search.pools import (
     META_FREE_EDGES,
     META_FREE_NODE,
     META_IN_FLIGHT,
-    META_IS_GRAPH,
     META_N_EDGES,
     META_N_NODES,
     META_ROOT,
@@ -26,7 +24,6 @@ from engine.search.pools import (
     UNEXPANDED,
     Tree,
 )
-from engine.search.transpositions import look_up
 from engine.search.tree import edge_visits, reclaim
 from engine.search.unchosen import GONE, index_of_best, is_move, prior_of, prior_of_best
 
@@ -72,7 +69,7 @@ def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) 
     while reclaim(tree):
         pass
     assert tree.meta[META_IN_FLIGHT] == 0
-    visits, parents, nodes = Counter({root_of(tree): int(tree.meta[META_ROOT_VISITS])}), Counter({root_of(tree): 1}), []
+    visits, nodes = {root_of(tree): int(tree.meta[META_ROOT_VISITS])}, []
     stack = [root_of(tree)]
     while stack:
         node = stack.pop()
@@ -87,36 +84,17 @@ def check_at_rest(tree: Tree, placeholders: bool = False, rolled: bool = False) 
             assert 0.0 <= tree.W_sq[edge] <= max(n_v, n_r) + 1e-6
             if tree.child[edge] != NONE:
                 child = int(tree.child[edge])
-                if child not in parents:
-                    stack.append(child)
-                parents[child] += 1
-                visits[child] += max(n_v, n_r)
-    is_graph = bool(tree.meta[META_IS_GRAPH])
+                assert child not in visits, "a tree reaches every node by one path"
+                stack.append(child)
+                visits[child] = max(n_v, n_r)
     assert len(nodes) == tree.meta[META_USED_NODES], "every node is reached"
-    assert {node: int(tree.parents[node]) for node in nodes} == parents
-    assert is_graph or set(parents.values()) == {1}, "a tree reaches every node by one path"
     for node in nodes:
         below = sum(int(edge_visits(tree, edge)) for edge in edges_of(tree, node))
         if tree.state[node] == EXPANDED:
-            # Of a graph's visits some came by paths that are no longer there.
-            done = int(tree.N[node]) if is_graph else visits[node]
-            assert done >= 1 + below if rolled or is_graph else done == 1 + below
+            assert visits[node] >= 1 + below if rolled else visits[node] == 1 + below
         elif tree.state[node] == UNEXPANDED:
             assert below == 0
-    if is_graph:
-        _check_table(tree, nodes, visits)
     _check_rows(tree, nodes)
-
-
-def _check_table(tree: Tree, nodes: list[int], visits: dict[int, int]) -> None:
-    """Every node with a key is found by it, and nothing else stands in the table; nodes know their visits."""
-    assert len(tree.hash_slots) >= 2 * len(tree.state)
-    keyed = [node for node in nodes if tree.key[node]]
-    assert sorted(tree.hash_slots[tree.hash_slots != NONE].tolist()) == sorted(keyed)
-    for node in keyed:
-        assert look_up(tree, tree.key[node]) == node
-    for node in nodes:
-        assert tree.N[node] >= visits[node] and abs(tree.W[node]) <= tree.N[node] + 1e-6
 
 
 def _check_moves(tree: Tree, node: int, placeholders: bool) -> None:
