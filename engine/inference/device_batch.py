@@ -10,6 +10,10 @@ from engine.nets.compute.runner import Runner, is_out_of_memory
 from engine.nets.network import NetOutput
 
 
+class NotFinite(RuntimeError):
+    """A network's outputs are no finite numbers."""
+
+
 class Piece(NamedTuple):
     """Slots of a request that travel in the same batch: rows ``start`` to ``stop``."""
 
@@ -84,7 +88,7 @@ def spread(output: NetOutput, batch: Sequence[Piece]) -> None:
     """Copy outputs, on the CPU and in the order of the batch, into the requests they belong to.
 
     Raises:
-        RuntimeError: they are not finite numbers.
+        NotFinite: they are no finite numbers.
     """
     for name, head in output._asdict().items():
         start = 0
@@ -94,4 +98,4 @@ def spread(output: NetOutput, batch: Sequence[Piece]) -> None:
             start += end - begin
             # A sum is finite only if all its terms are; one pass without a temporary array.
             if head is not None and not abs(float(request.tensors[name][begin:end].sum())) < float("inf"):
-                raise RuntimeError(f"its outputs ({name}) are no numbers")
+                raise NotFinite(f"its outputs ({name}) are no numbers")

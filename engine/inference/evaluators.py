@@ -18,15 +18,15 @@ import torch
 
 from engine.config.declaration import core_count
 from engine.inference.device import Device, Pace
-from engine.inference.device_batch import evaluate
+from engine.inference.device_batch import NotFinite, evaluate
 from engine.inference.slots import Request, State
 from engine.nets.compute.runner import new_runner
 from engine.nets.network import Network
 from engine.nets.notices import say_once
 from engine.system.errors import one_line
 
-Reload = Callable[[torch.device], Network]
-"""Loads the network on a device anew"""
+Reload = Callable[..., Network]
+"""Loads the network anew on the device that is its argument; with ``reduced=False`` in 32 bits"""
 FLIGHTS = 2
 """Batches in flight on a device that merges them"""
 WORTH = 0.5
@@ -152,7 +152,7 @@ class Evaluators:
             # A ValueError is the caller's fault, not the device's.
             if error and self._reload and network.merges and not isinstance(error, ValueError):
                 self._requeue(requests)
-                self._replace(device, network, self._reload, one_line(error))
+                self._replace(device, network, self._reload, error)
                 continue
             # A call that failed says nothing of how long one takes.
             if error is None:
@@ -261,22 +261,23 @@ class Evaluators:
                     finish(request, self._closed)
             self._changed.notify_all()
 
-    def _replace(self, device: Device, network: Network, reload: Reload, reason: str) -> None:
+    def _replace(self, device: Device, network: Network, reload: Reload, error: Exception) -> None:
         """Load the network of a failed device again, once; after that, go on with other devices or with the CPU.
 
         Args:
             network: the one that failed; another evaluator may have replaced it meanwhile.
+            error: where outputs were no numbers, 16 bits may have been too few for them.
         """
         with device.repairing:
             if device.network is not network or device.is_retired:
                 return
-            name = network.device
+            name, reason, is_rough = network.device, one_line(error), isinstance(error, NotFinite)
             if not device.is_second:
                 device.is_second = True
                 # Whatever goes wrong here, the device is given up, and its first failure is what counts.
                 with suppress(Exception):
-                    device.network = reload(network.device)
-                    say_once(f"{name} failed ({reason}): its network has been loaded again")
+                    device.network = reload(name, reduced=False) if is_rough else reload(name)
+                    say_once(f"{name} failed ({reason}): its network has been loaded again{is_rough * ', in 32 bits'}")
                     return
             with self._changed:
                 device.is_retired = True

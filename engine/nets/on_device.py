@@ -65,7 +65,9 @@ def choose_devices(device: str = "auto") -> list[torch.device]:
     return chosen
 
 
-def load_network(path: NetworkPath, device: str | torch.device = "auto", samples: Samples | None = None) -> Network:
+def load_network(
+    path: NetworkPath, device: str | torch.device = "auto", samples: Samples | None = None, reduced: bool | None = None
+) -> Network:
     """Read a network file and put it on a device.
 
     Args:
@@ -74,29 +76,33 @@ def load_network(path: NetworkPath, device: str | torch.device = "auto", samples
         samples: where given, these positions are also evaluated by the reference
             (:func:`engine.nets.compute.adapter.exact_output`). A network that differs too much in 16 bits runs in 32,
             and one that a device computes wrongly runs on the CPU, each with a line on standard error.
+        reduced: as of :class:`engine.nets.compute.adapter.TorchNetwork`.
     Raises:
         ValueError: one line that names the file or the device and what was expected.
     """
     files = files_of(path)
     if len(files) > 1:
-        first, second = (load_network(one, device, samples) for one in files)
+        first, second = (load_network(one, device, samples, reduced) for one in files)
         if first.device != second.device:
             # One of them is computed wrongly there; the two are evaluated together.
-            first, second = (load_network(one, "cpu", samples) for one in files)
+            first, second = (load_network(one, "cpu", samples, reduced) for one in files)
         return AlphaGoPair(first, second)
     model, spec, _ = read_network(files[0])
     chosen = device if isinstance(device, torch.device) else choose_device(device)
-    return checked(model, spec, chosen, samples)
+    return checked(model, spec, chosen, samples, reduced)
 
 
-def checked(model: Model, spec: NetworkSpec, device: torch.device, samples: Samples | None) -> TorchNetwork:
+def checked(
+    model: Model, spec: NetworkSpec, device: torch.device, samples: Samples | None, reduced: bool | None = None
+) -> TorchNetwork:
     """The network in as few bits as it bears, by the fastest way that computes it correctly.
 
     Args:
         model: on the CPU in float32.
         samples: positions to compare on (:func:`load_network`); None = it is not compared.
+        reduced: as of :class:`engine.nets.compute.adapter.TorchNetwork`.
     """
-    network = TorchNetwork(model, spec, device)
+    network = TorchNetwork(model, spec, device, reduced)
     if samples is None or network.is_plain:
         return network
     largest = torch_samples(samples, spec.encoder, spec.max_size)

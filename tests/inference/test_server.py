@@ -228,8 +228,11 @@ class Reload:
 
     def __init__(self, *networks):
         self.networks = list(networks)
+        self.exact = []
+        """whether 32 bits were asked for, each time"""
 
-    def __call__(self, device: torch.device):
+    def __call__(self, device: torch.device, reduced: bool | None = None):
+        self.exact.append(reduced is False)
         network = self.networks.pop(0)
         if isinstance(network, Exception):
             raise network
@@ -257,6 +260,30 @@ def test_a_device_that_fails_is_replaced_and_nothing_is_lost(networks, line, mer
     said = capfd.readouterr().err.splitlines()
     assert said[-1] == f"cpu failed (an illegal memory access): {line}"
     assert len(said) == (2 if len(networks) == 2 and isinstance(networks[0], Breaking) else 1)
+
+
+class LosesNumbers(HashNetwork):
+    """A fake device whose outputs are no numbers, as 16 bits give them where they are too few."""
+
+    def __init__(self):
+        super().__init__("test")
+        self.merges = True
+
+    def evaluate(self, planes, globals_):
+        output = super().evaluate(planes, globals_)
+        return output._replace(score=torch.full_like(output.value, torch.nan))
+
+
+def test_a_device_whose_numbers_are_lost_goes_on_in_32_bits(capfd):
+    say_once.cache_clear()
+    reload = Reload(Breaking(1000))
+    with InferenceServer(LosesNumbers(), max_batch=4, reload=reload) as server:
+        requests = submitted(server, 2, 3)
+        wait_for(server, requests)
+        assert all(map(is_answered, requests))
+    assert reload.exact == [True]
+    said = "cpu failed (its outputs (score) are no numbers): its network has been loaded again, in 32 bits"
+    assert capfd.readouterr().err.splitlines() == [said]
 
 
 def test_where_no_device_is_left_every_caller_is_told():

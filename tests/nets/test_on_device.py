@@ -73,7 +73,10 @@ def test_errors_are_told_in_win_rate_and_probability():
     assert differences(exact, rough) == pytest.approx(expected, abs=1e-6)
     assert excess(exact, exact) == ""
     assert "win rates move by 0.050" in excess(exact, rough)
-    assert excess(exact, exact._replace(value=torch.tensor([torch.nan])))
+    assert excess(exact, exact._replace(value=torch.tensor([torch.nan]))) == "outputs are no numbers (win rate)"
+    exact = exact._replace(score=torch.tensor([1.0]))
+    assert excess(exact, exact._replace(score=torch.tensor([9.0]))) == ""
+    assert excess(exact, exact._replace(score=torch.tensor([torch.inf]))) == "outputs are no numbers (score)"
 
 
 def samples_of_3(encoder: str, size: int):

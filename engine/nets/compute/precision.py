@@ -4,6 +4,8 @@ bfloat16 keeps the range of float32 and 8 bits of each number; float16, for GPUs
 smaller range. A network that suffers from it is found out on a few positions when it is loaded.
 """
 
+from math import isfinite
+
 import torch
 from torch import Tensor
 
@@ -75,13 +77,17 @@ def differences(exact: NetOutput, rough: NetOutput) -> dict[str, float]:
     """
     other = in_units(rough)
     return {
-        head: float((one - other[head]).abs().nan_to_num(nan=torch.inf).max()) for head, one in in_units(exact).items()
+        head: float((one - other[head]).abs().nan_to_num(nan=torch.inf, posinf=torch.inf).max())
+        for head, one in in_units(exact).items()
     }
 
 
 def excess(exact: NetOutput, rough: NetOutput) -> str:
-    """What is wrong with the rough outputs, in words; empty where they are close enough."""
+    """What is wrong with the rough outputs, in words; empty where they are close enough, and all are numbers."""
     found = differences(exact, rough)
+    lost = [head for head, difference in found.items() if not isfinite(difference)]
+    if lost:
+        return f"outputs are no numbers ({', '.join(lost)})"
     win_rate, policy = found.get("win rate", 0.0), found.get("policy", 0.0)
     if win_rate <= MAX_WIN_RATE_ERROR and policy <= MAX_POLICY_ERROR:
         return ""
