@@ -139,6 +139,15 @@ class BulkPlay:
         Raises:
             RuntimeError, OSError: a network or the disk failed.
         """
+        self._play(games, at_once, groups, report, every_s, away)
+        if not self._stopped.is_set() or not len(self.missing(games)):
+            self._cut()
+        report()
+
+    def _play(
+        self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float, away: Away | None
+    ) -> None:
+        """:meth:`run` without the last shard; the games that are in none wait in the journal."""
         here = Away(Here(), Opened(BulkWorker(self._servers, self._plan, at_once, groups)), {})
         crew, job, files = away or here
         for attempt in range(self._plan.attempts):
@@ -148,9 +157,6 @@ class BulkPlay:
             # An array knows how many it has left: a crew shares few games out in smaller pieces.
             numbers = iter(missing * self._plan.attempts + attempt)
             crew.work(job, files, numbers, self._enter, self._stopped, report, every_s)
-        if not self._stopped.is_set() or not len(self.missing(games)):
-            self._cut()
-        report()
 
     def run_positions(
         self, positions: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
@@ -164,12 +170,15 @@ class BulkPlay:
         positions = self.part_of(positions)
         games = -(-positions // self._plan.most_positions)
         while True:
-            self.run(games, at_once, groups, report, every_s, away)
+            self._play(games, at_once, groups, report, every_s, away)
             found = self.positions(games)
             if found >= positions or self._stopped.is_set():
                 break
             # Of so few games this process may have had none.
             games += -(-(positions - found) * games // found) if found else self._ranks.count
+        if found >= positions:
+            self._cut()
+        report()
 
     def part_of(self, count: int) -> int:
         """How many of a number of games or positions are this process's."""

@@ -249,7 +249,7 @@ class Zero:
             path = self.networks.path(turn.network)
             self.play.begin_beside(turn, path, self.networks.serve(path))
         begun_s = time.monotonic()
-        losses = learner.learn(data, turn.last_step, turn.rate, lambda: self.is_stopped, report)
+        losses = learner.learn(data, (turn.first_step, turn.last_step), turn.rate, lambda: self.is_stopped, report)
         self._pace["train_s"] = time.monotonic() - begun_s
         self.play.enough()
         if learner.step < turn.last_step:

@@ -289,19 +289,20 @@ def reached_weights(shards: Sequence[Games], share: float) -> list[np.ndarray] |
 def sample_games(games: Games, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """A fixed sample of positions, none twice, spread over all games as evenly as their lengths allow.
 
+    A game of which one position alone may be used counts as one of length 1.
+
     Returns:
         game and ply, both int64[count], or shorter where there are fewer positions.
     """
     rng, n_games = np.random.default_rng(seed), len(games.size)
-    if n_games and (games.position >= 0).all():
-        rows = rng.permutation(n_games)[:count]
-        return rows, games.position[rows].astype(np.int64)
-    lengths = np.diff(games.offsets)
+    first = np.maximum(games.position, 0).astype(np.int64)
+    lengths = np.where(games.position >= 0, 1, np.diff(games.offsets))
     if count <= n_games and lengths.all():
         rows = rng.permutation(n_games)[:count]
-        return rows, (rng.random(count) * lengths[rows]).astype(np.int64)
+        return rows, first[rows] + (rng.random(count) * lengths[rows]).astype(np.int64)
     game = np.repeat(np.arange(n_games), lengths)
     shuffled = np.lexsort((rng.random(len(game)), game))
-    place = np.arange(len(game)) - games.offsets[game]
+    starts = np.cumsum(lengths) - lengths
+    place = np.arange(len(game)) - starts[game]
     chosen = np.lexsort((rng.random(len(game)), place))[:count]
-    return game[chosen], shuffled[chosen] - games.offsets[game[chosen]]
+    return game[chosen], first[game[chosen]] + shuffled[chosen] - starts[game[chosen]]

@@ -124,9 +124,12 @@ class Learner:
         """Take weights, average, optimizer and step of a state.
 
         Raises:
-            ValueError: it lacks some of them; one line.
+            ValueError: it is of another optimizer, or lacks some of them; one line.
         """
         optimizer = self.options.optimizer
+        begun = state.options.get("optimizer", optimizer)
+        if begun != optimizer:
+            raise ValueError(f"begun with optimizer {begun}, not {optimizer}")
         if not state.average:
             raise ValueError("damaged: it lacks the averaged weights")
         values = dict(self.model.named_parameters())

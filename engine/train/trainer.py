@@ -41,6 +41,7 @@ of steps is one only where the rate does not fall with them."""
 DATA = {
     "games": "games", "labels": "labels", "boards": "shares of boards", "teacher": "teacher",
     "shown": "rules and komi for the teacher", "processes": "number of processes",
+    "validation": "held-out games", "label_validation": "held-out labels",
 }  # fmt: skip
 """What a network file's record says of what the run learns from, and what that is called"""
 STEADY = ("constant", "halving")
@@ -274,6 +275,7 @@ class Trainer(Learner):
         except ValueError as error:
             raise ValueError(f"{self._state_path}: no run can go on here ({error})") from error
         self.metrics = state.metrics
-        # With held-out labels for the first time, the best was measured by another goal.
-        if not self.metrics or self.goal.metric in self.metrics:
+        # By another goal, or on other positions, the best says nothing of what is measured from now on.
+        is_same = not {DATA["validation"], DATA["label_validation"]} & set(self._other_data)
+        if is_same and (not self.metrics or self.goal.metric in self.metrics):
             self.best, self.worse = state.best, state.worse

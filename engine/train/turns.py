@@ -29,6 +29,8 @@ from engine.train.window import WindowBatches
 STATE = "state.safetensors"
 NEW = "keima-resnet"
 """Architecture of new networks"""
+SINCE = "since"
+"""The step that the losses of a state are summed from"""
 LOOK_EVERY = 10
 """Steps between looks at the losses, which a GPU has to be waited for"""
 
@@ -78,43 +80,60 @@ class TurnLearner(Learner):
         super().__init__(model, spec, options, device)
         is_alike = isinstance(model, ResNet) and spec.encoder == KEIMA.name and model.ignores_globals(OF_RULES)
         self._folded = globals_of_rules(rules) if is_alike else {}
+        self._sums: dict[str, float] = {}
+        self._since = 0
+        """losses by name, summed since this step: a run that was killed knows those of all its turn"""
         self._path = folder / STATE
         if self._path.exists():
             try:
-                self.go_on_from(read_state(self._path, self.model, device))
+                state = read_state(self._path, self.model, device)
+                self.go_on_from(state)
+                self._since = int(state.metrics.pop(SINCE, state.step))
+                self._sums = state.metrics
             except ValueError as error:
                 raise ValueError(f"{self._path}: no run can go on here ({error})") from error
 
     def learn(
-        self, data: WindowBatches, last_step: int, rate: float, is_stopped: Callable[[], bool],
+        self, data: WindowBatches, steps: tuple[int, int], rate: float, is_stopped: Callable[[], bool],
         report: Callable[[int, dict[str, float]], None],
     ) -> dict[str, float]:  # fmt: skip
         """Take the steps up to a last one, or until stopped; the state is saved either way.
 
         Args:
+            steps: where these began, of which some may have been taken by an earlier process, and the last one.
             rate: learning rate, after the warm-up.
             report: told of the step and the latest losses by name.
         Returns:
-            the mean losses of these steps by name.
+            the mean losses of all these steps by name.
         Raises:
             ValueError: the weights are no numbers any more; the file keeps the last state.
             OSError: the disk is full or fails.
         """
         self.options = replace(self.options, rate=rate)
+        first, last = steps
+        if self._since != first:
+            self._sums, self._since = {}, self.step
         sums: dict[str, torch.Tensor] = {}
-        first, saved_s = self.step, time.monotonic()
+        saved_s = time.monotonic()
         with closing(prepared_ahead(data.batch_at, self.step, self.tensors, self.options.workers)) as stream:
-            while self.step < last_step and not is_stopped():
+            while self.step < last and not is_stopped():
                 parts = self.one_step(next(stream))
                 self.step += 1
                 sums |= {name: sums[name] + part if name in sums else part for name, part in parts.items()}
                 if self.step % LOOK_EVERY == 0:
                     report(self.step, {name: float(part) for name, part in parts.items()})
                     if time.monotonic() - saved_s > SAVE_S:
+                        self._add(sums)
                         self.save()
                         saved_s = time.monotonic()
+        self._add(sums)
         self.save()
-        return {name: float(total) / (self.step - first) for name, total in sums.items()}
+        return {name: total / (self.step - self._since) for name, total in self._sums.items()}
+
+    def _add(self, sums: dict[str, torch.Tensor]) -> None:
+        """Add losses to those of the turn; ``sums`` begins anew."""
+        self._sums |= {name: self._sums.get(name, 0.0) + float(total) for name, total in sums.items()}
+        sums.clear()
 
     def save(self) -> None:
         """Write the state, whole or not at all.
@@ -125,7 +144,8 @@ class TurnLearner(Learner):
         """
         if not all(value.isfinite().all() for value in self.average.values()):
             raise ValueError(f"the weights are no numbers any more at step {self.step}; {self._path} keeps the last")
-        state = State(self.step, {}, float("-inf"), 0, {}, self.model.state_dict(), self.average, self.moments())
+        losses = {SINCE: float(self._since), **self._sums}
+        state = State(self.step, losses, float("-inf"), 0, {}, self.model.state_dict(), self.average, self.moments())
         write_state(self._path, state, self.model, self.options.optimizer)
 
     def write_network(self, path: Path, record: dict[str, Any]) -> None:

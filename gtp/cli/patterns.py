@@ -104,13 +104,15 @@ def evaluate_command(kind: str) -> click.Command:
 def _read(path: Path, size: int) -> Games:
     """The games of a shard that the patterns are learnt from: on one board size, from the empty board, Black first.
 
+    Those of which one position alone may be used are left out: what led there is not to be learnt.
+
     Raises:
         ValueError: there are none.
     """
     games = read_games(path)
-    plain = games.starts_even() & (games.size == size)
+    plain = games.starts_even() & (games.size == size) & (games.position < 0)
     if not plain.any():
-        raise ValueError(f"{path}: no game of {size}x{size} that begins on the empty board")
+        raise ValueError(f"{path}: no whole game of {size}x{size} that begins on the empty board")
     return games if plain.all() else select(games, plain)
 
 

@@ -207,8 +207,9 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         game_shards = [read_games(path) for path in game_files]
         record: dict[str, Any] = {
             "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
-            "validation": asked.validation.name, "processes": ranks.count,
-            "boards": {str(size): share for size, share in asked.boards},
+            "validation": asked.validation.name,
+            "label_validation": asked.label_validation.name if asked.label_validation else None,
+            "processes": ranks.count, "boards": {str(size): share for size, share in asked.boards},
         }  # fmt: skip
         variety = _variety(asked)
         if variety:
@@ -344,6 +345,9 @@ def _validation(
         rows, plies = sample_positions(held_games, count, sizes)
     except ValueError as error:
         raise ValueError(f"{games}: {error}") from error
+    played = held_games.moves[held_games.offsets[rows] + plies]
+    if spec.has_policy and not held_labels and (played == held_games.size[rows] ** 2).all():
+        raise ValueError(f"{games}: no position's move is known in it, there is nothing to measure a policy on")
     if not spec.has_policy and not held_games.result[rows].any():
         raise ValueError(f"{games}: no game has a winner, there is nothing to measure a value network on")
     seen = data.seen_positions(count // 2 if spec.has_policy else count) if data.shows_games else None

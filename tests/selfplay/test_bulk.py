@@ -249,6 +249,7 @@ def test_a_number_of_positions_is_shared_out_too(server, tmp_path):
     for rank in range(2):
         bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path, Ranks(rank, 2, rank))
         bulk.run_positions(301, at_once=4, groups=2, report=lambda: None)
+        assert len(bulk._manifest["shards"]) == 1, "not one for every look at what the games gave"
         assert bulk.part_of(301) <= bulk.positions() < bulk.part_of(301) + 100
         bulk.close()
 

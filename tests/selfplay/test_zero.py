@@ -149,6 +149,8 @@ def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
     assert 0 < zero.learner.step < zero.turn.last_step
     zero = run(tmp_path / "b", stop=("self-play", 0.0))
     assert zero.turn.number == 1
+    losses = [{name: one for name, one in latest(tmp_path / run).items() if "train/" in name} for run in "ab"]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4), "of the whole turn"
     whole, broken = (load_file(tmp_path / name / STATE) for name in "ab")
     assert whole.keys() == broken.keys()
     assert all(torch.equal(whole[name], broken[name]) for name in whole)
@@ -186,8 +188,14 @@ def test_a_kill_between_training_and_the_next_turn_trains_nothing_twice(tmp_path
     before = (tmp_path / MANIFEST).read_text()
     run(tmp_path, stop=("self-play", 0.0))
     state = load_file(tmp_path / STATE)
+    measured = latest(tmp_path)
     (tmp_path / MANIFEST).write_text(before)
     zero = run(tmp_path, stop=("self-play", 0.0))
+    assert (
+        {name: value for name, value in latest(tmp_path).items() if name.startswith("train/")}
+        == {name: value for name, value in measured.items() if name.startswith("train/")}
+        != {}
+    )
     again = load_file(tmp_path / STATE)
     assert zero.turn.number == 1
     assert all(torch.equal(state[name], again[name]) for name in state)
@@ -246,6 +254,7 @@ def test_options_may_change_but_not_the_board_or_the_network(finished, tmp_path)
         (replace(WAYS, play=replace(WAYS.play, size=4)), "begun with size 3, not 4"),
         (replace(WAYS, play=replace(WAYS.play, seed=2)), "begun with seed 1, not 2"),
         (replace(WAYS, shape=WAYS.shape | {"channels": 12}), "begun with shape"),
+        (replace(WAYS, train=replace(WAYS.train, optimizer="muon")), "begun with optimizer (sgd|adamw), not muon"),
     ):
         with pytest.raises(ValueError, match=words):
             Zero(tmp_path / "run", other, CPU)

@@ -318,6 +318,17 @@ def test_the_training_error_is_measured_on_positions_that_batches_show(few):
     assert set(mixture([only]).seen_positions(50)[2].tolist()) == {7}
 
 
+def test_a_sample_keeps_to_the_one_position_of_games_that_have_one():
+    games = made_games(count=4, length=20)
+    games = games._replace(position=np.array([7, -1, 3, -1], np.int16))
+    for count in (4, 9, 500):
+        rows, plies = sample_games(games, count, 1)
+        assert (rows == 0).sum() == (rows == 2).sum() == 1
+        assert plies[rows == 0] == 7 and plies[rows == 2] == 3
+        assert len(rows) == min(count, 42)
+        assert ((plies >= 0) & (plies < 20)).all()
+
+
 def test_a_sample_holds_no_position_twice():
     games = made_games(count=3, length=20)
     for count in (2, 7, 30, 60, 5000):

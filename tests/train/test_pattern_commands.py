@@ -152,11 +152,12 @@ def test_games_on_other_boards_or_from_set_up_stones_are_left_out(tmp_path):
     plain = joined([random_game(1, 9, 20), random_game(2, 9, 20)])
     white_first = joined([random_game(3, 9, 20)])._replace(first=np.array([2], np.uint8))
     small = joined([[3, 4, 5]])._replace(size=np.array([9]))
-    write_games(tmp_path / "mixed.npz.xz", join([white_first, plain, small]))
+    one_position = joined([random_game(4, 9, 20)])._replace(position=np.array([7], np.int16))
+    write_games(tmp_path / "mixed.npz.xz", join([white_first, one_position, plain, small]))
     games = _read(tmp_path / "mixed.npz.xz", 19)
     assert games.moves.tolist() == plain.moves.tolist()
     write_games(tmp_path / "small.npz.xz", small)
-    with pytest.raises(ValueError, match="no game of 19x19 that begins on the empty board"):
+    with pytest.raises(ValueError, match="no whole game of 19x19 that begins on the empty board"):
         _read(tmp_path / "small.npz.xz", 19)
 
 

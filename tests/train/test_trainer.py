@@ -3,6 +3,7 @@
 import csv
 import json
 import lzma
+import math
 import shutil
 import sys
 
@@ -172,6 +173,15 @@ def test_a_run_that_goes_on_says_what_else_it_learns_from_now(tmp_path):
         assert new_trainer(tmp_path, 6, record=told).step == 6
 
 
+def test_a_run_that_is_measured_on_other_games_looks_for_the_best_anew(tmp_path):
+    told = {"validation": "a.npz.xz", "label_validation": None}
+    measured = {**told, "validation": "b.npz.xz"}
+    new_trainer(tmp_path, 2, record=told).run()
+    assert new_trainer(tmp_path, 4, record=told).best > -math.inf
+    again = new_trainer(tmp_path, 4, record=measured)
+    assert again.best == -math.inf and again._other_data == ["held-out games"]
+
+
 @pytest.mark.parametrize(("optimizer", "decay"), [("adamw", 0.02), ("sgd", 1e-4)])
 def test_each_optimizer_has_its_own_usual_weight_decay(tmp_path, optimizer, decay):
     groups = new_trainer(tmp_path, 1, optimizer=optimizer).optimizer.param_groups
@@ -323,6 +333,16 @@ def test_a_value_network_is_not_measured_on_games_without_winners(tmp_path):
     )
     with pytest.raises(ValueError, match=r"open.npz.xz: no game has a winner"):
         _validation(spec, tmp_path / "open.npz.xz", None, data, CPU)
+
+
+def test_a_policy_is_not_measured_on_positions_without_moves(tmp_path):
+    games = made_games()
+    games = games._replace(moves=np.full_like(games.moves, 81), position=np.full(len(games.size), 3, np.int16))
+    write_games(tmp_path / "reached.npz.xz", games)
+    spec = NetworkSpec("some", KEIMA.name, 9, 9)
+    data = Mixture(KEIMA, Material([made_games()]), TrainOptions())
+    with pytest.raises(ValueError, match=r"reached.npz.xz: no position's move is known"):
+        _validation(spec, tmp_path / "reached.npz.xz", None, data, CPU)
 
 
 @pytest.mark.parametrize(
