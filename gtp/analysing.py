@@ -43,7 +43,7 @@ def load_analysing(options: "SearchOptions", network: NetworkPath | None, device
         ahead.compile_first()
         parts = load_parts(options, network, device)
         server = new_server(parts, shared=True)
-        count = at_once or positions_at_once(parts)
+        count = positions_at_once(parts, at_once)
         analyses = Analyses(parts, server, count)
         analyses.warm_up(server.spec.max_size if server else WARM_UP_SIZE, WARM_UP_VISITS)
     return Analysing(analyses, server, count)

@@ -78,6 +78,8 @@ class SgfGame:
     result: str = ""
     details: dict[str, str] = field(default_factory=dict)
     """other properties of the first node as they are written, by name; those in ``DETAILS`` that are not empty"""
+    unknown_rules: str = ""
+    """what the file calls its rules, where we do not know them"""
 
     def to_game(self, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> Game:
         """The game with all its moves played.
@@ -230,14 +232,16 @@ class _Reader:
         game_type = self._first(root, "GM")
         if game_type not in ("", "1"):
             raise ValueError(f"SGF: GM[{_shown(game_type)}] is another game, expected GM[1], Go")
-        size = self._size(self._first(root, "SZ"))
+        size, rules = self._size(self._first(root, "SZ")), self._first(root, "RU")
         self.game = SgfGame(
             size=size,
             komi=_komi(self._first(root, "KM")),
-            rules=_rules(self._first(root, "RU")),
+            rules=_rules(rules),
             result=self._first(root, "RE"),
             details={name: text for name in DETAILS if (text := self._first(root, name))},
         )
+        if self.game.rules is None:
+            self.game.unknown_rules = _shown(rules)
         self._setups = 0
         self._names_player = False
         """whose turn it is at the start was said"""

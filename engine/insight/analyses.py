@@ -8,6 +8,7 @@ batches are full where many positions wait, and where few wait each search gets 
 import heapq
 import itertools
 import math
+import secrets
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ from engine.nets.notices import say_once
 from engine.play.assembly import Parts, fitting, owner_tables, parts_with
 from engine.play.backend import show_board, warn_of_komi
 from engine.search.limits import SearchLimits
+from engine.search.memory import FREE_MIB, working_bytes
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
@@ -36,8 +38,8 @@ from engine.search.tuning import resolved
 MOST_WARM_UP = 19
 MOST_PARTS = 64
 """Sets of options whose parts are kept; clients that try settings out send ever new ones"""
-LEAST_MIB = 64
-"""Memory of a search, however many there are"""
+LEAST_MIB = 16
+"""Memory of a search; where there is less for each, fewer positions are searched at once"""
 GLANCE_S = 0.5
 """How long the raw outputs are waited for where a job is cut short, and by a report of a search that goes on"""
 PATIENCE_S = 30.0
@@ -108,7 +110,7 @@ class Analyses:
         Args:
             parts: as loaded; those of each task's options are derived from them.
             server: evaluates for all searches, made with ``shared``; None = there is no network.
-            at_once: positions that are searched side by side.
+            at_once: positions that are searched side by side, as many as :func:`positions_at_once` allows.
         """
         self._loaded, self._server, self._at_once = parts, server, at_once
         self._parts = {parts.options: parts}
@@ -239,6 +241,8 @@ class Analyses:
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
             try:
                 report = search.run(limits, task.moves, watcher)
+                if search.is_full and report.visits < task.visits:
+                    say_once("searches end early, their share of --memory taken: it may be larger")
             except NetworkFailed as error:
                 say_once(str(error))
                 report = search.report(fewest_moves=fewest)
@@ -259,15 +263,28 @@ class Analyses:
                 show_board(server, size)
 
 
-def positions_at_once(parts: Parts) -> int:
-    """How many positions to analyse side by side where nothing else is wanted."""
-    return AT_ONCE["gpu" if parts.networks and parts.networks[0].merges else "cpu"]
+def positions_at_once(parts: Parts, wanted: int = 0) -> int:
+    """How many positions to analyse side by side: no more than memory allows.
+
+    Args:
+        wanted: 0 = as many as suit the device; where more are wanted than there may be, a line says so.
+    """
+    network = parts.networks[0] if parts.networks else None
+    options = resolved(parts.options, network)
+    beside = working_bytes(replace(options, threads=1), network, parts.encoder)
+    most = max(1, min(options.memory // LEAST_MIB, (max(FREE_MIB, options.memory) << 20) // beside))
+    if wanted > most:
+        say_once(f"{most} positions are searched at once, not {wanted}: --memory {options.memory} allows no more")
+    return min(most, wanted or AT_ONCE["gpu" if network is not None and network.merges else "cpu"])
 
 
 def _share(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
-    """One search's part of threads and memory, where ``active`` share them."""
+    """One search's part of threads and memory, where ``active`` share them, and a seed of its own if none is given."""
     whole = resolved(options, server)
-    return replace(options, threads=max(1, whole.threads // active), memory=max(LEAST_MIB, whole.memory // active))
+    return replace(
+        options, threads=max(1, whole.threads // active), memory=max(LEAST_MIB, whole.memory // active),
+        seed=options.seed or 1 + secrets.randbits(62),
+    )  # fmt: skip
 
 
 def _tell(job: Job, glancing: Glancing | None, report: Report) -> None:

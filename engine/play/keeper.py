@@ -13,7 +13,7 @@ from engine.go.geometry import PASS
 from engine.go.rules import Rules, rules_named
 from engine.go.sgf import read_sgf
 from engine.go.sgf_writer import write_sgf
-from engine.nets.notices import said_sizes
+from engine.nets.notices import said_sizes, say_once
 from engine.play.clock import Clock
 
 RESIGN = -1
@@ -105,6 +105,8 @@ class GameKeeper:
         self._before_change()
         self.game = record.to_game(self.game.rules, self.game.komi)
         self._begin()
+        if record.unknown_rules:
+            say_once(f"SGF: no rules are called {record.unknown_rules[:40]!r}: {self.game.rules.name} stay in force")
 
     def sgf(self) -> str:
         """The game so far as SGF."""

@@ -39,7 +39,7 @@ class Talk:
     def __init__(self, network: HashNetwork | None = None, at_once: int = 2) -> None:
         self.gate = Gate(network or HashNetwork("keima-1"))
         encoder = ENCODERS[self.gate.spec.encoder]
-        parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, encoder, None)
+        self.parts = parts = Parts(SearchOptions(threads=1, seed=7, memory=64), [self.gate], None, encoder, None)
         self.server = new_server(parts, shared=True)
         self._said, self._more = [], threading.Condition()
         analyses = Analyses(parts, self.server, at_once)

@@ -1,8 +1,14 @@
 """The JSON engine with a network made of hashes: answers, their keys and views, queue, ends and reports."""
 
+from dataclasses import replace
+
 import pytest
 
+from engine.insight import analyses
+from engine.insight.analyses import positions_at_once
 from engine.nets.fakes import HashNetwork
+from engine.nets.notices import say_once
+from engine.search import tuning
 from gtp.json.engine import ACTIONS
 from tests.gtp.json_talk import ANSWER_S, QUERY, Talk
 
@@ -308,3 +314,35 @@ def test_visits_and_playouts_both_limit_a_search(talk):
     for visits, playouts, found in ((30, 10, 10), (10, 30, 10)):
         asked = {"maxVisits": visits, "overrideSettings": {"maxPlayouts": playouts}}
         assert talk.ask(**asked)["rootInfo"]["visits"] == found
+
+
+def test_searches_that_end_for_want_of_memory_say_so(monkeypatch, capsys):
+    say_once.cache_clear()
+    monkeypatch.setattr(tuning, "CACHE_SHARE", 0.98)
+    one = Talk()
+    try:
+        found = one.ask(boardXSize=19, boardYSize=19, maxVisits=50_000)
+    finally:
+        one.engine.close()
+        one.server.close()
+    assert 0 < found["rootInfo"]["visits"] < 10_000
+    assert "searches end early, their share of --memory taken" in capsys.readouterr().err
+
+
+def test_each_search_has_a_seed_of_its_own_where_none_is_given(talk, monkeypatch):
+    seeds, search = [], analyses.Search
+    monkeypatch.setattr(analyses, "Search", lambda options, *rest: seeds.append(options.seed) or search(options, *rest))
+    for seed in (0, 7):
+        made = analyses.Analyses(talk.parts._replace(options=replace(talk.parts.options, seed=seed)), talk.server, 1)
+        made.warm_up(5, 3), made.warm_up(5, 3)
+        made.close()
+    assert 0 not in seeds and seeds[0] != seeds[1] and seeds[2:] == [7, 7]
+
+
+def test_no_more_positions_are_searched_at_once_than_memory_has_room_for(talk, capsys):
+    say_once.cache_clear()
+    parts = talk.parts
+    assert (positions_at_once(parts), positions_at_once(parts, 3)) == (4, 3)
+    assert not capsys.readouterr().err
+    assert positions_at_once(parts, 9) == 4
+    assert "4 positions are searched at once, not 9: --memory 64 allows no more" in capsys.readouterr().err

@@ -329,6 +329,14 @@ def test_a_record_brings_komi_and_rules_only_if_it_names_them(make_player):
     assert player.game.n_moves == 1
 
 
+def test_rules_of_a_record_that_are_not_known_are_named(make_player, capfd):
+    say_once.cache_clear()
+    player = make_player(rules="japanese")
+    player.load_sgf(b"(;GM[1]SZ[9]RU[Martian\nones];B[ee])")
+    assert player.game.rules.name == "japanese"
+    assert "SGF: no rules are called 'Martian ones': japanese stay in force\n" in capfd.readouterr().err
+
+
 def test_warming_up_leaves_a_new_game(make_player):
     player = make_player(komi=-100.0)
     player.warm_up()
