@@ -146,6 +146,10 @@ class SearchOptions(AlphaGoOptions):
         policy_only="8", otherwise="1",
     )  # fmt: skip
     random_symmetry: bool = option(True, "show every position to the network in a random symmetry")
+    wide_root_noise: float = option(
+        0.0, "widens analyses: they look at more moves than a search for the best one would; moves that are played are "
+        "searched without", low=0.0, high=5.0,
+    )  # fmt: skip
     root_noise: float = option(0.0, "share of Dirichlet noise in the root's priors", low=0.0, high=1.0)
     policy_temperature: float = option(1.0, "softmax temperature on the network's move logits", low=0.1, high=10.0)
     virtual_visits: int = option(1, "visits added to an edge for each playout in flight", low=0, high=100)

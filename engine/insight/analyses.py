@@ -240,7 +240,7 @@ class Analyses:
             watcher = Watcher(partial(_tell, job, glancing), task.interval_s, task.first_s, fewest, task.ownership)
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
             try:
-                report = search.run(limits, task.moves, watcher)
+                report = search.run(limits, task.moves, watcher, wide_root_noise=task.options.wide_root_noise)
                 if search.is_full and report.visits < task.visits:
                     say_once("searches end early, their share of --memory taken: it may be larger")
             except NetworkFailed as error:

@@ -14,9 +14,13 @@ from engine.search.report import Report, Watcher
 from engine.search.search import Search
 
 
-def analyze(search: Search, interrupted: threading.Event, watcher: Watcher, moves: MoveFilter) -> None:
+def analyze(
+    search: Search, interrupted: threading.Event, watcher: Watcher, moves: MoveFilter, wide_root_noise: float
+) -> None:
     """Search the position that the search has been given, until interrupted.
 
+    Args:
+        wide_root_noise: as of :meth:`engine.search.search.Search.run`.
     Raises:
         RuntimeError: the network failed.
     """
@@ -28,7 +32,8 @@ def analyze(search: Search, interrupted: threading.Event, watcher: Watcher, move
         if not interrupted.is_set():
             watcher.on_report(report)
 
-    last = search.run(SearchLimits(interrupt=interrupted), moves, replace(watcher, on_report=tell))
+    telling = replace(watcher, on_report=tell)
+    last = search.run(SearchLimits(interrupt=interrupted), moves, telling, wide_root_noise=wide_root_noise)
     due_s = time.perf_counter()
     while not interrupted.wait(max(0.0, due_s - time.perf_counter())):
         watcher.on_report(last)

@@ -245,7 +245,7 @@ class Player(GameKeeper):
         self.ponder.stop()
         self._search.set_position(self.position_for(color))
         try:
-            analyze(self._search, self.interrupted, watcher, moves)
+            analyze(self._search, self.interrupted, watcher, moves, self.search_options.wide_root_noise)
         except NetworkFailed as error:
             raise ValueError(str(error)) from error
 

@@ -168,7 +168,7 @@ class Search:
 
     def run(
         self, limits: SearchLimits, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None,
-        ownership: bool = False,
+        ownership: bool = False, wide_root_noise: float = 0.0,
     ) -> Report:  # fmt: skip
         """Search the current position; blocks until a limit is reached or :meth:`stop` is called.
 
@@ -176,6 +176,7 @@ class Search:
             moves: which moves may be chosen, at the root and below it; a node must keep one.
             watcher: gets snapshots, in this thread.
             ownership: let the final report say who owns what.
+            wide_root_noise: how far it spreads over the root's moves (:mod:`engine.search.widening`).
         Returns:
             Report: holds at least one move unless the filter leaves none at the root, or ``first_s`` was over, or
             :meth:`stop` was called, before the network had spoken: then it has no visits.
@@ -187,6 +188,7 @@ class Search:
             root_size = int(self._root.board.meta[META_SIZE])
             keeps = watcher is not None and watcher.ownership and self._keep_owners()
             self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])))
+            self._shared.tuning = self._shared.tuning._replace(wide_root_noise=float(wide_root_noise))
             self._prepare_root(limits)
             asks = ownership or (watcher is not None and watcher.ownership and not keeps)
             owners = self._owners(limits) if asks else None

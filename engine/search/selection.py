@@ -32,6 +32,7 @@ from engine.search.tree import add_edge, edge_visits, new_node
 from engine.search.unchosen import index_of_best, is_move, prior_of_best
 from engine.search.values import edge_mean, root_lead
 from engine.search.weighing import root_value
+from engine.search.widening import bonus, smoothed, widen
 from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
@@ -51,9 +52,11 @@ class Tuning(NamedTuple):
     expand_after: int
     """rollouts through a leaf before it is expanded"""
     is_plain: bool
-    """values are the network's alone: no rollouts, no part of the score, no graph"""
+    """values are the network's alone: no rollouts, no part of the score"""
     value_weight: float = 0.0
     """how much less moves count that look worse (:mod:`engine.search.weighing`)"""
+    wide_root_noise: float = 0.0
+    """how far the search spreads over the root's moves (:mod:`engine.search.widening`)"""
 
 
 class NodeStats(NamedTuple):
@@ -170,6 +173,9 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
         )  # fmt: skip
     else:
         _puct_scores(tree, first, count, stats, tuning, unvisited, scale, scores)
+    is_wide = tuning.wide_root_noise > 0.0 and node == tree.meta[META_ROOT]
+    if is_wide:
+        widen(tree, first, count, tuning.wide_root_noise, scale, tuning.virtual_visits, scores)
     best: int | np.int64 = NONE
     best_score = -math.inf
     for slot in range(count):
@@ -179,7 +185,11 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     while is_move(tree.best_unexpanded[node]):
         top = tree.best_unexpanded[node]
         is_excluded = is_filtered and move_filter[tree.point[index_of_best(top)]] == 0
-        if not is_excluded and unvisited + scale * prior_of_best(top) <= best_score:
+        score = unvisited + scale * prior_of_best(top)
+        if is_wide:
+            prior = smoothed(prior_of_best(top), tuning.wide_root_noise)
+            score = unvisited + scale * prior + bonus(tree, tree.n_edges[node], tuning.wide_root_noise)
+        if not is_excluded and score <= best_score:
             break
         edge = add_edge(tree, node)
         if edge == NONE:

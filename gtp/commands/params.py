@@ -32,6 +32,7 @@ KATAGO = {
     "numSearchThreads": "threads",
     "nnPolicyTemperature": "policy_temperature",
     "rootDirichletNoiseWeight": "root_noise",
+    "analysisWideRootNoise": "wide_root_noise",
 } | SEARCH_OPTIONS
 """KataGo's name -> ours, where both mean the same. KataGo's early temperature decays; ours ends with the opening."""
 FIXED = {
@@ -47,7 +48,7 @@ FIXED = {
 """What cannot be set here -> what to do instead"""
 NO_LIMIT = 1 << 50
 """Visits and playouts that mean no limit in KataGo"""
-NONE_HERE = {"analysisWideRootNoise": 0.0, "playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT}
+NONE_HERE = {"playoutDoublingAdvantage": 0.0, "maxPlayouts": NO_LIMIT}
 """What KataGo's search has and ours has not -> its value that means the same; clients ask for them at the start"""
 LIMITS = ("maxVisits", "maxVisitsPondering", "maxTime", "maxTimePondering")
 """By these names of KataGo's, more than our highest value means that value: LizzieYzy lifts a limit so"""

@@ -117,6 +117,8 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     if values.keys() & {"rootNoiseEnabled", "rootDirichletNoiseWeight"}:
         is_noisy = values.get("rootNoiseEnabled", settings.search.root_noise > 0.0)
         options["root_noise"] = noise_weight if is_noisy else 0.0
+    if "wideRootNoise" in values:
+        options["wide_root_noise"] = values["wideRootNoise"]
     if "useLcbForSelection" in values:
         options["move_choice"] = "lcb" if values["useLcbForSelection"] else "visits"
     if "rootNumSymmetriesToSample" in values:

@@ -246,9 +246,9 @@ def test_a_setting_that_cannot_be_is_refused(given, text):
 
 
 def test_settings_that_mean_the_same_here_change_the_search():
-    found = override(DEFAULTS, {"cpuctExploration": "1.5", "valueWeightExponent": "0.3", "useLcbForSelection": "false"})
+    found = override(DEFAULTS, {"cpuctExploration": "1.5", "wideRootNoise": "0.3", "useLcbForSelection": "false"})
     search = found.search
-    assert (search.c_puct, search.value_weight, search.move_choice) == (1.5, 0.3, "visits")
+    assert (search.c_puct, search.wide_root_noise, search.move_choice) == (1.5, 0.3, "visits")
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_all_that_is_listed_can_be_read_and_set_to_what_it_is(engine):
 
 def test_several_are_changed_together_or_none(engine):
     before = json.loads(engine.ask("kata-get-params")[2:])
-    assert list(before) == [*engine.ask("kata-list-params")[2:].split(), "analysisWideRootNoise",
+    assert list(before) == [*engine.ask("kata-list-params")[2:].split(),
                             "playoutDoublingAdvantage", "maxPlayouts"]  # fmt: skip
     assert before["visits"] == before["maxVisits"] == 8 and before["policy-only"] is False
     assert engine.ask(f"kata-set-params {json.dumps(before)}") == "="
@@ -75,13 +75,21 @@ def test_several_are_changed_together_or_none(engine):
 
 
 def test_what_katagos_search_has_besides_is_off_here(engine):
-    """LizzieYzy asks for both at the start, and may set them."""
-    for name in ("analysisWideRootNoise", "playoutDoublingAdvantage"):
-        assert engine.ask(f"kata-get-param {name}") == "= 0.0"
-        assert engine.ask(f"kata-set-param {name} 0.0") == "="
-        refused = f"? {name} is '0.04', expected 0: there is no such thing in this search"
-        assert engine.ask(f"kata-set-param {name} 0.04") == refused
-        assert name not in engine.ask("kata-list-params").split()
+    """LizzieYzy asks for it at the start, and may set it."""
+    name = "playoutDoublingAdvantage"
+    assert engine.ask(f"kata-get-param {name}") == "= 0.0"
+    assert engine.ask(f"kata-set-param {name} 0.0") == "="
+    refused = f"? {name} is '0.04', expected 0: there is no such thing in this search"
+    assert engine.ask(f"kata-set-param {name} 0.04") == refused
+    assert name not in engine.ask("kata-list-params").split()
+
+
+def test_analyses_are_widened_by_katagos_name_or_ours(engine):
+    assert engine.ask("kata-get-param analysisWideRootNoise") == "= 0.0"
+    assert engine.ask("kata-set-param analysisWideRootNoise 0.04") == "="
+    assert engine.ask("kata-get-param wide-root-noise") == "= 0.04"
+    assert engine.ask("kata-set-param wide-root-noise 6") == "? wide-root-noise is 6.0, expected 0.0 to 5.0"
+    assert engine.ask("kata-set-param wide-root-noise 0") == "="
 
 
 def test_limits_are_lifted_as_katago_lifts_them(engine):

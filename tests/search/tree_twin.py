@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.geometry import PASS, index_of, on_board_points, point_of
+from engine.go.splitmix import mixed
 from engine.search.batch import FINISHED, NEW
 from engine.search.selection import Tuning
 from engine.search.unchosen import prior_of, to_prior_code
@@ -141,9 +142,24 @@ class Twin:
                 q += self.lead_value(node, move)
             if pretended:
                 q -= self.tuning.virtual_loss * pretended / weight
+            if is_wide:
+                q += self.bonus(slots[move])
+                prior = prior ** (1 / (1 + 4 * self.tuning.wide_root_noise))
             return q + c_puct * prior * math.sqrt(max(total, 1)) / (1 + weight)
 
-        return max(node.moves, key=score)[0]
+        # Only the likeliest of the moves that were never chosen competes with the others.
+        is_wide, slots = is_root and self.tuning.wide_root_noise > 0, {m: i for i, (m, _) in enumerate(node.moves)}
+        rivals = node.moves[: len(tried) + 1] if is_wide else node.moves
+        return max(rivals, key=score)[0]
+
+    def bonus(self, slot: int) -> float:
+        """Nothing for half of the draws, else the size of a normal number times the noise."""
+        begun = len(self.root.results) + sum(self.root.in_flight.values())
+        word = int(mixed(np.array([(begun << 12) + slot], np.uint64))[0])
+        other = int(mixed(np.array([word], np.uint64))[0])
+        first, second = ((word >> 11) + 1) / 2**53, (other >> 11) / 2**53
+        normal = math.sqrt(-2 * math.log(first)) * math.cos(2 * math.pi * second)
+        return 0.0 if word % 2 else self.tuning.wide_root_noise * abs(normal)
 
     def select(self, wanted: int) -> list[list[tuple[TwinNode, int]]]:
         """Paths of (node, move) to the leaves."""
