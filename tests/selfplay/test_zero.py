@@ -17,7 +17,6 @@ from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.search_rows import join_rows, read_search_rows
 from engine.selfplay import zero as loop_module
 from engine.selfplay import zero_play
-from engine.selfplay.search_match import Outcome
 from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero import COOL, MANIFEST, ROWS, Zero
 from engine.selfplay.zero_facts import facts_of_rows
@@ -314,23 +313,6 @@ def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(tmp_path):
     for name in (f"{MANIFEST}.partial", "keima.lock"):
         (tmp_path / name).write_text("{")
     assert Zero(tmp_path, WAYS, CPU).turn.number == 0
-
-
-@pytest.mark.parametrize(("won", "plays_new"), [(3, True), (1, False)])
-def test_the_gate_counts_for_the_new_network(tmp_path, monkeypatch, won, plays_new):
-    seen = []
-    monkeypatch.setattr(Zero, "match", lambda zero, paths, *_: seen.append(paths) or Outcome(won, 0, 4 - won))
-    zero = run(tmp_path, replace(WAYS, loop=replace(WAYS.loop, gate=0.55, first_rows=60)), turns=1)
-    assert seen == [(zero.networks.path(zero.learner.step), zero.networks.path(0))]
-    assert (zero.turn.network == zero.learner.step) == plays_new
-
-
-def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
-    ways = replace(WAYS, loop=replace(WAYS.loop, gate=1.0, gate_games=4, first_rows=60))
-    zero = run(tmp_path, ways, turns=1)
-    assert "gate" in zero.watch.phases
-    assert zero.turn.network == 0 < zero.learner.step
-    assert load_model(tmp_path / NETWORK)[2]["step"] == 0
 
 
 def test_a_check_is_repeated_until_it_was_not_stopped(tmp_path):

@@ -1,4 +1,6 @@
-"""The network files of the loop of AlphaGo Zero: what they know of rules, and when they are ready."""
+"""The network files of the loop of AlphaGo Zero: what they know of rules, when they are ready, and which one plays."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.on_device import load_network
 from engine.selfplay.empty_board import look_at_empty_board
+from engine.selfplay.search_match import Outcome
+from engine.selfplay.zero import Zero
 from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_turn import CHECK
 from tests.selfplay.zero_runs import CPU, WAYS, run
@@ -66,3 +70,20 @@ def test_the_newest_network_is_ready_to_play_before_its_matches(tmp_path):
     zero = run(tmp_path / "run", turns=2, check=check)
     assert zero.turn.number == 1 and zero.turn.phase == CHECK
     assert (zero.out / NETWORK).read_bytes() == zero.networks.path(zero.learner.step).read_bytes()
+
+
+@pytest.mark.parametrize(("won", "plays_new"), [(3, True), (1, False)])
+def test_the_gate_counts_for_the_new_network(tmp_path, monkeypatch, won, plays_new):
+    seen = []
+    monkeypatch.setattr(Zero, "match", lambda zero, paths, *_: seen.append(paths) or Outcome(won, 0, 4 - won))
+    zero = run(tmp_path, replace(WAYS, loop=replace(WAYS.loop, gate=0.55, first_rows=60)), turns=1)
+    assert seen == [(zero.networks.path(zero.learner.step), zero.networks.path(0))]
+    assert (zero.turn.network == zero.learner.step) == plays_new
+
+
+def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
+    ways = replace(WAYS, loop=replace(WAYS.loop, gate=1.0, gate_games=4, first_rows=60))
+    zero = run(tmp_path, ways, turns=1)
+    assert "gate" in zero.watch.phases
+    assert zero.turn.network == 0 < zero.learner.step
+    assert load_model(tmp_path / NETWORK)[2]["step"] == 0
