@@ -25,7 +25,6 @@ from engine.nets.notices import say_once
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
-from engine.search.crew import FIRST_S, Crew
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.owners import NO_OWNERS, OwnerRows
@@ -41,6 +40,7 @@ from engine.search.tree import advance_root, clear
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
 from engine.search.values import root_lead
 from engine.search.weighing import root_value
+from engine.search.workers import FIRST_S, Workers
 
 OWNERSHIP_ROLLOUTS = 200
 RETRY_S = 0.01
@@ -93,7 +93,7 @@ class Search:
         """the latest run, until the next one begins"""
         self._never_excluded = np.ones(cell_count(size), np.uint8)
         """uint8[L] by point: root moves that every search of this tree was free to choose"""
-        self._crew = Crew(self._setup, self._shared, size)
+        self._workers = Workers(self._setup, self._shared, size)
 
     def set_position(self, position: Position) -> None:
         """Search this position from now on.
@@ -118,7 +118,7 @@ class Search:
             if resized:
                 self._shared.tree = self._setup.new_tree(size)
                 self._make_workers()
-            for worker in self._crew.workers:
+            for worker in self._workers.each:
                 worker.make_room(self._root)
             if not kept:
                 self._begin_anew()
@@ -135,7 +135,7 @@ class Search:
 
     def warm_up(self) -> None:
         """Compile what only a search that is cut short calls."""
-        self._crew.workers[0].warm_up()
+        self._workers.each[0].warm_up()
 
     def clear(self) -> None:
         """Forget the tree of the current position; the random numbers begin anew."""
@@ -145,7 +145,7 @@ class Search:
     def _begin_anew(self) -> None:
         self._shared.owners = None
         self._clear_tree()
-        for worker in self._crew.workers:
+        for worker in self._workers.each:
             worker.restart()
 
     def _clear_tree(self) -> None:
@@ -207,7 +207,7 @@ class Search:
     def _begin_run(self, limits: SearchLimits, move_filter: NDArray[np.uint8]) -> None:
         """Make the run of these limits and this filter (see :class:`Run`) the current one."""
         # Before the interrupt is looked at: who interrupts sets it first and then says stop.
-        self._crew.stopping.clear()
+        self._workers.stopping.clear()
         started_s, network = time.perf_counter(), self._setup.network
         deadline_s = started_s + limits.longest_s if limits.longest_s else math.inf
         first_s = limits.first_s or math.inf
@@ -217,7 +217,7 @@ class Search:
         self._run = Run(
             root=self._root,
             move_filter=move_filter,
-            stoppers=tuple(limits.stoppers(self._crew.stopping)),
+            stoppers=tuple(limits.stoppers(self._workers.stopping)),
             is_urgent=limits.is_urgent,
             started_s=started_s,
             deadline_s=deadline_s,
@@ -247,7 +247,7 @@ class Search:
         if self._is_root_ready or (options.root_noise == 0.0 and root_symmetries(options) == 1):
             return
         if tree.state[tree.meta[META_ROOT]] != EXPANDED:
-            self._work(replace(self._run, stoppers=(Interrupt(self._crew.stopping), VisitLimit(1))), None, None)
+            self._work(replace(self._run, stoppers=(Interrupt(self._workers.stopping), VisitLimit(1))), None, None)
         if tree.state[tree.meta[META_ROOT]] == EXPANDED:
             self._change_priors(limits)
 
@@ -270,10 +270,10 @@ class Search:
     def _work(self, run: Run, watcher: Watcher | None, owners: np.ndarray | None) -> None:
         """Run the workers to their end, reporting meanwhile."""
         if watcher is None:
-            self._crew.work(run)
+            self._workers.work(run)
             return
         due_s = run.started_s + (watcher.first_s or watcher.interval_s)
-        self._crew.work(run, due_s, lambda due_s: self._tell(watcher, owners, due_s))
+        self._workers.work(run, due_s, lambda due_s: self._tell(watcher, owners, due_s))
 
     def _tell(self, watcher: Watcher, owners: np.ndarray | None, due_s: float) -> float:
         """Give a watcher its report, if a move has a visit by now; returns when the next one is due."""
@@ -284,7 +284,7 @@ class Search:
 
     def stop(self) -> None:
         """End the run in progress soon; without one, nothing happens. Threads: any."""
-        self._crew.stop()
+        self._workers.stop()
         if self._outside is not None:
             self._outside.cancel()
 

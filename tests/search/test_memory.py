@@ -30,13 +30,13 @@ def test_the_count_is_about_what_workers_allocate(encoder, threads, batch):
         search = Search(options, None, None)
         search._make_workers()
         # Without a network the first board is one of 9x9.
-        assert sum(held(list(vars(worker).values())) for worker in search._crew.workers) < working_bytes(
+        assert sum(held(list(vars(worker).values())) for worker in search._workers.each) < working_bytes(
             options, None, None
         )
         return
     with InferenceServer(network, 1, 2) as server:
         search = Search(options, server, ENCODERS[encoder])
-        real = sum(held([each for name, each in vars(one).items() if name != "_idle"]) for one in search._crew.workers)
+        real = sum(held([each for name, each in vars(one).items() if name != "_idle"]) for one in search._workers.each)
     assert 0.9 < working_bytes(options, network, ENCODERS[encoder]) / real < 1.2
 
 

@@ -146,9 +146,9 @@ def test_most_probable_moves_are_remembered_only_if_asked_for(patterns):
         search = Search(SearchOptions(threads=1, reply_probability=chance), None, None, patterns)
         search.set_position(random_game(9, 12, seed=3).position)
         search.run(SearchLimits(visits=200))
-        assert bool(search._crew.workers[0]._replies.key.any()) == expects
+        assert bool(search._workers.each[0]._replies.key.any()) == expects
         search.clear()
-        assert not search._crew.workers[0]._replies.key.any()
+        assert not search._workers.each[0]._replies.key.any()
 
 
 def test_exploration_suits_the_noise_of_values_unless_it_is_given(patterns):

@@ -83,4 +83,4 @@ class Late(threading.Event):
 def test_a_stop_that_comes_while_a_run_begins_is_not_lost(new_search):
     search = new_search()
     report = search.run(SearchLimits(10**5, interrupt=Late(search.stop)))
-    assert search._crew.stopping.is_set() and report.visits < 10**5
+    assert search._workers.stopping.is_set() and report.visits < 10**5

@@ -27,11 +27,11 @@ HANG_S, HANG_CALLS = 60.0, 10.0
 that and than ``HANG_CALLS`` usual ones."""
 
 
-class Crew:
-    """Workers for one board size. Threads: one calls :meth:`work`; :meth:`stop` is for any."""
+class Workers:
+    """The workers of a search, for one board size. Threads: one calls :meth:`work`; :meth:`stop` is for any."""
 
     def __init__(self, setup: Setup, shared: SharedTree, size: int) -> None:
-        self.workers = [Worker(setup, shared, size, index) for index in range(setup.n_workers)]
+        self.each = [Worker(setup, shared, size, index) for index in range(setup.n_workers)]
         self.stopping = threading.Event()
         """the run in progress is to end"""
         self._setup, self._shared = setup, shared
@@ -50,9 +50,9 @@ class Crew:
         """
         self._finished.clear()
         self._woken.clear()
-        self._working, threads = len(self.workers), list[threading.Thread]()
+        self._working, threads = len(self.each), list[threading.Thread]()
         try:
-            for index, worker in enumerate(self.workers):
+            for index, worker in enumerate(self.each):
                 name = f"search-{index}"
                 threads.append(threading.Thread(target=self._run, args=(worker, run), name=name, daemon=True))
                 threads[-1].start()
@@ -88,7 +88,7 @@ class Crew:
             # Other evaluations may hang, of other workers or older ones of the same.
             if self._shared.error is not None:
                 return
-            for error in (worker.failure() for worker in self.workers):
+            for error in (worker.failure() for worker in self.each):
                 if error is not None and server is not None:
                     raise NetworkFailed(f"network {server.spec.name}: {one_line(error)}") from error
             now_s = time.perf_counter()
@@ -112,14 +112,14 @@ class Crew:
             patience_s = max(patience_s, min(FIRST_S, run.first_deadline_s - time.perf_counter()))
         self._finished.wait(patience_s)
         run.let_go.set()
-        for worker in self.workers:
+        for worker in self.each:
             worker.abandon()
 
     def stop(self) -> None:
         """End the run in progress soon; without one, nothing happens. Threads: any."""
         self.stopping.set()
         self._woken.set()
-        for worker in self.workers:
+        for worker in self.each:
             worker.cancel()
 
 
