@@ -17,7 +17,7 @@ from engine.train.echoes import turned
 from engine.train.losses import combined_loss
 from engine.train.muon import BETAS, Muon
 from engine.train.ranks import Ranks
-from engine.train.state import State, moments_of
+from engine.train.state import RunState, moments_of
 
 
 def learning_rate(step: int, options: TrainOptions) -> float:
@@ -116,11 +116,11 @@ class Learner:
         return model.eval()
 
     def moments(self) -> dict[str, dict[str, Any]]:
-        """What the optimizer keeps of each parameter, for :class:`engine.train.state.State`."""
+        """What the optimizer keeps of each parameter, for :class:`engine.train.state.RunState`."""
         held = self.optimizer.state
         return {name: dict(held[value]) for name, value in self.model.named_parameters() if value in held}
 
-    def go_on_from(self, state: State) -> None:
+    def go_on_from(self, state: RunState) -> None:
         """Take weights, average, optimizer and step of a state.
 
         Raises:

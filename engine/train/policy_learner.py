@@ -19,7 +19,7 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, Network, NetworkSpec
 from engine.train.policy_gradient import Experience, PolicyGradient, Sums
 from engine.train.ranks import Ranks
-from engine.train.state import State, read_state, write_state
+from engine.train.state import RunState, read_state, write_state
 
 OPTIMIZER = "sgd"
 """Without momentum, as published; what a state says of it"""
@@ -103,7 +103,7 @@ class PolicyLearner:
         Raises:
             OSError: it cannot be written.
         """
-        state = State(self.step, {}, -math.inf, 0, {}, self.model.state_dict(), {}, {})
+        state = RunState(self.step, {}, -math.inf, 0, {}, self.model.state_dict(), {}, {})
         write_state(path, state, self.model, OPTIMIZER)
 
     def load(self, path: Path) -> None:

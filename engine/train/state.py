@@ -21,7 +21,7 @@ SAVE_S = 20.0
 
 
 @dataclass
-class State:
+class RunState:
     """A run after some steps. Tensors are by the names of the model's state."""
 
     step: int
@@ -46,7 +46,7 @@ def moments_of(optimizer: str, value: Tensor) -> set[str]:
     return {"step", "exp_avg", "exp_avg_sq"} if has_squares else {"momentum_buffer"}
 
 
-def write_state(path: Path, state: State, model: Model, optimizer: str) -> None:
+def write_state(path: Path, state: RunState, model: Model, optimizer: str) -> None:
     """Write a state, whole or not at all.
 
     Raises:
@@ -62,7 +62,7 @@ def write_state(path: Path, state: State, model: Model, optimizer: str) -> None:
     write_tensors(path, tensors, facts)
 
 
-def read_state(path: Path, model: Model, device: torch.device) -> State:
+def read_state(path: Path, model: Model, device: torch.device) -> RunState:
     """Read a state for a model; tensors are on the device, but for the optimizer's count of steps.
 
     Raises:
@@ -109,13 +109,13 @@ def _like(found: Tensor | None, expected: Tensor, name: str) -> Tensor:
     return found
 
 
-def _facts(text: str, model: Model) -> State:
+def _facts(text: str, model: Model) -> RunState:
     """A state without its tensors, from the file's header."""
     try:
         facts = json.loads(text)
         shape, best = facts["shape"], facts.get("best")
         options = {**({"optimizer": facts["optimizer"]} if "optimizer" in facts else {}), **facts.get("options", {})}
-        state = State(
+        state = RunState(
             int(facts["step"]), {str(name): float(value) for name, value in facts["figures"].items()},
             -math.inf if best is None else float(best), int(facts.get("worse", 0)), options,
         )  # fmt: skip

@@ -27,7 +27,7 @@ from engine.system.signals import StopOnSignal
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.learner import Learner
-from engine.train.state import SAVE_S, State, read_state, write_state
+from engine.train.state import SAVE_S, RunState, read_state, write_state
 
 AGREE_EVERY = 20
 """Steps between looks at whether any process was asked to stop or has lost its loss, and between news for the
@@ -245,7 +245,7 @@ class Trainer(Learner):
 
     def _write(self) -> None:
         """:meth:`save` in the process that writes."""
-        state = State(
+        state = RunState(
             self.step, self.metrics, self.best, self.worse, self._decided_options(), self.model.state_dict(),
             self.average, self.moments(),
         )  # fmt: skip

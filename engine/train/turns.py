@@ -23,7 +23,7 @@ from engine.nets.network import Model, NetworkSpec
 from engine.train.dataset import prepared_ahead
 from engine.train.grow import on_newest_inputs
 from engine.train.learner import Learner
-from engine.train.state import SAVE_S, State, read_state, write_state
+from engine.train.state import SAVE_S, RunState, read_state, write_state
 from engine.train.window import WindowBatches
 
 STATE = "state.safetensors"
@@ -145,7 +145,7 @@ class TurnLearner(Learner):
         if not all(value.isfinite().all() for value in self.average.values()):
             raise ValueError(f"the weights are no numbers any more at step {self.step}; {self._path} keeps the last")
         losses = {SINCE: float(self._since), **self._sums}
-        state = State(self.step, losses, float("-inf"), 0, {}, self.model.state_dict(), self.average, self.moments())
+        state = RunState(self.step, losses, float("-inf"), 0, {}, self.model.state_dict(), self.average, self.moments())
         write_state(self._path, state, self.model, self.options.optimizer)
 
     def write_network(self, path: Path, record: dict[str, Any]) -> None:
