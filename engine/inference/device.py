@@ -35,6 +35,8 @@ class Device:
     """threads that call the network"""
     prepared: list[int]
     """board sizes that each evaluator is ready for, of those that the server has been warmed up for"""
+    is_exact: bool = False
+    """its network has been loaded in 32 bits, since 16 were too few"""
     is_second: bool = False
     """its network has been loaded again once"""
     is_retired: bool = False

@@ -262,22 +262,26 @@ class Evaluators:
             self._changed.notify_all()
 
     def _replace(self, device: Device, network: Network, reload: Reload, error: Exception) -> None:
-        """Load the network of a failed device again, once; after that, go on with other devices or with the CPU.
+        """Load the network of a failed device again, once, and once more in 32 bits where 16 were too few; after that,
+        go on with other devices or with the CPU.
 
         Args:
             network: the one that failed; another evaluator may have replaced it meanwhile.
-            error: where outputs were no numbers, 16 bits may have been too few for them.
+            error: what went wrong.
         """
         with device.repairing:
             if device.network is not network or device.is_retired:
                 return
-            name, reason, is_rough = network.device, one_line(error), isinstance(error, NotFinite)
-            if not device.is_second:
-                device.is_second = True
+            name, reason = network.device, one_line(error)
+            loses_numbers = isinstance(error, NotFinite) and not device.is_exact
+            if loses_numbers or not device.is_second:
+                device.is_exact |= loses_numbers
+                device.is_second |= not loses_numbers
                 # Whatever goes wrong here, the device is given up, and its first failure is what counts.
                 with suppress(Exception):
-                    device.network = reload(name, reduced=False) if is_rough else reload(name)
-                    say_once(f"{name} failed ({reason}): its network has been loaded again{is_rough * ', in 32 bits'}")
+                    device.network = reload(name, reduced=False) if device.is_exact else reload(name)
+                    bits = ", in 32 bits" if loses_numbers else ""
+                    say_once(f"{name} failed ({reason}): its network has been loaded again{bits}")
                     return
             with self._changed:
                 device.is_retired = True

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -33,13 +33,13 @@ from engine.search.memory import FREE_MIB, working_bytes
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
-from engine.search.tuning import resolved
+from engine.search.tuning import resolved, tree_bytes
 
 MOST_WARM_UP = 19
 MOST_PARTS = 64
 """Sets of options whose parts are kept; clients that try settings out send ever new ones"""
 LEAST_MIB = 16
-"""Memory of a search; where there is less for each, fewer positions are searched at once"""
+"""Memory for each of the positions that are searched at once; where there is less, they are fewer"""
 GLANCE_S = 0.5
 """How long the raw outputs are waited for where a job is cut short, and by a report of a search that goes on"""
 PATIENCE_S = 30.0
@@ -119,6 +119,9 @@ class Analyses:
         self._running: list[Job] = []
         self._changed = threading.Condition()
         self._is_closing = False
+        whole = resolved(parts.options, server)
+        self._tree_bytes = tree_bytes(whole, server is not None)
+        """memory of all trees"""
         self._sizes_seen: set[int] = set()
         self._preparing = threading.Lock()
         self._threads = [threading.Thread(target=self._run, name=f"analysis-{n}", daemon=True) for n in range(at_once)]
@@ -206,6 +209,7 @@ class Analyses:
                 with self._changed:
                     job.search = None
                     self._running.remove(job)
+                    self._share_memory()
 
     def _take(self) -> tuple[Job, int] | None:
         """The next job, and how many there are to share the machine with, itself included; None = the end."""
@@ -233,9 +237,10 @@ class Analyses:
         search = Search(_share(parts.options, server, active), server, parts.encoder, parts.patterns,
                         partial(owner_tables, parts))  # fmt: skip
         try:
+            search.set_position(task.position)
             with self._changed:
                 job.search = search
-            search.set_position(task.position)
+                self._share_memory()
             fewest = size * size + 1 if task.every_prior else 0
             watcher = Watcher(partial(_tell, job, glancing), task.interval_s, task.first_s, fewest, task.ownership)
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
@@ -254,6 +259,13 @@ class Analyses:
             search.close()
             if glancing is not None:
                 glancing.abandon()
+
+    def _share_memory(self) -> None:
+        """Give each search that runs its part of the memory: there are more or fewer of them now. The lock is held."""
+        searches = [job.search for job in self._running if job.search is not None]
+        parts = shares([search.memory_bytes for search in searches], self._tree_bytes, self._at_once)
+        for search, part in zip(searches, parts, strict=True):
+            search.limit_memory(part)
 
     def _prepare(self, server: InferenceServer | None, size: int) -> None:
         """Let the network see its first board of a size."""
@@ -278,13 +290,27 @@ def positions_at_once(parts: Parts, wanted: int = 0) -> int:
     return min(most, wanted or AT_ONCE["gpu" if network is not None and network.merges else "cpu"])
 
 
+def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
+    """What each of some trees may take: even parts, but what one has taken already it keeps. In all no more than there
+    is, of which half is kept for the searches that may yet begin.
+
+    Args:
+        taken: bytes, of each tree.
+        whole: bytes.
+        at_once: most trees there will be.
+    """
+    left, count = whole - (at_once - len(taken)) * (whole // (2 * at_once)), len(taken)
+    for one in sorted(taken, reverse=True):
+        if one * count <= left:
+            break
+        left, count = left - one, count - 1
+    return [max(one, left // max(count, 1)) for one in taken]
+
+
 def _share(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
-    """One search's part of threads and memory, where ``active`` share them, and a seed of its own if none is given."""
-    whole = resolved(options, server)
-    return replace(
-        options, threads=max(1, whole.threads // active), memory=max(LEAST_MIB, whole.memory // active),
-        seed=options.seed or 1 + secrets.randbits(62),
-    )  # fmt: skip
+    """One search's part of the threads, where ``active`` share them, and a seed of its own if none is given."""
+    threads = max(1, resolved(options, server).threads // active)
+    return replace(options, threads=threads, seed=options.seed or 1 + secrets.randbits(62))
 
 
 def _tell(job: Job, glancing: Glancing | None, report: Report) -> None:

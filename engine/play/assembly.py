@@ -92,7 +92,11 @@ def fitting(parts: Parts, size: int) -> Parts:
 
 
 def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
-    """The search options that are meant: a policy that plays alone is asked in all symmetries."""
+    """The search options that are meant: a policy that plays alone is asked in all symmetries.
+
+    Of wide root noise a tree knows nothing; each analysis is told of it.
+    """
+    search = replace(search, wide_root_noise=0.0)
     if not play.policy_only:
         return search
     return replace(search, root_symmetries=resolve(search, "policy_only").root_symmetries)

@@ -106,7 +106,7 @@ class GameKeeper:
         self.game = record.to_game(self.game.rules, self.game.komi)
         self._begin()
         if record.unknown_rules:
-            say_once(f"SGF: no rules are called {record.unknown_rules[:40]!r}: {self.game.rules.name} stay in force")
+            say_once(f"SGF: no rules are called {record.unknown_rules!r}: {self.game.rules.name} stay in force")
 
     def sgf(self) -> str:
         """The game so far as SGF."""

@@ -2,7 +2,7 @@
 
 A forest is a :class:`Tree`, and its leaves are a :class:`Batch`, of which every array has one more axis in front: the
 number of the tree. :func:`tree_of` and :func:`leaf_of` give a row of them as views to the kernels of this room, which
-know no forest. Room is fixed, no tree is a graph, and no values are corrected.
+know no forest. Room is fixed, and no values are corrected.
 """
 
 import numpy as np

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from engine.go.geometry import PASS, cell_count
 from engine.search.batch import MAX_DEPTH
-from engine.search.pools import META_ROOT, Tree
+from engine.search.pools import META_ROOT, META_ROOT_VISITS, Tree
 from engine.search.tree import edge_visits
 
 
@@ -59,6 +59,8 @@ class MoveFilter:
 
 
 EVERY_MOVE = MoveFilter()
+OF_VISITS = 256
+"""So few visits of moves that are left out now say nothing wrong of the root; a long analysis has some of the pass"""
 
 
 def only(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
@@ -72,11 +74,12 @@ def without(color: int, points: Iterable[int], depth: int = 1) -> MoveFilter:
 
 
 def has_excluded_visits(tree: Tree, move_filter: NDArray[np.uint8]) -> bool:
-    """Whether an earlier search visited root moves that the filter leaves out.
+    """Whether an earlier search gave root moves that the filter leaves out more than one visit of ``OF_VISITS``.
 
     Args:
         move_filter: uint8[L] by point, the filter's row of the root.
     """
     root = int(tree.meta[META_ROOT])
     first, count = int(tree.first_edge[root]), int(tree.n_edges[root])
-    return any(edge_visits(tree, edge) > 0 and not move_filter[tree.move[edge]] for edge in range(first, first + count))
+    excluded = sum(edge_visits(tree, e) for e in range(first, first + count) if not move_filter[tree.move[e]])
+    return bool(OF_VISITS * excluded > tree.meta[META_ROOT_VISITS])

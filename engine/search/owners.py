@@ -2,7 +2,7 @@
 
 A node's row is what the network said of its position, or who owns the points of a game that has ended there; the mean
 weighs it as the tree weighs its value, by its own visit among those of the subtree. Rows take a byte a point beside
-the tree's (361 beside 847 on 19x19) and are there only for searches that are asked for ownership; these have caches of
+the tree's (361 beside 823 on 19x19) and are there only for searches that are asked for ownership; these have caches of
 their own too, since the result cache knows nothing of owners.
 
 Threads: rows are written and read with the tree's lock held.

@@ -28,7 +28,16 @@ from engine.rollout.policy import Tables
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.owners import NO_OWNERS, OwnerRows
-from engine.search.pools import EXPANDED, META_FULL, META_IN_FLIGHT, META_ROOT, META_ROOT_VISITS, META_USED_NODES, Tree
+from engine.search.pools import (
+    EXPANDED,
+    META_FULL,
+    META_IN_FLIGHT,
+    META_ROOT,
+    META_ROOT_VISITS,
+    META_USED_NODES,
+    Tree,
+    byte_count,
+)
 from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
 from engine.search.reuse import edges_along, moves_since
 from engine.search.root import best_first
@@ -75,7 +84,8 @@ class Search:
         self._options = options
         self._setup = new_setup(options, server, encoder, patterns, owner_tables)
         size = server.spec.min_size if server else 9
-        self._shared = SharedTree(self._setup.new_tree(size), new_tuning(options, server, patterns))
+        tree, tuning = self._setup.new_tree(size), new_tuning(options, server, patterns)
+        self._shared = SharedTree(tree, self._setup.limit_bytes, tuning)
         self._root = new_position(size, 1)
         self._rng = np.random.default_rng(options.seed)
         self._is_root_ready = False
@@ -368,6 +378,15 @@ class Search:
             say_once(str(error))
             return None
         return found if found is None or self._root.meta[META_TO_MOVE] == BLACK else -found
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the tree takes, with what it keeps of owners. Threads: any."""
+        return byte_count(self._shared.tree) + self._shared.owner_bytes
+
+    def limit_memory(self, most_bytes: int) -> None:
+        """Let the tree take so much from now on; what it has taken it keeps. Threads: any."""
+        self._shared.memory_bytes = most_bytes
 
     @property
     def is_full(self) -> bool:

@@ -50,7 +50,7 @@ class Setup:
     visits_per_leaf: int
     """visits of the root for which a batch takes one leaf more; 0 = no such limit"""
     limit_bytes: int
-    """memory of the tree"""
+    """memory of the tree at first"""
     seed: int
     policy_temperature: float
     random_symmetry: bool
@@ -118,6 +118,8 @@ class SharedTree:
     """The tree and what changes with it. Threads: all fields want the lock ``changed``, which never changes itself."""
 
     tree: Tree
+    memory_bytes: int
+    """what the tree may take, with what it keeps of owners"""
     tuning: Tuning
     """of which ``expand_after`` follows the network's load, where the options say so"""
     owners: OwnerRows | None = None
@@ -127,9 +129,15 @@ class SharedTree:
     changed: threading.Condition = field(default_factory=threading.Condition)
     """the lock; notified when values have been backed up"""
 
-    def limit_bytes(self, setup: Setup) -> int:
+    @property
+    def owner_bytes(self) -> int:
+        """What is taken by who owns what at each node."""
+        return int(self.owners.rows.nbytes) if self.owners is not None else 0
+
+    @property
+    def limit_bytes(self) -> int:
         """What the memory of a search leaves the tree's own arrays."""
-        return setup.limit_bytes - (self.owners.rows.nbytes if self.owners is not None else 0)
+        return self.memory_bytes - self.owner_bytes
 
     def progress(self, run: Run, network: NetworkAccess | None) -> Progress:
         """Where a run stands, for its stoppers. Threads: the lock is held."""

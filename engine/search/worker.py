@@ -224,7 +224,7 @@ class Worker:
                 return _Outcome.STOPPED
             wanted = min(wanted, self._room_in_flight())
             tree = shared.tree
-            has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes(self._setup))
+            has_room = reserve(tree, wanted, EDGES_A_BATCH + wanted, shared.limit_bytes)
             if shared.owners is not None:
                 # Here, where nothing is in flight yet: there may be no memory for it.
                 shared.owners.grow(len(tree.state))

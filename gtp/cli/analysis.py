@@ -60,7 +60,7 @@ def _say_uncaught(reason: str) -> None:
 @click.option("-override-config", "overrides", multiple=True, metavar="K=V, ...", help="KataGo's settings; repeatable")
 @click.option(
     "-analysis-threads", "--at-once", type=click.IntRange(1, MOST_POSITIONS), metavar="N", show_default=False,
-    help="positions searched side by side; by default 16, before a GPU 64",
+    help="positions searched side by side; by default 16, before a GPU 64, but no more than one for 16 MiB of memory",
 )  # fmt: skip
 @click.option("-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input drop what still waits")
 @click.option("--visits", default=Settings.visits, type=click.IntRange(1), help="of queries that say nothing of them")

@@ -106,7 +106,9 @@ def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:
 
     for name in REMOVED:
         if all(f"--{key_of(name)}" not in made.opts for made in getattr(function, "__click_params__", ())):
-            option = click.option(f"--{key_of(name)}", hidden=True, expose_value=False, callback=refuse)
+            # With a value or without, as some were switches.
+            option = click.option(f"--{key_of(name)}", f"--no-{key_of(name)}", hidden=True, expose_value=False,
+                                  callback=refuse, is_flag=False, flag_value="")  # fmt: skip
             function = option(function)
     return function
 

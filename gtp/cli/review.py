@@ -113,6 +113,10 @@ def review(
 
         with console.status("reading games"):
             found = list(sources(games, out, refuse))
+        for source in found:
+            if source.record.unknown_rules:
+                problem = f"no rules are called {source.record.unknown_rules!r}: reviewed under {setup.rules} rules"
+                console.print(f"{source.name}: {problem}", markup=False, soft_wrap=True)
         if not found:
             raise click.ClickException("there is no game to review")
         fingerprint = identity(network, "")["sha256"] if network else ""

@@ -110,7 +110,7 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
     values = {key: value for key, value in values.items() if value != AUTO}
     for key, value in values.items():
         if key in SEARCH_OPTIONS:
-            options[SEARCH_OPTIONS[key]] = value
+            options[SEARCH_OPTIONS[key]] = max(float(value), LEAST_EXPLORATION) if key == "cpuctExploration" else value
     if "nnPolicyTemperature" in values:
         options["policy_temperature"] = max(MIN_TEMPERATURE, float(values["nnPolicyTemperature"]))
     noise_weight = float(values.get("rootDirichletNoiseWeight", settings.noise_weight))
@@ -143,6 +143,8 @@ def override(settings: Settings, given: Mapping[str, str]) -> Settings:
 MAX_SECONDS = 1e7
 """A longer limit of time is none."""
 LEAST_SECONDS = 1e-3
+LEAST_EXPLORATION = 1e-6
+"""What ``cpuctExploration`` 0, which explores nothing, is here: a ``c_puct`` of 0 is left to the engine"""
 
 
 def _value(key: str, text: str) -> float | bool | str:

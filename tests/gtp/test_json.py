@@ -1,14 +1,18 @@
 """The JSON engine with a network made of hashes: answers, their keys and views, queue, ends and reports."""
 
+import random
 from dataclasses import replace
 
 import pytest
 
+from engine.go.game import Game
 from engine.insight import analyses
 from engine.insight.analyses import positions_at_once
 from engine.nets.fakes import HashNetwork
 from engine.nets.notices import say_once
 from engine.search import tuning
+from engine.search.limits import SearchLimits
+from engine.search.search import Search
 from gtp.json.engine import ACTIONS
 from tests.gtp.json_talk import ANSWER_S, QUERY, Talk
 
@@ -327,6 +331,36 @@ def test_searches_that_end_for_want_of_memory_say_so(monkeypatch, capsys):
         one.server.close()
     assert 0 < found["rootInfo"]["visits"] < 10_000
     assert "searches end early, their share of --memory taken" in capsys.readouterr().err
+
+
+def test_trees_that_grow_side_by_side_take_no_more_than_there_is():
+    rng = random.Random(1)
+    for _ in range(300):
+        at_once, whole = rng.randint(1, 20), rng.randint(10_000, 100_000)
+        taken: list[int] = []
+        for _ in range(40):
+            if len(taken) == at_once or (taken and rng.random() < 0.3):
+                taken.pop(rng.randrange(len(taken)))
+            else:
+                taken.append(0)
+            parts = analyses.shares(taken, whole, at_once)
+            assert sum(parts) <= whole
+            assert all(part >= max(one, whole // (2 * at_once)) for part, one in zip(parts, taken, strict=True))
+            taken = [rng.choice((one, rng.randint(one, part), part)) for one, part in zip(taken, parts, strict=True)]
+    assert analyses.shares([0], 1000, 1) == [1000] and analyses.shares([0, 0], 1000, 2) == [500, 500]
+    assert analyses.shares([700, 0], 1000, 2) == [700, 300]
+
+
+def test_a_search_is_held_to_its_part_from_then_on(talk):
+    first = Search(talk.parts.options, talk.server, talk.parts.encoder)
+    first.set_position(Game(19).position)
+    first.limit_memory(1 << 20)
+    report = first.run(SearchLimits(visits=50_000))
+    assert first.is_full and first.memory_bytes <= 1 << 20 and report.visits < 5_000
+    first.limit_memory(2 << 20)
+    assert first.run(SearchLimits(visits=50_000)).visits > report.visits
+    assert first.memory_bytes <= 2 << 20
+    first.close()
 
 
 def test_each_search_has_a_seed_of_its_own_where_none_is_given(talk, monkeypatch):

@@ -245,6 +245,10 @@ def test_a_setting_that_cannot_be_is_refused(given, text):
         override(DEFAULTS, given)
 
 
+def test_no_exploration_is_none_and_not_left_to_the_engine():
+    assert 0.0 < override(DEFAULTS, {"cpuctExploration": "0"}).search.c_puct < 1e-3
+
+
 def test_settings_that_mean_the_same_here_change_the_search():
     found = override(DEFAULTS, {"cpuctExploration": "1.5", "wideRootNoise": "0.3", "useLcbForSelection": "false"})
     search = found.search

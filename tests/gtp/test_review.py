@@ -79,6 +79,12 @@ def test_several_games_get_an_index_and_what_is_broken_is_named(command, tmp_pat
     assert "broken" not in index
 
 
+def test_rules_that_are_not_known_are_named_with_their_file(command, tmp_path):
+    (tmp_path / "other.sgf").write_bytes(GAME.replace(b"SZ[5]", b"SZ[5]RU[Martian]"))
+    status, said, _ = command("other.sgf", "--out", "out")
+    assert status == 0 and "other: no rules are called 'Martian': reviewed under chinese rules" in said
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -286,6 +286,16 @@ def test_a_device_whose_numbers_are_lost_goes_on_in_32_bits(capfd):
     assert capfd.readouterr().err.splitlines() == [said]
 
 
+def test_a_device_that_has_failed_otherwise_may_lose_its_numbers_too():
+    say_once.cache_clear()
+    reload = Reload(LosesNumbers(), Breaking(1000))
+    with InferenceServer(Breaking(0), max_batch=4, reload=reload) as server:
+        requests = submitted(server, 2, 3)
+        wait_for(server, requests)
+        assert all(map(is_answered, requests)) and server.merges
+    assert reload.exact == [False, True]
+
+
 def test_where_no_device_is_left_every_caller_is_told():
     reload = Reload(RuntimeError("lost"), ValueError("the file is gone"))
     with InferenceServer(Breaking(0), reload=reload) as server:

@@ -28,6 +28,14 @@ def test_limits_count_from_the_next_move_on_and_the_tree_stays(player):
     assert (player.last_genmove_report.visits, player.last_genmove_report.playouts_this_run) == (30, 10)
 
 
+def test_noise_of_analyses_leaves_the_tree(player):
+    player.genmove(BLACK, Purpose.SAY)
+    player.configure(replace(PLAY, visits=30), replace(SEARCH, wide_root_noise=0.04))
+    player.genmove(BLACK, Purpose.SAY)
+    assert (player.last_genmove_report.visits, player.last_genmove_report.playouts_this_run) == (30, 10)
+    assert player.search_options.wide_root_noise == 0.04
+
+
 def test_options_of_the_search_begin_a_new_tree(player):
     player.genmove(BLACK, Purpose.SAY)
     player.configure(PLAY, replace(SEARCH, c_puct=2.0, c_puct_growth=0.5, threads=2))

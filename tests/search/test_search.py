@@ -279,6 +279,17 @@ def test_visits_of_moves_now_excluded_do_not_count(search):
     assert report.visits == 1 + sum(move.visits for move in report.moves)
 
 
+def test_a_long_search_stays_where_a_move_it_hardly_looked_at_is_left_out(search):
+    """With wide root noise an analysis passes now and then; genmove, which may not, once began anew."""
+    search.set_position(random_game(7, 4, seed=9).position)
+    moves = [move for move in search.run(SearchLimits(visits=2000)).moves if move.visits]
+    least = min(moves, key=lambda move: move.visits)
+    assert least.visits <= 7, "one visit of 256 or fewer"
+    report = search.run(SearchLimits(visits=2010), without(BLACK, [least.point]))
+    assert report.visits >= 2000 and report.playouts_this_run <= 10
+    assert least.point not in [move.point for move in report.moves]
+
+
 def test_reports_arrive_while_searching(hash_server):
     search = Search(SearchOptions(threads=2), hash_server, KEIMA)
     search.set_position(random_game(9, 8, 1).position)

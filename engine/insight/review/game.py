@@ -7,7 +7,6 @@ from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points
 from engine.go.position import META_TO_MOVE, Position, hide_course, with_capacity
 from engine.go.rules import RULE_SETS, Rules
 from engine.go.sgf import SgfGame
-from engine.nets.notices import say_once
 from engine.records.sgf_records import komi_meant
 
 MOST_MOVES = 2000
@@ -76,8 +75,6 @@ def game_to_review(
         raise ValueError(f"{len(record.moves)} moves, at most {MOST_MOVES} are reviewed")
     # The whole game first, whose errors say where they are.
     whole = replace(record, komi=komi_meant(record)).to_game(rules, komi)
-    if record.unknown_rules:
-        say_once(f"SGF: no rules are called {record.unknown_rules[:40]!r}: reviewed under {rules.name} rules")
     game = Game(record.size, whole.rules, whole.komi)
     if record.black or record.white or record.to_move != BLACK:
         game.setup_stones(record.black, record.white, record.to_move)
