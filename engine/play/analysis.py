@@ -15,7 +15,11 @@ from engine.search.search import Search
 
 
 def analyze(
-    search: Search, interrupted: threading.Event, watcher: Watcher, moves: MoveFilter, wide_root_noise: float
+    search: Search,
+    interrupted: threading.Event,
+    watcher: Watcher,
+    moves: MoveFilter,
+    wide_root_noise: float = 0.0,
 ) -> None:
     """Search the position that the search has been given, until interrupted.
 

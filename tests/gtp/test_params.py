@@ -85,7 +85,8 @@ def test_what_katagos_search_has_besides_is_off_here(engine):
 
 
 def test_analyses_are_widened_by_katagos_name_or_ours(engine):
-    assert engine.ask("kata-get-param analysisWideRootNoise") == "= 0.0"
+    assert engine.ask("kata-set-param analysisWideRootNoise 0") == "="
+    assert engine.ask("kata-get-param wide-root-noise") == "= 0.0"
     assert engine.ask("kata-set-param analysisWideRootNoise 0.04") == "="
     assert engine.ask("kata-get-param wide-root-noise") == "= 0.04"
     assert engine.ask("kata-set-param wide-root-noise 6") == "? wide-root-noise is 6.0, expected 0.0 to 5.0"
