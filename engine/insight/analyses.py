@@ -234,7 +234,7 @@ class Analyses:
             warn_of_komi(server.spec, task.position.rules[RULE_KOMI_X2] / 2)
         self._prepare(server, size)
         glancing = Glancing(server, parts.encoder, task.position) if server and parts.encoder else None
-        search = Search(_share(parts.options, server, active), server, parts.encoder, parts.patterns,
+        search = Search(_for_one(parts.options, server, active), server, parts.encoder, parts.patterns,
                         partial(owner_tables, parts))  # fmt: skip
         try:
             search.set_position(task.position)
@@ -307,8 +307,8 @@ def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
     return [max(one, left // max(count, 1)) for one in taken]
 
 
-def _share(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
-    """One search's part of the threads, where ``active`` share them, and a seed of its own if none is given."""
+def _for_one(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
+    """The options of one search of ``active``: its part of the threads, and a seed of its own if none is given."""
     threads = max(1, resolved(options, server).threads // active)
     return replace(options, threads=threads, seed=options.seed or 1 + secrets.randbits(62))
 

@@ -94,7 +94,7 @@ def fitting(parts: Parts, size: int) -> Parts:
 def for_play(search: SearchOptions, play: PlayOptions) -> SearchOptions:
     """The search options that are meant: a policy that plays alone is asked in all symmetries.
 
-    Of wide root noise a tree knows nothing; each analysis is told of it.
+    Wide root noise is left out: it is an argument of each analysis, so that changing it keeps the tree.
     """
     search = replace(search, wide_root_noise=0.0)
     if not play.policy_only:

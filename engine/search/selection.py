@@ -185,11 +185,11 @@ def choose_edge(tree, node, stats, tuning, move_filter, is_filtered):
     while is_move(tree.best_unexpanded[node]):
         top = tree.best_unexpanded[node]
         is_excluded = is_filtered and move_filter[tree.point[index_of_best(top)]] == 0
-        score = unvisited + scale * prior_of_best(top)
+        prior, gain = np.float64(prior_of_best(top)), 0.0
         if is_wide:
-            prior = smoothed(prior_of_best(top), tuning.wide_root_noise)
-            score = unvisited + scale * prior + bonus(tree, tree.n_edges[node], tuning.wide_root_noise)
-        if not is_excluded and score <= best_score:
+            prior = smoothed(prior, tuning.wide_root_noise)
+            gain = bonus(tree, tree.n_edges[node], tuning.wide_root_noise)
+        if not is_excluded and unvisited + scale * prior + gain <= best_score:
             break
         edge = add_edge(tree, node)
         if edge == NONE:

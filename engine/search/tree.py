@@ -308,14 +308,8 @@ def reclaim(tree):
             _drop(tree, tree.child[edge])
     if tree.edge_room[node] > 0:
         _free_edges(tree, first, _edge_class(tree.edge_room[node]))
-    free_node(tree, node)
-    return True
-
-
-@kernel
-def free_node(tree, node):
-    """Give the row of a node without edges back."""
     leave_bucket(tree, node)
-    tree.next[node] = tree.meta[META_FREE_NODE]
-    tree.meta[META_FREE_NODE] = node
-    tree.meta[META_USED_NODES] -= 1
+    tree.next[node] = meta[META_FREE_NODE]
+    meta[META_FREE_NODE] = node
+    meta[META_USED_NODES] -= 1
+    return True

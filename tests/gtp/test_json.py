@@ -298,7 +298,7 @@ def test_a_network_that_fails_is_an_error_of_the_query(talk):
 
 
 def test_a_fault_of_ours_leaves_its_trace_on_standard_error(talk, monkeypatch, capsys):
-    monkeypatch.setattr("engine.insight.analyses._share", lambda *_: [][0])
+    monkeypatch.setattr("engine.insight.analyses._for_one", lambda *_: [][0])
     talk.send(**QUERY)
     assert talk.lines(1)[0]["error"].startswith("IndexError: ")
     assert "Traceback" in capsys.readouterr().err
