@@ -85,6 +85,11 @@ def documents(path: Path) -> Iterator[Document]:
         raise ValueError(f"{path}: no such file or folder")
 
 
+def holds_records(folder: Path) -> bool:
+    """Whether a folder holds game files or archives beside packed shards, in whatever folder of it."""
+    return any(_is_wanted(file.name.casefold()) for file in _files(folder))
+
+
 def _files(folder: Path) -> Iterator[Path]:
     """Files of a folder and of those in it, hidden ones left out, sorted within each folder."""
     for top, folders, names in os.walk(folder):

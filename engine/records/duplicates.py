@@ -15,7 +15,7 @@ from engine.go.splitmix import GOLDEN, mixed
 from engine.records.games import Games
 
 OPENING = 40
-"""Games that share this number of first moves go to one split."""
+"""Games that share this number of first moves go to one split; shorter ones count whole."""
 WHOLE, OPENING_KEY, BEGINNING = range(3)
 """Columns of :func:`fingerprints`"""
 SPLITS = ("train", "validation", "test")
@@ -34,9 +34,11 @@ def fingerprints(games: Games, beginning: int) -> np.ndarray:
         beginning: the number of moves that count for the third column.
     Returns:
         uint64[G, 3]: of the whole game without the passes at its end, of its first ``OPENING`` moves, and of its first
-        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three.
+        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three. Positions that
+        searches reached (:meth:`Games.are_reached`) have the same second hash where they are of one game of a run.
     """
     keys = np.zeros((len(games.size), 3), np.uint64)
+    reached = np.flatnonzero(games.are_reached() & (games.number >= 0))
     for game, size in enumerate(games.size.tolist()):
         moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
         stones = games.setup[games.setup_offsets[game] : games.setup_offsets[game + 1]]
@@ -49,6 +51,8 @@ def fingerprints(games: Games, beginning: int) -> np.ndarray:
         for column, count in enumerate((len(moves), OPENING, beginning)):
             digest = hashlib.blake2b(kind + first[: 2 * (len(stones) + count)], digest_size=8)
             keys[game, column] = int.from_bytes(digest.digest(), "big")
+    # One of them may be shorter than the opening, or leave the others within it.
+    keys[reached, OPENING_KEY] = mixed(games.number[reached].astype(np.uint64))
     return keys
 
 

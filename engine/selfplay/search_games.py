@@ -7,6 +7,7 @@ inference server, so that one's kernels run while another's leaves are evaluated
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -65,7 +66,7 @@ class SearchGroup:
         Raises:
             ValueError: the network lacks policy or value, or does not play this board or komi; one line.
         """
-        check_network(server, options)
+        options = fitted(server, options)
         self._server, self._options, self._origin = server, options, origin
         self._stopped = stopped or threading.Event()
         utility = options.score_utility if server.spec.has_score else 0.0
@@ -229,12 +230,14 @@ def resignation_bound(rows: SearchRows) -> float:
     return -2.0
 
 
-def check_network(server: InferenceServer, options: SearchPlayOptions) -> None:
-    """Refuse a network that cannot play so.
+def fitted(server: InferenceServer, options: SearchPlayOptions) -> SearchPlayOptions:
+    """How a network plays: as asked, but one that knows a single komi, and is asked for it, has all games at that.
 
     Raises:
-        ValueError: one line.
+        ValueError: it cannot play so; one line.
     """
+    if options.komi == ENCODERS[server.spec.encoder].komi:
+        options = replace(options, komi_sd=0.0, wide_komi_share=0.0)
     wide = options.wide_komi_sd if options.wide_komi_share > 0.0 else 0.0
     spread = max(options.komi_sd, wide)
     komi = Komi(options.komi - spread, options.komi + spread)
@@ -243,3 +246,4 @@ def check_network(server: InferenceServer, options: SearchPlayOptions) -> None:
     )
     if not server.spec.has_value:
         raise ValueError(f"network {server.spec.name} has no value to search by")
+    return options

@@ -10,7 +10,7 @@ from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.records.search_rows import packed
 from engine.selfplay.many_games import groups_for
-from engine.selfplay.search_games import Origin, SearchGroup, check_network
+from engine.selfplay.search_games import Origin, SearchGroup, fitted
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Done, Files, Opened
@@ -64,5 +64,5 @@ def played_here(server: InferenceServer, options: SearchPlayOptions, origin: Ori
     Raises:
         ValueError: the network cannot play so; one line.
     """
-    check_network(server, options)
+    fitted(server, options)
     return Away(Here(), Opened(SearchWorker(server, options, origin, at_once)), {})

@@ -20,7 +20,7 @@ from engine.inference.server import InferenceServer
 from engine.inference.slots import State
 from engine.selfplay.boards import new_boards
 from engine.selfplay.many_games import CAPACITY_BEYOND, PLAYERS
-from engine.selfplay.search_games import begin_next_games, check_network
+from engine.selfplay.search_games import begin_next_games, fitted
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_steps import advance_games, back_up_results, count_searched_games
 from engine.selfplay.search_table import HANDED_OVER, SearchConduct, new_search_table, new_tuning, new_work
@@ -90,7 +90,7 @@ class MatchGroup:
             ValueError: a network cannot play so; one line.
         """
         for player in players:
-            check_network(player.server, options)
+            fitted(player.server, options)
         self._players, self._options, self._stopped = players, options, stopped or threading.Event()
         self._conducts: list[SearchConduct] = [
             replace(options, sensible=WHOLE_GAME * player.is_sensible)

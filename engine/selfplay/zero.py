@@ -103,9 +103,12 @@ class Zero:
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
         if start is not None and (self._manifest["start"] or {}).get("sha256") != sha256_of(start):
             raise ValueError(f"{out}: begun with another start than {start.name}")
-        self._manifest["settings"] = ways.settings
+        was, self._manifest["settings"] = self._manifest["settings"]["train"], ways.settings
         self._seconds = float(self._manifest["seconds"])
         self.turn = Turn.of(self._manifest["turn"], ways.loop)
+        if was.get("rate") != ways.train.rate:
+            # The turn at hand may have hours to go.
+            self.turn = replace(self.turn, rate=ways.train.rate)
         (out / NETWORKS).mkdir(exist_ok=True)
         self.learner = TurnLearner(model, spec, ways.train, device, out, RULE_SETS[ways.play.rules])
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
@@ -116,6 +119,8 @@ class Zero:
             self.learner.write_network(self.networks.path(0), self._record())
         if not (out / NETWORK).exists():
             self.networks.ship(self.turn.network)
+        # Options given at this start hold at the next one too, though this one be killed within a phase.
+        self._write()
 
     def _first_turn(self, is_random: bool) -> Turn:
         """What a run begins with."""

@@ -19,9 +19,10 @@ from filelock import FileLock, Timeout
 
 from engine.system.errors import one_line
 
-MAX_RATIO, FREE_BYTES = 64, 16 << 20
-"""Records shrink to a third, labels too: a file that unpacks to more than this many times its size is a bomb. A small
-one may be unpacked to 16 MiB anyway."""
+MAX_RATIO, FREE_BYTES = 128, 16 << 20
+"""A file that unpacks to more than this many times its size is a bomb. Records shrink to a third, labels too, but the
+positions of one game, each with all moves before it, to a hundredth where games are of 700 moves. A small file may be
+unpacked to 16 MiB anyway."""
 XZ_MEMORY = 128 << 20
 """Most memory that unpacking may ask for; the strongest preset of xz needs 65 MiB."""
 CHUNK = 1 << 18

@@ -17,7 +17,7 @@ from engine.config import TrainOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.final_owners import FinalOwners
-from engine.records.games import Games
+from engine.records.games import Games, join, select
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
 from engine.train.batches import BatchBuilder, TrainingBatch
@@ -30,6 +30,8 @@ T = TypeVar("T")
 AHEAD = 3
 """Batches prepared ahead for each thread."""
 SEEN_SEED, ECHO_SEED = 20160129, 1
+SEEN_DRAWS = 20
+"""Draws that the training error is measured on: so many board sizes and shards, or fewer"""
 DECIDED = 0.95
 """A label whose value is beyond it says who has won, and little else"""
 
@@ -171,13 +173,17 @@ class Mixture:
         """A fixed sample of positions that batches show, to measure the training error on; where they show games.
 
         Returns:
-            a shard of games, and game and ply, both int64[count] or somewhat fewer, none twice.
+            games, and game and ply, both int64[count] or somewhat fewer, none twice; boards as the batches have them.
         """
-        rng = np.random.default_rng(SEEN_SEED)
-        _, shard, rows = self._played_sizes.draw(rng, lambda size: count)
-        games = self.games[shard]
-        rows, plies = np.unique([rows, self._plies(games, rows, shard, rng)], axis=1)
-        return games, rows, plies
+        rng, drawn = np.random.default_rng(SEEN_SEED), []
+        # A draw has one board size and shard.
+        for _ in range(SEEN_DRAWS):
+            _, shard, rows = self._played_sizes.draw(rng, lambda size: -(-count // SEEN_DRAWS))
+            drawn.append([np.full(len(rows), shard), rows, self._plies(self.games[shard], rows, shard, rng)])
+        shards, rows, plies = np.unique(np.concatenate(drawn, axis=1), axis=1)
+        known, game = np.unique([shards, rows], axis=1, return_inverse=True)
+        shown = [select(self.games[shard], known[1][known[0] == shard]) for shard in np.unique(shards)]
+        return join(shown), game.ravel(), plies
 
     def stream(self, first_step: int, finish: Callable[[TrainingBatch], T]) -> Generator[T]:
         """Batches from ``first_step`` on, in order, prepared by ``workers`` threads that end with the generator.

@@ -50,7 +50,7 @@ def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, a
 
     A source is an SGF file (of one game or many), a zip or tar archive, a packed shard, or a folder of such, searched
     to the bottom. What cannot be read is named, counted and left out. Games equal up to the eight symmetries are kept
-    once, and games that share their first moves go to the same split, so nothing trained on is in validation.
+    once, and games that share their first 40 moves go to the same split, so nothing trained on is in validation.
 
     \b
         keima data build KGS-2019.zip my-games/ --out games --min-rank 6d --min-moves 60

@@ -60,6 +60,8 @@ def play_command(
         keima data play default --size 9 --games 20000 --out games-9
         keima data show games-9
     """
+    if opening_moves and not openings:
+        raise click.UsageError("--opening-moves needs --openings to take them from")
     options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:

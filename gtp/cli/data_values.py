@@ -46,6 +46,8 @@ def values_command(
         keima data values alphago-9-sl rl-9/network.safetensors --size 9 --positions 500000 --out values-9
         keima train value --games values-9 --validation held-out.npz.xz --size 9 --out value-9
     """
+    if whole_games and latest:
+        raise click.UsageError("--latest is about the random move, which --whole-games leaves out")
     options = BulkOptions(variety, **rest)  # type: ignore[arg-type]
     console = Console(stderr=True)
     with one_line_errors(RuntimeError), ExitStack() as stack:

@@ -8,10 +8,10 @@ import click
 from rich.console import Console
 
 from engine.nets.on_device import load_network
-from engine.records.archive import SHARD_FILE
+from engine.records.archive import SHARD_FILE, holds_records
 from engine.records.filters import Filters
 from engine.records.games import shard_files
-from engine.records.shards import BuildOptions, build
+from engine.records.shards import MANIFEST, BuildOptions, build, read_manifest
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
@@ -102,20 +102,38 @@ def _run(
 
 
 def _game_shards(sources: tuple[Path, ...], out: Path, console: Console) -> list[Path]:
-    """Shards of games as they are; other sources are packed into the folder ``games`` of the output first."""
-    if all(path.name.endswith(SHARD_FILE) or (path.is_dir() and _holds_shards(path)) for path in sources):
+    """Shards of games as they are; if there are other sources, all are packed into ``games`` of the output first.
+
+    Raises:
+        ValueError: a path is missing or holds no games, or ``games`` was packed from other paths.
+    """
+    if all(map(_is_packed, sources)):
         return shard_files(sources, None)
     folder = out / GAMES
     if not folder.is_dir():
         check_out(out)
         out.mkdir(parents=True, exist_ok=True)
         filters, workers = Filters(sizes=(), results="any"), workers_for(sources)
-        options = BuildOptions(sources, filters, validation_share=0.0, test_share=0.0, workers=workers)
+        options = BuildOptions(
+            sources, filters, without=_held_out(sources), validation_share=0.0, test_share=0.0, workers=workers
+        )
         with console.status("reading games"):
             build(options, folder, lambda found: None, lambda done, total: None)
+    packed = [source["path"] for source in read_manifest(folder)["sources"]]
+    if packed != [str(path) for path in sources]:
+        raise ValueError(f"{folder}: packed from {', '.join(packed)}; for other games, name another --out")
     return shard_files([folder], None)
 
 
-def _holds_shards(folder: Path) -> bool:
-    """Whether a folder is one of packed shards."""
-    return any(folder.glob(f"*{SHARD_FILE}")) or any((folder / "train").glob(f"*{SHARD_FILE}"))
+def _is_packed(path: Path) -> bool:
+    """Whether all games at a path lie in shards that can be read where they are."""
+    if not path.is_dir():
+        return path.name.endswith(SHARD_FILE)
+    return any(any(folder.glob(f"*{SHARD_FILE}")) for folder in (path, path / "train")) and not holds_records(path)
+
+
+def _held_out(sources: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The shards to measure on that lie in folders made by ``keima data build``, wherever below the sources."""
+    found = [manifest.parent for path in sources if path.is_dir() for manifest in path.rglob(MANIFEST)]
+    built = [folder for folder in found if (folder / "train").is_dir()]
+    return tuple(file for folder in built for file in sorted(folder.glob(f"*{SHARD_FILE}")))

@@ -12,7 +12,7 @@ from filelock import FileLock
 from engine.records.archive import Document
 from engine.records.duplicates import fingerprints, first_of_each, split_of
 from engine.records.filters import Filters
-from engine.records.games import join, read_games, write_games
+from engine.records.games import Games, join, offsets_of, read_games, write_games
 from engine.records.gather import DocumentBatch, gather, read_batch
 from gtp.cli import main
 from tests.records.made import games_of
@@ -164,6 +164,22 @@ def test_games_with_one_opening_share_a_split(tmp_path):
     manifest = built(tmp_path / "distinct", tmp_path / "all.sgf", "--distinct-moves", 30)
     assert manifest["removed"]["same first 30 moves as a longer game"] == 40
     assert np.diff(whole(tmp_path / "distinct").offsets).tolist() == [50] * 20
+
+
+def test_positions_of_one_searched_game_share_a_split(tmp_path):
+    """They are of all lengths below the opening's and have left the game at different moves."""
+    moves = np.array([[9 * row + column for column, row in places] for places in LAWFUL])
+    plies = np.tile([20, 24, 28, 60], len(moves))
+    number = np.repeat(np.arange(len(moves)), 4)
+    rows = [np.r_[game[:ply], 81] for game, ply in zip(moves[number], np.minimum(plies, 50), strict=True)]
+    write_games(tmp_path / "x.npz.xz", Games(
+        size=np.full(len(rows), 9), offsets=offsets_of([len(row) for row in rows]),
+        moves=np.concatenate(rows).astype(np.uint16), number=number, position=np.minimum(plies, 50).astype(np.int16),
+    ))  # fmt: skip
+    built(tmp_path / "out", tmp_path / "x.npz.xz", "--validation-share", 0.3, "--test-share", 0.3, "--results", "any")
+    splits = [read_games(file) for file in (tmp_path / "out").rglob("*.npz.xz")]
+    numbers = [set(games.number.tolist()) for games in splits]
+    assert len(numbers) == 3 and sum(map(len, numbers)) == len(set.union(*numbers)) == len(moves)
 
 
 def test_games_of_other_shards_are_kept_apart(tmp_path, archive):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.go.geometry import BLACK, WHITE, index_of
 from engine.go.sgf import read_sgf
-from engine.records.games import GAME_ARRAYS, MAX_MOVES, Games, join, read_games, select, write_games
+from engine.records.games import GAME_ARRAYS, MAX_MOVES, Games, join, offsets_of, read_games, select, write_games
 from engine.records.replay import Replayer
 from tests.memory import at_most_mib
 
@@ -179,6 +179,15 @@ def test_a_small_file_that_would_fill_the_memory_is_refused_first(tmp_path, leng
         with pytest.raises(ValueError, match=r"more than 16,777,216 bytes|number of moves") as caught:
             read_games(path)
         assert str(path) in str(caught.value)
+
+
+def test_positions_of_long_games_read_back(tmp_path):
+    """They pack so well, each a game with all moves before it, that they were once taken for a bomb."""
+    whole = np.random.default_rng(5).integers(0, 361, (90, 700)).astype(np.uint16)
+    plies = np.tile(np.arange(500, 700), 90)
+    moves = np.concatenate([one[:ply] for one in whole for ply in range(500, 700)])
+    write_games(tmp_path / "x.npz.xz", Games(size=np.full(len(plies), 19), offsets=offsets_of(plies), moves=moves))
+    assert read_games(tmp_path / "x.npz.xz").moves.sum() == moves.sum()
 
 
 def test_a_cut_file_is_one_clear_error(tmp_path):

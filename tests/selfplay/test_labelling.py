@@ -3,16 +3,20 @@
 import json
 import threading
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
-from engine.records.games import read_arrays, write_games
+from engine.records.filters import Filters
+from engine.records.games import join, read_arrays, read_games, write_games
 from engine.records.labels import LABEL_ARRAYS, RECORDED, SELF_PLAYED, read_labels
+from engine.records.shards import BuildOptions, build
 from engine.rollout.random import next_below, next_unit, seed_state
 from engine.selfplay.journal import Journal, new_rows, row_type
 from engine.selfplay.label_job import LabelWorker
@@ -25,6 +29,7 @@ from engine.system.crew.job import Away, Opened
 from engine.train.batches import label_rules
 from engine.train.teacher import Teacher
 from gtp.cli import main
+from gtp.cli.label import _game_shards
 from tests.train.made import made_games
 
 RULES = ((RULE_SETS["chinese"], 1.0), (RULE_SETS["japanese"], 1.0))
@@ -305,3 +310,30 @@ def test_the_command_labels_sgf_files_and_goes_on(tiny_network, tmp_path):
     answer = CliRunner().invoke(main, [*words, "--positions", "100"])
     assert "the games hold no more" in answer.output
     assert {key[:3] for key in all_labels(tmp_path / "out")} == {(RECORDED, 9, 0), (RECORDED, 9, 1)}
+    answer = CliRunner().invoke(main, [*words[:2], str(tmp_path / "1.sgf"), *words[4:], "--positions", "100"])
+    assert answer.exit_code != 0 and "0.sgf" in answer.output and "name another --out" in answer.output
+
+
+@pytest.mark.parametrize("sources", [("built", "more.sgf"), (".",), ("mixed",)])
+def test_all_but_held_out_games_are_labelled_whatever_else_is_named(sources, tmp_path, tmp_path_factory):
+    games = made_games(40, seed=3)
+    write_games(tmp_path / "all.npz.xz", games)
+    options = BuildOptions((tmp_path / "all.npz.xz",), Filters(sizes=()), validation_share=0.3, test_share=0.2)
+    build(options, tmp_path / "built", lambda found: None, lambda done, total: None)
+    (tmp_path / "all.npz.xz").unlink()
+    if sources == ("mixed",):
+        (tmp_path / "mixed").mkdir()
+        (tmp_path / "built").rename(tmp_path / "mixed/built")
+    sgf = "(;GM[1]FF[4]SZ[9]KM[7]RE[B+R];B[ee];W[cc];B[gg];W[cg];B[gc];W[ec])"
+    (tmp_path / ("mixed/more.sgf" if sources == ("mixed",) else "more.sgf")).write_text(sgf)
+    paths = tuple(tmp_path / name for name in sources)
+    files = _game_shards(paths, tmp_path_factory.mktemp("out"), Console(quiet=True))
+    kept = join([read_games(file) for file in files])
+    train = read_games(next(tmp_path.rglob("train-000.npz.xz")))
+    assert 0 < len(train.size) < 40
+    extra = [40, 20, 60, 56, 24, 22]
+    assert sorted(moves_of(kept)) == sorted([*moves_of(train), extra])
+
+
+def moves_of(games):
+    return [games.moves[start:end].tolist() for start, end in pairwise(games.offsets)]

@@ -252,7 +252,8 @@ def test_a_network_without_a_value_is_refused(group):
 def test_a_network_of_one_komi_is_asked_for_no_other(group):
     with pytest.raises(ValueError, match="network hash knows no komi but 7"):
         group(PLAIN, network=HashNetwork("leela-18"))
-    group(replace(PLAIN, komi=7.5, komi_sd=0.0, wide_komi_share=0.0), network=HashNetwork("leela-18"))
+    one = group(replace(PLAIN, komi=7.5, komi_sd=1.0, wide_komi_share=0.5), network=HashNetwork("leela-18"))
+    assert one._options.komi_sd == one._options.wide_komi_share == 0.0, "all games are at the komi that it knows"
 
 
 def test_nobody_passes_while_moves_are_bound_to_be_sensible(group):

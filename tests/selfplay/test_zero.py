@@ -18,7 +18,7 @@ from engine.records.search_rows import join_rows, read_search_rows
 from engine.selfplay import zero as loop_module
 from engine.selfplay import zero_play
 from engine.selfplay.search_play import SearchPlay
-from engine.selfplay.zero import COOL, MANIFEST, ROWS, Zero
+from engine.selfplay.zero import MANIFEST, ROWS, Zero
 from engine.selfplay.zero_facts import facts_of_rows
 from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch
@@ -245,24 +245,6 @@ def test_a_failure_beside_training_ends_the_run(tmp_path, monkeypatch):
         run(tmp_path, ways, turns=2)
 
 
-def test_options_may_change_but_not_the_board_or_the_network(finished, tmp_path):
-    shutil.copytree(finished.out, tmp_path / "run")
-    zero = run(tmp_path / "run", replace(WAYS, play=replace(WAYS.play, visits=16)), stop=("self-play", 0.0))
-    assert zero.turn.number == 3
-    for other, words in (
-        (replace(WAYS, play=replace(WAYS.play, size=4)), "begun with size 3, not 4"),
-        (replace(WAYS, play=replace(WAYS.play, seed=2)), "begun with seed 1, not 2"),
-        (replace(WAYS, shape=WAYS.shape | {"channels": 12}), "begun with shape"),
-        (replace(WAYS, train=replace(WAYS.train, optimizer="muon")), "begun with optimizer (sgd|adamw), not muon"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            Zero(tmp_path / "run", other, CPU)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "letter.txt").write_text("dear")
-    with pytest.raises(ValueError, match="expected a new or empty folder"):
-        Zero(tmp_path / "other", WAYS, CPU)
-
-
 def test_a_random_network_searches_little_and_plays_sensible_moves(finished):
     play = replace(WAYS.play, visits=40, fast_visits=10)
     ways = replace(WAYS, play=play, loop=replace(WAYS.loop, first_visits=0.25))
@@ -369,23 +351,8 @@ def test_the_komi_of_self_play_follows_the_games(finished, tmp_path, monkeypatch
     assert run(tmp_path, ways, turns=1).turn.komi == 2.0
 
 
-def test_the_rate_is_a_tenth_in_the_last_share_of_the_time(finished, monkeypatch):
-    monkeypatch.setattr(finished, "ways", replace(WAYS, loop=replace(WAYS.loop, cooldown=0.2)))
-    for minutes, spent, factor in ((100.0, 79.0, 1.0), (100.0, 81.0, COOL), (0.0, 81.0, 1.0)):
-        monkeypatch.setattr(finished, "_minutes", minutes)
-        monkeypatch.setattr(finished, "_begun_s", time.monotonic() - 60.0 * spent)
-        assert finished._rate() == pytest.approx(factor * WAYS.train.rate)
-    assert COOL == 0.1
-
-
 def test_games_are_resigned_below_the_bound_that_was_found(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_module, "resignation_bound", lambda rows: -0.8)
     zero = run(tmp_path, replace(WAYS, loop=replace(WAYS.loop, resigns=True, first_rows=40)), turns=1)
     assert zero.turn.resign == pytest.approx(0.1)
     assert zero.play.options(zero.turn, zero.is_random).resign == pytest.approx(0.1)
-
-
-def test_the_settings_are_kept(finished):
-    kept = json.loads((finished.out / MANIFEST).read_text())["settings"]
-    assert kept["loop"] == asdict(WAYS.loop)
-    assert np.isfinite(finished.board.policy).all() and finished.board.policy.sum() == pytest.approx(1.0)

@@ -318,6 +318,18 @@ def test_the_training_error_is_measured_on_positions_that_batches_show(few):
     assert set(mixture([only]).seen_positions(50)[2].tolist()) == {7}
 
 
+def test_the_training_error_is_measured_on_all_boards():
+    """It was once measured on one shard, and so on one board size."""
+    shards = [made_games(size=9), made_games(size=13), made_games(size=9, seed=1)]
+    games, rows, plies = mixture(shards, boards={9: 1.0, 13: 1.0}).seen_positions(400)
+    sizes = games.size[rows]
+    assert 100 < (sizes == 13).sum() < 300 and 100 < (sizes == 9).sum() < 300
+    assert len(set(zip(rows.tolist(), plies.tolist(), strict=True))) == len(rows)
+    for row in np.unique(rows).tolist():
+        moves = games.moves[games.offsets[row] : games.offsets[row + 1]].tolist()
+        assert any(moves == shard.moves[30 * game : 30 * game + 30].tolist() for shard in shards for game in range(40))
+
+
 def test_a_sample_keeps_to_the_one_position_of_games_that_have_one():
     games = made_games(count=4, length=20)
     games = games._replace(position=np.array([7, -1, 3, -1], np.int16))
