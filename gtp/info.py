@@ -107,10 +107,10 @@ def _kata_move(
 
 
 def lz_line(found: "Analysis", size: int, is_black: bool, options: ReportOptions) -> str:
-    """One update in Leela Zero's layout: rates and priors as whole numbers out of 10,000."""
+    """One update in Leela Zero's layout: rates, priors and bounds as whole numbers out of 10,000, none below 0."""
     return " ".join(
         f"info move {vertices([move.point], size)} visits {move.visits} winrate {round(1e4 * _rate(move.value_stm))}"
-        f" prior {round(1e4 * move.prior)} lcb {round(5e3 * (move.lcb_stm + 1.0))} order {order}"
+        f" prior {round(1e4 * move.prior)} lcb {max(0, round(5e3 * (move.lcb_stm + 1.0)))} order {order}"
         f" {_variation(move, size, options)}"
         for order, move in enumerate(_listed(found.report, options))
     )

@@ -102,8 +102,7 @@ def load_player(settings: PlayerSettings, begin: "Callable[[GameKeeper], None]" 
     # What has been loaded stays: a collection that walks all of it would stop a search for tenths of a second.
     gc.collect()
     gc.freeze()
-    if ahead.is_needed:
-        player.stand_in_loaded.clear()
+    player.stand_in_loaded.clear()
     threading.Thread(target=_load_endings, args=(ahead, player), name="endings", daemon=True).start()
     return player
 

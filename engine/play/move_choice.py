@@ -34,6 +34,9 @@ COSTLY = 1.5
 """Points that a move may cost before passing is better: more than one stone in one's own territory."""
 CAPTURE_SHARE = 0.5
 """Share of a move's time and visits for the search that a capture is held against"""
+SETTLED_A_MOVE = 24
+"""Open points that a move may settle: after an estimate the next one waits until all could be settled. In 14 games of
+9-dans on 19x19, 270 points are open at move 105, and one or two fewer with each move until the last borders close."""
 
 
 def shrunk_value(value: float, report: Report) -> float:
@@ -41,14 +44,14 @@ def shrunk_value(value: float, report: Report) -> float:
     return value if report.has_values else value * report.visits / (report.visits + FEW_ROLLOUTS)
 
 
-def is_endgame(position: Position, cleanup: bool, is_rushed: bool) -> bool:
+def is_endgame(position: Position, cleanup: bool, can_wait: bool) -> bool:
     """Whether a plan needs an estimate of the game's end.
 
     Args:
         cleanup: as for :meth:`engine.play.player.Player.genmove`.
-        is_rushed: there is no time for an estimate that can wait.
+        can_wait: an estimate may be left out where nobody has passed.
     """
-    return cleanup or position.meta[META_PASSES] > 0 or (is_full(position) and not is_rushed)
+    return cleanup or position.meta[META_PASSES] > 0 or (is_full(position) and not can_wait)
 
 
 def unsearched_move(game: Game, color: int, moves: MoveFilter) -> int:

@@ -24,7 +24,7 @@ from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper, Purpose
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
-from engine.play.move_choice import MovePlan, is_endgame, unsearched_move
+from engine.play.move_choice import SETTLED_A_MOVE, MovePlan, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
@@ -91,6 +91,8 @@ class Player(GameKeeper):
         self.stand_in_loaded = threading.Event()
         """unset while what replaces a late network is being compiled elsewhere; who does that clears and sets it"""
         self.stand_in_loaded.set()
+        self._unsettled_until = 0
+        """moves of the game before which it is not looked whether it has come to its end"""
         self._random = np.random.default_rng(search_options.seed)
         self._resignation = Resignation()
         self._backend.fit(self.game.size)
@@ -167,6 +169,7 @@ class Player(GameKeeper):
 
     def _begin(self) -> None:
         super()._begin()
+        self._unsettled_until = 0
         self._fit_search()
 
     def _fit_search(self) -> None:
@@ -202,12 +205,15 @@ class Player(GameKeeper):
             self._search.clear()  # What an analysis found is no first choice.
         move_time = MoveTime(move_limits(self.options, clock), started_s, self.interrupted, self.server)
         is_rushed = clock is not None and move_time.left_s < RUSHED_S
+        # A clock does not wait for kernels that are still being compiled, not even after a pass.
+        is_late = clock is not None and not self.stand_in_loaded.is_set()
         estimate = None
-        if is_endgame(position, cleanup, is_rushed):
+        if not is_late and is_endgame(position, cleanup, is_rushed or self.game.n_moves < self._unsettled_until):
             deadline_s = move_time.deadline_s(ESTIMATE_SHARE)
             owners = self._network_owners(move_time.deadline_s(NETWORK_SHARE))
             before_s = move_time.used_s
             estimate = estimate_end(position, owners, self._backend.tables(), deadline_s)
+            self._unsettled_until = self.game.n_moves + estimate.n_open // SETTLED_A_MOVE
             if position.meta[META_PASSES] > 0:
                 # After a pass the end is estimated twice more when the search is over.
                 move_time.reserve_s = 2 * (move_time.used_s - before_s)

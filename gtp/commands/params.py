@@ -149,14 +149,17 @@ def _names() -> list[str]:
 
 
 def _value(host: Host, name: str) -> Any:
-    """A parameter's value in force."""
+    """A parameter's value in force: what the engine decided where an option leaves that to it."""
+    from engine.search.tuning import resolved
+
     if name in NONE_HERE:
         return NONE_HERE[name]
     player = host.player
     if name == ALLOW_RESIGNATION:
         return player.options.resign_below > NEVER
     item = _named(name)
-    return getattr(player.options if item in fields(PlayOptions) else player.search_options, item.name)
+    is_of_play = item in fields(PlayOptions)
+    return getattr(player.options if is_of_play else resolved(player.search_options, player.server), item.name)
 
 
 def _named(name: str) -> Field[Any]:

@@ -15,7 +15,7 @@ KATA = re.compile(
     rf"(?:scoreStdev {FLOAT} )?scoreLead {FLOAT} scoreSelfplay {FLOAT} prior {FLOAT} lcb {FLOAT} utilityLcb {FLOAT} "
     rf"weight \d+ order \d+ pv {VERTEX}(?: {VERTEX})*"
 )
-LZ = re.compile(rf"info move {VERTEX} visits \d+ winrate \d+ prior \d+ lcb -?\d+ order \d+ pv {VERTEX}(?: {VERTEX})*")
+LZ = re.compile(rf"info move {VERTEX} visits \d+ winrate \d+ prior \d+ lcb \d+ order \d+ pv {VERTEX}(?: {VERTEX})*")
 ROOT = re.compile(
     rf"rootInfo visits \d+ utility {FLOAT} winrate {FLOAT} scoreMean {FLOAT} (?:scoreStdev {FLOAT} )?scoreLead {FLOAT} "
     rf"scoreSelfplay {FLOAT} weight \d+ rawStWrError -1 rawStScoreError -1 rawVarTimeLeft -1"

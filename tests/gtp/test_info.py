@@ -40,7 +40,7 @@ def test_kata_line():
 def test_lz_line():
     assert lz_line(found(FIRST, SECOND), 9, True, ReportOptions(pv_visits=True)) == (
         "info move D4 visits 100 winrate 6250 prior 2185 lcb 5500 order 0 pv D4 pass C3 pvVisits 100 40 3"
-        " info move pass visits 20 winrate 2500 prior 0 lcb -8500 order 1 pv pass pvVisits 20"
+        " info move pass visits 20 winrate 2500 prior 0 lcb 0 order 1 pv pass pvVisits 20"
     )
 
 

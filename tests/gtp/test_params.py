@@ -74,6 +74,14 @@ def test_several_are_changed_together_or_none(engine):
     assert engine.ask("kata-set-params {}") == "="
 
 
+def test_what_the_engine_decides_is_told(engine):
+    """By KataGo's names once 0 threads and values of -1, which its own ranges do not have."""
+    told = json.loads(engine.ask("kata-get-params")[2:])
+    assert told["numSearchThreads"] >= 1 and told["batch"] >= 1 and told["virtual-loss"] >= 0.0
+    assert told["cpuctExploration"] > 0.0 and told["root-symmetries"] in ("1", "8")
+    assert 0.0 <= told["subtreeValueBiasFactor"] <= 1.0 and 0.0 <= told["valueWeightExponent"] <= 1.0
+
+
 def test_what_katagos_search_has_besides_is_off_here(engine):
     """LizzieYzy asks for it at the start, and may set it."""
     name = "playoutDoublingAdvantage"

@@ -2,12 +2,15 @@
 
 import pytest
 
+import engine.play.player
 from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, other, to_vertex
 from engine.go.scoring import final_score_black
 from engine.play.backend import Backend
+from engine.play.clock import absolute
 from engine.play.keeper import RESIGN, Purpose
-from engine.play.move_choice import MovePlan, is_endgame
+from engine.play.life_and_death import estimate_end
+from engine.play.move_choice import SETTLED_A_MOVE, MovePlan, is_endgame
 from engine.search.move_filter import EVERY_MOVE, only
 from tests.playing import DEAD_STONES, SEKI_IN_A_CORNER, TWO_EYES, WALLS, position, scatter
 
@@ -176,6 +179,46 @@ def test_a_filter_of_own_eyes_alone_gets_one_of_them(make_player):
 def test_without_time_for_an_estimate_passing_on_a_full_board_is_a_move_like_others(make_player):
     """Under territory rules each other move would cost a point, under any a move into one's own eye may cost more."""
     player = position(make_player(), WALLS, WHITE)
-    assert not is_endgame(player.game.position, cleanup=False, is_rushed=True)
+    assert not is_endgame(player.game.position, cleanup=False, can_wait=True)
     (only_search,) = MovePlan(player.game, player.game.position, None, Backend(SearchOptions(), None, "cpu")).searches
     assert only_search.moves == EVERY_MOVE
+
+
+def test_after_an_open_end_the_next_estimate_waits_until_it_could_be_settled(make_player, monkeypatch):
+    """On 19x19 each move of the second half of a game spent 80 ms on an answer that was known."""
+    player, moves, asked, n_open = position(make_player(), WALLS, BLACK), [], [], 3 * SETTLED_A_MOVE
+
+    def estimated(board, *rest):
+        asked.append(player.game.n_moves)
+        return estimate_end(board, *rest)._replace(n_open=n_open, dead=[])
+
+    monkeypatch.setattr(engine.play.player, "estimate_end", estimated)
+    begun = player.game.n_moves
+    for color in (BLACK, WHITE, BLACK, WHITE):
+        moves.append(player.genmove(color))
+    assert PASS not in moves and asked == [begun, begun + 3]
+    player.genmove(BLACK)
+    assert asked == [begun, begun + 3]
+    player.game.play(WHITE, PASS)
+    player.genmove(BLACK)
+    assert asked[2:] == [begun + 6], "after a pass all depends on it"
+    position(player, WALLS, BLACK)
+    player.genmove(BLACK)
+    assert len(asked) == 4, "another game"
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_a_clock_does_not_wait_for_an_estimate_that_is_still_being_compiled(make_player, monkeypatch, passes):
+    """A first start took 149 seconds for a move of a clock of two."""
+    player = position(make_player(), WALLS, BLACK)
+    if passes:
+        player.game.play(BLACK, PASS)
+    asked = []
+    monkeypatch.setattr(engine.play.player, "estimate_end", lambda *rest: asked.append(rest) or estimate_end(*rest))
+    player.clock.configure(absolute(600.0))
+    player.stand_in_loaded.clear()
+    player.genmove(player.game.to_move, Purpose.SAY)
+    assert not asked
+    player.stand_in_loaded.set()
+    player.genmove(player.game.to_move, Purpose.SAY)
+    assert asked

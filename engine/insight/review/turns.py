@@ -13,7 +13,7 @@ from engine.insight.analyses import Analysis
 from engine.insight.glance import score_stdev
 
 MOST_CANDIDATES = 12
-"""Moves that are kept of a position, the most visited ones; the one that was played is kept in any case"""
+"""Moves that are kept of a position, the best ones; the one that was played is kept in any case"""
 MOST_MOVES_OF_A_LINE = 12
 
 
