@@ -172,7 +172,9 @@ class Trainer(Learner):
                 observer.say(f"going on with other {', '.join(self._other_data)} than before")
             if self.curves and self.curves.dropped:
                 observer.say(f"{self.folder / 'curves.csv'}: {self.curves.dropped} damaged lines left out")
-            while self.step < self.options.steps:
+            # A run whose patience has ended does nothing more when its command is given again.
+            last_step = self.step if self.ranks.most(self._is_impatient(), self.device) else self.options.steps
+            while self.step < last_step:
                 asked = time.perf_counter()
                 tensors = next(stream)
                 waited += time.perf_counter() - asked
@@ -185,11 +187,11 @@ class Trainer(Learner):
                 agreed = 0
                 if self.step % AGREE_EVERY == 0 or self.ranks.count == 1:
                     observer.at_step(self.step, self.curves.summary() if self.curves else "")
-                    impatient = 0 < self.options.patience <= self.worse
                     late = 0.0 < 60.0 * self.options.minutes <= time.perf_counter() - began
                     lost = self.step % AGREE_EVERY == 0 and not all(part.isfinite() for part in parts.values())
                     is_long = time.perf_counter() - saved > SAVE_S
-                    wanted = LOST if lost else STOP if stop.asked or impatient or late else SAVE if is_long else 0
+                    is_over = stop.asked or late or self._is_impatient()
+                    wanted = LOST if lost else STOP if is_over else SAVE if is_long else 0
                     agreed = self.ranks.most(wanted, self.device)
                     if agreed == LOST:
                         raise self._diverged()
@@ -205,6 +207,10 @@ class Trainer(Learner):
             observer.say(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
             self.curves.plot(self.folder / "curves.png")
         return self.metrics
+
+    def _is_impatient(self) -> bool:
+        """Whether nothing has become better for as long as is waited for; known to the first process alone."""
+        return 0 < self.options.patience <= self.worse
 
     def _validate(self, observer: Observer) -> None:
         """Measure the averaged network; the first process does, the others go on to where they wait for it."""

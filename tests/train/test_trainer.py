@@ -114,6 +114,8 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path):
     assert trainer.step == 15, "the first validation sets the mark, two more are not above it"
     again = new_trainer(tmp_path, 10_000, rate=0.0, patience=2, validate_every=5)
     assert (again.best, again.worse) == (trainer.best, 2)
+    again.run()
+    assert again.step == 15, "its patience has ended already"
 
 
 def test_the_network_of_the_best_validation_is_kept_behind_a_resumption_too(tmp_path):
