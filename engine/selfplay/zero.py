@@ -103,12 +103,8 @@ class Zero:
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
         if start is not None and (self._manifest["start"] or {}).get("sha256") != sha256_of(start):
             raise ValueError(f"{out}: begun with another start than {start.name}")
-        was, self._manifest["settings"] = self._manifest["settings"]["train"], ways.settings
         self._seconds = float(self._manifest["seconds"])
-        self.turn = Turn.of(self._manifest["turn"], ways.loop)
-        if was.get("rate") != ways.train.rate:
-            # The turn at hand may have hours to go.
-            self.turn = replace(self.turn, rate=ways.train.rate)
+        self.turn = self._turn_at_hand()
         (out / NETWORKS).mkdir(exist_ok=True)
         self.learner = TurnLearner(model, spec, ways.train, device, out, RULE_SETS[ways.play.rules])
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
@@ -119,8 +115,15 @@ class Zero:
             self.learner.write_network(self.networks.path(0), self._record())
         if not (out / NETWORK).exists():
             self.networks.ship(self.turn.network)
-        # Options given at this start hold at the next one too, though this one be killed within a phase.
-        self._write()
+        self._write()  # This start's options hold at the next one too, though it be killed within a phase.
+
+    def _turn_at_hand(self) -> Turn:
+        """Where the run stands, under the options of this start, which the manifest has from now on."""
+        before, self._manifest["settings"] = self._manifest["settings"], self.ways.settings
+        turn = Turn.of(self._manifest["turn"], self.ways.loop)
+        # Another rate counts at once: the turn may have hours to go.
+        is_other = before["train"].get("rate") != self.ways.train.rate
+        return replace(turn, rate=self.ways.train.rate) if is_other else turn
 
     def _first_turn(self, is_random: bool) -> Turn:
         """What a run begins with."""
