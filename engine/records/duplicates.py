@@ -34,11 +34,9 @@ def fingerprints(games: Games, beginning: int) -> np.ndarray:
         beginning: the number of moves that count for the third column.
     Returns:
         uint64[G, 3]: of the whole game without the passes at its end, of its first ``OPENING`` moves, and of its first
-        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three. Positions that
-        searches reached (:meth:`Games.are_reached`) have the same second hash where they are of one game of a run.
+        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three.
     """
     keys = np.zeros((len(games.size), 3), np.uint64)
-    reached = np.flatnonzero(games.are_reached() & (games.number >= 0))
     for game, size in enumerate(games.size.tolist()):
         moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
         stones = games.setup[games.setup_offsets[game] : games.setup_offsets[game + 1]]
@@ -51,9 +49,17 @@ def fingerprints(games: Games, beginning: int) -> np.ndarray:
         for column, count in enumerate((len(moves), OPENING, beginning)):
             digest = hashlib.blake2b(kind + first[: 2 * (len(stones) + count)], digest_size=8)
             keys[game, column] = int.from_bytes(digest.digest(), "big")
-    # One of them may be shorter than the opening, or leave the others within it.
-    keys[reached, OPENING_KEY] = mixed(games.number[reached].astype(np.uint64))
     return keys
+
+
+def split_keys(games: Games, keys: np.ndarray) -> np.ndarray:
+    """What decides a game's split: uint64[G], the fingerprint of its opening.
+
+    Of positions that searches reached (:meth:`Games.are_reached`) it is the number of their game: they may be shorter
+    than the opening, or have left each other within it.
+    """
+    is_of_game = games.are_reached() & (games.number >= 0)
+    return np.where(is_of_game, mixed(games.number.astype(np.uint64)), keys[:, OPENING_KEY])
 
 
 def first_of_each(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -64,12 +70,12 @@ def first_of_each(keys: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return is_first
 
 
-def split_of(opening_keys: np.ndarray, seed: int, validation_share: float, test_share: float) -> np.ndarray:
-    """Split of each game: uint8[G], index into ``SPLITS``.
+def split_of(keys: np.ndarray, seed: int, validation_share: float, test_share: float) -> np.ndarray:
+    """Split of each game by its :func:`split_keys`: uint8[G], index into ``SPLITS``.
 
-    It depends on the opening and the seed alone, so a game stays in its split when others are added.
+    It depends on the key and the seed alone, so a game stays in its split when others are added.
     """
     # Keys are hashes already: mixing is for the seed's sake.
-    words = mixed(opening_keys + np.uint64((seed - 1) * int(GOLDEN) & (1 << 64) - 1))
+    words = mixed(keys + np.uint64((seed - 1) * int(GOLDEN) & (1 << 64) - 1))
     share = (words >> np.uint64(11)).astype(np.float64) / 2**53
     return np.where(share < test_share, 2, np.where(share < test_share + validation_share, 1, 0)).astype(np.uint8)

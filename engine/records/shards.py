@@ -34,6 +34,7 @@ from engine.records.duplicates import (
     WHOLE,
     fingerprints,
     first_of_each,
+    split_keys,
     split_of,
 )
 from engine.records.filters import Filters
@@ -228,7 +229,7 @@ def _split(
         is_known = np.isin(keys[:, OPENING_KEY], known)
         removed[f"same first {OPENING} moves as a game to keep apart from"] = int((keep & is_known).sum())
         keep &= ~is_known
-    split = split_of(keys[:, OPENING_KEY], options.seed, options.validation_share, options.test_share)
+    split = split_of(split_keys(games, keys), options.seed, options.validation_share, options.test_share)
     splits = [
         np.random.default_rng([options.seed, number]).permutation(np.flatnonzero(keep & (split == number)))
         for number in range(len(SPLITS))

@@ -31,7 +31,7 @@ AHEAD = 3
 """Batches prepared ahead for each thread."""
 SEEN_SEED, ECHO_SEED = 20160129, 1
 SEEN_DRAWS = 20
-"""Draws that the training error is measured on: so many board sizes and shards, or fewer"""
+"""Draws that make up the sample for the training error; each draw has one board size and one shard"""
 DECIDED = 0.95
 """A label whose value is beyond it says who has won, and little else"""
 
@@ -176,7 +176,6 @@ class Mixture:
             games, and game and ply, both int64[count] or somewhat fewer, none twice; boards as the batches have them.
         """
         rng, drawn = np.random.default_rng(SEEN_SEED), []
-        # A draw has one board size and shard.
         for _ in range(SEEN_DRAWS):
             _, shard, rows = self._played_sizes.draw(rng, lambda size: -(-count // SEEN_DRAWS))
             drawn.append([np.full(len(rows), shard), rows, self._plies(self.games[shard], rows, shard, rng)])

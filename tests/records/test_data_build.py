@@ -180,6 +180,14 @@ def test_positions_of_one_searched_game_share_a_split(tmp_path):
     splits = [read_games(file) for file in (tmp_path / "out").rglob("*.npz.xz")]
     numbers = [set(games.number.tolist()) for games in splits]
     assert len(numbers) == 3 and sum(map(len, numbers)) == len(set.union(*numbers)) == len(moves)
+    # Another run has games of the same numbers, which are other games.
+    write_games(tmp_path / "y.npz.xz", games_of(*(sgf(random_places(seed, 20)) for seed in range(900, 903))))
+    known = read_games(tmp_path / "y.npz.xz")._replace(
+        number=np.arange(3), position=np.full(3, 19, np.int16), result=np.zeros(3, np.int8)
+    )
+    write_games(tmp_path / "y.npz.xz", known)
+    kept = built(tmp_path / "b", tmp_path / "x.npz.xz", "--results", "any", "--without", tmp_path / "y.npz.xz")
+    assert sum(kept["games"].values()) == len(np.unique(fingerprints(read_games(tmp_path / "x.npz.xz"), 0)[:, 0]))
 
 
 def test_games_of_other_shards_are_kept_apart(tmp_path, archive):
