@@ -3,7 +3,6 @@
 What the stages are stands in :mod:`bench.alphago.stages`, how they are run in :mod:`bench.alphago.runner`.
 """
 
-import shlex
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -18,13 +17,13 @@ from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
-from gtp.cli.arguments import PATHS, parsed
+from gtp.cli.arguments import PATHS
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
 PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes  [default: by --size]"
 GAMES_HELP = "games of people to learn from, as for keima data build  [default: the shipped network's]"
-LAUNCHER_HELP = 'starts training on several GPUs or cores: "torchrun --nproc-per-node 4 --no-python"'
+PROCESSES_HELP = "that share games and training (torchrun), one a GPU or core"
 
 
 @click.command(context_settings={"show_default": True})
@@ -34,14 +33,14 @@ LAUNCHER_HELP = 'starts training on several GPUs or cores: "torchrun --nproc-per
 @click.option("--games", type=PATHS, multiple=True, help=GAMES_HELP)
 @click.option("--skip", type=click.Choice(STAGES), multiple=True, help="stage to leave out")
 @click.option("--only", type=click.Choice(STAGES), multiple=True, help="stage to run; the others are left out")
-@click.option("--launcher", default="", metavar="COMMAND", callback=parsed(shlex.split), help=LAUNCHER_HELP)
+@click.option("--processes", default=1, type=click.IntRange(1), help=PROCESSES_HELP)
 @click.option("--device", default="auto", help="auto, cpu, cuda or mps")
 @click.option("--seed", default=1, type=click.IntRange(0), help="of all that is drawn")
 @click.option("--dry-run", is_flag=True, help="print the commands of all stages, and end")
 @click.pass_context
 def command(
     ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], skip: tuple[str, ...],
-    only: tuple[str, ...], launcher: list[str], device: str, seed: int, dry_run: bool,
+    only: tuple[str, ...], processes: int, device: str, seed: int, dry_run: bool,
 ) -> None:  # fmt: skip
     """Build AlphaGo as published: games, policy networks, patterns, value network, and what each is worth.
 
@@ -56,6 +55,8 @@ def command(
     with one_line_errors(CommandFailed):
         way = Way(out, chosen(preset, size), games, device, seed)
         stages = [stage for stage in all_stages(way) if stage.name not in skip and stage.name in (only or STAGES)]
+        for one in (one for stage in stages for one in stage.commands):
+            one.arguments(processes)
         if dry_run:
             for stage in stages:
                 click.echo(f"# {stage.name}: {stage.what}")
@@ -65,7 +66,7 @@ def command(
         try:
             with alone_in(out):
                 record = Record.of(out)
-                _run(stages, record, tuple(launcher), console)
+                _run(stages, record, processes, console)
                 write_report(way, {stage.name: record.spent(stage) for stage in all_stages(way)})
                 say(console, f"written: {out / REPORT}, {out / PAGE}")
         except KeyboardInterrupt:
@@ -73,13 +74,13 @@ def command(
             ctx.exit(INTERRUPTED)
 
 
-def _run(stages: list[Stage], record: Record, launcher: tuple[str, ...], console: Console) -> None:
+def _run(stages: list[Stage], record: Record, processes: int, console: Console) -> None:
     """Run what has not ended of some stages."""
     is_due = False
     for number, stage in enumerate(stages, 1):
         say(console, f"stage {number} of {len(stages)}, {stage.name}: {stage.what}{_time_left(stages, number, record)}")
         with progress_bar(console, TimeRemainingColumn()) if stage.games else nullcontext() as progress:
-            is_due |= run_stage(stage, record, launcher, is_due, Shown(stage, console, progress))
+            is_due |= run_stage(stage, record, processes, is_due, Shown(stage, console, progress))
         say(console, f"  {stage.name} took {record.spent(stage) / 60:.1f} minutes")
 
 

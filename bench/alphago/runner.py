@@ -88,14 +88,15 @@ class Record:
         return sum(self.seconds.get(command.text, 0.0) for command in stage.commands)
 
 
-def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: bool, observer: Observer) -> bool:
+def run_stage(stage: Stage, record: Record, processes: int, is_due: bool, observer: Observer) -> bool:
     """Run the commands of a stage that have not ended; returns whether there were any.
 
     Args:
-        launcher: what starts the commands that several processes may share.
+        processes: that share what can be shared.
         is_due: an earlier stage has been run: so are all commands of this one.
         observer: told what happens.
     Raises:
+        ValueError: so many processes cannot share a command.
         CommandFailed: a command ended with an error, or would go on with what was begun with other files.
         KeyboardInterrupt: Ctrl-C or SIGTERM; all child processes have ended, or were killed at the second one.
         OSError: a command could not be started, or the record not be written.
@@ -105,12 +106,12 @@ def run_stage(stage: Stage, record: Record, launcher: tuple[str, ...], is_due: b
         return False
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(core_count()))
     slots: Sequence[int | None] = cores if stage.games else (None,)
-    _run_all(stage.commands[first:], slots, record, launcher, observer)
+    _run_all(stage.commands[first:], slots, record, processes, observer)
     return True
 
 
 def _run_all(
-    due: Sequence[Command], slots: Sequence[int | None], record: Record, launcher: tuple[str, ...], observer: Observer
+    due: Sequence[Command], slots: Sequence[int | None], record: Record, processes: int, observer: Observer
 ) -> None:
     """Run commands, one in each slot at a time; a slot is the core that a command is bound to, None = all."""
     waiting, free = list(due[::-1]), list(slots)[::-1]
@@ -126,7 +127,7 @@ def _run_all(
                     command.makes.parent.mkdir(parents=True, exist_ok=True)
                     _check_files(command)
                     log = None if core is None else command.makes.parent / LOG
-                    process = start_child(command.arguments(launcher), core, log, _printed(command))
+                    process = start_child(command.arguments(processes), core, log, _printed(command))
                     working[process] = command, core, time.monotonic()
                 for process in [one for one in working if one.poll() is not None]:
                     command, core, begun = working.pop(process)

@@ -14,6 +14,7 @@ Each command can be typed as it is shown; all go on where they were stopped. Sta
 """
 
 import shlex
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,6 +32,10 @@ SHARPER = ("--temperature", "0.5")
 """Of a rollout policy that learns from moves which a network drew; as flat as these moves it plays worse in a search"""
 OPENING_MOVES = 8
 """Moves of the SL policy that games between greedy policies begin with, so that they differ"""
+BATCH = "--batch"
+"""Positions of a step in each process that trains"""
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+"""Starts the processes that share a command; their number comes next"""
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,24 @@ class Command:
         """As people type it."""
         return shlex.join(("keima", *self.words)) + (f" > {shlex.quote(str(self.makes))}" if self.prints else "")
 
-    def arguments(self, launcher: tuple[str, ...] = ()) -> list[str]:
+    def arguments(self, processes: int = 1) -> list[str]:
         """To start it with.
 
         Args:
-            launcher: what starts shared commands, torchrun with its options.
+            processes: that share it on this machine, if it can be shared; together they do what one would.
+        Raises:
+            ValueError: they cannot share a batch equally; one line.
         """
-        return [*(launcher if self.is_shared else ()), *keima(*self.words)]
+        if processes == 1 or not self.is_shared:
+            return keima(*self.words)
+        words = list(self.words)
+        if BATCH in words:
+            at = words.index(BATCH) + 1
+            each, rest = divmod(int(words[at]), processes)
+            if rest:
+                raise ValueError(f"--processes {processes}: batches of {words[at]} positions have no such equal parts")
+            words[at] = str(each)
+        return [*TORCHRUN, str(processes), "--no-python", "--", *keima(*words)]
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,15 @@ from click.testing import CliRunner
 from bench.alphago import presets, runner, stages
 from bench.alphago.page import MARKS, rows_of
 from bench.alphago.page import command as page_command
-from bench.alphago.presets import PRESETS, TOUR, Preset, chosen
+from bench.alphago.presets import PRESETS, PUBLISHED, TOUR, Preset, chosen
 from bench.alphago.results import _ablation, counted, outcomes_of
 from bench.alphago.runner import CommandFailed, Observer, Record, run_stage
-from bench.alphago.stages import PLAYERS, Way, all_stages
+from bench.alphago.stages import PLAYERS, TORCHRUN, Way, all_stages
 from bench.charts import interval_chart, line_chart
 from bench.child import start_child
 from bench.match import engines
 from bench.match.elo import ELO_SCALE, Z_95
+from bench.match.engines import keima
 from bench.match.record import GameRecord
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
@@ -159,20 +160,20 @@ def programs(monkeypatch):
 
 def test_what_has_ended_is_not_run_again_and_what_follows_is(tmp_path, programs):
     stage, record = stage_of(tmp_path, "0", "0", "0"), Record(tmp_path / "alphago.json")
-    assert run_stage(stage, record, (), False, Observer()) and runs(tmp_path) == [1, 1, 1]
+    assert run_stage(stage, record, 1, False, Observer()) and runs(tmp_path) == [1, 1, 1]
     read = Record.of(tmp_path)
-    assert not run_stage(stage, read, (), False, Observer()) and runs(tmp_path) == [1, 1, 1]
+    assert not run_stage(stage, read, 1, False, Observer()) and runs(tmp_path) == [1, 1, 1]
     assert read.spent(stage) == record.spent(stage) > 0
     read.ended.discard(stage.commands[1].text)
-    assert run_stage(stage, read, (), False, Observer()) and runs(tmp_path) == [1, 2, 2]
-    assert run_stage(stage, read, (), True, Observer()) and runs(tmp_path) == [2, 3, 3]
+    assert run_stage(stage, read, 1, False, Observer()) and runs(tmp_path) == [1, 2, 2]
+    assert run_stage(stage, read, 1, True, Observer()) and runs(tmp_path) == [2, 3, 3]
 
 
 def test_a_command_that_fails_ends_the_way_there(tmp_path, programs):
     stage, record = stage_of(tmp_path, "0", "3", "0"), Record(tmp_path / "alphago.json")
     for _ in range(2):
         with pytest.raises(CommandFailed, match="status 3"):
-            run_stage(stage, record, (), False, Observer())
+            run_stage(stage, record, 1, False, Observer())
     assert runs(tmp_path) == [1, 2]
 
 
@@ -192,7 +193,7 @@ def test_a_signal_is_passed_on_once_and_a_second_one_kills(tmp_path, programs, i
     monkeypatch.setattr(runner, "start_child", lambda *of: started.append(start_child(*of)) or started[-1])
     stage, record = stage_of(tmp_path, end, "0"), Record(tmp_path / "alphago.json")
     with pytest.raises(KeyboardInterrupt):
-        run_stage(stage, record, (), False, Impatient())
+        run_stage(stage, record, 1, False, Impatient())
     assert [process.wait(10) for process in started] == [-by] and not record.ended
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -203,10 +204,10 @@ def test_what_was_begun_with_other_files_does_not_go_on(tmp_path, programs):
     (network := tmp_path / "network").write_text("one")
     stage = replace(stage, commands=(replace(stage.commands[0], made_from=(network,)),))
     for _ in range(2):
-        run_stage(stage, record, (), True, Observer())
+        run_stage(stage, record, 1, True, Observer())
     network.write_text("other")
     with pytest.raises(CommandFailed, match="begun with other files"):
-        run_stage(stage, record, (), True, Observer())
+        run_stage(stage, record, 1, True, Observer())
     assert runs(tmp_path) == [2]
 
 
@@ -288,6 +289,20 @@ def test_every_command_is_one_of_the_command_line(name):
     for command in made:
         assert options_known(command.words), command.text
     assert not options_known(["data", "play", "default", "--no-such-option"])
+
+
+def test_processes_share_the_positions_of_a_step(tmp_path):
+    """Each took the whole batch: the published network would have learnt from four times the positions."""
+    supervised = next(Way(tmp_path, PUBLISHED, (tmp_path,), "cuda", 1).supervised())
+    shared = supervised.arguments(4)
+    assert shared[: len(TORCHRUN) + 1] == [*TORCHRUN, "4"]
+    assert shared[shared.index("--batch") + 1] == "64" and "--batch 256" in supervised.text
+    assert supervised.arguments(1) == keima(*supervised.words)
+    alone = next(Way(tmp_path, PUBLISHED, (tmp_path,), "cuda", 1).pattern_policies())
+    assert alone.arguments(4) == keima(*alone.words)
+    found = CliRunner().invoke(main, ["alphago", "--preset", "tour", "--processes", "3", "--out", str(tmp_path / "a")])
+    assert found.exit_code == 1 and "--processes 3: batches of 32 positions" in found.output
+    assert not (tmp_path / "a").exists()
 
 
 def test_the_table_of_a_report_goes_between_the_marks(tmp_path):

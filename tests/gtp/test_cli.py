@@ -9,7 +9,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench.alphago.command import command as alphago
 from bench.match.command import command as match
 from bench.speed.benchmark import command as benchmark
 from bench.speed.gpu import command as gpu
@@ -112,7 +111,6 @@ def test_a_shipped_player_brings_its_options_to_commands_that_have_none_of_them(
         (regress, ["--engine", "a", "--json", f"{__file__}/x.json", __file__], "test_cli.py is no folder that"),
         (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range x>=1"),
         (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range x>=1"),
-        (alphago, ["--out", "x", "--launcher", '"torchrun'], "No closing quotation"),
         (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0<=x<=86400"),
         (gpu, ["--seconds", "nan"], "nan is not in the range 0.001<=x<=600"),
         (inference, ["--seconds", "nan"], "nan is not in the range 0.001<=x<=3600"),
