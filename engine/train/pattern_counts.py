@@ -75,8 +75,8 @@ def advance(replay, point, color):
 class Counts:
     """What happened in games, by unfolded pattern."""
 
-    seen: np.ndarray = field(default_factory=lambda: np.zeros(N_CODES, np.int32))
-    """int32[2**24]: 3x3 codes of empty points, the side to move black"""
+    seen: np.ndarray = field(default_factory=lambda: np.zeros(N_CODES, np.int64))
+    """int64[2**24]: 3x3 codes of empty points, the side to move black; the commonest is seen 16,000 times a game"""
     nakade: np.ndarray = field(default_factory=lambda: np.zeros(N_NAKADE, np.int32))
     """int32[8192]: nakade patterns played"""
     responses: list[np.ndarray] = field(default_factory=list)

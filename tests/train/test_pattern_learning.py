@@ -98,6 +98,14 @@ def test_counting_equals_a_slow_count(games, counts):
     assert min(len(nakade), len(responses), len(diamonds)) >= 3
 
 
+def test_a_pattern_is_counted_beyond_two_billion_times(games):
+    """The empty board's own in 131,000 games of 19x19; the published size has 160,000."""
+    counts = Counts()
+    counts.seen[0] = 2**31 - 2
+    list(count_games(joined(games), counts))
+    assert counts.seen[0] > 2**31
+
+
 def test_images_of_a_pattern_count_together_and_rare_ones_are_left_out():
     """The limits are 100 for 3x3 codes, where it could be played, 16 for diamonds and responses, 2 for nakade."""
     counts = Counts()
