@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import torch
-
 from engine.inference.slots import Request
+from engine.nets.compute.cuda import release_memory
 from engine.nets.compute.runner import Runner, is_out_of_memory
 from engine.nets.network import NetOutput
 
@@ -80,7 +79,7 @@ def _try(runner: Runner, batch: Sequence[Piece]) -> NetOutput | None:
     except RuntimeError as error:
         if positions_of(batch) == 1 or not is_out_of_memory(error):
             raise
-    torch.cuda.empty_cache()
+    release_memory()
     return None
 
 

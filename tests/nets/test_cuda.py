@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from engine.nets.architectures.registry import new_spec
+from engine.nets.compute import cuda
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.cuda import ROWS, CudaRunner, fill, rows_for
+from engine.nets.compute.cuda import ROWS, CudaRunner, fill, release_memory, rows_for
+from engine.nets.compute.precision import learns_in_bfloat16, reduced_dtype
 from engine.nets.compute.runner import PlainRunner, is_out_of_memory
 from engine.nets.network import NetOutput
 from tests.nets.models import inputs, toy, toy_network
@@ -92,6 +94,28 @@ def test_graphs_that_memory_does_not_hold_lower_the_limit(monkeypatch):
     runner, _ = runner_of_fakes(monkeypatch, holds=0)
     with pytest.raises(torch.OutOfMemoryError):
         runner.prepare(9, 22, 19, 256)
+
+
+def test_nothing_waits_for_the_whole_device_while_a_graph_is_captured(monkeypatch):
+    """CUDA would end the capture: :data:`engine.nets.compute.cuda._CAPTURING`."""
+    were_held = []
+    for name in ("synchronize", "empty_cache"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: were_held.append(cuda._CAPTURING.locked()))
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: Stream())
+    monkeypatch.setattr(torch.cuda, "Event", lambda blocking: Stream())
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    CudaRunner(toy_network("keima-resnet"))
+    release_memory()
+    assert were_held == [True, True] and not cuda._CAPTURING.locked()
+
+
+def test_no_network_learns_in_emulated_bfloat16(monkeypatch):
+    """On GPUs before Ampere; such learn in float32, and play in float16."""
+    gpu = torch.device("cuda")
+    for has_units in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, found=has_units: found)
+        assert learns_in_bfloat16(gpu) == has_units
+        assert reduced_dtype(gpu) == (torch.bfloat16 if has_units else torch.float16)
 
 
 @pytest.mark.gpu

@@ -25,12 +25,19 @@ from engine.system.errors import one_line
 ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Rows that graphs are made for"""
 _CAPTURING = threading.Lock()
-"""One graph is captured at a time; other threads' kernels may run meanwhile (``thread_local``)."""
+"""One graph is captured at a time; other threads' kernels may run meanwhile (``thread_local``), but nothing may wait
+for the whole device, which CUDA answers by ending the capture."""
 
 
 def rows_for(count: int) -> int:
     """Rows of the smallest graph that holds ``count`` positions; ``count`` itself where none does."""
     return count if count > ROWS[-1] else ROWS[bisect_left(ROWS, count)]
+
+
+def release_memory() -> None:
+    """Give memory that nothing uses back to the GPUs, for others to take; nothing without one."""
+    with _CAPTURING:
+        torch.cuda.empty_cache()
 
 
 def fill(target: Tensor, parts: Sequence[Tensor]) -> None:
@@ -66,7 +73,8 @@ class CudaRunner:
         self._use_graphs = use_graphs
         self._plans: dict[tuple[int, ...], _Plan] = {}
         # The network's weights were written on another stream.
-        torch.cuda.synchronize(network.device)
+        with _CAPTURING:
+            torch.cuda.synchronize(network.device)
         self._stream = torch.cuda.Stream(network.device)
         self._done = torch.cuda.Event(blocking=True)
         # Graphs of one runner never run at once, so they may share their working memory.
@@ -107,7 +115,7 @@ class CudaRunner:
             except torch.OutOfMemoryError:
                 if not held:
                     raise
-                torch.cuda.empty_cache()
+                release_memory()
                 return min(most, held)
             held = rows
         return most

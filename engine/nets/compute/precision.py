@@ -17,7 +17,7 @@ MAX_POLICY_ERROR = 0.05
 
 
 def prefers_bfloat16(device: torch.device) -> bool:
-    """Whether torch computes faster in bfloat16 on a device: CUDA, and processors with instructions for it."""
+    """Whether torch computes faster in :func:`reduced_dtype` on a device: CUDA, and processors with bfloat16."""
     return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
 
 
@@ -38,9 +38,14 @@ def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.
     return torch.bfloat16
 
 
+def learns_in_bfloat16(device: torch.device) -> bool:
+    """Whether networks learn faster in bfloat16: not on GPUs that emulate it, whose float16 gradients do not fit."""
+    return prefers_bfloat16(device) and reduced_dtype(device) == torch.bfloat16
+
+
 def autocast(device: torch.device) -> torch.autocast:
     """The context in which a network in float32 learns and is measured: bfloat16 where the device prefers it."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=prefers_bfloat16(device))
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=learns_in_bfloat16(device))
 
 
 def training_format(device: torch.device) -> torch.memory_format:
@@ -50,7 +55,7 @@ def training_format(device: torch.device) -> torch.memory_format:
     858), oneDNN's float32 on processors without bfloat16 from plain arrays (252 against 197). With one thread these
     learn otherwise: :mod:`engine.nets.compute.winograd_learning`.
     """
-    return torch.channels_last if prefers_bfloat16(device) else torch.contiguous_format
+    return torch.channels_last if learns_in_bfloat16(device) else torch.contiguous_format
 
 
 def in_units(output: NetOutput) -> dict[str, Tensor]:
