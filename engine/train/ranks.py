@@ -61,6 +61,9 @@ class Ranks:
 
     def total(self, numbers: Sequence[float], device: torch.device) -> list[float]:
         """Numbers, each summed over all processes; all must call."""
+        if self.count == 1:
+            # Apple's GPUs know no float64.
+            return list(map(float, numbers))
         held = torch.tensor(numbers, dtype=torch.float64, device=device)
         self.add([held])
         return list(map(float, held.tolist()))
@@ -84,11 +87,14 @@ def find_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
     """Who we are among the processes that torchrun started, if it did, and our own device; nothing is agreed on yet.
 
     Raises:
-        ValueError: fewer GPUs on this machine than processes.
+        ValueError: fewer GPUs on this machine than processes, or the launcher does not say which of them this is.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return Ranks(), device
-    ranks = Ranks(*(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")))
+    said = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    if unsaid := [name for name in said if name not in os.environ]:
+        raise ValueError(f"WORLD_SIZE is set, but not {' and '.join(unsaid)}: start processes with torchrun")
+    ranks = Ranks(*(int(os.environ[name]) for name in said))
     if device.type == "cuda":
         if ranks.local >= torch.cuda.device_count():
             raise ValueError(f"this machine has {torch.cuda.device_count()} GPUs, too few for a process each")
@@ -101,7 +107,7 @@ def join_ranks(device: torch.device) -> tuple[Ranks, torch.device]:
     """:func:`find_ranks`, and join these processes, so that they can agree.
 
     Raises:
-        ValueError: fewer GPUs on this machine than processes.
+        ValueError: as :func:`find_ranks`.
     """
     ranks, device = find_ranks(device)
     if ranks.count > 1:

@@ -64,7 +64,7 @@ class Teacher:
         known = np.ones(len(rows), np.float32)
         targets = {}
         if output.policy is not None:
-            targets["policy"] = softmax(np.where(legal, output.policy, -np.inf))
+            targets["policy"] = softmax(np.where(legal, output.policy, -np.inf)).astype(np.float32)
         if output.value is not None:
             targets |= {"value": output.value, "value_weight": known}
         if output.score is not None and output.ownership is not None:

@@ -92,7 +92,7 @@ def changed_options(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
         is_free = name in FREE or (name == "steps" and now.get("schedule") in STEADY)
         if is_free or name not in begun or now[name] == begun[name]:
             continue
-        if name in ("optimizer", "value_loss") or name.endswith("_weight"):
+        if name in ("optimizer", "value_loss") or (name.endswith("_weight") and name != "decided_weight"):
             raise ValueError(
                 f"the run was begun with --{key_of(name)} {begun[name]}, not {now[name]}; "
                 "another loss or optimizer needs a run of its own, --start may be this one's network"

@@ -154,7 +154,7 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @_shape_options(architectures)
     @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
     def command(**given: Any) -> None:
-        with one_line_errors():
+        with one_line_errors(RuntimeError):
             options = options_from(TrainOptions, given)
             rest = {name: value for name, value in given.items() if name not in vars(options)}
             about = {item.name: rest.pop(item.name) for item in fields(_Asked) if item.name in rest}
@@ -262,6 +262,7 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
     inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
     if start is None:
         return new_model(architecture, inputs | shape)
+    ARCHITECTURES[architecture].shape.read(inputs | shape)
     model, spec = on_newest_inputs(*load_model(find(start))[:2])
     if type(model) is not ARCHITECTURES[architecture].module:
         raise ValueError(f"{start}: another architecture than {architecture}")

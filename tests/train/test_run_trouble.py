@@ -15,6 +15,7 @@ from safetensors import safe_open
 import engine.train.trainer
 from engine.nets.compute import precision
 from engine.nets.files.checkpoint import write_tensors
+from engine.train.ranks import Ranks, find_ranks
 from engine.train.trainer import Observer, Trainer
 from tests.train.trainers import new_trainer, weights
 
@@ -163,6 +164,18 @@ def test_two_processes_take_the_steps_of_one_with_twice_the_batch(tmp_path, monk
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     for name, value in one.items():
         torch.testing.assert_close(two[name], value, rtol=1e-3, atol=1e-4)
+
+
+def test_one_process_adds_up_its_own_numbers_on_any_device():
+    """Apple's GPUs know no float64, which the sums of several have."""
+    assert Ranks().total([0.5, 2.0], torch.device("meta")) == [0.5, 2.0]
+
+
+def test_a_launcher_that_does_not_say_which_process_this_is_is_refused(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(ValueError, match="not LOCAL_RANK: start processes with torchrun"):
+        find_ranks(torch.device("cpu"))
 
 
 def test_one_process_whose_loss_is_no_number_ends_all_at_once(tmp_path):

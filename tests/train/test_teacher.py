@@ -26,7 +26,9 @@ def test_a_teacher_with_all_heads_replaces_every_target_that_it_would_contradict
     teacher = Teacher(HashNetwork(KEIMA.name), threads=1)
     try:
         rules = np.zeros((4, RULE_FIELDS), np.int64)
-        assert teacher.targets(games, rows, rows, rules, np.zeros(4, np.int64)).keys() == TARGETS - KEPT
+        targets = teacher.targets(games, rows, rows, rules, np.zeros(4, np.int64))
+        assert targets.keys() == TARGETS - KEPT
+        assert {values.dtype for values in targets.values()} == {np.dtype(np.float32)}
     finally:
         teacher.close()
 

@@ -214,10 +214,11 @@ def test_a_run_that_goes_on_with_other_options_tells_each_that_matters(tmp_path)
     lines: list[str] = []
     observer = Observer()
     observer.say = lines.append  # type: ignore[method-assign]
-    changed = {"batch": 4, "schedule": "constant", "weight_decay": 0.02}
+    changed = {"batch": 4, "schedule": "constant", "weight_decay": 0.02, "decided_weight": 0.5}
     purposeful = {"minutes": 9.0, "save_every": 3, "validate_every": 7, "workers": 2, "patience": 5}
     new_trainer(tmp_path, 3, **changed, **purposeful).run(observer)
-    assert lines[0] == "going on with other options than before: --batch 4 (was 8), --schedule constant (was linear)"
+    told = "--batch 4 (was 8), --schedule constant (was linear), --decided-weight 0.5 (was 1.0)"
+    assert lines[0] == f"going on with other options than before: {told}"
     assert not any("going on" in line for line in lines[1:])
     new_trainer(tmp_path, 4, **changed, **purposeful).run(observer := Observer())
     lines.clear()
@@ -319,6 +320,7 @@ def test_broken_shard_is_one_clear_error(tmp_path):
         (["--teacher", "nowhere"], "nowhere"),
         (["--komi", "7"], "there is no --teacher"),
         (["--blocks", "0"], "blocks"),
+        (["--start", "small", "--size", "9"], "the shape has unknown size"),
         ([], "no training data"),
     ],
 )
@@ -331,6 +333,22 @@ def test_a_run_that_cannot_start_is_one_clear_line(tmp_path, options, message):
     result = CliRunner().invoke(train, command)
     assert result.exit_code == 1
     assert message in result.output and "Traceback" not in result.output
+
+
+def test_a_device_that_fails_is_one_clear_line(tmp_path, monkeypatch):
+    """As :class:`torch.OutOfMemoryError`, which went by as a traceback."""
+
+    def run(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Trainer, "run", run)
+    write_games(tmp_path / "games.npz.xz", made_games())
+    write_games(tmp_path / "held.npz.xz", made_games(count=5, seed=3))
+    command = ["dual", "--blocks", "1", "--channels", "4", "--games", str(tmp_path / "games.npz.xz")]
+    result = CliRunner().invoke(
+        train, [*command, "--validation", str(tmp_path / "held.npz.xz"), "--out", str(tmp_path / "run")]
+    )
+    assert result.exit_code == 1 and result.output.endswith("Error: CUDA out of memory\n")
 
 
 def test_a_teacher_with_all_heads_leaves_nothing_to_work_out_of_last_boards(tmp_path):
