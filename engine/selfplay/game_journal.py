@@ -35,7 +35,8 @@ def blocks_of(content: bytes) -> Iterator[tuple[int, bytes]]:
         header = np.frombuffer(content, HEADER, 1, at)[0]
         at += HEADER.itemsize
         body = content[at : at + int(header["bytes"])]
-        if len(body) < header["bytes"] or zlib.crc32(body) != header["checksum"]:
+        # Zeros, which some file systems leave at the end when power fails, are the header of nothing.
+        if not header["bytes"] or len(body) < header["bytes"] or zlib.crc32(body) != header["checksum"]:
             break
         yield int(header["games"]), body
         at += len(body)
