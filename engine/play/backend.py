@@ -15,6 +15,8 @@ from weights import NetworkPath
 
 SERVER_OPTIONS = ("evaluators", "memory")
 """What the server's threads and cache are made of"""
+SHOWN_BY = ("seed", "random_symmetry")
+"""What decides under which symmetry the network is shown a position, so what its cached results depend on"""
 STAND_IN_MIB = 64
 """Memory of the tree that rollouts grow where the network does not answer"""
 
@@ -70,6 +72,8 @@ class Backend:
         loaded = parts_with(self._loaded, options)
         if loaded is self._loaded:
             return False
+        if any(getattr(loaded.options, name) != getattr(self._loaded.options, name) for name in SHOWN_BY):
+            self.forget()
         with self._making:
             self._stand_in = None
             self._parts = without_network(loaded) if self._loaded.networks and not self._parts.networks else loaded

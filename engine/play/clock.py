@@ -42,6 +42,13 @@ BEFORE_OVERTIME = 0.5
 """What a move takes of the main time before overtime, besides its share of it, as a multiple of :func:`weight` and of
 what overtime grants one: every move made in main time gives up one of overtime's. People mind moves of several periods,
 so this is also the most, beyond the grant, that an extension adds to twice the share."""
+KEPT_LAGS = 4.0
+"""Fischer: what stays on the clock after a move, in lags, besides an increment for extensions to draw on. Without it
+the main time is spent after some 40 moves, and each later one ends a lag before the flag falls."""
+SAVED = 0.3
+"""What moves save of the increment while less than that is there, as a share of it."""
+EXTRA = 0.5
+"""The most that an extension takes of the increment, as a share of it, besides another share of the main time."""
 DELAY = 0.08
 """Absolute time: what a move costs though it is played at once, in lags: 40 ms on a busy machine."""
 AT_ONCE_SHARE = 0.75
@@ -202,12 +209,22 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
         target = max(min(left.seconds, main + extra), grant)
         longest = min(EXTENSION * target, EXTENSION * main + grant + extra)
         soft, hard = keep_back(target), keep_back(min(left.seconds + grant, longest))
+    elif grant > 0:
+        delays_s = KEPT_LAGS * lag_s
+        reserve_s = grant + min(grant, delays_s)
+        if settings.limit_s > 0:
+            # What a move leaves beyond this would be lost.
+            reserve_s = min(reserve_s, max(0.0, settings.limit_s - grant))
+        spare_s = left.seconds - grant - reserve_s
+        main = share * max(0.0, spare_s)
+        target = grant + main + max(-SAVED * grant, min(0.0, spare_s))
+        most = left.seconds - min(delays_s, left.seconds / 2)
+        soft, hard = min(most, target), min(most, target + main + EXTRA * grant)
     else:
         delays_s = DELAY * lag_s * AT_ONCE_SHARE * area
-        reserve_s = 0.0 if grant > 0 else min(MOST_RESERVE * settings.main_s, delays_s)
+        reserve_s = min(MOST_RESERVE * settings.main_s, delays_s)
         free = min(keep_back(left.seconds), max(0.0, left.seconds - reserve_s))
-        soft = min(free, free * share + grant)
-        hard = min(free, EXTENSION * soft)
+        soft, hard = free * share, min(free, EXTENSION * free * share)
     if settings.move_s > 0:
         most = keep_back(settings.move_s)
         soft, hard = min(soft, most), min(hard, most)
@@ -232,12 +249,12 @@ class Clock:
 
     def __init__(self, lag_s: float = PlayOptions.lag) -> None:
         self.lag_s = lag_s
-        self._settings = NO_CLOCK
+        self._settings, self._is_set = NO_CLOCK, False
         self._left: dict[int, TimeLeft] = {}
 
     def configure(self, settings: TimeSettings) -> None:
         """Set the clock for both colours."""
-        self._settings = settings
+        self._settings, self._is_set = settings, True
         self.begin_game()
 
     def begin_game(self) -> None:
@@ -257,9 +274,12 @@ class Clock:
         left = TimeLeft(seconds, stones, min(stones, 1))
         if stones > 0 and settings.stones == 1:
             left = TimeLeft(seconds, 1, stones)
+        if self._is_set and not settings.is_limited:
+            return  # Without limits until other settings come (GTP 2, 4.2).
         if seconds == 0 and stones == 0:
             if not settings.is_limited:
-                return  # No clock was set; a client without one may send zeros.
+                self._left.pop(color, None)  # No clock was set; a client without one may send zeros.
+                return
             if settings.period_s > 0:
                 left = settings.overtime()
         self._left[color] = left

@@ -128,13 +128,15 @@ def test_before_byoyomi_no_move_takes_much_longer_than_a_period_or_two():
     assert 15 < in_main_time < 40
 
 
-def test_under_fischer_the_increment_is_spent_and_a_share_of_the_rest():
-    share = main_share(100, AREA)
+def test_under_fischer_the_increment_is_spent_and_a_share_of_what_lies_beyond_a_reserve():
+    main = main_share(100, AREA) * (600 - 22)
     found = budget(fischer(600, 10), TimeLeft(600), 100, AREA, LAG_S)
-    assert found.soft_s == pytest.approx(10 + share * (600 - LAG_S))
-    assert found.hard_s == pytest.approx(EXTENSION * found.soft_s)
-    found = budget(fischer(600, 10), TimeLeft(10), 100, AREA, LAG_S)
-    assert (found.soft_s, found.hard_s) == (9.5, 9.5)
+    assert found.soft_s == pytest.approx(10 + main)
+    assert found.hard_s == pytest.approx(found.soft_s + main + 5)
+    scarce = ((22, 0, 10, 15), (21, 0, 9, 14), (10, 0, 7, 8), (3, 0, 1.5, 1.5), (15, 15, 10, 13))
+    for left_s, limit_s, soft_s, hard_s in scarce:
+        found = budget(fischer(15, 10, limit_s), TimeLeft(left_s), 100, AREA, LAG_S)
+        assert (found.soft_s, found.hard_s) == (pytest.approx(soft_s), pytest.approx(hard_s))
     found = budget(fischer(600, 10, move_s=5), TimeLeft(600), 100, AREA, LAG_S)
     assert (found.soft_s, found.hard_s) == (4.5, 4.5)
 
@@ -178,8 +180,6 @@ def test_absolute_time_lasts_for_a_long_game_on_a_busy_machine(main_s, area, ext
         (byoyomi(600, 30, 5), (0, 0), TimeLeft(30, 1, 5)),
         (fischer(600, 10), (0, 0), TimeLeft(0)),
         (fischer(600, 10), (100, 1), TimeLeft(100)),
-        (TimeSettings(), (30, 3), TimeLeft(30, 3, 1)),
-        (TimeSettings(), (100, 0), TimeLeft(100)),
     ],
 )
 def test_a_clients_word_replaces_our_account(settings, told, left):
@@ -188,10 +188,22 @@ def test_a_clients_word_replaces_our_account(settings, told, left):
     assert clock.budget(BLACK, 50, AREA) == budget(settings, left, 50, AREA, LAG_S)
 
 
-def test_zeros_from_a_client_without_a_clock_are_no_clock():
+@pytest.mark.parametrize(("told", "left"), [((30, 3), TimeLeft(30, 3, 1)), ((100, 0), TimeLeft(100))])
+def test_a_client_that_sends_no_settings_is_believed_until_it_sends_zeros(told, left):
     clock = Clock(LAG_S)
     clock.set_left(BLACK, 0, 0)
-    assert clock.budget(BLACK, 0, AREA) is None
+    assert clock.budget(BLACK, 50, AREA) is None
+    clock.set_left(BLACK, *told)
+    assert clock.budget(BLACK, 50, AREA) == budget(TimeSettings(), left, 50, AREA, LAG_S)
+    clock.set_left(BLACK, 0, 0)
+    assert clock.budget(BLACK, 50, AREA) is None
+
+
+def test_a_clock_that_was_set_to_none_stays_so_whatever_time_is_left():
+    """GTP 2, section 4.2: no limits until other settings come."""
+    clock = configured(canadian(1, 1, 0))
+    clock.set_left(BLACK, 30, 0)
+    assert clock.budget(BLACK, 50, AREA) is None
 
 
 @pytest.mark.parametrize(
@@ -345,6 +357,7 @@ CLOCKS = [
     ("byoyomi", 10, 1, 5),
     ("byoyomi", 600, 30, 5),
     ("fischer", 10, 1, 1),
+    ("fischer", 60, 10, 1),
     ("fischer", 300, 10, 1),
 ]
 
@@ -353,7 +366,10 @@ CLOCKS = [
 @pytest.mark.parametrize("area", [81, 361])
 @pytest.mark.parametrize("extended", [0.0, 0.3, 1.0])
 def test_a_game_uses_its_time_and_never_loses_by_it(kind, main_s, extra_s, count, area, extended):
-    """120 own moves, each a little late; some use the hard maximum, the others the target."""
+    """120 own moves, each a little late; some use the hard maximum, the others the target.
+
+    Under Fischer's clock each from the 40th on ended a lag before the flag would have fallen.
+    """
     late_s = 0.02 if main_s >= 60 or extra_s else 0.002
     referee, chance = Referee(kind, main_s, extra_s, count), random.Random(7)
     clock = Clock(LAG_S)
@@ -361,7 +377,9 @@ def test_a_game_uses_its_time_and_never_loses_by_it(kind, main_s, extra_s, count
     for n in range(120):
         clock.set_left(BLACK, *referee.told())
         found = clock.budget(BLACK, 2 * n, area)
-        assert referee.charge((found.hard_s if chance.random() < extended else found.soft_s) + late_s) == 0
+        used_s = found.hard_s if chance.random() < extended else found.soft_s
+        assert kind != "fischer" or referee.main_s - used_s > 1.8 * LAG_S
+        assert referee.charge(used_s + late_s) == 0
     if kind == "fischer":
         assert referee.main_s < main_s / 2 + extra_s
     else:

@@ -1,5 +1,6 @@
 """Options that change while a player plays: which do, when they count, and what stays."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, WHITE
 from engine.play.keeper import RESIGN, Purpose
 from engine.play.player import Player
+from weights import find_network
 
 SEARCH = SearchOptions(threads=1, memory=64, seed=5)
 PLAY = PlayOptions(visits=20, seconds=0.0, early_stop=False)
@@ -42,6 +44,23 @@ def test_options_of_the_search_begin_a_new_tree(player):
     assert player.search_options.c_puct == 2.0
     player.genmove(BLACK, Purpose.SAY)
     assert player.last_genmove_report.playouts_this_run >= 20
+
+
+@pytest.mark.parametrize("other", [{"seed": 6}, {"random_symmetry": False}])
+def test_a_change_of_the_symmetries_shown_counts_for_positions_seen_before(other):
+    """Their cached results were those of the symmetries before, whatever was set since."""
+
+    def searched(options):
+        # Another exploration between: a tree that is kept asks nothing again.
+        player.configure(PLAY, replace(options, c_puct=1.3))
+        player.configure(PLAY, options)
+        player.genmove(BLACK, Purpose.SAY)
+        return [(move.point, move.visits, move.value_stm) for move in player.last_genmove_report.moves]
+
+    with closing(Player(SEARCH, PLAY, network=find_network("small"), size=7)) as player:
+        first, changed = searched(SEARCH), searched(replace(SEARCH, **other))
+        player.forget()
+        assert searched(replace(SEARCH, **other)) == changed != first
 
 
 def test_what_the_server_was_made_with_stays(player):
