@@ -101,7 +101,7 @@ def evaluate_network(
             moves = np.arange(games.offsets[row + 1] - games.offsets[row])
             through = measured.metrics_at(np.full(len(moves), row), moves, f"game {wanted.game}")[-1]
             report["game"] = _through_game(games, row, through)
-    return report | _errors_beside(found[-1], games, rows, beside, wanted.rollouts, new_bar)
+    return report | _errors_beside(found[-1], games, rows, beside, wanted, new_bar)
 
 
 class MeasuredNetwork:
@@ -135,7 +135,7 @@ class MeasuredNetwork:
 
 
 def _errors_beside(
-    found: PositionMetrics, games: Games, rows: np.ndarray, beside: Beside, rollouts: int, new_bar: NewBar
+    found: PositionMetrics, games: Games, rows: np.ndarray, beside: Beside, wanted: Wanted, new_bar: NewBar
 ) -> dict[str, Any]:
     """The parts of the report in which the value stands beside others.
 
@@ -149,19 +149,19 @@ def _errors_beside(
     values = {NETWORK: found.value}
     report: dict[str, Any] = {}
     for name, network in beside.networks.items():
-        with MeasuredNetwork(network, games, 1, new_bar) as measured:
+        with MeasuredNetwork(network, games, wanted.symmetries, new_bar) as measured:
             values[name] = measured.metrics_at(rows, found.ply, name)[-1].value
     if beside.networks:
         report["beside"] = errors_beside(games, rows, found.ply, found.result, values)
     if not np.isnan(found.value).all():
         report["constant_mse"] = errors_beside(games, rows, found.ply, found.result, {})[CONSTANT]
-    some = slice(rollouts)
+    some = slice(wanted.rollouts)
     rows, plies, found = rows[some], found.ply[some], PositionMetrics(*(array[some] for array in found))
-    if rollouts and beside.tables:
+    if wanted.rollouts and beside.tables:
         done = new_bar(f"{COUNTS[-1]:,} rollouts each", len(rows))
         rolled = rollout_values(games, rows, plies, beside.tables, COUNTS, core_count(), done)
         report["rollouts"] = _beside_rollouts(found, rolled)
-    if rollouts and beside.policies:
+    if wanted.rollouts and beside.policies:
         values = {name: array[some] for name, array in values.items()}
         for name, estimate in beside.policies.items():
             values[name] = estimate(games, rows, plies, new_bar(f"rollouts by {name}", len(rows)))

@@ -288,6 +288,9 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
     assert report["beside"].keys() == {"positions", "network", "shipped", "constant", "by_move"}
     assert report["beside"]["network"] == pytest.approx(report["value_mse"])
     assert report["beside"]["constant"] == report["constant_mse"] < 1.0
+    eight = ("--positions", 8, "--symmetries", 8, "--beside", f"same={paths['alphago-value']}", "--json")
+    same = json.loads(keima("evaluate", paths["alphago-value"], shard, *eight).stdout)["beside"]
+    assert same["same"] == pytest.approx(same["network"])
     alone = json.loads(keima("evaluate", "default", shard, "--positions", 30, "--json").stdout)
     assert report["beside"]["shipped"] == pytest.approx(alone["value_mse"])
     rolled = report["policy_rollouts"]
