@@ -41,6 +41,8 @@ from engine.system.jit import inlined_kernel, kernel
  META_BARE_AT) = range(8)  # fmt: skip
 """Indices into ``Position.meta``."""
 META_FIELDS = 8
+ENDED, OVER = -1, -2
+"""What ``META_N_ALONE`` is behind White's first stone, and from the move after it on"""
 PAST_BOARDS = 8
 FILTER_WORDS = 64
 
@@ -54,7 +56,8 @@ class Position(NamedTuple):
     meta: np.ndarray
     """int64[8], by ``META_...``: number of moves; colour to move; consecutive passes, latest; handicap stones (see
     :func:`play_move`); index of the first hash that counts; who has taken the button (0 = neither side); Black's stones
-    as long as White has placed none, then -1; moves after which encoders show none (:func:`hide_course`)"""
+    as long as White has placed none, then ``ENDED`` and ``OVER``; moves after which encoders show none
+    (:func:`hide_course`)"""
     past: np.ndarray
     """uint8[8, L]: stones after move n in row n % 8, the current position included"""
     moves: np.ndarray
@@ -123,7 +126,7 @@ def begin(position, to_move):
     meta[META_BARE_AT] = 0
     for color in position.board.color:
         if color == WHITE:
-            meta[META_N_ALONE] = -1
+            meta[META_N_ALONE] = OVER
             break
         meta[META_N_ALONE] += color == BLACK
     meta[META_HANDICAP] = meta[META_N_ALONE] if meta[META_N_ALONE] > 1 else 0
@@ -180,6 +183,7 @@ def play_move(position, point, color):
     Where the rules have a button, the first pass takes it: that pass does not count towards the end of the game, and
     no earlier position can recur after it, since a position without the button is another one.
     Stones that Black adds before White's first are handicap stones, if they are several: some servers send them so.
+    Where White then moves twice in a row they are none: a position is set up, one colour after the other.
     Source: KataGo, ``BoardHistory::computeNumHandicapStones``.
     Legality is the caller's matter; the point must be empty and there must be room for one more move.
 
@@ -198,12 +202,28 @@ def play_move(position, point, color):
         meta[META_BUTTON_TAKER] = color
         meta[META_PASSES] = 0
         meta[META_SEEN_FROM] = n + 1
-    if point != PASS and meta[META_N_ALONE] >= 0:
-        meta[META_N_ALONE] = meta[META_N_ALONE] + 1 if color == BLACK else -1
-        if meta[META_N_ALONE] > 1:
-            meta[META_HANDICAP] = meta[META_N_ALONE]
+    if meta[META_N_ALONE] > OVER:
+        _count_handicap(position, n)
     _remember(position, n + 1)
     return captured
+
+
+@kernel
+def _count_handicap(position, n):
+    """What move ``n``, just played, says about the handicap; only until White has placed a stone."""
+    meta, color = position.meta, position.colors[n]
+    if n > 0 and color == WHITE and position.colors[n - 1] == WHITE:
+        for earlier in range(n):
+            if position.colors[earlier] == BLACK and position.moves[earlier] != PASS:
+                meta[META_HANDICAP] -= 1
+        meta[META_HANDICAP] = meta[META_HANDICAP] if meta[META_HANDICAP] > 1 else 0
+        meta[META_N_ALONE] = OVER
+    elif meta[META_N_ALONE] == ENDED:
+        meta[META_N_ALONE] = OVER
+    elif position.moves[n] != PASS:
+        meta[META_N_ALONE] = meta[META_N_ALONE] + 1 if color == BLACK else ENDED
+        if meta[META_N_ALONE] > 1:
+            meta[META_HANDICAP] = meta[META_N_ALONE]
 
 
 @inlined_kernel
