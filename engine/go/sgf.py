@@ -6,8 +6,7 @@ can be understood is. What cannot is one ``ValueError`` of one line. Size and nu
 anything is parsed, and variations cost no more than their bytes, so a hostile file cannot fill the memory.
 """
 
-import codecs
-import contextlib
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from sgfmill import sgf_grammar
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
 from engine.go.rules import RULE_SETS, Rules, rules_from
+from engine.go.sgf_encoding import in_known_encoding, text_of
 
 MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
@@ -33,25 +33,18 @@ MAX_TEXT_BYTES = 1 << 17
 """One value that is read as text; the parser takes a hundred bytes for each one of white space."""
 MAX_STONES = MAX_SIZE * MAX_SIZE
 """Points in one setup list, rectangles counted as their points."""
-ENCODINGS = ("utf-8", "gb18030", "shift_jis", "latin-1")
-"""Tried in this order after the one the file names; the last one never fails."""
-WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "big5": "cp950", "cp950": "cp950",
-                  "big5hkscs": "big5hkscs", "shift_jis": "cp932", "cp932": "cp932", "utf-16": "utf-16",
-                  "iso2022_jp": "iso2022_jp_2", "iso2022_kr": "iso2022_kr"}  # fmt: skip
-"""By Python's name of a multi-byte encoding, the largest one of its family to read it by. In all of them a byte inside
-a character may look like a bracket or a backslash."""
-NARROW_ENCODINGS = {
-    *("ascii", "utf-8", "utf-8-sig", "euc_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "mac-roman", "tis-620"),
-    *(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))),
-    *(f"cp{page}" for page in (437, 850, 852, 866, 874, *range(1250, 1259))),
-}
-"""Python's names of the other encodings that people write. No other is read by, for some take quadratic time."""
 MOST_ZI = 5.0
 """Largest half of a komi that is read as such: 10 points"""
+_KOMI = re.compile(
+    r"\s*([+-]?\d{1,9}(?:[.,]\d*)?|[+-]?[.,]\d+)\s*(?:又\s*(\d)/([1-9]))?\s*([½半])?"
+    r"\s*(?:points?|pts?|moku|[目집]|(子))?\s*(半)?\s*"
+)
+"""Number, a fraction beside it, one half more, the unit of half points, one half more"""
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
 """A property's value. Possessive, and satisfied by the end of the file, so that no byte is looked at twice."""
+_OF_RULES = re.compile(r"\s+rules?\s*$", re.IGNORECASE)
 _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
@@ -112,7 +105,7 @@ def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
     """
     # Before the conversion, which may double the size.
     _check_size(data)
-    return _read_game(*_without_wide_encoding(data), n_moves)
+    return _read_game(*in_known_encoding(data), n_moves)
 
 
 def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
@@ -130,7 +123,7 @@ def read_sgf_games(data: bytes) -> Iterator[SgfGame | ValueError]:
 
 def game_pieces(data: bytes) -> Iterator[tuple[bytes, str]]:
     """The bytes of every game of a file, and their encoding; what is no game at all is one piece."""
-    data, encoding = _without_wide_encoding(data)
+    data, encoding = in_known_encoding(data)
     pieces = _split(data)
     # A file without any game is one broken game.
     yield from ((piece, encoding) for piece in chain([next(pieces, data)], pieces))
@@ -159,16 +152,6 @@ def _check_size(data: bytes) -> None:
         raise ValueError(f"SGF: {len(data)} bytes, at most {MAX_BYTES} are read")
 
 
-def _without_wide_encoding(data: bytes) -> tuple[bytes, str]:
-    """The file and its encoding, converted to UTF-8 where brackets could hide in characters."""
-    encoding = _declared_encoding(data)
-    if encoding in WIDE_ENCODINGS:
-        # Only in UTF-8 is a bracket always a bracket. Where the file is not what it says, its bytes must do.
-        with contextlib.suppress(UnicodeError):
-            return data.decode(WIDE_ENCODINGS[encoding]).encode(), "utf-8"
-    return data, encoding
-
-
 def _read_game(data: bytes, encoding: str, n_moves: int | None = None) -> SgfGame:
     """The first game of some bytes, which are not in a wide encoding unless they are not what they say."""
     return _Reader(list(sgf_grammar.main_sequence_iter(parsed_tree(data))), encoding, n_moves).game
@@ -190,18 +173,6 @@ def parsed_tree(data: bytes) -> Any:
         return sgf_grammar.parse_sgf_game(data)
     except ValueError as error:
         raise ValueError(f"SGF: {error}") from error
-
-
-def _declared_encoding(data: bytes) -> str:
-    """Python's name of the encoding that the first CA property names; UTF-8 if there is none that people use."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    found = re.search(rb"(?<![A-Za-z])CA\s*\[([\w .:-]{1,40})\]", data[:10000])
-    try:
-        name = codecs.lookup(found[1].decode("ascii").strip()).name if found else "utf-8"
-    except (LookupError, ValueError):
-        return "utf-8"
-    return name if name in WIDE_ENCODINGS or name in NARROW_ENCODINGS else "utf-8"
 
 
 def _check_bounds(data: bytes) -> None:
@@ -265,13 +236,7 @@ class _Reader:
         value = node.get(name, [b""])[0]
         if len(value) > MAX_TEXT_BYTES:
             raise ValueError(f"SGF: {name} of {len(value)} bytes, at most {MAX_TEXT_BYTES} are read")
-        raw = sgf_grammar.simpletext_value(value)
-        for encoding in (self._encoding, *ENCODINGS):
-            try:
-                return raw.decode(encoding).strip()
-            except UnicodeError:
-                continue
-        return ""
+        return text_of(sgf_grammar.simpletext_value(value), self._encoding).strip()
 
     @staticmethod
     def _size(text: str) -> int:
@@ -360,15 +325,20 @@ def _komi(text: str) -> float | None:
     """Komi in points.
 
     Servers also write hundredths (``650``) and, in quarters of a "zi", half the komi: ``3.75`` or ``375`` for 7.5. More
-    than ``MOST_ZI`` is no komi of people's: then a quarter is none either.
+    than ``MOST_ZI`` is no komi of people's: then a quarter is none either. People add units: ``6目半``, ``2.75子``.
     """
-    try:
-        komi = float(text.replace(",", "."))
-    except ValueError:
+    found = _KOMI.fullmatch(text.casefold())
+    if found is None:
         return None
+    number, upper, lower, half, zi, late_half = found.groups()
+    komi = float(number.replace(",", ".")) + (int(upper) / int(lower) if upper else 0.0)
+    if half or late_half:
+        komi += math.copysign(0.5, komi)
     if not abs(komi) <= 1000:
         return None
-    if abs(komi) >= 100:
+    if zi:
+        komi *= 2
+    if abs(komi) >= 100 and number.lstrip("+-").isdigit() and (komi / 25).is_integer():
         komi /= 100
     if (4 * komi) % 2 == 1 and abs(komi) <= MOST_ZI:
         komi *= 2
@@ -378,6 +348,6 @@ def _komi(text: str) -> float | None:
 def _rules(text: str) -> Rules | None:
     """Rules by name or in KataGo's short form; None for those that we do not know."""
     try:
-        return rules_from(text) if text else None
+        return rules_from(_OF_RULES.sub("", text)) if text else None
     except ValueError:
         return None

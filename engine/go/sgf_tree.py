@@ -9,7 +9,8 @@ from typing import Any
 
 from sgfmill import sgf_grammar
 
-from engine.go.sgf import COLOR_OF, ENCODINGS, game_pieces, parsed_tree
+from engine.go.sgf import COLOR_OF, game_pieces, parsed_tree
+from engine.go.sgf_encoding import text_of
 
 Node = dict[str, list[bytes]]
 """A node's properties: raw values by name, in UTF-8"""
@@ -126,14 +127,7 @@ def read_trees(data: bytes) -> Iterator[tuple[bytes, SgfTree | ValueError]]:
 
 def _in_utf8(raw: bytes, encoding: str) -> bytes:
     """A raw value converted to UTF-8."""
-    if raw.isascii():
-        return raw
-    for known in (encoding, *ENCODINGS):
-        try:
-            return raw.decode(known).encode()
-        except UnicodeError:
-            continue
-    return raw
+    return raw if raw.isascii() else text_of(raw, encoding).encode()
 
 
 def raw(text: str) -> bytes:

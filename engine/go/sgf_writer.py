@@ -22,7 +22,8 @@ def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") ->
     record = sgf.Sgf_game(game.size, encoding="UTF-8")
     root = record.get_root()
     root.set("AP", ("Keima", __version__))
-    root.set("KM", game.komi)
+    # With its point a large one is no number of hundredths, as servers write them.
+    root.set_raw("KM", f"{game.komi:g}".encode() if abs(game.komi) < 100 else f"{game.komi:.1f}".encode())
     name = game.rules.name
     root.set("RU", short_form(game.rules) if name == CUSTOM else RU_NAMES.get(name, name.title()))
     for name, text in (("PB", black), ("PW", white), ("RE", result)):

@@ -49,7 +49,10 @@ def test_missing_properties_mean_nineteen_and_unknown():
 @pytest.mark.parametrize(
     ("text", "komi"),
     [("6.5", 6.5), ("6,5", 6.5), ("0", 0.0), ("375", 7.5), ("3.75", 7.5), ("750", 7.5), ("650", 6.5), ("2.75", 5.5),
-     ("7.25", None), ("-0.5", -0.5), ("", None), ("none", None), ("nan", None), ("6.3", None), ("1e9", None)],
+     ("7.25", None), ("-0.5", -0.5), ("", None), ("none", None), ("nan", None), ("6.3", None), ("1e9", None),
+     ("6.5 points", 6.5), ("6目半", 6.5), ("6半目", 6.5), ("6½", 6.5), ("2.75子", 5.5), ("3又3/4子", 7.5),
+     ("-6½", -6.5),
+     ("100.0", 100.0), ("150.5", 150.5), ("361", 361.0), ("-375", -7.5), (".5", 0.5), ("6.5 zorkmids", None)],
 )  # fmt: skip
 def test_komi_as_servers_write_it(text, komi):
     assert read_sgf(f"(;KM[{text}];B[aa])".encode()).komi == komi
@@ -117,6 +120,15 @@ def test_junk_before_the_game_is_passed_over(head):
         ("(;CA[ISO-8859-2]PB[Šikšin];B[aa])".encode("iso8859-2"), "Šikšin"),
         ("(;PB[柯洁];B[aa])".encode("utf-16"), "柯洁"),
         ("(;PB[José];B[aa])".encode("latin-1"), "José"),
+        ("(;PB[Jörg Müller]PW[François];B[aa])".encode("latin-1"), "Jörg Müller"),
+        ("(;PB[Größe];B[aa])".encode("latin-1"), "Größe"),
+        ("(;PB[芈];B[aa])".encode("gb18030"), "芈"),
+        ("(;EV[名人表]PB[十]PW[小林 光一]KM[6.5];B[aa]C[表])".encode("cp932"), "十"),
+        ("(;PB[林海峰]PW[許功蓋]KM[7.5];B[aa])".encode("cp950"), "林海峰"),
+        ("(;CA[gb2312]PB[柯洁九];B[aa]C[好])".encode(), "柯洁九"),
+        ("(;CA[gb2312]PB[柯];B[aa]C[好])".encode("utf-8-sig"), "柯"),
+        ("(;CA[ISO8859-1]PB[柯洁];B[aa])".encode(), "柯洁"),
+        ("(;PB[柯洁];B[aa]C[好".encode()[:-1] + b"])", "柯洁"),
     ],
 )
 def test_names_in_encodings_right_wrong_and_missing(data, name):
@@ -227,6 +239,23 @@ def test_an_impossible_move_says_which():
         read_sgf(b"(;SZ[9];B[aa];W[aa])").to_game()
     with pytest.raises(ValueError, match="move 4 at aa is illegal"):
         read_sgf(b"(;SZ[5];B[ab];W[ee];B[ba];W[aa])").to_game()
+
+
+@pytest.mark.parametrize("text", ["Chinese Rules", "chinese rule"])
+def test_rules_may_be_called_so(text):
+    assert read_sgf(f"(;RU[{text}])".encode()).rules == rules_named("chinese")
+
+
+@pytest.mark.parametrize("komi", [-200.0, -99.5, 7.5, 100.0, 150.5, 361.0, 650.0])
+def test_any_komi_that_is_written_reads_back(komi):
+    assert read_sgf(write_sgf(Game(9, komi=komi)).encode()).komi == komi
+
+
+def test_moves_of_a_file_that_names_the_wrong_encoding_are_all_there():
+    """Brackets were taken for halves of characters: of six moves two were gone."""
+    text = "(;CA[gb2312]SZ[9]KM[7.5];B[cc]C[好];W[dd];B[ee]C[好];W[ff];B[gg];W[hh])"
+    game = read_sgf(text.encode())
+    assert (len(game.moves), game.komi, game.size) == (6, 7.5, 9)
 
 
 def test_what_is_written_reads_back():
