@@ -14,7 +14,7 @@ from engine.records.games import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID
 PROFESSIONAL = 20
 """Added to the dan of professionals, so that they rank above all amateurs."""
 MAX_MARGIN = 625
-_NUMERALS = {sign: str(n) for n, sign in enumerate("一二三四五六七八九十", 1)} | {"初": "1"}
+_NUMERALS = {sign: n for n, sign in enumerate("一二三四五六七八九十", 1)}
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
 
@@ -31,8 +31,12 @@ class Result(NamedTuple):
 
 NOTHING = float("nan")
 _VOID = re.compile(r"void|no.?result|both|annul|無勝負|无胜负|無効")
-_DRAW = re.compile(r"0$|d$|d\+|draw|jigo|tie$|和棋?$|[持芇]碁|持棋|무승부|빅")
+_DRAW = re.compile(r"0(?:\.0+)?$|d$|d\+|draw|jigo|tie$|和棋?$|[持芇]碁|持棋|무승부|빅")
 _WINNER = re.compile(r"(?:(b(?:lack)?(?![a-z])|黑|黒|흑)|(w(?:hite)?(?![a-z])|白|백))")
+_LOST = re.compile(
+    r"(?:resigns|resigned|loses|lost|forfeits|forfeited)\b|(?:中盘|中盤|超时|超時|时间|時間|時間切れ)?(?:负|負|败|敗|认输|認輸|投了)"
+)
+"""Behind a colour, what makes it the loser's"""
 _ENDINGS = (
     (re.compile(r"r(?:es)?(?![a-z])|.*(?:resign|中盘|中盤|中押|投了|认输|불계)"), RESIGNED),
     (re.compile(r"t(?![a-z])|.*(?:time|超时|超時|時間|时间|시간)"), TIME),
@@ -46,8 +50,9 @@ _ZI = "子"
 def result_of(text: str) -> Result:
     """Result in RE: ``B+R``, ``W+12.5``, ``B+Time``, ``Draw``, ``白胜1又1/4子``, ...
 
-    Margins in quarters of a point count "zi", stones of one colour, half a point's worth of area each way, so they are
-    doubled; other odd fractions and a margin of zero with a winner are no margins, but the winner holds.
+    ``Black resigns`` and ``黑超时负`` name the loser. Margins in quarters of a point count "zi", stones of one colour,
+    half a point's worth of area each way, so they are doubled; other odd fractions and a margin of zero with a winner
+    are no margins, but the winner holds.
     """
     words = " ".join(text.casefold().split())
     if _VOID.match(words):
@@ -55,7 +60,10 @@ def result_of(text: str) -> Result:
     winner = _WINNER.match(words)
     if winner is None:
         return Result(0, COUNTED, 0.0) if _DRAW.match(words) else Result(0, UNKNOWN, NOTHING)
-    sign, rest = (1 if winner[1] else -1), words[winner.end() :].lstrip("+ ")
+    sign, rest = (1 if winner[1] else -1), words[winner.end() :].lstrip()
+    if _LOST.match(rest):
+        sign = -sign
+    rest = rest.lstrip("+ ")
     for pattern, ending in _ENDINGS:
         if pattern.match(rest):
             return Result(sign, ending, NOTHING)
@@ -80,8 +88,19 @@ def _margin(words: str) -> float | None:
 
 
 _RANK = re.compile(
-    r"(?P<before>p|pro)?\s*(?P<number>\d{1,2})\s*(?P<unit>dan|d|段|단|kyu|gup|k|級|级|급|pro|p)?\s*(?P<after>\(?pro?\)?|p)?"
+    r"(?P<before>p(?:ro(?:fessional)?)?|职业|職業|프로)?\s*(?P<number>\d{1,2})\s*(?P<unit>dan|d|段|단|kyu|gup|k|級|级|급|pro|p)?\s*(?P<after>\(?pro?\)?|p)?"
 )
+
+
+_NUMBER = re.compile(r"初|([一二三四五六七八九])?(十)?([一二三四五六七八九])?")
+
+
+def _arabic(found: re.Match[str]) -> str:
+    """A Chinese number below a hundred in figures; 初 is the first."""
+    if found[0] in ("", "初"):
+        return "1" if found[0] else ""
+    tens, ten, ones = (_NUMERALS.get(sign or "", 0) for sign in found.groups())
+    return str(10 * (tens or 1) + ones if ten else tens or ones)
 
 
 def rank_of(text: str) -> int:
@@ -90,7 +109,7 @@ def rank_of(text: str) -> int:
     Returns:
         int: -30 to -1 for 30 to 1 kyu, 1 to 10 for dan, 21 to 29 for professional dan; 0 = unknown.
     """
-    words = "".join(_NUMERALS.get(sign, sign) for sign in " ".join(text.casefold().split()))
+    words = _NUMBER.sub(_arabic, " ".join(text.casefold().split()))
     found = _RANK.search(words)
     if found is None:
         return 0
@@ -126,13 +145,15 @@ _YEAR_FIRST = re.compile(
     r"(?<!\d)(1[5-9]\d\d|20\d\d)(?:\s*[-./年]\s*(\d{1,2})(?!\d)(?:\s*[-./月]\s*(\d{1,2})(?!\d))?)?"
 )
 _COMPACT = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d)(\d\d)(\d\d)(?!\d)")
+_DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})\.\s*(\d{1,2})\.\s*(1[5-9]\d\d|20\d\d)(?!\d)")
 _WORD_MONTH = re.compile(
     r"(?:(\d{1,2})(?:st|nd|rd|th)?[\s-]+)?\b(" + "|".join(_MONTHS) + r")[a-z]*\b(?:[\s.]+(\d{1,2})(?:st|nd|rd|th)?\b)?"
 )
 
 
 def date_of(text: str) -> int:
-    """First date in DT: ``2016-12-29 23:30``, ``2017.8.27``, ``20170827``, ``1996-05,06``, ``Dec 12, 2003``, ``2001``.
+    """First date in DT: ``2016-12-29 23:30``, ``2017.8.27``, ``20170827``, ``1996-05,06``, ``Dec 12, 2003``, ``2001``,
+    ``29.12.2016``.
 
     Returns:
         int: yyyymmdd; month and day, or all of it, are 0 where the text does not tell or no calendar has them.
@@ -140,6 +161,8 @@ def date_of(text: str) -> int:
     words = text.casefold()
     found = _COMPACT.search(words)
     if found and (number := _date(*map(int, found.groups()))) % 100:
+        return number
+    if (found := _DAY_FIRST.search(words)) and (number := _date(*map(int, found.groups()[::-1]))) % 100:
         return number
     found = _YEAR_FIRST.search(words)
     if found is None:
@@ -178,6 +201,9 @@ _SECONDS = {"h": 3600, "m": 60, "s": 1, "小": 3600, "時": 3600, "时": 3600, "
 
 
 def seconds_of(text: str) -> int:
-    """Main time in TM, in seconds; -1 = unknown. Also with units: ``1h``, ``30 minutes``."""
+    """Main time in TM, in seconds; -1 = unknown. Also in units or as a clock: ``1h``, ``30 minutes``, ``25:00``."""
+    if shown := re.fullmatch(r"\s*(?:(\d{1,3}):)?(\d{1,3}):(\d\d)\s*", text):
+        hours, minutes, seconds = (int(part or 0) for part in shown.groups())
+        return 3600 * hours + 60 * minutes + seconds
     found = re.match(r"\s*(\d{1,6}(?:\.\d*)?)\s*(\S?)", text.casefold())
     return int(float(found[1]) * _SECONDS.get(found[2], 1)) if found else -1

@@ -29,6 +29,12 @@ NAN = math.nan
         ("Draw", 0, COUNTED, 0), ("0", 0, COUNTED, 0), ("Jigo", 0, COUNTED, 0), ("D+J", 0, COUNTED, 0),
         ("和棋", 0, COUNTED, 0), ("持碁", 0, COUNTED, 0),
         ("Void", 0, VOID, NAN), ("No Result", 0, VOID, NAN), ("Both lose", 0, VOID, NAN),
+        ("Black resigns", -1, RESIGNED, NAN), ("White resigned", 1, RESIGNED, NAN), ("W+resigned", -1, RESIGNED, NAN),
+        ("White loses on time", 1, TIME, NAN), ("Black lost on time", -1, TIME, NAN), ("B+Time, W lost", 1, TIME, NAN),
+        ("White forfeits", 1, FORFEIT, NAN), ("Black loses by 2.5", -1, COUNTED, 2.5), ("黑负", -1, UNKNOWN, NAN),
+        ("黑超时负", -1, TIME, NAN), ("白认输", 1, RESIGNED, NAN), ("白中盘负", 1, RESIGNED, NAN),
+        ("黒投了", -1, RESIGNED, NAN),
+        ("黑胜 白认输", 1, RESIGNED, NAN), ("白番中押し勝ち", -1, RESIGNED, NAN), ("0.0", 0, COUNTED, 0),
         ("?", 0, UNKNOWN, NAN), ("", 0, UNKNOWN, NAN), ("Left unfinished", 0, UNKNOWN, NAN),
     ],
 )  # fmt: skip
@@ -44,6 +50,7 @@ def test_results(text, winner, ending, margin):
         ("9d", 9), ("9D", 9), ("9 dan", 9), ("9段", 9), ("9단", 9), ("九段", 9), ("初段", 1), ("AGA 5d", 5), ("4d?", 4),
         ("P9dan", 29), ("P9段", 29), ("P9", 29), ("9p", 29), ("1p?", 21), ("7d pro", 27), ("9 dan (pro)", 29),
         ("5k", -5), ("5k?", -5), ("5K*", -5), ("18kyu", -18), ("5級", -5), ("10급", -10), ("30k", -30),
+        ("职业九段", 29), ("professional 5 dan", 25), ("프로 9단", 29), ("二十级", -20), ("十八級", -18), ("十级", -10),
         ("NR", 0), ("?", 0), ("-", 0), ("", 0), ("1540", 0), ("9", 0), ("0d", 0), ("99k", 0),
     ],
 )  # fmt: skip
@@ -60,7 +67,9 @@ def test_ranks(text, rank):
         ("2017-04-04T09:59:32+00:00", 20170404), ("20170404", 20170404), ("2017/4/4", 20170404),
         ("2017年4月4日", 20170404), ("2003-02-16,17", 20030216), ("1996-05,06", 19960500), ("1996", 19960000),
         ("12 Dec 2003", 20031212), ("Dec 12, 2003", 20031212), ("December 2003", 20031200),
-        ("Published 1846-09-11", 18460911), ("2019-02-31", 20190200), ("2019-13-01", 20190000), ("bogus", 0), ("", 0),
+        ("Published 1846-09-11", 18460911), ("2019-02-31", 20190200), ("2019-13-01", 20190000),
+        ("29.12.2016", 20161229), ("1. 2. 1999", 19990201), ("29.13.2016", 20160000),
+        ("bogus", 0), ("", 0),
     ],
 )  # fmt: skip
 def test_dates(text, date):
@@ -68,8 +77,8 @@ def test_dates(text, date):
 
 
 def test_times():
-    texts = ("1800", "60.0", "1h", "30 minutes", "2小时", "", "none", "-5")
-    assert [seconds_of(text) for text in texts] == [1800, 60, 3600, 1800, 7200, -1, -1, -1]
+    texts = ("1800", "60.0", "1h", "30 minutes", "2小时", "25:00", "1:30:00", "", "none", "-5")
+    assert [seconds_of(text) for text in texts] == [1800, 60, 3600, 1800, 7200, 1500, 5400, -1, -1, -1]
 
 
 def test_a_game_becomes_one_row_of_every_array():
