@@ -52,6 +52,13 @@ class GameToReview:
         """Colour and point of each move."""
         return [(step.color, step.point) for step in self.steps]
 
+    @property
+    def placed(self) -> int:
+        """Moves at the beginning that are handicap stones, which some servers write so."""
+        stones = [number for number, (color, point) in enumerate(self.played, 1) if color == BLACK and point != PASS]
+        left = self.handicap - len(self.record.black)
+        return stones[left - 1] if left > 0 else 0
+
     def colors(self, turn: int) -> list[int]:
         """Colour of each point after some moves, in policy order."""
         found: list[int] = self.positions[turn].board.color[on_board_points(self.size)].tolist()

@@ -13,7 +13,7 @@ visits, it is alike all over a game, so its median there is the noise of every o
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from engine.go.geometry import BLACK, index_of
@@ -77,22 +77,25 @@ def unit_of(turns: Sequence[Turn]) -> str:
 
 
 def judged(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int,
-           thresholds: Sequence[float] | None = None) -> list[Move]:  # fmt: skip
+           thresholds: Sequence[float] | None = None, placed: int = 0) -> list[Move]:  # fmt: skip
     """Judge all moves of a game.
 
     Args:
         turns: one for each position, the last after the last move.
         played: colour and point of each move.
         thresholds: five losses that rise, at which the kinds after the first begin; None = those of the unit.
+        placed: moves at the beginning that are handicap stones; nobody chose them here, so they are not judged.
     """
     if len(turns) != len(played) + 1:
         raise ValueError(f"{len(turns)} positions for {len(played)} moves")
     unit = unit_of(turns)
-    scale = noise_scale(turns, played, size)
-    return [
+    scale = noise_scale(turns[placed:], played[placed:], size)
+    moves = [
         _judged(n + 1, color, point, (turns[n], turns[n + 1]), size, unit, scale, thresholds or THRESHOLDS[unit])
         for n, (color, point) in enumerate(played)
     ]
+    unjudged = [replace(move, loss=None, noise=0.0, winrate_loss=None, kind=None) for move in moves[:placed]]
+    return unjudged + moves[placed:]
 
 
 def noise_scale(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int) -> float:
