@@ -6,7 +6,8 @@ to the engine stands for is declared here too (``cpu=8, gpu=64``). Whatever is u
 one line that says what was expected.
 """
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
 
 from engine.config.declaration import Checked, Cores, option
 
@@ -165,6 +166,10 @@ class SearchOptions(AlphaGoOptions):
         0, "seed of all randomness: one thread and one seed repeat a search; 0 = another one at each start",
         low=0, high=2**63 - 1,
     )  # fmt: skip
+
+    def seeded(self) -> "SearchOptions":
+        """These options, with a seed drawn where they have none."""
+        return self if self.seed else replace(self, seed=1 + secrets.randbits(62))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ batches are full where many positions wait, and where few wait each search gets 
 import heapq
 import itertools
 import math
-import secrets
 import sys
 import threading
 import time
@@ -310,7 +309,7 @@ def shares(taken: Sequence[int], whole: int, at_once: int) -> list[int]:
 def _for_one(options: SearchOptions, server: InferenceServer | None, active: int) -> SearchOptions:
     """The options of one search of ``active``: its part of the threads, and a seed of its own if none is given."""
     threads = max(1, resolved(options, server).threads // active)
-    return replace(options, threads=threads, seed=options.seed or 1 + secrets.randbits(62))
+    return replace(options, threads=threads).seeded()
 
 
 def _tell(job: Job, glancing: Glancing | None, report: Report) -> None:

@@ -4,7 +4,6 @@ Start at :meth:`Player.genmove`. What is searched for, and when a pass is better
 :mod:`engine.play.move_choice` says.
 """
 
-import secrets
 import threading
 import time
 from dataclasses import replace
@@ -73,14 +72,11 @@ class Player(GameKeeper):
         Raises:
             ValueError: network, device, rules or komi cannot be used; one clear line.
         """
-        if not search_options.seed:
-            search_options = replace(search_options, seed=1 + secrets.randbits(62))
-        self.options = play_options
-        self.search_options = search_options
+        self.options, self.search_options = play_options, search_options.seeded()
         self.last_genmove_report: Report | None = None
         """what the search for the latest move found; None where the move needed none"""
         self.network_path = network
-        self._backend = Backend(for_play(search_options, play_options), network, device, load)
+        self._backend = Backend(for_play(self.search_options, play_options), network, device, load)
         super().__init__(size, rules, komi, play_options.lag, None if any_size else self._backend.sizes)
         self.interrupted = threading.Event()
         """set while nothing may take time; :meth:`interrupt` and :meth:`resume` change it"""
@@ -93,7 +89,7 @@ class Player(GameKeeper):
         self.stand_in_loaded.set()
         self._unsettled_until = 0
         """moves of the game before which it is not looked whether it has come to its end"""
-        self._random = np.random.default_rng(search_options.seed)
+        self._random = np.random.default_rng(self.search_options.seed)
         self._resignation = Resignation()
         self._backend.fit(self.game.size)
         self._make_search()
@@ -117,8 +113,11 @@ class Player(GameKeeper):
             ValueError: an option that cannot change any more; all stay as they are.
         """
         self.ponder.stop()
+        search = search.seeded()
         if self._backend.configure(for_play(search, play)):
             self._replace_search()
+        if search.seed != self.search_options.seed:
+            self._random = np.random.default_rng(search.seed)
         self.clock.lag_s = play.lag
         self.options, self.search_options = play, search
 

@@ -63,6 +63,20 @@ def test_a_change_of_the_symmetries_shown_counts_for_positions_seen_before(other
         assert searched(replace(SEARCH, **other)) == changed != first
 
 
+def test_a_seed_chosen_later_repeats_games_and_none_is_another(player):
+    def game():
+        player.new_game(7)
+        return [player.genmove(color) for color in (BLACK, WHITE) * 4]
+
+    drawn = []
+    for seed in (7, 7, 0, 0):
+        player.configure(replace(PLAY, temperature=1.0), replace(SEARCH, seed=1))
+        player.configure(player.options, replace(SEARCH, seed=seed))
+        drawn.append((player.search_options.seed, game()))
+    assert drawn[0] == drawn[1] and drawn[0][0] == 7
+    assert drawn[2][0] != drawn[3][0] and drawn[2][1] != drawn[3][1]
+
+
 def test_what_the_server_was_made_with_stays(player):
     for wrong in (replace(SEARCH, memory=128), replace(SEARCH, evaluators=3)):
         with pytest.raises(ValueError, match="cannot change any more"):
