@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from engine.go.geometry import BLACK, PASS, WHITE
-from engine.go.rules import SCORING_TERRITORY
+from engine.go.rules import RULE_SETS, SCORING_TERRITORY, Rules
 from engine.go.sgf import SgfGame
 from engine.records.games import UNKNOWN_VALUES, Games, offsets_of, policy_indices
 from engine.records.replay import Replayer
@@ -64,10 +64,19 @@ def row_of(record: SgfGame, replayer: Replayer) -> dict[str, Any]:
 
 def komi_meant(record: SgfGame) -> float | None:
     """A game's komi as the server that wrote it means it; None = not given."""
-    is_fox = all("段" in record.details.get(name, "") for name in ("BR", "WR"))
     begins_evenly = [color for color, _ in record.moves[:2]] in ([], [BLACK], [BLACK, WHITE])
     is_even = begins_evenly and not record.black and not record.white and not _declared_handicap(record)
-    return FOX_KOMI if record.komi == 0 and is_fox and is_even else record.komi
+    return FOX_KOMI if record.komi == 0 and _is_fox(record) and is_even else record.komi
+
+
+def rules_meant(record: SgfGame) -> Rules | None:
+    """A game's rules as the server that wrote it means them; None = not given."""
+    has_territory = record.rules is not None and record.rules.scoring == SCORING_TERRITORY
+    return RULE_SETS["chinese"] if has_territory and _is_fox(record) and record.komi == AREA_KOMI else record.rules
+
+
+def _is_fox(record: SgfGame) -> bool:
+    return all("段" in record.details.get(name, "") for name in ("BR", "WR"))
 
 
 def _declared_handicap(record: SgfGame) -> int:

@@ -132,7 +132,7 @@ def build(options: BuildOptions, out: Path, report: Callable[[Gathered], None], 
         del games
         spool.unlink()
         with written_whole(partial / MANIFEST) as part:
-            part.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            part.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", "utf-8", "backslashreplace")
         if out.exists():
             out.rmdir()
         partial.rename(out)

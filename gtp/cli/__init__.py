@@ -5,6 +5,7 @@ click.
 """
 
 import importlib
+import io
 import sys
 
 import click
@@ -60,3 +61,6 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="Keima")
 def main() -> None:
     """Keima, a Go engine."""
+    # Names of files may be no text: what cannot be printed is shown in escapes.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

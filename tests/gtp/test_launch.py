@@ -1,5 +1,6 @@
 """How clients and people start the program: by its installed name, from anywhere, with little or something broken."""
 
+import json
 import os
 import re
 import subprocess
@@ -92,3 +93,20 @@ def test_with_a_network_standard_output_holds_replies_only():
         status, output, errors = engine.end()
     assert re.fullmatch(r"(info [^\n]*\n)*\n=4 Keima\n\n", output)
     assert (status, "data loaded from" in errors) == (0, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes")
+def test_names_that_are_no_text_are_printed_in_escapes(tmp_path):
+    """The manifest could not be written and tables not printed where standard output is strict, as in most locales."""
+    folder = tmp_path / os.fsdecode(b"in\xff")
+    folder.mkdir()
+    (folder / "a.sgf").write_bytes(b"(;SZ[9]KM[7]RE[B+R];B[cc];W[gg];B[cg];W[gc];B[ee])")
+    words = ["--out", tmp_path / "out", "--min-moves", "1", "--size", "9", "--validation-share", "0", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "gtp.cli", "data", "build", folder, *words, "--test-share", "0", "--workers", "1"],
+        cwd=ROOT, capture_output=True, check=False, env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)["sources"][0]["path"]
+    assert os.fsencode(shown) == os.fsencode(folder)
+    assert json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))["sources"][0]["path"] == shown

@@ -1,6 +1,8 @@
 """``keima review`` with a network made of hashes: files, what is kept of earlier runs, and errors in one line."""
 
 import json
+import os
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -77,6 +79,31 @@ def test_several_games_get_an_index_and_what_is_broken_is_named(command, tmp_pat
     index = (tmp_path / "out/index.html").read_text(encoding="utf-8")
     assert 'href="game.html"' in index and 'href="other.html"' in index
     assert "broken" not in index
+
+
+def test_no_game_is_written_over(command, tmp_path):
+    """A file of several games, reviewed where it lies, held the first alone; a game of the same name was gone."""
+    (tmp_path / "game.sgf").write_bytes(GAME + GAME.replace(b"cc", b"ca") + b"(;SZ[5];B[cc];W[cc])")
+    before = (tmp_path / "game.sgf").read_bytes()
+    for _ in range(2):
+        assert command("game.sgf", "--out", ".")[0] == 1
+        assert command(".", "--out", ".")[0] == 1
+    assert (tmp_path / "game.sgf").read_bytes() == before
+    names = sorted(path.name for path in tmp_path.glob("*.sgf"))
+    assert names == ["game-2.sgf", "game-review.sgf", "game.sgf"]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/game.sgf").write_bytes(GAME)
+    command("in/game.sgf", "--out", ".")
+    assert (tmp_path / "game.sgf").read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes")
+def test_names_that_are_no_text_or_long_become_names(command, tmp_path):
+    for name in (b"\xb0\xa1.sgf", "長".encode() * 82 + b".sgf"):
+        (tmp_path / os.fsdecode(name)).write_bytes(GAME)
+    status, said, _ = command(".", "--out", "out", "--json", "--svg")
+    assert status == 0, said
+    assert len(list((tmp_path / "out").glob("*.sgf"))) == 3
 
 
 def test_rules_that_are_not_known_are_named_with_their_file(command, tmp_path):

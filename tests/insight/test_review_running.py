@@ -145,6 +145,19 @@ def test_the_mover_is_to_move_even_out_of_turn():
 
 
 @pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("(;SZ[9]RU[Japanese]KM[375]BR[9段]WR[8段];B[cc];W[gg])", "chinese"),
+        ("(;SZ[9]RU[Japanese]KM[650]BR[9段]WR[8段];B[cc];W[gg])", "japanese"),
+        ("(;SZ[9]RU[Japanese]KM[7.5]BR[9d]WR[8d];B[cc];W[gg])", "japanese"),
+    ],
+)
+def test_foxs_games_of_chinese_komi_have_chinese_rules(text, rules):
+    """It writes RU[Japanese] into every file."""
+    assert game_to_review(read_sgf(text.encode())).rules.name == rules
+
+
+@pytest.mark.parametrize(
     ("text", "komi"),
     [
         ("(;SZ[9]KM[0]BR[9段]WR[8段];B[cc];W[gg])", 6.5),
@@ -176,7 +189,7 @@ def test_games_are_found_in_files_folders_and_files_of_several(tmp_path):
         (tmp_path / name).write_bytes(data)
     out = tmp_path / "reviews"
     out.mkdir()
-    (out / "a.sgf").write_bytes(SHORT)
+    (out / "a.sgf").write_bytes(SHORT.replace(b"(;", b"(;KEIMA[C]", 1))
     refused = {}
     found = list(sources([tmp_path], out, lambda name, problem: refused.update({name: problem})))
     assert [source.name for source in found] == ["a", "index-game", "two", "two-2", "a-2"]

@@ -45,7 +45,7 @@ def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True
         _write_move(nodes[at], review, move, katrain)
     if first := places[0] if places else len(nodes):
         _write_turn(nodes[first - 1], review.turns[0], review.size, katrain)
-    if katrain:
+    if any("KT" in node for node in nodes):
         _put(nodes[0], "KTV", [VERSION])
     if "AP" not in nodes[0]:
         nodes[0]["AP"] = [raw(f"Keima:{__version__}")]
@@ -55,6 +55,11 @@ def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True
         if move.kind is not None and move.kind >= WORTH_A_LINE and at and (n == 0 or places[n - 1] != at):
             for line in review.better(move, lines):
                 tree.add_variation(at - 1, _line(review, move, line))
+
+
+def is_review(data: bytes) -> bool:
+    """Whether a file holds what a review wrote."""
+    return f"{MARK}[".encode() in data
 
 
 def remove_review(tree: SgfTree) -> None:

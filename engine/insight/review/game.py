@@ -7,7 +7,7 @@ from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points
 from engine.go.position import META_TO_MOVE, Position, hide_course, with_capacity
 from engine.go.rules import RULE_SETS, Rules
 from engine.go.sgf import SgfGame
-from engine.records.sgf_records import komi_meant
+from engine.records.sgf_records import komi_meant, rules_meant
 
 MOST_MOVES = 2000
 """A game of more is no game that people played"""
@@ -70,8 +70,8 @@ def game_to_review(
 ) -> GameToReview:
     """Replay a record.
 
-    Moves out of turn are played as they are. Komi is that which the server meant. The stones that Black places before
-    White's first are a handicap, as the position itself knows them.
+    Moves out of turn are played as they are. Komi and rules are those which the server meant. The stones that Black
+    places before White's first are a handicap, as the position itself knows them.
 
     Args:
         rules, komi: those in force where the file does not name them.
@@ -81,7 +81,7 @@ def game_to_review(
     if len(record.moves) > MOST_MOVES:
         raise ValueError(f"{len(record.moves)} moves, at most {MOST_MOVES} are reviewed")
     # The whole game first, whose errors say where they are.
-    whole = replace(record, komi=komi_meant(record)).to_game(rules, komi)
+    whole = replace(record, komi=komi_meant(record), rules=rules_meant(record)).to_game(rules, komi)
     game = Game(record.size, whole.rules, whole.komi)
     if record.black or record.white or record.to_move != BLACK:
         game.setup_stones(record.black, record.white, record.to_move)

@@ -1,5 +1,6 @@
 """The games that are to be reviewed: read from files, folders and archives, and given names of their own."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from engine.go.rules import Rules
 from engine.go.sgf import SgfGame, read_sgf
 from engine.go.sgf_tree import SgfTree, read_trees
+from engine.insight.review.annotate import is_review
 from engine.insight.review.game import MOST_MOVES, GameToReview, game_to_review
 from engine.records.archive import Document, documents
 
@@ -15,7 +17,10 @@ SMALLEST, LARGEST = 2, 19
 """Boards that are analysed"""
 UNUSABLE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
 """What names of files cannot hold, on one system or another"""
-LONGEST_NAME = 80
+LONGEST_NAME = 150
+"""Bytes of a name in UTF-8; with what is put behind it systems take 255."""
+REVIEW = "-review"
+"""Behind the name of a review whose game lies where it is written"""
 
 
 class Source(NamedTuple):
@@ -43,7 +48,8 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
     """The games at some paths that can be reviewed, in order.
 
     Args:
-        out: folder of reviews; what lies in it is passed over, unless it is one of the paths.
+        out: folder of reviews; what lies in it is passed over, or the reviews alone where it is one of the paths. No
+            source has the name of a file there that is no review.
         refuse: told the name and what is wrong, of each file or game that cannot be reviewed.
     Raises:
         ValueError: there is no such path.
@@ -51,15 +57,16 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
     used: set[str] = set()
     for path in paths:
         for document in documents(path):
-            if path.is_dir() and _is_inside(Path(document.name), out) and not _is_inside(path, out):
+            is_in_out = path.is_dir() and _is_inside(Path(document.name), out)
+            if is_in_out and (not _is_inside(path, out) or is_review(document.data)):
                 continue
             if document.problem:
                 refuse(document.name, document.problem)
             elif document.data and not document.is_shard:
-                yield from _games(document, used, refuse)
+                yield from _games(document, out, used, refuse)
 
 
-def _games(document: Document, used: set[str], refuse: Callable[[str, str], None]) -> Iterator[Source]:
+def _games(document: Document, out: Path, used: set[str], refuse: Callable[[str, str], None]) -> Iterator[Source]:
     """The games of a file."""
     for number, (piece, tree) in enumerate(read_trees(document.data), 1):
         named = document.name if number == 1 else f"{document.name}, game {number}"
@@ -77,22 +84,32 @@ def _games(document: Document, used: set[str], refuse: Callable[[str, str], None
         except ValueError as error:
             refuse(named, str(error))
             continue
-        yield Source(_name(document.name, number, used), piece, record)
+        yield Source(_name(document.name, number, out, used), piece, record)
 
 
-def _name(path: str, number: int, used: set[str]) -> str:
+def _name(path: str, number: int, out: Path, used: set[str]) -> str:
     """A name for a game's files that no other has, on systems too that take capitals for small letters."""
-    stem = path.replace("\\", "/").rsplit("/", 1)[-1]
+    # Names of files may be no text.
+    stem = os.fsencode(path).decode(errors="replace")
+    stem = stem.replace("\\", "/").rsplit("/", 1)[-1]
     stem = re.sub(r"(?i)(\.sgf)?(\.(gz|bz2|xz))?$", "", stem) or "game"
-    stem = UNUSABLE.sub("-", stem)[:LONGEST_NAME].strip(" .") or "game"
+    stem = UNUSABLE.sub("-", stem).encode()[:LONGEST_NAME].decode(errors="ignore").strip(" .") or "game"
     if stem.casefold() == "index":
         stem += "-game"
-    wanted = base = stem if number == 1 else f"{stem}-{number}"
-    again = 2
-    while wanted.casefold() in used:
+    base = stem if number == 1 else f"{stem}-{number}"
+    if _is_foreign(out, base):
+        base += REVIEW
+    wanted, again = base, 2
+    while wanted.casefold() in used or _is_foreign(out, wanted):
         wanted, again = f"{base}-{again}", again + 1
     used.add(wanted.casefold())
     return wanted
+
+
+def _is_foreign(out: Path, name: str) -> bool:
+    """Whether a game that is no review lies where one of this name would be written."""
+    path = out / f"{name}.sgf"
+    return path.exists() and not is_review(path.read_bytes())
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
