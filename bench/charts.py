@@ -136,7 +136,7 @@ def _ticks(low: float, high: float) -> list[float]:
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
     first = math.ceil(low / step)
-    return [round((first + i) * step, 10) for i in range(int(high / step) - first + 1)]
+    return [round((first + i) * step, 10) for i in range(math.floor(high / step) - first + 1)]
 
 
 def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -15,21 +15,20 @@ from engine.system.files import written_whole
 Line = TypeVar("Line")
 
 
-def same_settings(path: Path, settings: dict[str, Any], what: str) -> None:
+def same_settings(path: Path, settings: dict[str, Any], what: str, is_begun: bool = True) -> None:
     """Write the settings of new work; compare those of work that goes on.
 
     Args:
         path: of the file, in a folder that is there.
         settings: JSON values; of settings inside settings each is compared.
         what: the folder holds, in a word: ``match``.
+        is_begun: whether any work is finished; until then others take the place of those there.
     Raises:
         ValueError: it was begun with others, or the file is damaged; one line.
         OSError: it cannot be read or written.
     """
     if not path.exists():
-        # Processes that share a campaign may begin it at once.
-        with written_whole(path, is_shared=True) as part:
-            part.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        _write(path, settings)
         return
     try:
         before = dict(_leaves(json.loads(path.read_text(encoding="utf-8")).items()))
@@ -37,9 +36,17 @@ def same_settings(path: Path, settings: dict[str, Any], what: str) -> None:
         raise ValueError(f"{path}: not the settings of a {what}") from error
     now = dict(_leaves(settings.items()))
     changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    if changed:
+    if changed and not is_begun:
+        _write(path, settings)
+    elif changed:
         said = ", ".join(f"{key} was {before.get(key)!r} and is {now.get(key)!r}" for key in changed)
         raise ValueError(f"{path.parent} holds a {what} with other settings: {said}; choose another folder")
+
+
+def _write(path: Path, settings: dict[str, Any]) -> None:
+    # Processes that share a campaign may begin it at once.
+    with written_whole(path, is_shared=True) as part:
+        part.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def read_lines(path: Path, read: Callable[[bytes], Line], what: str) -> list[Line]:

@@ -16,7 +16,7 @@ from engine.play.clock import NO_CLOCK, TimeSettings, absolute, byoyomi, canadia
 FORM = re.compile(r"(?:(?P<main>\d+(?:\.\d+)?)\+)?(?:(?P<periods>\d+)x)?(?P<extra>\d+(?:\.\d+)?)(?P<kind>/\d+|f)?")
 EXPECTED = (
     "expected S, M+0, M+S/N, M+PxS or M+Sf: "
-    "M s main time, S s for every N moves, P byo-yomi periods of S s, Fischer's S s more after each move"
+    "M s main time, S s for every N moves, P byo-yomi periods of S s, Fischer's S s, at most M, more after each move"
 )
 
 
@@ -32,7 +32,7 @@ def time_control(text: str) -> TimeSettings:
         main_s, extra_s, kind = float(found["main"] or 0), float(found["extra"]), found["kind"]
         if found["periods"] is None and kind != "f":
             settings = canadian(main_s, extra_s, int((kind or "/1")[1:]))
-        elif found["periods"] is None and extra_s:
+        elif found["periods"] is None and 0 < extra_s <= main_s:
             settings = fischer(main_s, extra_s)
         elif not kind and extra_s and int(found["periods"]):
             settings = byoyomi(main_s, extra_s, int(found["periods"]))
@@ -88,17 +88,27 @@ class PlayerClock:
         self.left = settings.begin()
         self.overrun_s = 0.0
         """the worst overstepping so far, forgiven or not"""
+        self._owed_s = 0.0
 
     def limit_s(self) -> float:
         """Seconds until the flag falls."""
         left, settings = self.left, self.settings
         spare = left.periods - 1 if left.stones else settings.periods
-        until_s = left.seconds + spare * settings.period_s
+        until_s = left.seconds - self._owed_s + spare * settings.period_s
         return min(until_s, settings.move_s) if settings.move_s else until_s
 
     def spend(self, seconds: float, tolerance_s: float) -> bool:
-        """Take the time of one move; False if the flag fell, by more than is forgiven."""
-        self.left, overrun_s = charge(self.settings, self.left, seconds)
+        """Take the time of one move; False if the flag fell, by more than is forgiven.
+
+        What is forgiven of a main time without overtime is owed: the tolerance is for delays, it adds no time.
+        """
+        if self.settings.period_s > 0:
+            self.left, overrun_s = charge(self.settings, self.left, seconds)
+        else:
+            spent_s, had_s, move_s = seconds + self._owed_s, self.left.seconds, self.settings.move_s
+            self.left, _ = charge(self.settings, self.left, spent_s)
+            self._owed_s = max(0.0, spent_s - had_s)
+            overrun_s = max(self._owed_s, seconds - move_s if move_s else 0.0)
         self.overrun_s = max(self.overrun_s, overrun_s)
         return overrun_s <= tolerance_s
 

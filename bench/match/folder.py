@@ -37,8 +37,8 @@ class MatchFolder:
             return
         try:
             path.mkdir(parents=True, exist_ok=True)
-            same_settings(path / "match.json", settings, "match")
             self.records = read_records(path / "games.jsonl")
+            same_settings(path / "match.json", settings, "match", is_begun=bool(self.records))
         except OSError as error:
             raise ValueError(f"{error.filename or path}: {error.strerror}") from error
 

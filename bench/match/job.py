@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from bench.match.gtp_client import EngineError, EngineRefused, GtpClient
+from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClient
 from bench.match.play import GameSettings, MatchError, play_game
 from bench.match.record import ROLES, GameRecord, record_line
 from engine.go.geometry import BLACK, WHITE
@@ -86,7 +86,11 @@ class MatchWorker:
         first, second = (engines.running(role) for role in ROLES)
         referee = engines.running(REFEREE) if match.referee else None
         is_black = number % 2 == 1 and not match.settings.handicap
-        names = {"first": match.names[0] or _name_of(first), "second": match.names[1] or _name_of(second)}
+        patience_s = match.settings.patience_s
+        names = {
+            role: name or _name_of(engine, patience_s)
+            for role, name, engine in zip(ROLES, match.names, (first, second), strict=True)
+        }
         if names["first"] == names["second"]:
             names = {role: f"{name} ({role})" for role, name in names.items()}
         record = GameRecord(number, "black" if is_black else "white", names, [])
@@ -113,25 +117,31 @@ class _Engines:
 
     def __init__(self, match: Match) -> None:
         self._commands = {"first": match.first, "second": match.second, REFEREE: match.referee or ""}
+        self._patience_s = match.settings.patience_s
         self._started: dict[str, GtpClient] = {}
         self._lock, self._is_killed = threading.Lock(), False
 
     def running(self, role: str) -> GtpClient:
-        """The engine of a role, started anew if it is not running.
+        """The engine of a role, started anew if it is not running; it has answered a question.
 
         Raises:
             MatchError: all were killed.
-            EngineError: it does not start.
+            EngineError: it does not start, whoever is to win by that.
         """
+        patience_s, engine = self._patience_s, self._started.get(role)
+        if engine is not None and engine.is_alive:
+            # It may end behind its last answer, which is no fault of the game to come.
+            with suppress(EngineError):
+                _greet(engine, patience_s)
+                return engine
         with self._lock:
             if self._is_killed:
                 raise MatchError("stopped")
-            engine = self._started.get(role)
-            if engine is None or not engine.is_alive:
-                if engine is not None:
-                    engine.kill()
-                self._started[role] = engine = GtpClient(self._commands[role])
-            return engine
+            if engine is not None:
+                engine.kill()
+            self._started[role] = engine = GtpClient(self._commands[role])
+        _greet(engine, max(START_S, patience_s))
+        return engine
 
     @contextmanager
     def killed_when(self, stopped: threading.Event) -> Iterator[None]:
@@ -163,10 +173,16 @@ class _Engines:
             engine.close()
 
 
-def _name_of(engine: GtpClient) -> str:
+def _greet(engine: GtpClient, limit_s: float) -> None:
+    """Wait until an engine answers; errors as of :meth:`GtpClient.ask`, but for a refusal, which is an answer."""
+    with suppress(EngineRefused):
+        engine.ask("name", limit_s)
+
+
+def _name_of(engine: GtpClient, limit_s: float) -> str:
     """What an engine calls itself."""
     answers = []
     for question in ("name", "version"):
         with suppress(EngineRefused):
-            answers.append(engine.ask(question, GameSettings.patience_s))
+            answers.append(engine.ask(question, limit_s))
     return " ".join(" ".join(answers).split()) or engine.command

@@ -25,20 +25,25 @@ ROUNDS = 60
 """Halvings of an interval of some units: to the precision of a float"""
 
 
+MOST_ELO = 2000.0
+"""Beyond it a point in 100,000 games is expected"""
+
+
 @dataclass(frozen=True)
 class Hypotheses:
     """Two Elo differences of the first player, of which one is to be accepted.
 
     Raises:
-        ValueError: they are not finite and in order; one line.
+        ValueError: they are not in order, or beyond what games can tell; one line.
     """
 
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        if not -math.inf < self.low < self.high < math.inf:
-            raise ValueError(f"{self.low:g} and {self.high:g}: expected two Elo differences, the lower one first")
+        if not -MOST_ELO <= self.low < self.high <= MOST_ELO:
+            within = f"within {MOST_ELO:g} of 0, the lower one first"
+            raise ValueError(f"{self.low:g} and {self.high:g}: expected two Elo differences {within}")
 
 
 class SequentialTest:

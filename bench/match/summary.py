@@ -47,7 +47,7 @@ def summarise(
         "as_black": tally([record for record in records if record.first_color == "black"]),
         "as_white": tally([record for record in records if record.first_color == "white"]),
         "sprt": _tested(records, sprt) if sprt else None,
-        "different_games": len({tuple(record.moves) for record in records}),
+        "different_games": len({(record.first_color, *record.moves) for record in records}),
         "reasons": dict(Counter(record.reason for record in records).most_common()),
         "scores_compared": len(alike),
         "scores_alike": sum(alike),

@@ -24,7 +24,7 @@ from rich.progress import Progress
 
 from bench.match.folder import MatchFolder
 from bench.match.play import MatchError
-from bench.match.record import GameRecord
+from bench.match.record import ROLES, GameRecord
 from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.match.sprt import Hypotheses
 from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
@@ -38,9 +38,9 @@ from engine.play.clock import NO_CLOCK
 from engine.play.resignation import Resignation
 from engine.search.limits import SearchLimits
 from engine.search.root import choose
-from engine.system.files import alone_in
+from engine.system.files import alone_in, sha256_of
 from gtp.cli.terminal import one_line_errors
-from weights import DEFAULT
+from weights import DEFAULT, files_of, find_network
 
 RULES = "tromp-taylor"
 SIDE_HELP = "options of one side, as OPTION=VALUE; visits, weights and name too"
@@ -62,7 +62,11 @@ class Arena:
 
     def settings(self) -> dict[str, Any]:
         """As JSON values: what must not change between runs, and what the table wants to know."""
-        return asdict(self) | {"rules": RULES, "time": asdict(NO_CLOCK)}
+        networks = {
+            role: [sha256_of(path) for path in files_of(find_network(side.weights))]
+            for role, side in zip(ROLES, (self.first, self.second), strict=True)
+        }
+        return asdict(self) | {"rules": RULES, "time": asdict(NO_CLOCK), "networks": networks}
 
 
 @dataclass(frozen=True)

@@ -108,8 +108,12 @@ def score_game(player: Player, referee: GtpClient | None, game: Finished, folder
         folder: where the referee finds the game.
     Raises:
         EngineError: the referee failed.
+        ValueError: the game cannot be replayed; one line that names it.
     """
-    player.load_sgf(game.data)
+    try:
+        player.load_sgf(game.data)
+    except ValueError as error:
+        raise ValueError(f"{game.name}: {error}") from error
     began_s = time.perf_counter()
     estimate = player.estimate_end()
     seconds = time.perf_counter() - began_s
@@ -177,7 +181,8 @@ def print_figures(scored: list[Scored], has_referee: bool) -> None:
         print_figure("endings/groups", [miscounted], f"games off by {WHOLE_GROUP:g} points or more")
     if has_referee:
         disputed, stones = sum(len(v.disputed) for v in scored), sum(v.stones for v in scored)
-        print_figure("endings/stones", [100 * (1 - disputed / stones)], "% as the referee has them")
+        if stones:
+            print_figure("endings/stones", [100 * (1 - disputed / stones)], "% as the referee has them")
         print_figure("endings/boards", [100 * statistics.mean(not v.disputed for v in scored)], "% without dispute")
     print_figure("endings/time", [1000 * statistics.median(v.seconds for v in scored)], "ms")
 

@@ -28,6 +28,10 @@ from weights import find_network
 POLL_S = 0.2
 
 
+WITHOUT_EFFECT = ("seed", "evaluators", "wide_root_noise")
+"""Options that a match sets itself, or that no player plays with"""
+
+
 @dataclass(frozen=True)
 class Side:
     """One player: what it is called and what it plays with."""
@@ -51,10 +55,14 @@ def side_from(text: str, weights: str, visits: int) -> Side:
         item = find_option(key, PlayOptions if key == "visits" else SearchOptions)
         if key in own:
             own[key] = value
+        elif item and item.name in WITHOUT_EFFECT:
+            raise ValueError(f"{word!r}: has no effect here")
         elif item:
             values[item.name] = parse(item, value, key)
         else:
             raise ValueError(f"{word!r}: expected OPTION=VALUE, an option of keima gtp without its dashes")
+    if not values["visits"]:
+        raise ValueError("visits=0: expected at least 1 visit a move")
     find_network(own["weights"])
     return Side(own["name"], own["weights"], values.pop("visits"), SearchOptions(**values))
 

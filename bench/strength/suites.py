@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 TEST = re.compile(r"(\d+)\s+(\S.*)")
-EXPECTATION = re.compile(r"#\?\s*\[(.*?)(?:\]([*&]*))?")
+EXPECTATION = re.compile(r"#\?\s*\[(?:(.*?)\]\s*([*&]*)\s*(?:#.*)?|([^\]]*))")
 """Some of GNU Go's lack the closing bracket."""
 
 
@@ -94,5 +94,7 @@ def _expecting(step: Step | None, line: str) -> list[Step]:
         raise ValueError(f"{line!r} is no expectation, which looks like #? [PATTERN]")
     if step is None or step.number == 0 or step.expected is not None:
         raise ValueError("an expectation without a test before it")
-    marks = found[2] or ""
-    return [step if "&" in marks else replace(step, expected=Expectation.parse(found[1], marks))]
+    closed, marks, unclosed = found.groups()
+    if "&" in (marks or ""):
+        return [step]
+    return [replace(step, expected=Expectation.parse(unclosed if closed is None else closed, marks or ""))]

@@ -69,6 +69,9 @@ def test_examples_compare_sides_that_differ(monkeypatch):
         ("batch=many", 'batch is "many", expected a whole number'),
         ("expand-after=-1", "expand-after is -1, expected 0 to 10000"),
         ("uniform-rollouts=yes", 'uniform-rollouts is "yes", expected true or false'),
+        ("seed=5", "'seed=5': has no effect here"),
+        ("wide-root-noise=1", "'wide-root-noise=1': has no effect here"),
+        ("visits=0", "visits=0: expected at least 1"),
         ("weights=nowhere", "unknown network 'nowhere'"),
     ],
 )

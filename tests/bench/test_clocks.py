@@ -100,9 +100,24 @@ def test_no_move_takes_longer_than_its_own_limit():
     assert clock.spend(5.0, 0.0) and not clock.spend(5.5, 0.0)
 
 
+@pytest.mark.parametrize(("control", "had_s"), [(absolute(10.0), 10.0), (fischer(10.0, 1.0), 110.0)])
+def test_what_is_forgiven_is_owed(control, had_s):
+    """Half a second of tolerance gave a player 147 s of 10."""
+    clock, spent_s = PlayerClock(control), 0.0
+    move_s = 0.49 + (control.increment_s or 0.0)
+    for _ in range(100):
+        spent_s += move_s
+        if not clock.spend(move_s, 0.5):
+            break
+    assert clock.overrun_s > 0.5
+    assert spent_s < had_s + 1.0
+
+
 @pytest.mark.parametrize(
-    "text", ["", "0", "0+0", "x", "-3", "5+", "10+5/0", "1+2+3", "5 s", "inf", "10+5x0", "10+0x5", "10+0f", "10+5x1f"]
-)
+    "text",
+    ["", "0", "0+0", "x", "-3", "5+", "10+5/0", "1+2+3", "5 s", "inf", "10+5x0", "10+0x5", "10+0f", "10+5x1f", "10f",
+     "1+10f"],
+)  # fmt: skip
 def test_no_time_control(text):
     with pytest.raises(ValueError, match="expected S, M"):
         time_control(text)

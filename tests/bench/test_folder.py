@@ -18,6 +18,13 @@ def test_settings_are_written_once_and_compared_after(tmp_path):
         same_settings(path, {"komi": 7.5, "time": settings["time"]}, "match")
 
 
+def test_settings_of_work_that_was_never_begun_give_way(tmp_path):
+    path = tmp_path / "match.json"
+    for settings in ({"first": "a typo"}, {"first": "right"}):
+        same_settings(path, settings, "match", is_begun=False)
+    assert json.loads(path.read_text()) == {"first": "right"}
+
+
 @pytest.mark.parametrize("text", ["no json", "[]", "[" * 100_000])
 def test_a_damaged_file_of_settings_is_one_line(tmp_path, text):
     (tmp_path / "campaign.json").write_text(text)

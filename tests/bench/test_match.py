@@ -139,7 +139,7 @@ def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptibl
         (["--rules", "checkers"], "checkers"),
         (["--time", "soon"], "expected S, M"),
         (["--size", "26"], "26"),
-        (["--sprt", "20", "0"], "20 and 0: expected two Elo differences, the lower one first"),
+        (["--sprt", "20", "0"], "20 and 0: expected two Elo differences within 2000 of 0"),
         (["--first", ""], "empty command line"),
         (["--first", "no-such-engine"], "cannot start 'no-such-engine'"),
         (["--openings", "."], "no file *.sgf"),
@@ -159,6 +159,22 @@ def test_an_engine_that_never_starts_ends_the_match():
     answer = run(second=engine("deaf"))
     assert answer.exit_code == 1
     assert "match stopped: engine ended with status 1 at 'name'; last words: will not start" in answer.stderr
+
+
+def test_nobody_wins_by_an_engine_that_never_starts(tmp_path):
+    """With names each game was lost by it, in a match of no moves; and its folder was for no other engine."""
+    named = ["--first-name", "A", "--second-name", "B", "--sgf", str(tmp_path / "match"), "--games", "2"]
+    answer = run(*named, second=engine("deaf"))
+    assert answer.exit_code == 1
+    assert "match stopped: engine ended with status 1 at 'name'; last words: will not start" in answer.stderr
+    assert run(*named).exit_code == 0
+
+
+@pytest.mark.parametrize("names", [[], ["--first-name", "A"]])
+def test_an_engine_that_ends_behind_its_score_plays_the_next_game(names):
+    answer = run("--games", "3", *names, first=engine("leaver"))
+    assert answer.exit_code == 0, answer.output
+    assert "breakdown" not in answer.output and "ends: 3 by score" in answer.stdout
 
 
 def test_openings_are_read_up_to_a_number_of_moves(tmp_path):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from bench.strength import regress
 from bench.strength.regress import ERROR, FAILED, LEFT_OUT, PASSED, Examinee, SuiteResult, command, run_suite
-from bench.strength.suites import parse_suite
+from bench.strength.suites import Expectation, parse_suite
 
 ENGINE = f"{sys.executable} {Path(__file__).parents[1] / 'data' / 'gtp_engine.py'}"
 SUITE = """\
@@ -61,9 +61,16 @@ def test_patterns_match_whole_answers(pattern, answer, passes):
     assert step.expected.passes(answer) is passes
 
 
+@pytest.mark.parametrize("behind", ["", "*", " *", "* # known", " # see [D5]"])
+def test_what_stands_behind_a_pattern_is_no_part_of_it(behind):
+    (step,) = parse_suite(f"1 name\n#? [[A-D]4]{behind}")
+    assert step.expected == Expectation("[A-D]4", False, "*" in behind)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("1 name\n#? [D4]* known bug", "line 2: '#? [D4]* known bug' is no expectation"),
         ("#? [D4]", "line 1: an expectation without a test before it"),
         ("name\n#? [D4]", "line 2: an expectation without a test before it"),
         ("1 name\n#? [D4]\n#? [D5]", "line 3: an expectation without a test before it"),

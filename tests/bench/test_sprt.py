@@ -108,7 +108,7 @@ def test_the_table_tells_what_was_accepted(winners, words):
     assert "SPRT" not in render(summarise(records, SETTINGS))
 
 
-@pytest.mark.parametrize("low, high", [(20, 0), (5, 5), (0, math.inf), (math.nan, 1)])
+@pytest.mark.parametrize("low, high", [(20, 0), (5, 5), (0, math.inf), (math.nan, 1), (0, 7000)])
 def test_hypotheses_are_in_order(low, high):
-    with pytest.raises(ValueError, match="expected two Elo differences, the lower one first"):
+    with pytest.raises(ValueError, match="expected two Elo differences within 2000 of 0, the lower one first"):
         Hypotheses(low, high)

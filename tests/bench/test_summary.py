@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,8 @@ def test_colours_and_reasons_are_counted():
     assert summary["reasons"] == {"score": 2, "resignation": 1, "time": 1, "disagreement": 1}
     assert (summary["scores_compared"], summary["scores_alike"]) == (3, 2)
     assert summary["different_games"] == 5
+    same = replace(RECORDS[0], first_color="white")
+    assert summarise([RECORDS[0], same, RECORDS[0]], SETTINGS)["different_games"] == 2, "who is who counts"
     assert [(fault["game"], fault["by"]) for fault in summary["faults"]] == [(3, "first"), (5, None)]
 
 

@@ -1,8 +1,8 @@
 """A small GTP engine for tests of the match runner: random legal moves, and every bad habit on request.
 
 Run as ``python tests/data/gtp_engine.py [HABIT] [--seed N] [--passes-after N]``. Habits: crash, garble, hang, illegal,
-refuse, resign, noise, liar (claims every score for itself), faint (ends when it is asked for the score), deaf (does not
-even start).
+refuse, resign, noise, liar (claims every score for itself), faint (ends when it is asked for the score), leaver (ends
+when it has told it), deaf (does not even start).
 """
 
 import argparse
@@ -122,6 +122,9 @@ def main() -> None:
         except (ValueError, KeyError) as error:
             print(f"?{number} {error}\n", flush=True)
         if words == ["quit"]:
+            return
+        if options.habit == "leaver" and words == ["final_score"]:
+            time.sleep(0.05)  # Long enough for the match to take it for alive.
             return
 
 
