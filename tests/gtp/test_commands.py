@@ -288,10 +288,17 @@ def test_a_clean_up_takes_dead_stones_off_and_passes(ask):
 
 def test_handicap_stones_sent_as_moves_count_as_such(ask):
     ask("kata-set-rules chinese")
-    for row in range(1, 10):
-        for column, color in (("C", "b"), ("D", "b"), ("E", "w"), ("F", "w")):
-            ask(f"play {color} {column}{row}")
+    black, white = ([f"{color} {column}{row}" for row in range(1, 10) for column in columns]
+                    for color, columns in (("b", "CD"), ("w", "EF")))  # fmt: skip
+    alternating = [move for pair in zip(white, black[2:], strict=False) for move in pair]
+    for move in (*black[:2], *alternating, *white[16:]):
+        ask(f"play {move}")
     assert ask("final_score") == "= W+18.5"
+    # One colour after the other sets a position up.
+    ask("clear_board")
+    for move in (*black, *white):
+        ask(f"play {move}")
+    assert ask("final_score") == "= W+16.5"
 
 
 def test_records_go_out_and_in(ask, tmp_path):
