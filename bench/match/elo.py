@@ -6,6 +6,7 @@ program it prints the ratings of all players in the folders of several matches, 
     python -m bench.match.elo runs/a-gnugo runs/b-gnugo runs/a-b --reference "GNU Go 3.8" --picture ratings.svg
 """
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -205,6 +206,29 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
     return wins
 
 
+def check_boards(folders: Iterable[Path]) -> None:
+    """Refuse matches that say nothing together: on different boards, or with handicap.
+
+    Raises:
+        ValueError: one line.
+    """
+    seen: dict[int, Path] = {}
+    for folder in folders:
+        path = folder / "match.json"
+        try:
+            settings = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            size, handicap = settings.get("size"), settings.get("handicap")
+        except (OSError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path}: not the settings of a match") from error
+        if handicap:
+            raise ValueError(f"{folder}: games with {handicap} handicap stones rate nobody")
+        if size:
+            seen.setdefault(size, folder)
+    if len(seen) > 1:
+        said = ", ".join(f"{folder} on {size}x{size}" for size, folder in seen.items())
+        raise ValueError(f"games of different boards: {said}; rate them apart")
+
+
 @click.command(context_settings={"show_default": True})
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
@@ -214,6 +238,7 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
 def command(folders: tuple[Path, ...], reference: str, picture: Path | None) -> None:
     """Elo ratings of all players in the FOLDERS of matches (keima match --sgf FOLDER), with 95% intervals."""
     with one_line_errors():
+        check_boards(folders)
         wins = results_in(folders)
         players = {name for pair in wins for name in pair}
         if not players:

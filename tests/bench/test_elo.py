@@ -122,6 +122,27 @@ def test_players_whom_no_chain_of_games_connects_are_not_rated_together(tmp_path
     assert answer.exit_code == 1 and "no chain of games connects 'a' and 'c'" in answer.output
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([{"size": 9}, {"size": 19}], "games of different boards: "),
+        ([{"size": 19, "handicap": 4}, {"size": 19}], "games with 4 handicap stones rate nobody"),
+        ([["size"], {}], "not the settings of a match"),
+    ],
+)
+def test_matches_that_say_nothing_together_are_not_rated(tmp_path, settings, message):
+    """Twenty of forty with four stones, and a match on 9x9, made the stronger one equal."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder, one in zip(folders, settings, strict=True):
+        folder.mkdir()
+        (folder / "match.json").write_text(json.dumps(one))
+        (folder / "games.jsonl").write_text(_line("a", "b", "first") + _line("b", "a", "first"))
+    answer = CliRunner().invoke(command, list(map(str, folders)))
+    assert answer.exit_code == 1 and message in answer.output and answer.output.count("\n") == 1
+    (folders[0] / "match.json").unlink()
+    assert CliRunner().invoke(command, list(map(str, folders))).exit_code == 0
+
+
 def test_the_program_prints_one_line_a_player(tmp_path):
     (tmp_path / "games.jsonl").write_text(_line("strong", "weak", "first") * 9 + _line("strong", "weak", "second"))
     answer = CliRunner().invoke(command, [str(tmp_path)])
