@@ -55,17 +55,25 @@ def interval_chart(title: str, rows: Sequence[tuple[str, float, float, float]], 
     """One point a row with its interval: name, value, low and high; empty where there are no rows."""
     if not rows:
         return ""
-    left = min(max(LEFT, LETTER * max(len(name) for name, *_ in rows) + 12), WIDTH // 2)
+    names = [_shortened(name) for name, *_ in rows]
+    left = max(LEFT, LETTER * max(map(len, names)) + 12)
     frame = _Frame([(value, 0.0) for row in rows for value in row[1:]], left)
     step = (HEIGHT - TOP - BOTTOM) / len(rows)
     parts = [frame.axes(title, x_label, is_flat=True)]
-    for i, (name, value, low, high) in enumerate(rows):
+    for i, (_, value, low, high) in enumerate(rows):
         y = TOP + step * (i + 0.5)
         ends = f'x1="{frame.x(low):.1f}" x2="{frame.x(high):.1f}" y1="{y:.1f}" y2="{y:.1f}"'
         parts.append(f'<line {ends} stroke="{COLORS[0]}" stroke-width="2"/>')
         parts.append(f'<circle cx="{frame.x(value):.1f}" cy="{y:.1f}" r="4" fill="{COLORS[1]}"/>')
-        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(names[i])}</text>')
     return _svg(parts, HEIGHT)
+
+
+def _shortened(name: str) -> str:
+    """A name that leaves the chart half of the width, its middle left out where it is longer."""
+    most = (WIDTH // 2 - 12) // LETTER
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[: most - 1 - half]}…{name[-half:]}"
 
 
 def side_by_side(charts: Sequence[str]) -> str:

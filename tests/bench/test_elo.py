@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.charts import interval_chart
 from bench.match.elo import (
     Z_95,
     command,
@@ -165,6 +166,10 @@ def test_ratings_count_from_the_reference_and_stand_in_a_picture(tmp_path):
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     texts = {item.text: item for item in root if item.text}
     assert float(texts["a network < 1"].get("x")) > 6 * len("a network < 1")
+    chart = interval_chart("", [("first " * 9, 0.0, -1.0, 1.0), ("n" * 36, 0.0, -1.0, 1.0)], "")
+    for item in ElementTree.fromstring(chart).iter("text"):
+        if item.text and item.text.startswith(("first", "nn")):
+            assert float(item.get("x")) >= 6 * len(item.text) > 200
     (tmp_path / "games.jsonl").write_text(_line("a", "b", None))
     empty = CliRunner().invoke(command, [str(tmp_path), "--picture", str(picture)])
     assert empty.exit_code == 1 and empty.output == "Error: none of these games has a winner yet\n"
