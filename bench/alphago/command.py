@@ -55,6 +55,7 @@ def command(
     with one_line_errors(CommandFailed):
         way = Way(out, chosen(preset, size), games, device, seed)
         stages = [stage for stage in all_stages(way) if stage.name not in skip and stage.name in (only or STAGES)]
+        # What cannot be shared is refused now, not hours later.
         for one in (one for stage in stages for one in stage.commands):
             one.arguments(processes)
         if dry_run:
