@@ -11,7 +11,14 @@ Messages of ``ValueError`` begin with the words GTP has for the failure.
 from collections.abc import Iterable
 
 from engine.config import SetupOptions
-from engine.go.board import META_CAPTURED_BLACK, META_N_EMPTY, META_SIZE, play, stones_lost_by_suicide
+from engine.go.board import (
+    META_CAPTURED_BLACK,
+    META_CAPTURED_WHITE,
+    META_N_EMPTY,
+    META_SIZE,
+    play,
+    stones_lost_by_suicide,
+)
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other, point_at
 from engine.go.notation import handicap_places
 from engine.go.position import (
@@ -154,9 +161,13 @@ class Game:
             raise ValueError("cannot undo")
         self._replay(self.n_moves - 1)
 
-    def setup_stones(self, black: Iterable[int], white: Iterable[int], to_move: int) -> None:
+    def setup_stones(
+        self, black: Iterable[int], white: Iterable[int], to_move: int, captured: tuple[int, int] = (0, 0)
+    ) -> None:
         """Begin the game anew from a position; its moves are forgotten, stones of Black alone are a handicap.
 
+        Args:
+            captured: stones of Black's and of White's that were taken off before.
         Raises:
             ValueError: a point is named twice or off the board, or a chain has no liberty; the game stays as it is.
         """
@@ -172,6 +183,7 @@ class Game:
         # Where all chains have a liberty in the end no stone is ever without one before, so none is captured.
         if any(position.board.color[point] != color for point, color in stones):
             raise ValueError("setup: a chain has no liberty")
+        position.board.meta[META_CAPTURED_BLACK], position.board.meta[META_CAPTURED_WHITE] = captured
         self._begin(position, to_move)
 
     def fixed_handicap(self, count: int) -> list[int]:

@@ -9,12 +9,13 @@ anything is parsed, and variations cost no more than their bytes, so a hostile f
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 from sgfmill import sgf_grammar
 
+from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
 from engine.go.rules import RULE_SETS, Rules, rules_from
@@ -65,6 +66,8 @@ class SgfGame:
     black: list[int] = field(default_factory=list)
     """stones on the board before the first move"""
     white: list[int] = field(default_factory=list)
+    captured: tuple[int, int] = (0, 0)
+    """stones of Black's and of White's that were taken off before the first move"""
     to_move: int = BLACK
     moves: list[tuple[int, int]] = field(default_factory=list)
     """colour and point"""
@@ -84,15 +87,20 @@ class SgfGame:
                 says where.
         """
         game = Game(self.size, self.rules or rules, komi if self.komi is None else self.komi)
-        if self.black or self.white or self.to_move != BLACK:
-            game.setup_stones(self.black, self.white, self.to_move)
-        for number, (color, point) in enumerate(self.moves, 1):
-            try:
-                game.play(color, point)
-            except ValueError as error:
-                at = to_sgf(point, self.size)
-                raise ValueError(f"SGF: move {number} at {at} is illegal") from error
+        if self.black or self.white or any(self.captured) or self.to_move != BLACK:
+            game.setup_stones(self.black, self.white, self.to_move, self.captured)
+        _play(game, self.moves)
         return game
+
+
+def _play(game: Game, moves: list[tuple[int, int]]) -> None:
+    """Play moves of a file; errors as of :meth:`SgfGame.to_game`."""
+    for color, point in moves:
+        try:
+            game.play(color, point)
+        except ValueError as error:
+            at = to_sgf(point, game.size)
+            raise ValueError(f"SGF: move {game.n_moves + 1} at {at} is illegal") from error
 
 
 def read_sgf(data: bytes, n_moves: int | None = None) -> SgfGame:
@@ -214,6 +222,8 @@ class _Reader:
         if self.game.rules is None:
             self.game.unknown_rules = _shown(rules)
         self._setups = 0
+        self._so_far: Game | None = None
+        """the game up to the latest setup that followed moves"""
         self._names_player = False
         """whose turn it is at the start was said"""
         self._moves_left = 2 * len(nodes) if n_moves is None else n_moves
@@ -281,7 +291,7 @@ class _Reader:
         return points
 
     def _setup(self, node: dict[str, list[bytes]]) -> None:
-        """Apply a node's setup; stones set after moves make the position reached the one to start from."""
+        """Apply a node's setup; stones that change the position after moves make it the one to start from."""
         if not node.keys() & {*STONES, "PL"}:
             return
         game = self.game
@@ -293,18 +303,30 @@ class _Reader:
         self._setups += 1
         if self._setups > MAX_SETUPS:
             raise ValueError(f"SGF: more than {MAX_SETUPS} setups on the main line")
+        colors = dict.fromkeys(game.black, BLACK) | dict.fromkeys(game.white, WHITE)
         if game.moves:
-            reached = game.to_game()
-            colors = {int(point): int(reached.position.board.color[point]) for point in on_board_points(game.size)}
-            game.to_move, game.moves = reached.to_move, []
-        else:
-            colors = dict.fromkeys(game.black, BLACK) | dict.fromkeys(game.white, WHITE)
+            board = self._reached().position.board
+            colors = {int(point): int(board.color[point]) for point in on_board_points(game.size)}
+        before = dict(colors)
         for name, color in STONES.items():
             colors |= dict.fromkeys(self._points(node.get(name, [])), color)
+        if game.moves:
+            if colors == before:
+                return
+            reached, self._so_far = self._reached(), None
+            taken = reached.position.board.meta[[META_CAPTURED_BLACK, META_CAPTURED_WHITE]].tolist()
+            game.captured, game.to_move, game.moves = (taken[0], taken[1]), reached.to_move, []
         game.black = [point for point, color in colors.items() if color == BLACK]
         game.white = [point for point, color in colors.items() if color == WHITE]
         if player in COLOR_OF:
             game.to_move = COLOR_OF[player]
+
+    def _reached(self) -> Game:
+        """The game so far; each move is played once, however many setups follow it."""
+        if self._so_far is None:
+            self._so_far = replace(self.game, moves=[]).to_game()
+        _play(self._so_far, self.game.moves[self._so_far.n_moves :])
+        return self._so_far
 
     def _moves(self, node: dict[str, list[bytes]]) -> None:
         """Append a node's move; a node with both colours, which the standard forbids, counts as Black's first."""

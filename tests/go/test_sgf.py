@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from engine.go.board import META_CAPTURED_WHITE
 from engine.go.game import Game
-from engine.go.geometry import BLACK, PASS, WHITE, from_vertex
+from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex
 from engine.go.rules import CUSTOM, rules_named
 from engine.go.sgf import MAX_BYTES, SgfGame, read_sgf, read_sgf_games
 from engine.go.sgf_writer import write_sgf
@@ -78,6 +79,27 @@ def test_setup_in_the_middle_starts_from_the_position_reached():
     game = read_sgf(b"(;SZ[9];B[aa];W[ba];AB[ee]AE[aa];W[ab])").to_game()
     assert game.n_moves == 1
     assert game.start_stones() == {at("B9", 9): WHITE, at("E5", 9): BLACK}
+
+
+@pytest.mark.parametrize(
+    ("setup", "n_moves", "lead"),
+    [("", 6, 1), ("AE[ea]", 6, 1), ("AB[bb]", 6, 1), ("AE[ea]AB[bb]", 6, 1), ("AB[ee]", 0, 1), ("AW[ee]", 0, 1)],
+)
+def test_setup_in_the_middle_keeps_prisoners_and_alone_changes_nothing(setup, n_moves, lead):
+    """A White stone was captured; setting up what is there already took it back, and forgot all moves."""
+    moves = ";B[ba];W[aa];B[ab];W[];B[bb];W[]"
+    game = read_sgf(f"(;SZ[5]RU[Japanese]KM[0]{moves};{setup})".encode())
+    board = game.to_game().position.board
+    assert len(game.moves) == n_moves and board.meta[META_CAPTURED_WHITE] == lead
+    assert board.color[at("A5", 5)] == EMPTY and board.color[at("B4", 5)] == BLACK
+
+
+def test_setups_after_every_move_take_no_longer_than_the_moves(monkeypatch):
+    plays = []
+    play = Game.play
+    monkeypatch.setattr(Game, "play", lambda game, *move: (plays.append(move), play(game, *move)))
+    read_sgf(b"(;SZ[9]" + b";B[]AE[aa];W[]AE[aa]" * 100 + b")")
+    assert len(plays) == 200 - 1
 
 
 def test_whose_turn_it_is_may_be_told_anywhere():

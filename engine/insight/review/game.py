@@ -83,8 +83,8 @@ def game_to_review(
     # The whole game first, whose errors say where they are.
     whole = replace(record, komi=komi_meant(record), rules=rules_meant(record)).to_game(rules, komi)
     game = Game(record.size, whole.rules, whole.komi)
-    if record.black or record.white or record.to_move != BLACK:
-        game.setup_stones(record.black, record.white, record.to_move)
+    if record.black or record.white or any(record.captured) or record.to_move != BLACK:
+        game.setup_stones(record.black, record.white, record.to_move, record.captured)
     points = on_board_points(record.size)
     positions, steps = [], []
     for color, point in record.moves:
