@@ -22,7 +22,7 @@ def same_settings(path: Path, settings: dict[str, Any], what: str, is_begun: boo
         path: of the file, in a folder that is there.
         settings: JSON values; of settings inside settings each is compared.
         what: the folder holds, in a word: ``match``.
-        is_begun: whether any work is finished; until then others take the place of those there.
+        is_begun: whether any work is finished; until then other settings replace those in the file.
     Raises:
         ValueError: it was begun with others, or the file is damaged; one line.
         OSError: it cannot be read or written.

@@ -96,7 +96,7 @@ def run_stage(stage: Stage, record: Record, processes: int, is_due: bool, observ
         is_due: an earlier stage has been run: so are all commands of this one.
         observer: told what happens.
     Raises:
-        ValueError: so many processes cannot share a command.
+        ValueError: a batch cannot be divided equally among the processes.
         CommandFailed: a command ended with an error, or would go on with what was begun with other files.
         KeyboardInterrupt: Ctrl-C or SIGTERM; all child processes have ended, or were killed at the second one.
         OSError: a command could not be started, or the record not be written.

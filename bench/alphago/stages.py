@@ -63,7 +63,7 @@ class Command:
         Args:
             processes: that share it on this machine, if it can be shared; together they do what one would.
         Raises:
-            ValueError: they cannot share a batch equally; one line.
+            ValueError: a batch cannot be divided equally among them; one line.
         """
         if processes == 1 or not self.is_shared:
             return keima(*self.words)
@@ -72,7 +72,7 @@ class Command:
             at = words.index(BATCH) + 1
             each, rest = divmod(int(words[at]), processes)
             if rest:
-                raise ValueError(f"--processes {processes}: batches of {words[at]} positions have no such equal parts")
+                raise ValueError(f"--processes {processes}: cannot divide batches of {words[at]} positions equally")
             words[at] = str(each)
         return [*TORCHRUN, str(processes), "--no-python", "--", *keima(*words)]
 

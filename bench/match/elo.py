@@ -207,7 +207,7 @@ def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
 
 
 def check_boards(folders: Iterable[Path]) -> None:
-    """Refuse matches that say nothing together: on different boards, or with handicap.
+    """Refuse matches that cannot be rated together: on different boards, or with handicap.
 
     Raises:
         ValueError: one line.
@@ -221,7 +221,7 @@ def check_boards(folders: Iterable[Path]) -> None:
         except (OSError, ValueError, AttributeError) as error:
             raise ValueError(f"{path}: not the settings of a match") from error
         if handicap:
-            raise ValueError(f"{folder}: games with {handicap} handicap stones rate nobody")
+            raise ValueError(f"{folder}: games with {handicap} handicap stones cannot be rated")
         if size:
             seen.setdefault(size, folder)
     if len(seen) > 1:

@@ -126,7 +126,7 @@ class _Engines:
 
         Raises:
             MatchError: all were killed.
-            EngineError: it does not start, whoever is to win by that.
+            EngineError: it does not start; this ends the match and loses no game.
         """
         patience_s, engine = self._patience_s, self._started.get(role)
         if engine is not None and engine.is_alive:

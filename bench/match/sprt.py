@@ -26,7 +26,7 @@ ROUNDS = 60
 
 
 MOST_ELO = 2000.0
-"""Beyond it a point in 100,000 games is expected"""
+"""The weaker player is expected to score one point in 100,000 games"""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ to the engine stands for is declared here too (``cpu=8, gpu=64``). Whatever is u
 one line that says what was expected.
 """
 
-import secrets
+import os
 from dataclasses import dataclass, replace
 
 from engine.config.declaration import Checked, Cores, option
@@ -169,7 +169,7 @@ class SearchOptions(AlphaGoOptions):
 
     def seeded(self) -> "SearchOptions":
         """These options, with a seed drawn where they have none."""
-        return self if self.seed else replace(self, seed=1 + secrets.randbits(62))
+        return self if self.seed else replace(self, seed=1 + (int.from_bytes(os.urandom(8), "little") >> 2))
 
 
 @dataclass(frozen=True)

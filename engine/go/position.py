@@ -42,7 +42,7 @@ from engine.system.jit import inlined_kernel, kernel
 """Indices into ``Position.meta``."""
 META_FIELDS = 8
 ENDED, OVER = -1, -2
-"""What ``META_N_ALONE`` is behind White's first stone, and from the move after it on"""
+"""Values of ``META_N_ALONE`` after White's first stone, and from the next move on"""
 PAST_BOARDS = 8
 FILTER_WORDS = 64
 
@@ -210,7 +210,7 @@ def play_move(position, point, color):
 
 @kernel
 def _count_handicap(position, n):
-    """What move ``n``, just played, says about the handicap; only until White has placed a stone."""
+    """Update the handicap after move ``n``; called up to the move after White's first stone."""
     meta, color = position.meta, position.colors[n]
     if n > 0 and color == WHITE and position.colors[n - 1] == WHITE:
         for earlier in range(n):

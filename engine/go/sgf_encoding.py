@@ -20,8 +20,8 @@ NARROW_ENCODINGS = {
     *(f"cp{page}" for page in (437, 850, 852, 866, 874, *range(1250, 1259))),
 }
 """Python's names of the other encodings that people write. No other is read by, for some take quadratic time."""
-FALLBACKS = ("utf-8", "gb18030", "shift_jis", "latin-1")
-"""Tried in this order where a value is not in the file's encoding; the last one never fails."""
+FALLBACKS = ("utf-8", "gb18030", "shift_jis")
+"""Tried in this order for a value that is not in the file's encoding; then it is read as Latin-1, which never fails."""
 _SAMPLE = 1 << 16
 """Bytes that are enough to guess an encoding by: from the first one beyond ASCII on"""
 _COMMON = {
@@ -53,11 +53,11 @@ def in_known_encoding(data: bytes) -> tuple[bytes, str]:
 
 
 def text_of(raw: bytes, encoding: str) -> str:
-    """A value as text, by the file's encoding or by the first of ``FALLBACKS`` that it can be in."""
+    """A value as text, decoded by the file's encoding or, where that fails, by one of ``FALLBACKS``."""
     for known in (encoding, *FALLBACKS):
         with contextlib.suppress(UnicodeError):
             return raw.decode(known)
-    return ""
+    return raw.decode("latin-1")
 
 
 def _encoding_of(data: bytes) -> str:

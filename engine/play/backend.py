@@ -16,7 +16,7 @@ from weights import NetworkPath
 SERVER_OPTIONS = ("evaluators", "memory")
 """What the server's threads and cache are made of"""
 SHOWN_BY = ("seed", "random_symmetry")
-"""What decides under which symmetry the network is shown a position, so what its cached results depend on"""
+"""Options that choose the symmetry in which the network evaluates a position; cached results depend on them"""
 STAND_IN_MIB = 64
 """Memory of the tree that rollouts grow where the network does not answer"""
 

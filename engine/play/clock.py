@@ -43,12 +43,12 @@ BEFORE_OVERTIME = 0.5
 what overtime grants one: every move made in main time gives up one of overtime's. People mind moves of several periods,
 so this is also the most, beyond the grant, that an extension adds to twice the share."""
 KEPT_LAGS = 4.0
-"""Fischer: what stays on the clock after a move, in lags, besides an increment for extensions to draw on. Without it
-the main time is spent after some 40 moves, and each later one ends a lag before the flag falls."""
+"""Fischer time: the reserve on the clock after a move is one increment, which extensions use, and this number of lags.
+Without a reserve the main time is spent after some 40 moves, and each later one ends a lag before the flag falls."""
 SAVED = 0.3
-"""What moves save of the increment while less than that is there, as a share of it."""
+"""The most of its increment that a move saves to restore the reserve, as a share."""
 EXTRA = 0.5
-"""The most that an extension takes of the increment, as a share of it, besides another share of the main time."""
+"""The most of the increment that an extension takes, as a share, besides another share of the main time."""
 DELAY = 0.08
 """Absolute time: what a move costs though it is played at once, in lags: 40 ms on a busy machine."""
 AT_ONCE_SHARE = 0.75
@@ -213,7 +213,7 @@ def budget(settings: TimeSettings, left: TimeLeft, n_moves: int, area: int, lag_
         delays_s = KEPT_LAGS * lag_s
         reserve_s = grant + min(grant, delays_s)
         if settings.limit_s > 0:
-            # What a move leaves beyond this would be lost.
+            # Time beyond the limit would be lost.
             reserve_s = min(reserve_s, max(0.0, settings.limit_s - grant))
         spare_s = left.seconds - grant - reserve_s
         main = share * max(0.0, spare_s)

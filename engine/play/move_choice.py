@@ -49,7 +49,7 @@ def is_endgame(position: Position, cleanup: bool, can_wait: bool) -> bool:
 
     Args:
         cleanup: as for :meth:`engine.play.player.Player.genmove`.
-        can_wait: do without an estimate while nobody has passed.
+        can_wait: skip the estimate as long as neither side has passed.
     """
     return cleanup or position.meta[META_PASSES] > 0 or (is_full(position) and not can_wait)
 

@@ -71,8 +71,12 @@ def komi_meant(record: SgfGame) -> float | None:
 
 def rules_meant(record: SgfGame) -> Rules | None:
     """A game's rules as the server that wrote it means them; None = not given."""
-    has_territory = record.rules is not None and record.rules.scoring == SCORING_TERRITORY
-    return RULE_SETS["chinese"] if has_territory and _is_fox(record) and record.komi == AREA_KOMI else record.rules
+    is_chinese = _has_territory(record) and _is_fox(record) and record.komi == AREA_KOMI
+    return RULE_SETS["chinese"] if is_chinese else record.rules
+
+
+def _has_territory(record: SgfGame) -> bool:
+    return record.rules is not None and record.rules.scoring == SCORING_TERRITORY
 
 
 def _is_fox(record: SgfGame) -> bool:
@@ -95,14 +99,13 @@ def _row(record: SgfGame) -> dict[str, Any]:
     handicap = min(max(stones, _declared_handicap(record)), 255)
     meant = komi_meant(record)
     komi = np.nan if meant is None else meant
-    has_territory = record.rules is not None and record.rules.scoring == SCORING_TERRITORY
     setup = np.concatenate([2 * policy_indices(record.black, size), 2 * policy_indices(record.white, size) + 1])
     return {
         "size": size,
         "komi": komi,
         "moves": policy_indices([point for _, point in record.moves], size).astype(np.uint16),
         "result": result.winner,
-        "territory": has_territory and komi != AREA_KOMI,
+        "territory": _has_territory(record) and komi != AREA_KOMI,
         "margin": result.margin,
         "ending": result.ending,
         "first": first,

@@ -36,7 +36,7 @@ _WINNER = re.compile(r"(?:(b(?:lack)?(?![a-z])|黑|黒|흑)|(w(?:hite)?(?![a-z])
 _LOST = re.compile(
     r"(?:resigns|resigned|loses|lost|forfeits|forfeited)\b|(?:中盘|中盤|超时|超時|时间|時間|時間切れ)?(?:负|負|败|敗|认输|認輸|投了)"
 )
-"""Behind a colour, what makes it the loser's"""
+"""Words after a colour that say it lost"""
 _ENDINGS = (
     (re.compile(r"r(?:es)?(?![a-z])|.*(?:resign|中盘|中盤|中押|投了|认输|불계)"), RESIGNED),
     (re.compile(r"t(?![a-z])|.*(?:time|超时|超時|時間|时间|시간)"), TIME),
@@ -201,7 +201,7 @@ _SECONDS = {"h": 3600, "m": 60, "s": 1, "小": 3600, "時": 3600, "时": 3600, "
 
 
 def seconds_of(text: str) -> int:
-    """Main time in TM, in seconds; -1 = unknown. Also in units or as a clock: ``1h``, ``30 minutes``, ``25:00``."""
+    """Main time in TM, in seconds; -1 = unknown. Also with units or colons: ``1h``, ``30 minutes``, ``25:00``."""
     if shown := re.fullmatch(r"\s*(?:(\d{1,3}):)?(\d{1,3}):(\d\d)\s*", text):
         hours, minutes, seconds = (int(part or 0) for part in shown.groups())
         return 3600 * hours + 60 * minutes + seconds

@@ -301,7 +301,7 @@ def test_processes_share_the_positions_of_a_step(tmp_path):
     alone = next(Way(tmp_path, PUBLISHED, (tmp_path,), "cuda", 1).pattern_policies())
     assert alone.arguments(4) == keima(*alone.words)
     found = CliRunner().invoke(main, ["alphago", "--preset", "tour", "--processes", "3", "--out", str(tmp_path / "a")])
-    assert found.exit_code == 1 and "--processes 3: batches of 32 positions" in found.output
+    assert found.exit_code == 1 and "--processes 3: cannot divide batches of 32" in found.output
     assert not (tmp_path / "a").exists()
 
 

@@ -127,11 +127,11 @@ def test_players_whom_no_chain_of_games_connects_are_not_rated_together(tmp_path
     ("settings", "message"),
     [
         ([{"size": 9}, {"size": 19}], "games of different boards: "),
-        ([{"size": 19, "handicap": 4}, {"size": 19}], "games with 4 handicap stones rate nobody"),
+        ([{"size": 19, "handicap": 4}, {"size": 19}], "games with 4 handicap stones cannot be rated"),
         ([["size"], {}], "not the settings of a match"),
     ],
 )
-def test_matches_that_say_nothing_together_are_not_rated(tmp_path, settings, message):
+def test_matches_that_cannot_be_rated_together_are_refused(tmp_path, settings, message):
     """Twenty of forty with four stones, and a match on 9x9, made the stronger one equal."""
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder, one in zip(folders, settings, strict=True):

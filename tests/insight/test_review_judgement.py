@@ -103,8 +103,8 @@ def test_moves_out_of_turn_are_not_judged():
     moves = judged(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE)
     assert moves[0].loss is None and moves[0].kind is None and moves[0].counted == 0
     assert moves[1].loss == 0.0
-    moves = judged(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE, placed=2)
-    assert [(move.loss, move.kind, move.counted) for move in moves] == [(None, None, 0.0)] * 2, "nobody chose them here"
+    moves = judged(turns, [(BLACK, point("G7")), (BLACK, point("C7"))], SIZE, handicap_moves=2)
+    assert [(move.loss, move.kind, move.counted) for move in moves] == [(None, None, 0.0)] * 2
 
 
 def test_without_leads_losses_are_of_the_win_rate():

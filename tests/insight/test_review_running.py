@@ -135,13 +135,13 @@ def test_the_mover_is_to_move_even_out_of_turn():
     game = game_to_review(read_sgf(b"(;SZ[9]HA[2];B[cc];B[gg];W[ee];B[ge])"))
     movers = [int(position.meta[META_TO_MOVE]) for position in game.positions]
     assert movers == [BLACK, BLACK, WHITE, BLACK, WHITE]
-    assert (game.handicap, game.placed, game.first) == (2, 2, BLACK)
-    assert game_to_review(read_sgf(b"(;SZ[9];B[cc];W[];B[gg];W[ee];B[ge])")).placed == 3
-    assert game_to_review(read_sgf(b"(;SZ[9]AB[aa];B[cc];W[ee];B[ge])")).placed == 1
-    assert game_to_review(read_sgf(b"(;SZ[9];B[cc];W[ee];B[ge])")).placed == 0
+    assert (game.handicap, game.handicap_moves, game.first) == (2, 2, BLACK)
+    assert game_to_review(read_sgf(b"(;SZ[9];B[cc];W[];B[gg];W[ee];B[ge])")).handicap_moves == 3
+    assert game_to_review(read_sgf(b"(;SZ[9]AB[aa];B[cc];W[ee];B[ge])")).handicap_moves == 1
+    assert game_to_review(read_sgf(b"(;SZ[9];B[cc];W[ee];B[ge])")).handicap_moves == 0
     placed = game_to_review(read_sgf(b"(;SZ[9]HA[2]AB[cc][gg]KM[0.5]RU[AGA];W[ee])"))
     assert (placed.handicap, placed.first, placed.komi, placed.rules.name) == (2, WHITE, 0.5, "aga")
-    assert sum(color == BLACK for color in placed.start) == 2 and placed.placed == 0
+    assert sum(color == BLACK for color in placed.start) == 2 and placed.handicap_moves == 0
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ class GameToReview:
         return [(step.color, step.point) for step in self.steps]
 
     @property
-    def placed(self) -> int:
-        """Moves at the beginning that are handicap stones, which some servers write so."""
+    def handicap_moves(self) -> int:
+        """Number of moves at the beginning that are handicap stones; some servers write them so."""
         stones = [number for number, (color, point) in enumerate(self.played, 1) if color == BLACK and point != PASS]
         left = self.handicap - len(self.record.black)
         return stones[left - 1] if left > 0 else 0
@@ -81,10 +81,9 @@ def game_to_review(
     if len(record.moves) > MOST_MOVES:
         raise ValueError(f"{len(record.moves)} moves, at most {MOST_MOVES} are reviewed")
     # The whole game first, whose errors say where they are.
-    whole = replace(record, komi=komi_meant(record), rules=rules_meant(record)).to_game(rules, komi)
-    game = Game(record.size, whole.rules, whole.komi)
-    if record.black or record.white or any(record.captured) or record.to_move != BLACK:
-        game.setup_stones(record.black, record.white, record.to_move, record.captured)
+    meant = replace(record, komi=komi_meant(record), rules=rules_meant(record))
+    meant.to_game(rules, komi)
+    game = replace(meant, moves=[]).to_game(rules, komi)
     points = on_board_points(record.size)
     positions, steps = [], []
     for color, point in record.moves:

@@ -77,25 +77,25 @@ def unit_of(turns: Sequence[Turn]) -> str:
 
 
 def judged(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int,
-           thresholds: Sequence[float] | None = None, placed: int = 0) -> list[Move]:  # fmt: skip
+           thresholds: Sequence[float] | None = None, handicap_moves: int = 0) -> list[Move]:  # fmt: skip
     """Judge all moves of a game.
 
     Args:
         turns: one for each position, the last after the last move.
         played: colour and point of each move.
         thresholds: five losses that rise, at which the kinds after the first begin; None = those of the unit.
-        placed: moves at the beginning that are handicap stones; nobody chose them here, so they are not judged.
+        handicap_moves: number of moves at the beginning that are handicap stones; they are not judged.
     """
     if len(turns) != len(played) + 1:
         raise ValueError(f"{len(turns)} positions for {len(played)} moves")
     unit = unit_of(turns)
-    scale = noise_scale(turns[placed:], played[placed:], size)
+    scale = noise_scale(turns[handicap_moves:], played[handicap_moves:], size)
     moves = [
         _judged(n + 1, color, point, (turns[n], turns[n + 1]), size, unit, scale, thresholds or THRESHOLDS[unit])
         for n, (color, point) in enumerate(played)
     ]
-    unjudged = [replace(move, loss=None, noise=0.0, winrate_loss=None, kind=None) for move in moves[:placed]]
-    return unjudged + moves[placed:]
+    unjudged = [replace(move, loss=None, noise=0.0, winrate_loss=None, kind=None) for move in moves[:handicap_moves]]
+    return unjudged + moves[handicap_moves:]
 
 
 def noise_scale(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int) -> float:

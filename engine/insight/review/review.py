@@ -83,7 +83,7 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
     if thresholds and unit != POINTS:
         say_once("--thresholds are points: this network gives no score, kinds begin where they usually do")
     used = tuple(thresholds) if thresholds and unit == POINTS else THRESHOLDS[unit]
-    moves = judged(turns, game.played, game.size, used, game.placed)
+    moves = judged(turns, game.played, game.size, used, game.handicap_moves)
     return Review(name, game, turns, moves, summary_of(moves, game.size, unit), unit, used, means)
 
 

@@ -20,7 +20,7 @@ UNUSABLE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
 LONGEST_NAME = 150
 """Bytes of a name in UTF-8; with what is put behind it systems take 255."""
 REVIEW = "-review"
-"""Behind the name of a review whose game lies where it is written"""
+"""Suffix of a review's name where the folder has an SGF file of that name that is no review"""
 
 
 class Source(NamedTuple):
@@ -48,8 +48,8 @@ def sources(paths: Sequence[Path], out: Path, refuse: Callable[[str, str], None]
     """The games at some paths that can be reviewed, in order.
 
     Args:
-        out: folder of reviews; what lies in it is passed over, or the reviews alone where it is one of the paths. No
-            source has the name of a file there that is no review.
+        out: folder of reviews; its files are skipped, or only the reviews among them where it is one of the paths. A
+            source gets no name under which another program's SGF file lies there.
         refuse: told the name and what is wrong, of each file or game that cannot be reviewed.
     Raises:
         ValueError: there is no such path.
@@ -107,7 +107,7 @@ def _name(path: str, number: int, out: Path, used: set[str]) -> str:
 
 
 def _is_foreign(out: Path, name: str) -> bool:
-    """Whether a game that is no review lies where one of this name would be written."""
+    """Whether the folder has an SGF file of this name that no review wrote."""
     path = out / f"{name}.sgf"
     return path.exists() and not is_review(path.read_bytes())
 

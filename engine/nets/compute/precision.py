@@ -39,7 +39,7 @@ def reduced_dtype(device: torch.device, prefers_float16: bool = False) -> torch.
 
 
 def learns_in_bfloat16(device: torch.device) -> bool:
-    """Whether networks learn faster in bfloat16: not on GPUs that emulate it, whose float16 gradients do not fit."""
+    """Whether networks are trained in bfloat16; GPUs that only emulate it train in float32."""
     return prefers_bfloat16(device) and reduced_dtype(device) == torch.bfloat16
 
 
