@@ -1,0 +1,345 @@
+"""A network that learns on idle cores, round after round, with no one looking after it: ``python -m bench.learner``.
+
+One folder holds everything. A round lets the network reach positions by its own searches, lets the judge (a strong
+network) label some of them, trains with the teacher (a fast network) evaluating the other positions, and measures the
+result on held-out positions; a network that is better on these plays against the shipped one in the arena. Every phase
+is a command that resumes by itself, so the learner may be killed at any moment: the next start continues where it was.
+
+Linux only: a pause stops the processes by SIGSTOP, and children die with their parent.
+"""
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.child import start_child
+from bench.folder import add_line, same_settings
+from engine.system.files import alone_in, written_whole
+from weights import DEFAULT, find_network
+
+KEIMA = (sys.executable, "-m", "gtp.cli")
+NICENESS = 19
+POLL_S, RETRY_S = 5.0, 60.0
+PROCESSES = 2
+"""of training: one torch thread each, since the fast path of training takes one"""
+REACHED_ROUNDS = 8
+"""newest rounds whose reached positions are trained on; labels of all rounds are"""
+
+RULES = ("--rules", "chinese=4", "--rules", "tromp-taylor=4", "--rules", "japanese=2")
+KOMI = ("--komi", "usual=5", "--komi", "5.5..9.5=4", "--komi=-5..20=1")
+# (board size, positions a round, labelled by the judge, options): on 19x19 few of each of many games, and the teacher
+# evaluates the others; on the small boards, which only have to be kept, the judge labels all of them.
+REACHED = (
+    (19, 24_000, 8_000, ("--full-share", "0.05", "--komi", "7.5")),
+    (13, 8_000, 8_000, ("--full-share", "0.08", "--komi", "7.5")),
+    (9, 16_000, 16_000, ("--full-share", "1", "--visits", "50", "--draws", "2", "--komi", "7")),
+)
+HUMAN_LABELS = 6_000
+STEPS = 20_000
+TRAINING = (
+    "--optimizer", "muon", "--rate", "8e-4", "--warmup", "200", "--decay-share", "0.6", "--ema", "0.999",
+    "--batch", "32", "--threads", "1", "--boards", "19=0.75", "--boards", "13=0.1", "--boards", "9=0.15",
+    "--label-share", "0.25", "--reached-share", "0.5", "--teacher-share", "0.8",
+    "--value-weight", "2", "--score-weight", "2.5", "--ownership-weight", "1.5",
+    "--validate-every", "1000000", "--steps", str(STEPS),
+)  # fmt: skip
+MEAN_SHARES = (0.3, 0.6)
+"""of the shipped network in the means that are measured beside the trained one"""
+MEASURED = ("value_mse", "top1", "reached/value_difference", "reached/top1", "reached/policy_kl")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a learner learns from; see the options of :func:`main`."""
+
+    games: str
+    validation: str
+    labels: tuple[str, ...]
+    teacher: str
+    judge: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One command of a round.
+
+    Attributes:
+        name: unique in its round.
+        command: that resumes when it is run again.
+        makes: the file that it writes at its end, or that its standard output becomes.
+        is_printed: whether ``makes`` is its standard output.
+        ranks: processes that run it together, as torchrun would start them.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    makes: Path
+    is_printed: bool = False
+    ranks: int = 1
+
+
+class Learner:
+    """The phases of one folder, in order."""
+
+    def __init__(self, folder: Path, sources: Sources) -> None:
+        """Begin or continue in ``folder``."""
+        self.folder, self.sources = folder, sources
+        self.shipped = str(find_network(DEFAULT))
+
+    def run(self) -> None:
+        """Run round after round until killed."""
+        self._run_all(self._held_out())
+        self._measure_if_missing("default", self.shipped, self.folder / "held" / "default.json", 0)
+        number = 1
+        while True:
+            self._round(number)
+            number += 1
+
+    def _round(self, number: int) -> None:
+        here = self._of_round(number)
+        here.mkdir(parents=True, exist_ok=True)
+        self._run_all(self._data(number))
+        self._run_all([self._training(number)])
+        candidates = {"network": here / "train" / "network.safetensors"}
+        for share in MEAN_SHARES:
+            mean = here / f"mean-{share}.safetensors"
+            command = (*KEIMA, "weights", "average", str(candidates["network"]), self.shipped, str(mean))
+            self._run_all([Phase(mean.stem, (*command, "--share", str(share)), mean)])
+            candidates[mean.stem] = mean
+        for name, network in candidates.items():
+            self._measure_if_missing(f"{number} {name}", str(network), here / f"{name}.json", number * STEPS)
+        best = min(candidates, key=lambda name: _badness(_measured(here / f"{name}.json")))
+        now, before = _measured(here / f"{best}.json"), _measured(self.folder / "held" / "default.json")
+        if all(now[key] < before[key] for key in ("value_mse", "reached/policy_kl")):
+            self._arena(number, candidates[best])
+
+    def _held_out(self) -> list[Phase]:
+        """Held-out positions, each of hundreds of games: reached by the shipped network's searches, and of people."""
+        held = self.folder / "held"
+        reached, labels = held / "reached-19", held / "labels-19"
+        return [
+            Phase("reached", (*KEIMA, "data", "reached", self.shipped, "--size", "19", "--komi", "7.5", "--seed", "99",
+                              "--out", str(reached), "--positions", "2400", "--full-share", "0.01", "--draws", "1"),
+                  held / "reached.done"),
+            self._labelling("labels", reached, labels, 19, 2400, 1, held),
+        ]  # fmt: skip
+
+    def _data(self, number: int) -> Iterator[Phase]:
+        """Positions that the network of the round before reaches, and what the judge says of some."""
+        here, network = self._of_round(number), self._start(number)
+        for size, positions, labelled, options in REACHED:
+            reached = here / f"reached-{size}"
+            command = (*KEIMA, "data", "reached", network, "--size", str(size), "--out", str(reached),
+                       "--positions", str(positions), *options, "--seed", str(1000 + number))  # fmt: skip
+            yield Phase(f"reached-{size}", command, here / f"reached-{size}.done")
+            yield self._labelling(f"labels-{size}", reached, here / f"labels-{size}", size, labelled, number, here)
+        shards = sorted(Path(self.sources.games).glob("*.npz.xz"))
+        shard = shards[number % len(shards)]
+        yield self._labelling("labels-human", shard, here / "labels-human", 19, HUMAN_LABELS, number, here, "200")
+
+    def _labelling(
+        self, name: str, source: Path, out: Path, size: int, positions: int, seed: int, here: Path, every: str = "1"
+    ) -> Phase:
+        command = (*KEIMA, "data", "label", str(source), "--recorded", str(size), "--network", self.sources.judge,
+                   "--out", str(out), "--positions", str(positions), "--every", every, "--seed", str(seed),
+                   *RULES, *KOMI)  # fmt: skip
+        return Phase(name, command, here / f"{name}.done")
+
+    def _training(self, number: int) -> Phase:
+        here = self._of_round(number)
+        rounds = [self._of_round(other) for other in range(1, number + 1)]
+        command = [*KEIMA, "train", "dual", "--games", self.sources.games, "--out", str(here / "train"),
+                   "--start", self._start(number), "--teacher", self.sources.teacher, "--seed", str(number),
+                   "--validation", self.sources.validation, *TRAINING, *RULES, *KOMI]  # fmt: skip
+        for one in rounds[-REACHED_ROUNDS:]:
+            command += ["--games", str(one / "reached-19")]
+        for one in rounds:
+            for name in ("labels-19", "labels-13", "labels-9", "labels-human"):
+                command += ["--labels", str(one / name)]
+        for path in self.sources.labels:
+            command += ["--labels", path]
+        return Phase("train", tuple(command), here / "train.done", ranks=PROCESSES)
+
+    def _measure_if_missing(self, name: str, network: str, report: Path, steps: int) -> None:
+        held = self.folder / "held" / "labels-19"
+        command = (*KEIMA, "evaluate", network, self.sources.validation, "--positions", "8000",
+                   "--labels", str(held / "labels-00000.npz.xz"), "--json")  # fmt: skip
+        if report.exists():
+            return
+        self._run_all([Phase(f"measure {name}", command, report, is_printed=True)])
+        found = _measured(report)
+        path = self.folder / "curve.csv"
+        if not path.exists():
+            path.write_text(",".join(("network", "steps", "hours", *MEASURED)) + "\n", encoding="utf-8")
+        hours = f"{self._seconds() / 3600:.2f}"
+        with path.open("a", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerow([name, steps, hours, *(f"{found[key]:.4f}" for key in MEASURED)])
+
+    def _arena(self, number: int, network: Path) -> None:
+        for size, visits, games, komi, opening in ((19, 32, 40, 7.5, 8), (9, 100, 60, 7.0, 6)):
+            out = self._of_round(number) / f"arena-{size}"
+            command = (sys.executable, "-m", "bench.strength.arena", "--first", f"weights={network} name=new",
+                       "--second", f"weights={self.shipped} name=default", "--size", str(size), "--visits", str(visits),
+                       "--games", str(games), "--komi", str(komi), "--opening-moves", str(opening), "--processes", "2",
+                       "--sgf", str(out), "--json", str(out) + ".json")  # fmt: skip
+            self._run_all([Phase(f"arena-{size}", command, Path(str(out) + ".txt"), is_printed=True)])
+
+    def _run_all(self, phases: Sequence[Phase] | Iterator[Phase]) -> None:
+        for phase in phases:
+            while not phase.makes.exists():
+                if self._run(phase):
+                    continue
+                time.sleep(RETRY_S)
+
+    def _run(self, phase: Phase) -> bool:
+        """Run a phase once; whether it ended well."""
+        begun, last = time.time(), time.monotonic()
+        spent = 0.0
+        partial = phase.makes.with_name(phase.makes.name + ".partial")
+        phase.makes.parent.mkdir(parents=True, exist_ok=True)
+        children = self._start_all(phase, partial)
+        while any(child.poll() is None for child in children):
+            if any(child.poll() for child in children):
+                # One rank has failed: the others would wait for it.
+                for child in children:
+                    child.kill()
+            time.sleep(POLL_S)
+            now = time.monotonic()
+            # An interval far longer than asked for was a pause.
+            spent, last = spent + min(now - last, 2 * POLL_S), now
+        status = next((child.returncode for child in children if child.returncode), 0)
+        line = {"phase": phase.name, "makes": str(phase.makes.relative_to(self.folder)), "begun": round(begun),
+                "seconds": round(spent), "exit": status}  # fmt: skip
+        add_line(self.folder / "diary.jsonl", json.dumps(line))
+        if status != 0:
+            return False
+        if phase.is_printed:
+            partial.replace(phase.makes)
+        elif not phase.makes.exists():
+            with written_whole(phase.makes) as part:
+                part.write_text(json.dumps(line) + "\n", encoding="utf-8")
+        return True
+
+    def _start_all(self, phase: Phase, partial: Path) -> "list[subprocess.Popen[bytes]]":
+        """Start the processes of a phase. torchrun is not used: what it starts would outlive a kill -9."""
+        log, printed = self.folder / "log.txt", partial if phase.is_printed else None
+        if phase.ranks == 1:
+            return [start_child(list(phase.command), None, log, printed)]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        shared = (f"WORLD_SIZE={phase.ranks}", f"LOCAL_WORLD_SIZE={phase.ranks}", "MASTER_ADDR=127.0.0.1",
+                  f"MASTER_PORT={port}", "OMP_NUM_THREADS=1")  # fmt: skip
+        return [
+            start_child(["env", f"RANK={rank}", f"LOCAL_RANK={rank}", *shared, *phase.command], None, log, printed)
+            for rank in range(phase.ranks)
+        ]
+
+    def _seconds(self) -> float:
+        path = self.folder / "diary.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return sum(float(json.loads(line)["seconds"]) for line in lines)
+
+    def _of_round(self, number: int) -> Path:
+        return self.folder / "rounds" / f"{number:03d}"
+
+    def _start(self, number: int) -> str:
+        """The network that a round begins with: that of the round before, or the shipped one."""
+        return str(self._of_round(number - 1) / "train" / "network.safetensors") if number > 1 else self.shipped
+
+
+def _measured(report: Path) -> dict[str, float]:
+    """The metrics of a report of ``keima evaluate``, by the names of :data:`MEASURED`."""
+    found = json.loads(report.read_text(encoding="utf-8"))
+    return {
+        "value_mse": found["value_mse"], "top1": found["top1"],
+        "reached/value_difference": found["value_mse/19"], "reached/top1": found["teacher_top1/19"],
+        "reached/policy_kl": found["policy_kl/19"],
+    }  # fmt: skip
+
+
+def _badness(found: dict[str, float]) -> float:
+    return found["value_mse"] + found["reached/policy_kl"] + found["reached/value_difference"]
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all its descendants, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(entry.parent.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def _signal(folder: Path, number: int) -> None:
+    try:
+        pid = int((folder / "pid").read_text())
+        os.kill(pid, 0)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"no learner runs in {folder}") from error
+    for one in _family(pid):
+        with suppress(ProcessLookupError):
+            os.kill(one, number)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Let the shipped network learn on idle cores, in one folder that survives any kill."""
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--games", required=True, help="folder of shards of human games on 19x19")
+@click.option("--validation", required=True, help="shard of held-out human games")
+@click.option("--labels", multiple=True, help="folder of labels by the judge, made before")
+@click.option("--teacher", required=True, help="network that evaluates positions during training")
+@click.option("--judge", required=True, help="stronger network that labels positions between trainings")
+def run(folder: Path, **given: Any) -> None:
+    """Start learning in FOLDER, or resume it."""
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.nice(NICENESS)
+    sources = Sources(**{**given, "labels": tuple(given["labels"])})
+    try:
+        with alone_in(folder):
+            same_settings(folder / "learner.json", given, "learner")
+            (folder / "pid").write_text(str(os.getpid()))
+            Learner(folder, sources).run()
+    except (ValueError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def pause(folder: Path) -> None:
+    """Stop all processes of the learner in FOLDER, to measure something else."""
+    _signal(folder, signal.SIGSTOP)
+
+
+@main.command("continue")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def resume(folder: Path) -> None:
+    """Let a paused learner continue."""
+    _signal(folder, signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    main()
