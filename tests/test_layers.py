@@ -11,7 +11,7 @@ import pytest
 from tests import architecture_map
 from tests.rooms import FLOORS, IMPORTS, MODULES, PACKAGES, ROOMS, ROOT, room_of, sources
 
-MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 400, 60, 120
+MAX_FUNCTION_LINES, MAX_KERNEL_LINES = 60, 120
 APART = {
     "engine.nets": {"engine.go"},
     "engine.inference": {"engine.go", "engine.rollout", "engine.features"},
@@ -103,13 +103,11 @@ def test_the_command_starts_light():
     assert answer.stdout.strip() == "[]"
 
 
-def test_files_and_functions_stay_short_and_say_what_they_are():
+def test_functions_stay_short_and_files_say_what_they_are():
     wrong = []
     for path in sources(*PACKAGES, "tests"):
         name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
         tree = ast.parse(text)
-        if text.count("\n") > MAX_FILE_LINES:
-            wrong.append(f"{name} has {text.count(chr(10))} lines")
         if not ast.get_docstring(tree) and path.name != "__main__.py" and not name.startswith("tests/"):
             wrong.append(f"{name} has no docstring")
         for node in ast.walk(tree):
