@@ -27,6 +27,8 @@ from engine.insight.glance import NOTHING, Glance, Glancing, score_stdev
 from engine.nets.notices import say_once
 from engine.play.assembly import Parts, fitting, owner_tables, parts_with
 from engine.play.backend import show_board, warn_of_komi
+from engine.play.score import root_ending
+from engine.search.endings import RootEnding
 from engine.search.limits import SearchLimits
 from engine.search.memory import FREE_MIB, working_bytes
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
@@ -241,10 +243,14 @@ class Analyses:
                 job.search = search
                 self._share_memory()
             fewest = size * size + 1 if task.every_prior else 0
-            watcher = Watcher(partial(_tell, job, glancing), task.interval_s, task.first_s, fewest, task.ownership)
+            ending = root_ending(search, task.position, partial(owner_tables, parts))
+            watcher = Watcher(
+                partial(_tell, job, glancing, ending), task.interval_s, task.first_s, fewest, task.ownership
+            )
             limits = SearchLimits(task.visits, task.seconds, interrupt=job.ended)
             try:
-                report = search.run(limits, task.moves, watcher, wide_root_noise=task.options.wide_root_noise)
+                report = search.run(limits, task.moves, watcher, wide_root_noise=task.options.wide_root_noise,
+                                    ending=ending)  # fmt: skip
                 if search.is_full and report.visits < task.visits:
                     say_once("searches end early, their share of --memory taken: it may be larger")
             except NetworkFailed as error:
@@ -253,7 +259,7 @@ class Analyses:
                 if not report.visits:
                     job.fail(str(error))
                     return
-            job.tell(Analysis(report, _glance(job, glancing)) if report.visits else None, False)
+            job.tell(_analysis(report, _glance(job, glancing), ending) if report.visits else None, False)
         finally:
             search.close()
             if glancing is not None:
@@ -312,10 +318,16 @@ def _for_one(options: SearchOptions, server: InferenceServer | None, active: int
     return replace(options, threads=threads).seeded()
 
 
-def _tell(job: Job, glancing: Glancing | None, report: Report) -> None:
+def _tell(job: Job, glancing: Glancing | None, ending: RootEnding, report: Report) -> None:
     """A report during the search."""
     if not job.ended.is_set():
-        job.tell(Analysis(report, NOTHING if glancing is None else glancing.outputs_within(GLANCE_S)), True)
+        glance = NOTHING if glancing is None else glancing.outputs_within(GLANCE_S)
+        job.tell(_analysis(report, glance, ending), True)
+
+
+def _analysis(report: Report, glance: Glance, ending: RootEnding) -> Analysis:
+    """What was found, with the count of the position where the game is at its end."""
+    return Analysis(ending.applied(report) if ending.matters(glance.ownership_black) else report, glance)
 
 
 def _glance(job: Job, glancing: Glancing | None) -> Glance:

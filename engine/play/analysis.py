@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 
+from engine.search.endings import RootEnding
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import MoveFilter
 from engine.search.report import Report, Watcher
@@ -20,25 +21,30 @@ def analyze(
     watcher: Watcher,
     moves: MoveFilter,
     wide_root_noise: float = 0.0,
+    ending: RootEnding | None = None,
 ) -> None:
     """Search the position that the search has been given, until interrupted.
 
     Args:
-        wide_root_noise: as of :meth:`engine.search.search.Search.run`.
+        wide_root_noise, ending: as of :meth:`engine.search.search.Search.run`; reports are given the ending.
     Raises:
         RuntimeError: the network failed.
     """
     if interrupted.is_set():
         return
 
+    # A clock does not run: what the network says of ownership is asked before the search.
+    shows_ending = ending is not None and ending.matters(search.network_ownership_black(interrupt=interrupted))
+
     def tell(report: Report) -> None:
         # After an interruption no more is wanted, though the search still has some leaves to bring home.
         if not interrupted.is_set():
-            watcher.on_report(report)
+            watcher.on_report(ending.applied(report) if shows_ending and ending is not None else report)
 
     telling = replace(watcher, on_report=tell)
-    last = search.run(SearchLimits(interrupt=interrupted), moves, telling, wide_root_noise=wide_root_noise)
+    limits = SearchLimits(interrupt=interrupted)
+    last = search.run(limits, moves, telling, wide_root_noise=wide_root_noise, ending=ending)
     due_s = time.perf_counter()
     while not interrupted.wait(max(0.0, due_s - time.perf_counter())):
-        watcher.on_report(last)
+        tell(last)
         due_s += watcher.interval_s

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.go.board import META_N_EMPTY, META_SIZE, META_STRIDE, Board
+from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
 from engine.go.one_eye import lost_points
@@ -34,6 +34,8 @@ UNIFORM_NETWORK_SHARE = 0.5
 """Weight of the network's ownership beside uniformly random rollouts, which know less; the two are averaged."""
 SURE = 0.5
 """A point is open unless it is owned with this certainty, by the colour that counting gives it to."""
+WALLED = 0.9
+"""A neutral point owned with this certainty is part of territory that is not walled off yet, else it is a dame."""
 DEAD = 0.1
 """A chain is dead if its mean owner is the opponent with this certainty."""
 UNIFORM_DEAD = 0.35
@@ -53,6 +55,8 @@ class EndEstimate(NamedTuple):
     """points of the dead stones of both colours"""
     n_open: int
     """points whose owner is in doubt, or not yet walled off"""
+    n_dame: int
+    """of these, the dame: empty points that both colours reach, and neither is sure to own"""
     lead_black: float
     """by the rules in force, the dead stones taken off"""
     strict_lead_black: float
@@ -110,12 +114,14 @@ def estimate_end(
         ownership[lost != 0] = lost[lost != 0]
         dead = _dead_points(position, ownership, certainty)
         cleared = remove_dead(position, dead)
-    counted = np.zeros(len(ownership), np.int8)
+    counted, size = np.zeros(len(ownership), np.int8), int(board.meta[META_SIZE])
     area_owner(cleared.board, counted)
+    in_atari, empty = _in_atari(cleared.board), cleared.board.color[on_board_points(size)] == EMPTY
     return EndEstimate(
         ownership_black=ownership,
         dead=dead,
-        n_open=int(np.count_nonzero((ownership * counted < SURE) | _in_atari(cleared.board))),
+        n_open=int(np.count_nonzero((ownership * counted < SURE) | in_atari)),
+        n_dame=int(np.count_nonzero(empty & (counted == 0) & (np.abs(ownership) < WALLED) & ~in_atari)),
         lead_black=score_with_dame_filled(cleared),
         strict_lead_black=float(final_score_black(position)),
     )
@@ -175,11 +181,6 @@ def points_that_capture(board: Board, dead: list[int], color: int) -> list[int]:
         if board.color[point + step] == EMPTY
     }
     return sorted(beside)
-
-
-def fill(board: Board) -> float:
-    """Share of the board's points that hold stones."""
-    return 1.0 - int(board.meta[META_N_EMPTY]) / int(board.meta[META_SIZE]) ** 2
 
 
 def chains_with(status: str, position: Position, dead: list[int], all_alive: bool = False) -> list[list[int]]:

@@ -16,8 +16,9 @@ from engine.go.position import META_PASSES, META_TO_MOVE, Position, play_move, w
 from engine.play.backend import Backend
 from engine.play.life_and_death import EndEstimate, estimate_end
 from engine.play.move_time import WHOLE, Part
-from engine.play.passing import captures, is_finished, is_full, is_lost, knows_passing, must_capture
+from engine.play.passing import captures, is_finished, is_lost, knows_passing, must_capture
 from engine.play.score import WIDE_OPEN
+from engine.search.endings import is_full
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Report
 

@@ -15,20 +15,14 @@ import numpy as np
 from engine.go.game import Game
 from engine.go.position import META_PASSES, META_TO_MOVE, Position
 from engine.go.rules import RULE_FRIENDLY_PASS, RULE_SCORING, SCORING_AREA
-from engine.play.life_and_death import EndEstimate, fill, points_that_capture
+from engine.play.life_and_death import EndEstimate, points_that_capture
+from engine.search.endings import is_full
 from engine.search.report import Report
 
-ENDGAME_FILL = 0.3
-"""Share of the board that holds stones before a game can be at its end."""
 LOST = -0.5
 """A settled game is lost where the search values it less than this."""
 SETTLED_VISITS = 32
 """Visits that the estimate "settled, and lost" is worth: a search of a few visits is too noisy to contradict it."""
-
-
-def is_full(position: Position) -> bool:
-    """Whether the board has filled enough for the game to be at its end."""
-    return fill(position.board) >= ENDGAME_FILL
 
 
 def is_finished(position: Position, estimate: EndEstimate) -> bool:

@@ -27,7 +27,7 @@ from engine.play.move_choice import SETTLED_A_MOVE, MovePlan, is_endgame, unsear
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
-from engine.play.score import Score, score, strict_end
+from engine.play.score import Score, root_ending, score, strict_end
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
@@ -248,9 +248,11 @@ class Player(GameKeeper):
             ValueError: the network failed, or does not answer.
         """
         self.ponder.stop()
-        self._search.set_position(self.position_for(color))
+        position, noise = self.position_for(color), self.search_options.wide_root_noise
+        self._search.set_position(position)
+        ending = root_ending(self._search, position, self._backend.tables)
         try:
-            analyze(self._search, self.interrupted, watcher, moves, self.search_options.wide_root_noise)
+            analyze(self._search, self.interrupted, watcher, moves, noise, ending)
         except NetworkFailed as error:
             raise ValueError(str(error)) from error
 

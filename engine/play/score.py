@@ -13,9 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.game import Game
+from engine.go.geometry import PASS
+from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE, Position, play_move, with_capacity
 from engine.go.scoring import area_owner, final_score_black, remove_dead
-from engine.play.life_and_death import SURE, EndEstimate
+from engine.play.life_and_death import SURE, EndEstimate, estimate_end
 from engine.play.passing import is_strict
+from engine.rollout.policy import Tables
+from engine.search.endings import Ending, RootEnding
+from engine.search.search import Search
 
 WIDE_OPEN = 0.25
 """Share of the board's points that are open where counting says too little."""
@@ -34,6 +39,29 @@ class Score(NamedTuple):
 def strict_end(game: Game) -> bool:
     """Whether the game is over, and every stone on the board counts as alive."""
     return game.is_over and is_strict(game.position)
+
+
+def root_ending(search: Search, position: Position, tables: Callable[[], Tables | None]) -> RootEnding:
+    """What both sides would be given if they passed at a search's position: as :func:`score` says once they have.
+
+    Args:
+        position: the one that the search has.
+        tables: gives the rollout policy; None = uniformly random rollouts.
+    """
+    return RootEnding(position, lambda: _ending(position, search.network_ownership_black(), tables()))
+
+
+def _ending(position: Position, network_ownership_black: np.ndarray | None, tables: Tables | None) -> Ending:
+    if position.meta[META_PASSES] == 1:
+        # One pass ends the game; who would fill the first dame depends on who would move next.
+        position = with_capacity(position, int(position.meta[META_N_MOVES]) + 1)
+        play_move(position, PASS, position.meta[META_TO_MOVE])
+    end = estimate_end(position, network_ownership_black, tables)
+    if is_strict(position):
+        # Dead stones count until they are captured, and each dame is a point: moves that a pass forgoes.
+        is_settled = end.is_settled and end.lead_black == end.strict_lead_black
+        return Ending(end.strict_lead_black, is_settled, end.ownership_black)
+    return Ending(end.lead_black, end.n_open == end.n_dame, end.ownership_black)
 
 
 def score(game: Game, estimate_end: Callable[[], EndEstimate], network_lead_black: Callable[[], float | None]) -> Score:

@@ -63,6 +63,8 @@ class Report:
     """a network gives the values; else they are means of single rollouts"""
     ownership_stdev: np.ndarray | None = None
     """float[N*N]: how far ownership varies over the tree; None where it was asked once, before the search"""
+    network_score_stm: float | None = None
+    """the network's lead at the root itself, before any search; None where it gives none"""
 
 
 @dataclass(frozen=True)

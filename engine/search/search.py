@@ -25,6 +25,7 @@ from engine.nets.notices import say_once
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
+from engine.search.endings import RootEnding, is_full
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.owners import NO_OWNERS, OwnerRows
@@ -99,7 +100,7 @@ class Search:
         size = int(self._root.board.meta[META_SIZE])
         started_s, never_s = time.perf_counter(), math.inf
         every_move = np.ones((1, cell_count(size)), np.uint8)
-        self._run = Run(self._root, every_move, (), False, started_s, never_s, never_s, threading.Event(), 0, 0)
+        self._run = Run(self._root, every_move, (), False, started_s, never_s, never_s, threading.Event(), 0, 0, None)
         """the latest run, until the next one begins"""
         self._never_excluded = np.ones(cell_count(size), np.uint8)
         """uint8[L] by point: root moves that every search of this tree was free to choose"""
@@ -178,7 +179,7 @@ class Search:
 
     def run(
         self, limits: SearchLimits, moves: MoveFilter = EVERY_MOVE, watcher: Watcher | None = None,
-        ownership: bool = False, wide_root_noise: float = 0.0,
+        ownership: bool = False, wide_root_noise: float = 0.0, ending: RootEnding | None = None,
     ) -> Report:  # fmt: skip
         """Search the current position; blocks until a limit is reached or :meth:`stop` is called.
 
@@ -187,6 +188,7 @@ class Search:
             watcher: gets snapshots, in this thread.
             ownership: let the final report say who owns what.
             wide_root_noise: how far it spreads over the root's moves (:mod:`engine.search.widening`).
+            ending: for analyses: what ending the game at the root is worth.
         Returns:
             Report: holds at least one move unless the filter leaves none at the root, or ``first_s`` was over, or
             :meth:`stop` was called, before the network had spoken: then it has no visits.
@@ -197,7 +199,7 @@ class Search:
         with self._not_running():
             root_size = int(self._root.board.meta[META_SIZE])
             keeps = watcher is not None and watcher.ownership and self._keep_owners()
-            self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])))
+            self._begin_run(limits, moves.table(root_size, int(self._root.meta[META_TO_MOVE])), ending)
             self._shared.tuning = self._shared.tuning._replace(wide_root_noise=float(wide_root_noise))
             self._prepare_root(limits)
             asks = ownership or (watcher is not None and watcher.ownership and not keeps)
@@ -214,7 +216,9 @@ class Search:
             self._shared.owners = OwnerRows(len(self._shared.tree.point) - 1)
         return self._setup.can_keep_owners
 
-    def _begin_run(self, limits: SearchLimits, move_filter: NDArray[np.uint8]) -> None:
+    def _begin_run(
+        self, limits: SearchLimits, move_filter: NDArray[np.uint8], ending: RootEnding | None
+    ) -> None:  # fmt: skip
         """Make the run of these limits and this filter (see :class:`Run`) the current one."""
         # Before the interrupt is looked at: who interrupts sets it first and then says stop.
         self._workers.stopping.clear()
@@ -224,6 +228,9 @@ class Search:
         if limits.interrupt is not None and limits.interrupt.is_set():
             first_s = min(first_s, FIRST_S)
         self._filter_moves(move_filter)
+        if (self._run.ending is None) != (ending is None) and is_full(self._root):
+            # Ends of games have other values in an analysis than in play.
+            self._clear_tree()
         self._run = Run(
             root=self._root,
             move_filter=move_filter,
@@ -235,6 +242,7 @@ class Search:
             let_go=threading.Event(),
             visits_before=int(self._shared.tree.meta[META_ROOT_VISITS]),
             evaluations_before=network.server.evaluations if network else 0,
+            ending=ending,
         )
         self._shared.tree.meta[META_FULL] = 0
         self._shared.error = None
@@ -325,6 +333,7 @@ class Search:
             value = float(root_value(tree, tuning))
             score = float(root_lead(tree)) if setup.has_scores else None
             nodes = int(tree.meta[META_USED_NODES])
+            own_lead = float(tree.lead[tree.meta[META_ROOT]]) if setup.has_network_score and visits else None
             owners = shared.owners.of_root(tree) if keeps and shared.owners and visits else NO_OWNERS
         moves = owners.given_to(moves_in(table, visited, count, fewest, setup.has_scores))
         return Report(
@@ -339,6 +348,7 @@ class Search:
             evaluations=server.evaluations - run.evaluations_before if server else 0,
             has_values=server is not None and server.spec.has_value,
             ownership_stdev=owners.stdev,
+            network_score_stm=own_lead,
         )
 
     def _owners(self, limits: SearchLimits) -> np.ndarray | None:

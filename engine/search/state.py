@@ -19,6 +19,7 @@ from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.policy import Tables
 from engine.search.alphago_2016 import Mechanisms
+from engine.search.endings import RootEnding
 from engine.search.owners import OwnerRows
 from engine.search.pools import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.search.selection import Tuning
@@ -111,6 +112,8 @@ class Run:
     """visits of the root at the start"""
     evaluations_before: int
     """positions that the server had evaluated at the start"""
+    ending: RootEnding | None
+    """in an analysis, what ending the game at the root is worth; None = finished games are scored as in play"""
 
 
 @dataclass

@@ -372,6 +372,8 @@ class Worker:
 
     def _back_up(self, flight: _Flight) -> None:
         """Step 7: what the batch has learnt, into the tree."""
+        if self._run.ending is not None:
+            self._run.ending.score_leaves(flight.batch, flight.count, flight.owners if len(flight.owners) else None)
         shared, adds = self._shared, (self._setup.network is not None, self._setup.uses_rollouts)
         with shared.changed:
             complete(shared.tree, flight.batch, flight.count, shared.tuning.rollout_weight, *adds)

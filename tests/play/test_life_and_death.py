@@ -7,7 +7,8 @@ from engine.go import diagram
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, on_board_points, to_vertex
 from engine.play.assembly import shipped_tables
-from engine.play.life_and_death import chains_with, estimate_end, fill, points_that_capture
+from engine.play.life_and_death import chains_with, estimate_end, points_that_capture
+from engine.search.endings import is_full
 from tests.playing import SEKI_AT_C3
 
 CLOSED = """
@@ -120,7 +121,12 @@ def test_finished_positions(text, n_open, dead, lead_black, policy):
     assert found.lead_black == lead_black
     assert found.lead(WHITE) == -lead_black
     assert found.is_settled == (n_open == 0)
-    assert 0.5 < fill(game.position.board) < 0.8
+    assert found.n_dame == n_open and is_full(game.position)
+
+
+def test_an_open_border_is_no_dame():
+    found, _ = settled(BREACH, tables=shipped_tables())
+    assert found.n_open > found.n_dame
 
 
 def test_dead_stones_count_as_long_as_they_stand():
