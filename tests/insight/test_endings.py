@@ -1,4 +1,4 @@
-"""The two passes that end a game, in analyses: worth the count that ``final_score`` gives, right passes and wrong ones."""
+"""The two passes that end a game, in analyses: worth the count that ``final_score`` gives; passes that lose."""
 
 import threading
 from functools import partial

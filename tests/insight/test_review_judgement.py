@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from engine.go.geometry import BLACK, PASS, WHITE
@@ -16,6 +17,7 @@ from engine.insight.review.judgement import (
     THRESHOLDS,
     USUAL_NOISE,
     USUAL_WEIGHT,
+    drift_of,
     judged,
     kind_of,
     noise_scale,
@@ -137,8 +139,7 @@ def test_phases_end_where_katrains_do():
     assert [phase_of(number, 19) for number in (1, 50, 51, 144, 145, 400)] == [0, 0, 1, 1, 2, 2]
 
 
-def test_accuracy_weighs_what_could_be_lost():
-    """One move of two loses 4 points, so it weighs 1; the other loses nothing where all candidates are alike."""
+def test_accuracy_follows_from_the_mean_loss():
     turns = [
         turn(0, 0.0, candidate("C3", 0.0)),
         turn(1, -4.0, candidate("G7", -4.0)),
@@ -147,9 +148,8 @@ def test_accuracy_weighs_what_could_be_lost():
     ]
     moves = judged(turns, game("E5", "G7", "D4"), SIZE)
     summary = summary_of(moves, SIZE, POINTS)
-    mean = (4.0 * 1.0 + 0.0 * 0.05) / 1.05
     black = summary.whole[BLACK]
-    assert black.accuracy == pytest.approx(100 * 0.75**mean, abs=0.05)
+    assert black.accuracy == pytest.approx(100 * 0.75**2.0, abs=0.05)
     assert (black.moves, black.mean_loss, black.first_choices, black.near_best) == (2, 2.0, 0.5, 0.5)
     assert black.kinds == (1, 0, 0, 0, 1, 0)
     assert summary.whole[WHITE].accuracy == 100.0
@@ -157,8 +157,53 @@ def test_accuracy_weighs_what_could_be_lost():
     assert [move.number for move in summary.costly] == [1]
 
 
-def test_a_point_of_win_rate_weighs_and_counts_like_a_point():
-    """Four percent stand for one: who may lose as much weighs 1, half of it is as good as the best."""
+def played_out(losses, noise, seed):
+    """Turns of a game in which moves lose so many points, their values with noise, the first choices' with none."""
+    rng, lead, turns = np.random.default_rng(seed), 0.0, []
+    for n in range(len(losses) + 1):
+        seen = lead + noise * rng.standard_normal()
+        turns.append(turn(n, seen, candidate("C3", seen)))
+        if n < len(losses):
+            lead -= losses[n] * (1 if n % 2 == 0 else -1)
+    return turns
+
+
+def test_losses_add_up_to_the_course_of_the_lead():
+    """Black's sum of losses less White's is what the lead moved by, whatever the noise."""
+    rng = np.random.default_rng(5)
+    for seed in range(20):
+        turns = played_out(rng.exponential(1.0, 60), 2.0, seed)
+        vertices = rng.choice(["C3", "E5"], 60)
+        whole = summary_of(judged(turns, game(*vertices), SIZE), SIZE, POINTS).whole
+        moved = turns[0].lead_black - turns[-1].lead_black
+        sums = {color: whole[color].mean_loss * whole[color].moves for color in (BLACK, WHITE)}
+        assert sums[BLACK] - sums[WHITE] == pytest.approx(moved, abs=0.01 * 60)
+
+
+def test_noise_makes_no_player_weaker_and_hides_no_small_losses():
+    """Each of White's moves loses 0.8 points, within the noise of any one of them; Black's lose nothing."""
+    noise = 1.0
+    turns = played_out([0.0, 0.8] * 100, noise, 11)
+    moves = judged(turns, game(*["E5"] * 200), SIZE)
+    whole = summary_of(moves, SIZE, POINTS).whole
+    for color, mean in ((BLACK, 0.0), (WHITE, 0.8)):
+        score = whole[color]
+        assert score.mean_loss == pytest.approx(mean, abs=3 * noise * math.sqrt(2 / 100))
+        low, high = score.accuracies
+        assert low <= score.accuracy <= high
+    assert whole[WHITE].mean_loss_error == pytest.approx(1.96 * moves[0].noise / SURE / math.sqrt(100), abs=0.01)
+
+
+def test_the_drift_of_first_choices_is_no_gain():
+    """Each search values its own position a point lower than what comes of the first choice."""
+    turns = [turn(n, 0.0 if n % 2 == 0 else 1.0, candidate("C3", 0.5)) for n in range(101)]
+    moves = judged(turns, game(*["C3"] * 100), SIZE)
+    assert {move.course for move in moves} == {-1.0}
+    assert drift_of(moves) == pytest.approx(-100 / (100 + USUAL_WEIGHT))
+    assert summary_of(moves, SIZE, POINTS).whole[BLACK].mean_loss == pytest.approx(0.0, abs=0.06)
+
+
+def test_four_percent_of_the_win_rate_count_like_a_point():
     turns = [
         turn(0, (0.6,), candidate("C3", (0.6,), prior=0.0), candidate("E5", (0.56,), prior=0.9)),
         turn(1, (0.585,), candidate("D4", (0.585,))),
@@ -166,11 +211,8 @@ def test_a_point_of_win_rate_weighs_and_counts_like_a_point():
     (move,) = judged(turns, game("E5"), SIZE)
     assert move.difficulty == 1.0 and move.loss == 1.5
     sure = replace(move, noise=0.0)
-    assert score_of([sure], PERCENT).near_best == 1.0
-    assert score_of([sure], PERCENT).accuracy == round(100 * 0.75 ** (1.5 / 4), 1)
-    easy = replace(move, difficulty=0.0, loss=0.0)
-    mean = sure.loss / 4 / (1.0 + 0.05)
-    assert score_of([sure, easy], PERCENT).accuracy == round(100 * 0.75**mean, 1)
+    assert score_of([sure], PERCENT, 0.0).near_best == 1.0
+    assert score_of([sure], PERCENT, 0.0).accuracy == round(100 * 0.75 ** (1.5 / 4), 1)
 
 
 def test_the_most_costly_moves_come_worst_first_and_none_that_was_as_good():
@@ -183,7 +225,7 @@ def test_the_most_costly_moves_come_worst_first_and_none_that_was_as_good():
     moves = judged(turns, game("E5", "E6", "E7", "E4", "E3"), SIZE)
     assert [move.number for move in most_costly(moves)] == [3, 4, 5]
     assert most_costly(moves[1:2]) == []
-    assert score_of([], POINTS).accuracy is None
+    assert score_of([], POINTS, 0.0).accuracy is None
 
 
 def test_thresholds_that_cannot_be_used_are_named(capsys):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -13,7 +14,9 @@ from engine.insight.glance import OWNER_LETTERS, owner_letters
 from engine.insight.review import graphs, svg
 from engine.insight.review.data import page_data, report_of
 from engine.insight.review.files import Wanted, drawings, write_index, write_review
+from engine.insight.review.judgement import UNBLAMED
 from engine.insight.review.page import HERE, entry_of, index_of_games, page_of
+from engine.insight.review.review import lead_text
 from tests.insight.reviews import PLAYED, reviewed
 
 LEADS = (0, 0, 0, 0, 0, 0, 0, -3, 4, -16, 0)
@@ -89,6 +92,27 @@ def test_the_three_most_costly_moves_come_first_with_what_was_better(page):
     assert [text.split(":")[0] for text in found.texts["h3"][:3]] == ["Move 9", "Move 10", "Move 8"]
     assert "The board before move 9. Black played E6, which lost 20.0 points. Better: G7 F7." in found.texts["title"]
     assert page.index("Most costly moves") < page.index('id="board"') < page.index("Course of the game")
+
+
+def test_cards_show_what_was_compared(review):
+    """The loss is the difference of the two leads that a card names."""
+    move = review.summary.costly[0]
+    best, after = review.turns[move.number - 1].moves[0], review.turns[move.number]
+    assert move.loss == pytest.approx(abs(best.lead_black - after.lead_black), abs=0.01)
+    leads = f"{lead_text(best.lead_black)}; after the move played Black {100 * after.winrate_black:.1f}%"
+    assert f"{leads}, {lead_text(after.lead_black)}." in page_of(review)
+
+
+def test_a_loss_within_the_noise_is_shown_with_it(review):
+    moves = [replace(move, loss=0.9, noise=2.1, kind=UNBLAMED) for move in review.moves]
+    page = page_of(replace(review, moves=moves))
+    assert page.count('<span class="soft">0.9 ± 2.1</span>') == len(moves)
+
+
+def test_the_longest_label_of_a_lead_is_not_cut():
+    """Widths of DejaVu Sans, one of the widest, in parts of the size."""
+    width = 11 * sum({"W": 0.99, "+": 0.84}.get(letter, 0.64) for letter in "W+361")
+    assert width <= svg.LEFT - 4
 
 
 def test_what_only_a_script_can_do_is_hidden_without_one(page):

@@ -12,7 +12,7 @@ from engine.go.sgf_tree import Node, SgfTree, raw
 from engine.insight.review.judgement import KINDS, Move
 from engine.insight.review.katrain import VERSION, kt_values
 from engine.insight.review.lizzie import lz_value
-from engine.insight.review.review import WORTH_A_LINE, Review, amount, lead_text, standing
+from engine.insight.review.review import WORTH_A_LINE, Review, amount, lead_text, standing, with_error
 from engine.insight.review.turns import Turn
 
 MARK = "KEIMA"
@@ -148,9 +148,10 @@ def _overview(review: Review) -> str:
     """What is said of the whole game."""
     said, unit = [f"Reviewed by Keima {__version__}: {review.means}."], review.unit
     for color, score in review.summary.whole.items():
-        if score.accuracy is not None and score.mean_loss is not None and score.first_choices is not None:
+        if score.accuracy is not None and score.first_choices is not None:
             accuracy, first = f"accuracy {score.accuracy:.0f}", f"first choices {100 * score.first_choices:.0f}%"
-            said.append(f"{review.player(color)}: {accuracy}, mean loss {amount(score.mean_loss, unit)}, {first}.")
+            mean = with_error(score.mean_loss, score.mean_loss_error, 2)
+            said.append(f"{review.player(color)}: {accuracy}, mean loss {mean} {unit}, {first}.")
     costly = [f"#{move.number} ({amount(move.counted, unit)})" for move in review.summary.costly]
     if costly:
         said.append(f"Most costly: {', '.join(costly)}.")

@@ -48,7 +48,9 @@ def report_of(review: Review) -> dict[str, Any]:
 def _score(score: Score) -> dict[str, Any]:
     """How one player did."""
     return {
-        "moves": score.moves, "accuracy": score.accuracy, "meanLoss": score.mean_loss,
+        "moves": score.moves, "accuracy": score.accuracy,
+        "accuracyInterval": None if score.accuracies is None else list(score.accuracies),
+        "meanLoss": score.mean_loss, "meanLossError": score.mean_loss_error,
         "firstChoices": score.first_choices, "nearBest": score.near_best,
         "kinds": dict(zip(KINDS, score.kinds, strict=True)),
     }  # fmt: skip
@@ -59,6 +61,7 @@ def _move(review: Review, move: Move) -> dict[str, Any]:
     return {
         "number": move.number, "color": color_letter(move.color), "move": review.vertex(move.point), "loss": move.loss,
         "noise": move.noise, "countedLoss": move.counted, "winrateLoss": move.winrate_loss,
+        "course": None if move.course is None else round(move.course, 2),
         "kind": None if move.kind is None else KINDS[move.kind], "isFirstChoice": move.is_first_choice,
         "rank": move.rank, "policyRank": move.policy_rank, "prior": move.prior, "difficulty": move.difficulty,
         "better": [[review.vertex(point) for point in line] for line in review.better(move, 3)] if move.counted else [],

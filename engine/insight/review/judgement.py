@@ -1,14 +1,17 @@
-"""What each move of a game cost: losses without the engine's own drift, and no more blame than the visits allow.
+"""What each move of a game cost: a loss to blame the move for, and the course of the lead for sums over moves.
 
-A move's loss is what the first choice was given in the search before it, less what the position after it is given: the
-difference of the two positions' own values, less that between the first position's value and its first choice's (the
-way of OGS's reviews). The first choice itself loses nothing, whatever the search after it says, and nothing is lost
-that would be gained.
+A move's *loss* is the value of the first choice in the search before it, less the value of the position after it (as in
+OGS's reviews). The first choice itself loses nothing, whatever the search after it says, and no loss is negative.
 
-Both numbers carry the noise of their searches. How much, the game itself shows: where the first choice was played, the
+Both values carry the noise of their searches. The game itself shows how much: where the first choice was played, the
 difference of its two values is noise alone. In units of the final score's deviation, divided by the square root of the
-visits, it is alike all over a game, so its median there is the noise of every other move. A loss of less than
-``SURE`` times the noise counts as none.
+visits, it is alike all over a game, so its median there is the noise of every other move. No move is blamed for a loss
+of less than ``SURE`` times the noise.
+
+A sum of such losses would be biased: noise that is cut off move by move does not cancel, and small losses add up. Sums
+are made of a move's *course*: the value of the position before it less that of the position after it, for its player.
+Over a game the courses of both players differ by what the lead moved, exactly. Both are shifted by the *drift*, the
+mean course of first choices, so that perfect moves lose nothing in the mean.
 """
 
 import math
@@ -49,11 +52,13 @@ class Move:
     color: int
     point: int
     loss: float | None
-    """in the unit of the review, the drift taken off; None = the positions around it do not compare"""
+    """in the unit of the review, 0 or more; None = the positions around it do not compare"""
     noise: float
-    """what ``loss`` must exceed to count"""
+    """what ``loss`` must exceed for the move to be blamed: ``SURE`` standard deviations"""
+    course: float | None
+    """by how much the value moved against the player, of either sign; None = as of ``loss``"""
     winrate_loss: float | None
-    """in percent, likewise"""
+    """in percent, as ``loss``"""
     is_first_choice: bool
     rank: int | None
     """among the search's candidates, by preference, from 1; None = it is none of the first"""
@@ -67,7 +72,7 @@ class Move:
 
     @property
     def counted(self) -> float:
-        """The loss as it counts: none where it is within the noise."""
+        """The loss that the move is blamed for: none where it is within the noise."""
         return self.loss if self.loss is not None and self.loss > self.noise else 0.0
 
 
@@ -94,8 +99,17 @@ def judged(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int,
         _judged(n + 1, color, point, (turns[n], turns[n + 1]), size, unit, scale, thresholds or THRESHOLDS[unit])
         for n, (color, point) in enumerate(played)
     ]
-    unjudged = [replace(move, loss=None, noise=0.0, winrate_loss=None, kind=None) for move in moves[:handicap_moves]]
+    unjudged = [
+        replace(move, loss=None, noise=0.0, course=None, winrate_loss=None, kind=None)
+        for move in moves[:handicap_moves]
+    ]
     return unjudged + moves[handicap_moves:]
+
+
+def drift_of(moves: Sequence[Move]) -> float:
+    """The mean course of a game's first choices, towards 0 where they are few: that of a move that loses nothing."""
+    courses = [move.course for move in moves if move.course is not None and move.is_first_choice]
+    return sum(courses) / (USUAL_WEIGHT + len(courses))
 
 
 def noise_scale(turns: Sequence[Turn], played: Sequence[tuple[int, int]], size: int) -> float:
@@ -119,7 +133,7 @@ def _judged(number: int, color: int, point: int, around: tuple[Turn, Turn], size
     # Behind the candidates comes the move that was played, wherever the search has it.
     rank = order.index(point) + 1 if point in order[:MOST_CANDIDATES] else None
     policy_rank, prior = _by_policy(before, point, size)
-    loss = winrate_loss = kind = None
+    loss = course = winrate_loss = kind = None
     noise = 0.0
     if _compares(before, after, color):
         sign = 1.0 if color == BLACK else -1.0
@@ -127,11 +141,12 @@ def _judged(number: int, color: int, point: int, around: tuple[Turn, Turn], size
         # Rounded first, so that the kind follows from the loss as it is written.
         noise = round(SURE * scale * _noise(before, after, size, unit), 3)
         loss = 0.0 if is_first else round(max(0.0, sign * (_value(best, unit) - _value(after, unit))), 2)
+        course = sign * (_value(before, unit) - _value(after, unit))
         gain = 100 * sign * (after.winrate_black - best.winrate_black)
         winrate_loss = 0.0 if is_first else round(max(0.0, -gain), 2)
         kind = kind_of(loss, noise, thresholds)
     return Move(
-        number, color, point, loss, noise, winrate_loss, rank == 1, rank, policy_rank,
+        number, color, point, loss, noise, course, winrate_loss, rank == 1, rank, policy_rank,
         prior, difficulty(before, color, unit), kind,
     )  # fmt: skip
 

@@ -16,14 +16,22 @@ from engine.go.geometry import BLACK, WHITE
 from engine.insight.review import graphs, svg
 from engine.insight.review.data import page_data
 from engine.insight.review.judgement import KINDS, POINTS, Move
-from engine.insight.review.review import Review, amount, color_name, lead_text, standing
-from engine.insight.review.summary import PHASES
+from engine.insight.review.review import (
+    NOTHING,
+    Review,
+    after_better,
+    amount,
+    color_name,
+    lead_text,
+    standing,
+    with_error,
+)
+from engine.insight.review.summary import PHASES, Score
 
 HERE = Path(__file__).parent
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 )
-NOTHING = "–"
 
 
 def page_of(review: Review) -> str:
@@ -84,15 +92,15 @@ def _costly(review: Review) -> str:
 
 def _card(review: Review, move: Move) -> str:
     """One costly move."""
-    before, after = review.turns[move.number - 1], review.turns[move.number]
-    lines = review.better(move)
+    after, lines = review.turns[move.number], review.better(move)
     better = f"<p>Better: <b>{escape(' '.join(review.vertex(point) for point in lines[0]))}</b></p>" if lines else ""
     kind = f'<span class="kind k{move.kind}">{KINDS[move.kind]}</span>' if move.kind is not None else ""
     return (
         f'<article class="card">{graphs.costly_diagram(review, move)}'
         f"<h3>Move {move.number}: {color_name(move.color)} {review.vertex(move.point)}, {kind}</h3>"
         f"<p>Lost <b>{amount(move.counted, review.unit)}</b>.</p>{better}"
-        f'<p class="soft">From {escape(standing(before))} to {escape(standing(after))}.</p>'
+        f'<p class="soft">After the better move {escape(after_better(review, move))}; after the move played'
+        f" {escape(standing(after))}.</p>"
         f'<p class="screen" data-script hidden><a href="#b{move.number}">Show it on the board</a></p></article>'
     )
 
@@ -172,15 +180,34 @@ def _players(review: Review) -> str:
 
 def _accuracy_row(review: Review, color: int) -> str:
     whole, phases = review.summary.whole[color], review.summary.phases[color]
-    cells = [_number(score.accuracy) for score in (whole, *phases)]
-    cells += [_number(whole.mean_loss, 2), _share(whole.first_choices), _share(whole.near_best)]
+    cells = [_accuracy(score) for score in (whole, *phases)]
+    cells += [
+        with_error(whole.mean_loss, whole.mean_loss_error, 2),
+        _share(whole.first_choices),
+        _share(whole.near_best),
+    ]
     return (
         f'<tr><th scope="row">{escape(review.player(color))}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
     )
 
 
+def _accuracy(score: Score) -> str:
+    """An accuracy and its 95% interval."""
+    if score.accuracy is None or score.accuracies is None:
+        return NOTHING
+    low, high = score.accuracies
+    return f'{score.accuracy:.0f} <span class="soft">({low:.0f} to {high:.0f})</span>'
+
+
 def _number(value: float | None, digits: int = 0) -> str:
     return NOTHING if value is None else f"{value:.{digits}f}"
+
+
+def _lost(move: Move) -> str:
+    """A move's loss; one within the noise is no blame, and printed softly with its noise."""
+    if move.loss is None or move.counted or not move.loss:
+        return _number(move.loss, 1)
+    return f'<span class="soft">{move.loss:.1f} ± {move.noise:.1f}</span>'
 
 
 def _share(value: float | None) -> str:
@@ -200,7 +227,7 @@ def _moves(review: Review) -> str:
             f'<tr data-move="{move.number}"><td><a href="#m{move.number}">{move.number}</a></td>'
             f'<td class="left">{color_name(move.color)} {review.vertex(move.point)}</td>'
             f'<td class="{style}">{kind}</td>'
-            f"<td>{_number(None if move.loss is None else move.counted, 1)}</td><td>{best}</td>"
+            f"<td>{_lost(move)}</td><td>{best}</td>"
             f"<td>{100 * after.winrate_black:.0f}%</td><td>{lead}</td></tr>"
         )
     head = "".join(

@@ -11,6 +11,8 @@ from engine.insight.review.summary import Summary, summary_of
 from engine.insight.review.turns import Turn
 from engine.nets.notices import say_once
 
+NOTHING = "–"
+"""In place of a number that there is not"""
 WORTH_A_LINE = KINDS.index("inaccuracy")
 """From this kind on a review shows what was better"""
 
@@ -87,6 +89,12 @@ def review_of(name: str, game: GameToReview, turns: list[Turn], means: Means,
     return Review(name, game, turns, moves, summary_of(moves, game.size, unit), unit, used, means)
 
 
+def after_better(review: Review, move: Move) -> str:
+    """How the game stands after the first choice in a move's place, as the move's loss is counted."""
+    best = review.turns[move.number - 1].moves[0]
+    return _standing(best.winrate_black, best.lead_black)
+
+
 def color_name(color: int) -> str:
     """A colour as sentences name it: ``Black``."""
     return color_word(color).capitalize()
@@ -101,8 +109,17 @@ def amount(value: float, unit: str) -> str:
 
 def standing(turn: Turn) -> str:
     """How a game stands: ``Black 63.1%, B+4.5``."""
-    rate = f"Black {100 * turn.winrate_black:.1f}%"
-    return rate if turn.lead_black is None else f"{rate}, {lead_text(turn.lead_black)}"
+    return _standing(turn.winrate_black, turn.lead_black)
+
+
+def _standing(winrate_black: float, lead_black: float | None) -> str:
+    rate = f"Black {100 * winrate_black:.1f}%"
+    return rate if lead_black is None else f"{rate}, {lead_text(lead_black)}"
+
+
+def with_error(value: float | None, error: float | None, digits: int) -> str:
+    """A mean with half of its 95% interval: ``1.32 ± 0.20``; a dash where there is none."""
+    return NOTHING if value is None or error is None else f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 def lead_text(lead_black: float) -> str:

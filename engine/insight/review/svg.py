@@ -12,7 +12,7 @@ from engine.go.notation import color_letter, star_points
 CELL = 24
 """Side of a point, in units of the drawing"""
 GRAPH_WIDTH, GRAPH_HEIGHT = 640, 150
-LEFT, BOTTOM, TOP = 40, 18, 8
+LEFT, BOTTOM, TOP = 48, 18, 8
 """Margins of a graph for its labels"""
 WOOD, LINES = "#e3b667", "#5b431b"
 KIND_COLORS = ("#1a7f4f", "#4f8f2f", "#7d8a1a", "#b07a00", "#c8500a", "#b3123f")
