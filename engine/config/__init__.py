@@ -198,7 +198,9 @@ class PlayOptions(Checked):
     resign_count: int = option(3, "consecutive own moves below it before resigning", low=1, high=1000)
     lag: float = option(0.5, "clock time kept back for delays between engine and server", low=0.0, high=60.0, unit="s")
     early_stop: bool = option(
-        True, "where a clock keeps the time for later moves, end a search once its leading move cannot be overtaken"
+        True,
+        "where a clock keeps the time for later moves, end a search once its leading move cannot be overtaken, or "
+        "after a fifth of its time in a decided game (win rate above 98% or below 2%)",
     )
     extend_unstable: bool = option(
         True, "under a clock, search up to twice as long while another move looks better or the lead is thin"

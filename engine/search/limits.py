@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.search.stoppers import Decided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
+from engine.search.stoppers import Decided, GameDecided, Interrupt, MemoryFull, Stopper, TimeLimit, VisitLimit
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SearchLimits:
     """how long the root's own evaluation is waited for; 0 = as long as it takes, whatever the other limits. Where it
     does not come, the search ends without a move"""
     early_stop: bool = False
-    """end as soon as the leading move cannot be overtaken within the limits"""
+    """end as soon as the leading move cannot be overtaken within the limits, and early where the game is decided"""
 
     def __post_init__(self) -> None:
         if self.visits <= 0 and self.soft_s <= 0.0 and self.interrupt is None:
@@ -54,3 +54,5 @@ class SearchLimits:
             yield TimeLimit(self.soft_s, self.hard_s)
         if self.early_stop:
             yield Decided(self.visits, self.soft_s, self.hard_s)
+            if self.soft_s > 0.0:
+                yield GameDecided(self.soft_s)

@@ -26,6 +26,7 @@ from engine.search.selection import Tuning
 from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper
 from engine.search.tree import new_tree
 from engine.search.values import leaders, value_margin
+from engine.search.weighing import root_value
 
 
 class NetworkAccess(NamedTuple):
@@ -156,6 +157,7 @@ class SharedTree:
             best_visits=first,
             second_visits=second,
             value_margin=value_margin(self.tree, self.tuning.rollout_weight, RIVAL_SHARE),
+            value=float(root_value(self.tree, self.tuning)) if visits else 0.0,
             full=bool(meta[META_FULL]),
             seconds_per_playout=server.seconds_per_position / server.evaluators if server else 0.0,
             seconds_per_evaluation=server.seconds_per_evaluation if server else 0.0,

@@ -14,6 +14,9 @@ RIVAL_SHARE = 0.25
 """Visits, as a share of the leading move's, that make a move its rival; the value of fewer is mostly noise."""
 CLEARLY_BETTER = 0.01
 """A rival's value is better than the leading move's by more than this: half a per cent of win rate."""
+DECIDED_VALUE, DECIDED_SHARE, DECIDED_VISITS = 0.96, 0.2, 50
+"""A game is decided where the root's value is this far from 0 (a win rate of 98% or 2%) after this share of the
+search's time and this number of visits. KataGo searches won games less too (``searchFactorWhenWinning``)."""
 THIN_MARGIN = 0.1
 """The margin between the two most visited moves is thin below this share of the first one's visits."""
 
@@ -35,6 +38,8 @@ class Progress:
     """of the one after it"""
     value_margin: float
     """value of the most visited move less the best of its rivals' (``RIVAL_SHARE``); a missing rival counts as -1"""
+    value: float
+    """of the root, -1 to 1"""
     full: bool
     """the tree has reached its memory limit"""
     seconds_per_playout: float
@@ -140,6 +145,19 @@ class Decided:
             speed = progress.playouts / progress.elapsed_s
             remaining = min(remaining, int((_limit(self, progress) - progress.elapsed_s) * speed) + progress.in_flight)
         return 0 if progress.best_visits - progress.second_visits > remaining else UNLIMITED
+
+
+@dataclass(frozen=True)
+class GameDecided:
+    """The game is won or lost: more time hardly changes its result, and later moves may need it."""
+
+    soft_s: float
+    """limit of time"""
+
+    def playouts_allowed(self, progress: Progress) -> int:
+        """None once the first part of the time has found the game decided."""
+        is_known = progress.visits >= DECIDED_VISITS and progress.elapsed_s >= DECIDED_SHARE * self.soft_s
+        return 0 if is_known and abs(progress.value) >= DECIDED_VALUE else UNLIMITED
 
 
 def _limit(stopper: TimeLimit | Decided, progress: Progress) -> float:

@@ -78,7 +78,15 @@ def test_a_hard_limit_below_the_target_changes_nothing(search, monkeypatch):
 def test_a_decided_search_ends_before_its_target(search, monkeypatch):
     """A single move is decided at half time: what is left cannot bring more visits than there were."""
     stop_the_machines(monkeypatch)
+    monkeypatch.setattr("engine.search.stoppers.DECIDED_VALUE", 2.0)
     search.set_position(game_from(ONE_MOVE, BLACK, 0.5).position)
     report = search.run(SearchLimits(soft_s=2.0, hard_s=9.0, early_stop=True))
     assert 0.9 < report.seconds < 1.1
     assert np.isfinite(report.value_stm)
+
+
+def test_a_search_of_a_decided_game_ends_after_the_first_part_of_its_target(search, monkeypatch):
+    stop_the_machines(monkeypatch)
+    search.set_position(game_from(ONE_MOVE, BLACK, 0.5).position)
+    report = search.run(SearchLimits(soft_s=2.0, hard_s=9.0, early_stop=True))
+    assert report.value_stm == 1.0 and 0.4 <= report.seconds < 0.42

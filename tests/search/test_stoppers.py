@@ -7,6 +7,7 @@ import pytest
 from engine.search.stoppers import (
     UNLIMITED,
     Decided,
+    GameDecided,
     Interrupt,
     MemoryFull,
     Progress,
@@ -26,6 +27,7 @@ def progress(**changes) -> Progress:
         "best_visits": 60,
         "second_visits": 20,
         "value_margin": 0.1,
+        "value": 0.5,
         "full": False,
         "seconds_per_playout": 0.01,
     }
@@ -61,6 +63,11 @@ CASES = [
     (Decided(0, 1.2, 1.4), {"value_margin": -0.1}, 0),
     (Decided(0, 1.4, 1.5), {}, 0),
     (Decided(0, 0.0), {}, UNLIMITED),
+    (GameDecided(4.9), {}, UNLIMITED),
+    (GameDecided(4.9), {"value": 0.97}, 0),
+    (GameDecided(4.9), {"value": -0.97}, 0),
+    (GameDecided(4.9), {"value": 0.97, "visits": 40}, UNLIMITED),
+    (GameDecided(5.1), {"value": 0.97}, UNLIMITED),
 ]
 
 
