@@ -14,7 +14,7 @@ from engine.go.position import count_none_beside_atari, legal_moves
 from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
 from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead, result_text
 from engine.go.seki import score_with_dame_filled, seki_stones
-from tests.go.positions import DAME, ONE_EYE, SEKI, TWO_EYES, game_from
+from tests.go.positions import DAME, KO_MOUTH, ONE_EYE, SEKI, TWO_EYES, game_from
 from tests.go.score_twin import eyes, score_without_atari_black, taxed_score_black
 
 AREA = Rules("area", scoring=SCORING_AREA)
@@ -205,16 +205,6 @@ def test_random_positions_score_as_the_twin_does(size, choices):
     assert final_score_black(game.position) == area - lead
 
 
-KO_MOUTH = """
-    X . X O . O .
-    X X O O O O O
-    . X O . O . O
-    X X O O O O O
-    . X X X X X X
-    X X . . . . .
-    . X . . . X .
-"""
-"""Black's C7 is in atari, its last liberty B7 Black's; a white stone at G1 would be in atari too"""
 SHARED_LIBERTY = """
     . X O . O
     O O O O O

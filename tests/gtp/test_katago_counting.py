@@ -9,19 +9,19 @@ from click.testing import CliRunner
 from engine.config import PlayOptions
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import BLACK, PASS
-from engine.go.rules import RULE_SETS, RULE_TAX, TAX_ATARI, TAX_SEKI, Rules
+from engine.go.rules import RULE_SETS, RULE_TAX, SCORING_TERRITORY, TAX_ATARI, TAX_SEKI, Rules
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.search.limits import SearchLimits
 from engine.search.move_filter import only
 from engine.search.search import Search
 from gtp.cli.weights import weights_group
-from tests.go.positions import game_from
-from tests.go.test_scoring import KO_MOUTH, TERRITORY
+from tests.go.positions import KO_MOUTH, game_from
 from tests.gtp.json_talk import Talk
 from tests.nets.katago_files import random_network, written
 from tests.playing import SEARCH, position
 
+TERRITORY = Rules("territory", scoring=SCORING_TERRITORY)
 SLOT = 13
 """Of the words of a file, without its name; 0 in all networks published so far"""
 UNTAXED = {"ko": "SIMPLE", "scoring": "TERRITORY", "tax": "NONE", "suicide": False}

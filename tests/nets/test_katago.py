@@ -8,6 +8,7 @@ import torch
 
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.precision import reduced_dtype
+from engine.nets.files.header import expected_input
 from engine.nets.katago.human import DEFAULT_PROFILE, RANKS, profile_values
 from engine.nets.katago.load import load_katago
 from engine.nets.network import RawHeads
@@ -201,7 +202,9 @@ def test_what_a_file_says_of_areas_and_territory_asks_for_another_encoder(versio
     network = random_network(version)
     network["options"][1:3] = suicide, atari
     for is_binary in (False, True):
-        assert load_katago(saved(tmp_path, network, is_binary))[1].encoder == encoder
+        path = saved(tmp_path, network, is_binary)
+        assert load_katago(path)[1].encoder == encoder
+        assert expected_input(path).encoder == encoder, "what is compiled before the file is read"
 
 
 def test_a_file_that_counts_no_point_beside_atari_computes_what_it_did(tmp_path):

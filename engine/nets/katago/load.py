@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from engine.nets.files.header import opened
+from engine.nets.files.header import KATAGO_OPTIONS_FROM as OPTIONS_FROM
+from engine.nets.files.header import katago_encoder, opened
 from engine.nets.katago.attention import RmsNorm
 from engine.nets.katago.blocks import MAX_BLOCKS, read_blocks
 from engine.nets.katago.heads import Multipliers, PolicyHead, ValueHead
@@ -18,12 +19,9 @@ from engine.nets.katago.model import KataGoNet, Trunk
 from engine.nets.katago.stream import Stream
 from engine.nets.network import Model, NetworkSpec
 
-ENCODER, SUICIDE, ATARI = "katago-v7", "-suicide", "-atari"
-"""V7 inputs, and what is added to the name: with pass-alive areas as if suicide were legal whatever the rules; without
-territory beside a chain in atari"""
 PLANES, GLOBALS = 22, 19
 FIRST_VERSION, LAST_VERSION = 8, 17
-MULTIPLIERS_FROM, OPTIONS_FROM = 13, 15
+MULTIPLIERS_FROM = 13
 MAX_MULTIPLIER = 1e6
 SIZES = (2, 19)
 NAME = re.compile(r"[!-~]{1,96}")
@@ -66,15 +64,16 @@ def _read_model(layers: LayerReader) -> tuple[KataGoNet, str]:
     if version >= MULTIPLIERS_FROM:
         fields = (f"multiplier {field}" for field in Multipliers._fields)
         multipliers = Multipliers(*(stream.positive(field, MAX_MULTIPLIER) for field in fields))
-    is_human, encoder = 0, ENCODER
+    is_human = as_if_suicide = without_atari = 0
     if version >= OPTIONS_FROM:
         is_human = stream.integer("encoder of players and dates", 0, 1)
-        encoder += SUICIDE * stream.integer("whether areas live as if suicide were legal", 0, 1)
-        encoder += ATARI * stream.integer("whether territory beside a chain in atari does not count", 0, 1)
+        as_if_suicide = stream.integer("whether areas live as if suicide were legal", 0, 1)
+        without_atari = stream.integer("whether territory beside a chain in atari does not count", 0, 1)
         layers.zeros("model", 5)
     trunk = _read_trunk(layers, bool(is_human))
     channels = trunk.stem.out_channels
     heads = PolicyHead(layers, channels), ValueHead(layers, channels)
+    encoder = katago_encoder(bool(as_if_suicide), bool(without_atari))
     return KataGoNet(version, multipliers, trunk, *heads), encoder
 
 
