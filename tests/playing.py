@@ -1,5 +1,7 @@
 """Players and positions for tests of what they choose. Rollouts alone unless a test needs more."""
 
+import threading
+
 from engine.config import PlayOptions, SearchOptions
 from engine.go import diagram
 from engine.go.geometry import BLACK, WHITE, on_board_points, other, point_at
@@ -78,3 +80,19 @@ def scatter(player, count, color):
         if player.game.n_moves < count and player.game.is_legal(color, point):
             player.play(color, point)
             color = other(color)
+
+
+def ponder_threads():
+    """The threads of this process that search in an opponent's time."""
+    return [thread for thread in threading.enumerate() if thread.name == "ponder"]
+
+
+def is_pondering():
+    """Whether a player of this process searches in its opponent's time."""
+    return bool(ponder_threads())
+
+
+def ponder_to_the_end():
+    """Wait until its own limits, or a failure, have ended every search in an opponent's time."""
+    for thread in ponder_threads():
+        thread.join()

@@ -6,11 +6,12 @@
     file = "default.safetensors"
     sha256 = "..."
     encoder = "keima-2"
-    description = "one line for people"
+    description = "one line for people: boards, and what it is good for"
     card = "default.md"
 
 A *player* is a settings file of ``keima gtp`` in this folder, such as ``alphago-9.toml``: networks of the manifest that
-play together, the pattern policies beside them and the options they play with. Paths in it begin here.
+play together, the pattern policies beside them and the options they play with. Paths in it begin here; its first line
+is a comment that says what it is.
 
 Checksums are verified by the tests, not at every start: hashing 40 MB would delay the first answer, and a damaged
 file is refused by its reader anyway.
@@ -93,6 +94,9 @@ def find(name_or_path: str) -> Path:
             raise ValueError(f"{name_or_path}: is a folder, expected a network file")
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{name_or_path!r} cannot be looked up ({error})") from error
+    if name_or_path in players():
+        parts = ", ".join(name for name, entry in shipped.items() if entry.card == f"{name_or_path}.md")
+        raise ValueError(f"{name_or_path!r} is several networks that play together, expected one network: {parts}")
     known, several = ", ".join(shipped) or "none", ", ".join(players())
     together = f"; several that play together: {several}" if several else ""
     raise ValueError(f"unknown network {name_or_path!r}: no such file, and the shipped networks are: {known}{together}")

@@ -34,6 +34,8 @@ class Encoder(NamedTuple):
     """for people: what a network that reads it knows of the rules in force"""
     komi: float | None = None
     """the only one that such networks evaluate for, where that is known; White's points"""
+    counts_beside_atari: bool = True
+    """False = games are counted by :func:`engine.go.position.count_none_beside_atari`"""
 
 
 class _Kernels(NamedTuple):
@@ -162,6 +164,16 @@ KATAGO_SUICIDE = register(
     katago.KatagoSuicideScratch, katago.encode_suicide, katago.key,
 )  # fmt: skip
 """For KataGo's networks that want areas as if suicide were always legal"""
+KATAGO_3_RULES = f"{KATAGO_RULES}; untaxed territory does not count beside an own chain in atari"
+KATAGO_ATARI = register(
+    KATAGO._replace(name="katago-v7-atari", rules=KATAGO_3_RULES, counts_beside_atari=False),
+    katago.KatagoScratch, katago.encode, katago.key,
+)  # fmt: skip
+KATAGO_SUICIDE_ATARI = register(
+    KATAGO_SUICIDE._replace(name="katago-v7-suicide-atari", rules=KATAGO_3_RULES, counts_beside_atari=False),
+    katago.KatagoSuicideScratch, katago.encode_suicide, katago.key,
+)  # fmt: skip
+"""The same two for networks of version 3 of KataGo's rules, which count otherwise and are shown the same"""
 KEY = Encoder("key", 0, 1, lambda size: KeyScratch())
 """No planes, and a number that says nothing: to measure searches without a network. No file may ask for it."""
 _KERNELS[KeyScratch] = _Kernels(_encode_key, history.key)

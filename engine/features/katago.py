@@ -22,8 +22,10 @@ Global values:
 games of unequal search; we have neither, so they are 0. As for KataGo's ``kata-raw-nn``, passes end the game wherever
 they do by the rules, but for friendly passing.
 
-There are two encoders. Networks differ in how they were shown pass-alive areas: some always as if suicide were legal,
-whatever the rules, which their file tells (``preferPassAliveUnderSuicideRules``).
+There are two encodings. Networks differ in how they were shown pass-alive areas: some always as if suicide were legal,
+whatever the rules, which their file tells (``preferPassAliveUnderSuicideRules``). Networks for which territory beside a
+chain in atari does not count (``preferExcludeTerritoryAdjacentToAtari``) differ in 18 and 19 alone, and there in those
+phases alone.
 
 Source: KataGo, ``NNInputs::fillRowV7`` in cpp/neuralnet/nninputs.cpp: the input specification of model version 8 on.
 """
@@ -57,7 +59,7 @@ from engine.go.rules import (
     RULE_TAX,
     SCORING_TERRITORY,
     TAX_ALL,
-    TAX_NONE,
+    TAX_SEKI,
 )
 from engine.go.scoring import owner_sign, white_komi
 from engine.go.splitmix import mix
@@ -151,7 +153,7 @@ def _write_globals(position, shown, ends, globals_):
         raise ValueError("unknown kind of ko")
     globals_[SUICIDE_LEGAL] = rules[RULE_SUICIDE]
     globals_[TERRITORY] = rules[RULE_SCORING] == SCORING_TERRITORY
-    globals_[SEKI_TAX] = rules[RULE_TAX] != TAX_NONE
+    globals_[SEKI_TAX] = rules[RULE_TAX] == TAX_SEKI or rules[RULE_TAX] == TAX_ALL
     globals_[GROUP_TAX] = rules[RULE_TAX] == TAX_ALL
     globals_[PASS_ENDS] = ends
     globals_[BUTTON_OPEN] = rules[RULE_BUTTON] == 1 and position.meta[META_BUTTON_TAKER] == 0

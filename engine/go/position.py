@@ -31,7 +31,12 @@ from engine.go.rules import (
     RULE_FIELDS,
     RULE_KO,
     RULE_KOMI_X2,
+    RULE_SCORING,
     RULE_SUICIDE,
+    RULE_TAX,
+    SCORING_TERRITORY,
+    TAX_ATARI,
+    TAX_NONE,
     Rules,
     twice_komi,
 )
@@ -293,3 +298,13 @@ def apply_rules(position: Position, rules: Rules, komi: float) -> None:
     flags[RULE_KOMI_X2] = half_points
     if not played:
         begin(position, position.meta[META_TO_MOVE])
+
+
+def count_none_beside_atari(position: Position) -> None:
+    """Under territory scoring without a tax, count no point beside a chain in atari of its owner's colour from now on.
+
+    So KataGo counts from version 3 of its rules on, for networks that are made for it. Other rules stay as they are.
+    """
+    flags = position.rules
+    if flags[RULE_SCORING] == SCORING_TERRITORY and flags[RULE_TAX] == TAX_NONE:
+        flags[RULE_TAX] = TAX_ATARI

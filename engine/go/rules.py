@@ -29,7 +29,8 @@ RULE_KO, RULE_SCORING, RULE_TAX, RULE_SUICIDE, RULE_BUTTON, RULE_HANDICAP_BONUS,
 RULE_FIELDS = 8
 KO_SIMPLE, KO_POSITIONAL, KO_SITUATIONAL = range(3)
 SCORING_AREA, SCORING_TERRITORY = range(2)
-TAX_NONE, TAX_SEKI, TAX_ALL = range(3)
+TAX_NONE, TAX_SEKI, TAX_ALL, TAX_ATARI = range(4)
+"""The last is of no rule set: :func:`engine.go.position.count_none_beside_atari` gives it to a position"""
 BONUS_NONE, BONUS_N_MINUS_ONE, BONUS_N = range(3)
 MAX_KOMI = 1000.0
 """More than any board has points."""

@@ -18,10 +18,12 @@ points are *dame* and count for neither side.
 * Tax "seki": regions of groups in seki do not count. Their stones do, under area scoring.
 * Tax "all": the same, and each living group (one that owns a region and is not in seki) costs its owner two points,
   the eyes it cannot fill.
+* Tax "atari", which a network may ask for: points of regions do not count beside a chain of their owner's in atari.
 * White gets the komi and, for handicap stones, the bonus of the rules; the side that took the button gets half a point.
 
 Sources: area, the Tromp-Taylor rules (https://tromp.github.io/go.html); taxes, button and bonus, KataGo's rules
-(https://lightvector.github.io/KataGo/rules.html); the eyes of a group in seki are our own reading.
+(https://lightvector.github.io/KataGo/rules.html, "atari" from their version 3 on); the eyes of a group in seki are our
+own reading.
 
 All kernels keep what they find about regions in the cells that :class:`engine.go.board.Board` uses for chains only, at
 the empty points, where the board itself never reads them. Threads: the board must be the caller's own.
@@ -53,7 +55,8 @@ from engine.go.rules import (
     SCORING_AREA,
     SCORING_TERRITORY,
     TAX_ALL,
-    TAX_NONE,
+    TAX_ATARI,
+    TAX_SEKI,
 )
 from engine.system.jit import kernel
 
@@ -130,22 +133,37 @@ def _board_score_black(board, scoring, tax):
     """Black's lead on the board alone: stones or prisoners, regions, tax."""
     meta = board.meta
     find_regions(board)
-    if tax != TAX_NONE:
+    taxes_seki = tax in (TAX_SEKI, TAX_ALL)
+    if taxes_seki:
         join_groups(board)
     lead = 0
     for i in range(meta[META_N_EMPTY]):
-        root = root_of(board, board.empty[i])
+        point = np.int64(board.empty[i])
+        root = root_of(board, point)
         state = board.lib_sum[root]
-        if tax == TAX_NONE or not in_seki(state):
-            lead += owner_sign(state & TOUCHES)
-            if tax == TAX_ALL and root == board.empty[i]:
-                lead -= 2 * owner_sign(state & TOUCHES)
+        if taxes_seki and in_seki(state):
+            continue
+        if tax == TAX_ATARI and _is_beside_atari(board, point, state & TOUCHES):
+            continue
+        lead += owner_sign(state & TOUCHES)
+        if tax == TAX_ALL and root == point:
+            lead -= 2 * owner_sign(state & TOUCHES)
     if scoring == SCORING_AREA:
         for index in range(meta[META_SIZE] * meta[META_SIZE]):
             lead += owner_sign(board.color[point_of(index, meta[META_SIZE])])
     else:
         lead += meta[META_CAPTURED_WHITE] - meta[META_CAPTURED_BLACK]
     return lead
+
+
+@kernel
+def _is_beside_atari(board, point, color):
+    """Whether a chain of a colour in atari is beside a point; never for one that no colour owns."""
+    stride = board.meta[META_STRIDE]
+    for beside in (point - stride, point - 1, point + 1, point + stride):
+        if board.color[beside] == color and owner_sign(color) != 0 and board.libs[board.head[beside]] == 1:
+            return True
+    return False
 
 
 @kernel

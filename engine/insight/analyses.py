@@ -238,12 +238,12 @@ class Analyses:
         search = Search(_for_one(parts.options, server, active), server, parts.encoder, parts.patterns,
                         partial(owner_tables, parts))  # fmt: skip
         try:
-            search.set_position(task.position)
+            position = search.set_position(task.position)
             with self._changed:
                 job.search = search
                 self._share_memory()
             fewest = size * size + 1 if task.every_prior else 0
-            ending = root_ending(search, task.position, partial(owner_tables, parts))
+            ending = root_ending(search, position, partial(owner_tables, parts))
             watcher = Watcher(
                 partial(_tell, job, glancing, ending), task.interval_s, task.first_s, fewest, task.ownership
             )

@@ -190,12 +190,11 @@ def _endings(encoder: str) -> None:
 
 def _network(encoder: str) -> None:
     """Networks on processors without a matrix unit; others, and GPUs, compute them otherwise."""
-    from llvmlite.binding import get_host_cpu_features
-
     from engine.nets.compute import program_kernels
+    from engine.nets.compute.lanes import FEATURES
     from engine.nets.compute.winograd_tiles import padded, tiles_a_line
 
-    if get_host_cpu_features().get("amx-tile"):
+    if "+amx-tile" in FEATURES.split(","):
         return
     padded(1), tiles_a_line(1, 3)
     numbers, nothing = np.zeros(1, np.float32), np.zeros(0, program_kernels.LINE)

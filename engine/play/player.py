@@ -198,8 +198,7 @@ class Player(GameKeeper):
             started_s = min(started_s, max(asked_s, self._answered_s))
         self._before_change()
         self._backend.warn_of_komi(self.game.komi)
-        position = self.position_for(color)
-        self._search.set_position(position)
+        position = self._search.set_position(self.position_for(color))
         if self.options.policy_only:
             self._search.clear()  # What an analysis found is no first choice.
         move_time = MoveTime(move_limits(self.options, clock), started_s, self.interrupted, self.server)
@@ -248,8 +247,8 @@ class Player(GameKeeper):
             ValueError: the network failed, or does not answer.
         """
         self.ponder.stop()
-        position, noise = self.position_for(color), self.search_options.wide_root_noise
-        self._search.set_position(position)
+        noise = self.search_options.wide_root_noise
+        position = self._search.set_position(self.position_for(color))
         ending = root_ending(self._search, position, self._backend.tables)
         try:
             analyze(self._search, self.interrupted, watcher, moves, noise, ending)
@@ -374,9 +373,9 @@ class Player(GameKeeper):
     def estimate_end(self) -> EndEstimate:
         """Owners, dead stones and score of the current position as if play ended now."""
         self.ponder.stop()
-        self._search.set_position(self.game.position)
+        position = self._search.set_position(self.game.position)
         owners = self._network_owners(time.perf_counter() + FINAL_S)
-        return estimate_end(self.game.position, owners, self._backend.tables())
+        return estimate_end(position, owners, self._backend.tables())
 
     def _network_owners(self, deadline_s: float) -> np.ndarray | None:
         """Whose the points of the position that the search has are by the network; None where it has no answer."""

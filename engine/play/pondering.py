@@ -24,11 +24,6 @@ class Ponder:
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
 
-    @property
-    def is_running(self) -> bool:
-        """Whether the search is at work."""
-        return self._thread is not None and self._thread.is_alive()
-
     def start(self, position: Position, visits: int, seconds: float) -> None:
         """Begin; returns at once.
 

@@ -143,7 +143,10 @@ def saved_final_owners(games: Games, folder: Path | None, threads: int = 1, on_p
     path = folder / f"settled-{digest.hexdigest()[:16]}.npz"
     if path.exists():
         with contextlib.suppress(ValueError):
-            return _saved(path, games)
+            saved = _saved(path, games)
+            with contextlib.suppress(OSError):  # It counts as used from now on, where that can be written.
+                path.touch()
+            return saved
     found = find_final_owners(games, threads, on_progress)
     folder.mkdir(parents=True, exist_ok=True)
     # Processes that train together may all come here at once.

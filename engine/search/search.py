@@ -19,7 +19,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import Encoder
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, PASS, cell_count
-from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, new_position, with_capacity
+from engine.go.position import META_TO_MOVE, Position, new_position
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
 from engine.rollout.model import Patterns
@@ -90,8 +90,7 @@ class Search:
         self._root = new_position(size, 1)
         self._rng = np.random.default_rng(options.seed)
         self._is_root_ready = False
-        network = self._setup.network
-        self._outside = SymmetricEvaluation(network) if network else None
+        self._outside = SymmetricEvaluation(self._setup.network) if self._setup.network else None
         self._busy = threading.Lock()
         self._make_workers()
 
@@ -106,26 +105,26 @@ class Search:
         """uint8[L] by point: root moves that every search of this tree was free to choose"""
         self._workers = Workers(self._setup, self._shared, size)
 
-    def set_position(self, position: Position) -> None:
+    def set_position(self, position: Position) -> Position:
         """Search this position from now on.
 
         What is known of it is kept when it is the old one or follows from it by moves; otherwise the tree and the
-        random numbers begin anew. The position is copied.
+        random numbers begin anew.
 
+        Returns:
+            Position: the copy that is searched, under the network's way of counting; only read.
         Raises:
             ValueError: the network does not play this board size.
             RuntimeError: a search is running.
         """
-        size, network = int(position.board.meta[META_SIZE]), self._setup.network
-        if network is not None:
-            network.server.spec.check_sizes((size,))
+        size, root = int(position.board.meta[META_SIZE]), self._setup.new_root(position)
         with self._not_running():
-            moves = moves_since(self._root, position)
+            moves = moves_since(self._root, root)
             # What was filtered below the old root would be so at other depths of the new one.
             fits = not moves or len(self._run.move_filter) == 1
             kept = moves is not None and fits and self._descend(moves)
             resized = size != int(self._root.board.meta[META_SIZE])
-            self._root = with_capacity(position, int(position.meta[META_N_MOVES]))
+            self._root = root
             if resized:
                 self._shared.tree = self._setup.new_tree(size)
                 self._make_workers()
@@ -133,6 +132,7 @@ class Search:
                 worker.make_room(self._root)
             if not kept:
                 self._begin_anew()
+        return root
 
     @contextmanager
     def _not_running(self) -> Iterator[None]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.features.encoder import Encoder
-from engine.go.position import Position
+from engine.go.board import META_SIZE
+from engine.go.position import META_N_MOVES, Position, count_none_beside_atari, with_capacity
 from engine.inference.server import InferenceServer
 from engine.rollout.model import Patterns
 from engine.rollout.policy import Tables
@@ -72,6 +73,19 @@ class Setup:
     def new_tree(self, size: int) -> Tree:
         """A tree for boards of a size, with nothing but an unexpanded root."""
         return new_tree(size, self.value_bias)
+
+    def new_root(self, position: Position) -> Position:
+        """A copy of a position to be searched, in which points count as they did in the network's own games.
+
+        Raises:
+            ValueError: the network does not play this board size.
+        """
+        root = with_capacity(position, int(position.meta[META_N_MOVES]))
+        if self.network is not None:
+            self.network.server.spec.check_sizes((int(position.board.meta[META_SIZE]),))
+            if not self.network.encoder.counts_beside_atari:
+                count_none_beside_atari(root)
+        return root
 
     @property
     def can_keep_owners(self) -> bool:

@@ -38,6 +38,8 @@ IMPORT, WORD = re.compile(rb"^\s*from (engine(?:\.\w+)*) import (\([^)]*\)|[^\n]
 STALE_AFTER_S = 14 * 86400.0
 LOCKS, INDEX, DONE = "locks", "index", "done"
 """Folder of lock files, the lock of all indices of the cache, and the folder of :func:`stamp`"""
+RESULTS = "settled"
+"""Folder beside those of the kernels, for results that take long to find again; who reads a file there touches it"""
 
 
 def cache_root() -> Path:
@@ -139,16 +141,34 @@ FOLDER = _prepare()
 
 
 def mark_warm() -> None:
-    """Note that every kernel of play has been compiled, and drop folders unused for two weeks."""
+    """Note that every kernel of play has been compiled, and tidy the cache."""
     if FOLDER is None:
         return
     with suppress(OSError):
         (FOLDER / "complete").touch()
+    drop_unused()
+
+
+def drop_unused() -> None:
+    """Delete what of the cache has not been used for two weeks: kernels of other versions, files of ``RESULTS``."""
+    if FOLDER is None:
+        return
     for other in FOLDER.parent.glob("kernels-*"):
         stamp = other / "complete"
-        age_s = time.time() - (stamp if stamp.exists() else other).stat().st_mtime
-        if other != FOLDER and age_s > STALE_AFTER_S:
+        if other != FOLDER and _is_stale(stamp if stamp.exists() else other):
             shutil.rmtree(other, ignore_errors=True)
+    for path in FOLDER.parent.glob(f"{RESULTS}/*"):
+        with suppress(OSError):
+            if _is_stale(path):
+                path.unlink()
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether a file or folder was not used for two weeks; False for one that another process has deleted meanwhile."""
+    try:
+        return time.time() - path.stat().st_mtime > STALE_AFTER_S
+    except OSError:
+        return False
 
 
 def stamp_of(name: str) -> Path:

@@ -31,7 +31,7 @@ from gtp.cli.settings import read_settings
 from gtp.cli.shadowing import FIX, HOME, shadows
 from gtp.cli.shadowing import PACKAGES as OURS
 from gtp.startup import PlayerSettings, calm_openmp, load_player
-from weights import FOLDER, NetworkPath, entries, files_of
+from weights import FOLDER, NetworkPath, entries, files_of, find_network, players
 
 WELL, NOTE, WRONG = "well", "note", "WRONG"
 OLDEST_PYTHON = (3, 11)
@@ -155,11 +155,23 @@ def _kernels() -> Iterator[Finding]:
 
 
 def _compiled(network: NetworkPath) -> Iterator[Finding]:
+    from engine.play import ahead
+
     begin, expected = time.perf_counter(), expected_input(network)
-    if expected is not None:
-        compile_ahead(expected.encoder)
-        seconds = time.perf_counter() - begin
-        yield Finding("kernels", WELL, f"compiled in {seconds:.0f} s" if seconds >= 1.0 else "compiled")
+    if expected is None:
+        return
+    compile_ahead(expected.encoder)
+    seconds = time.perf_counter() - begin
+    # Networks with another input have kernels of their own.
+    files = {name: FOLDER / entry.file for name, entry in entries().items()}
+    shipped = {name: expected_input(files.get(name) or find_network(name)) for name in (*files, *players())}
+    alike = [name for name, one in shipped.items() if one and one.encoder == expected.encoder]
+    waiting = [name for name, one in shipped.items() if one and ahead.missing(one.encoder)]
+    text = f"compiled in {seconds:.0f} s" if seconds >= 1.0 else "compiled"
+    text += f" for the input {expected.encoder}" + (f" ({', '.join(alike)})" if alike else "")
+    if waiting:
+        text += f"; not yet for {', '.join(waiting)}: these compile some more when they start"
+    yield Finding("kernels", WELL, text)
 
 
 def _settings_file(path: Path | None) -> Iterator[Finding]:

@@ -30,8 +30,8 @@ from engine.records.final_owners import FinalOwners, saved_final_owners
 from engine.records.games import Games, read_games, shard_files
 from engine.records.labels import read_labels
 from engine.selfplay.variety import Komi, Shares, Variety, read_komi, read_size
+from engine.system import jit
 from engine.system.files import alone_in
-from engine.system.jit import FOLDER
 from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown, on_newest_inputs
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
@@ -320,8 +320,9 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
         )
         advance = partial(progress.advance, task)
         # Beside the compiled kernels, wherever these can be written.
-        folder = FOLDER.parent / "settled" if FOLDER else None
+        folder = jit.FOLDER.parent / jit.RESULTS if jit.FOLDER else None
         found = [saved_final_owners(shard, folder, own_cores(), advance) for shard in shards]
+        jit.drop_unused()
         progress.update(task, completed=progress.tasks[0].total)
     games = sum(len(shard.size) for shard in shards)
     console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")

@@ -4,6 +4,8 @@ Torch is imported by the subcommands that need it; finding networks does not.
 """
 
 import json
+import math
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,13 +15,19 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from engine.nets.files.header import Header, recognise
+from engine.nets.files.header import Header, expected_input, recognise
 from gtp.cli.arguments import AS_JSON, FiniteRange
 from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
-from weights import FOLDER, entries, find, players
+from weights import FOLDER, entries, files_of, find, find_network, players
 from weights.places import EVERY_DEPTH, Place, candidates, places
 
+PACES = (
+    (8 << 20, "fast on a processor"),
+    (64 << 20, "slow on a processor"),
+    (math.inf, "for a GPU"),
+)
+"""How fast a network is by the bytes of its file, up to so many: 4 bytes a parameter"""
 SHOWN = 240
 """Characters of one line of a training record"""
 NETWORK = click.argument("network", metavar="NETWORK")
@@ -37,24 +45,45 @@ def weights_group() -> None:
 @NETWORK
 @AS_JSON
 def show(network: str, as_json: bool) -> None:
-    """What NETWORK is, what it costs, and what it learned from."""
+    """What NETWORK is, what it costs, and what it learned from.
+
+    Of a shipped player, such as alphago-9, each of its networks and what they play with.
+    """
     calm_openmp()
+    with one_line_errors(RuntimeError):
+        found = [_described(path) for path in files_of(find_network(network))]
+        player = players().get(network)
+        settings = tomllib.loads(player.read_text(encoding="utf-8")) if player else {}
+    if as_json:
+        click.echo(json.dumps(found[0] if len(found) == 1 else {"settings": settings, "networks": found}))
+        return
+    if player:
+        tell(_as_table({"player": network, "file": str(player), "good for": _first_line(player)} | settings), "")
+    for i, one in enumerate(found):
+        tell(*[""] * (i > 0), _as_table(_rows(one)))
+
+
+def _described(path: Path) -> dict[str, Any]:
+    """A network file as ``show --json`` has it."""
     from engine.features.encoder import ENCODERS
     from engine.nets.files.describe import describe
 
-    with one_line_errors(RuntimeError):
-        found = describe(find(network))
+    found = describe(path)
     encoder = ENCODERS.get(found["encoder"])
     found["rules"] = encoder.rules if encoder else "unknown"
-    if as_json:
-        click.echo(json.dumps(found))
-        return
+    found["good_for"] = _good_for(path, (found["sizes"][0], found["sizes"][1]))
+    return found
+
+
+def _rows(found: dict[str, Any]) -> dict[str, str]:
+    """A description as ``show`` has it for people."""
     low, high = found["sizes"]
     shape = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found["shape"].items())
     board = f"{found['board']}x{found['board']}"
     rows = {
         "network": found["name"],
         "file": found["file"],
+        "good for": found["good_for"],
         "format": f"{found['format']}, version {found['version']}, {_size(found['bytes'])}",
         "architecture": found["architecture"] + (f": {shape}" if shape else ""),
         "parameters": f"{found['parameters']:,}",
@@ -64,13 +93,17 @@ def show(network: str, as_json: bool) -> None:
         "boards": f"{low}x{low}" + (f" to {high}x{high}" if low < high else " alone"),
         "rules": found["rules"],
     }
-    rows |= {f"training: {name}": _in_short(value) for name, value in found["training"].items()}
+    return rows | {f"training: {name}": _in_short(value) for name, value in found["training"].items()}
+
+
+def _as_table(rows: dict[str, Any]) -> Table:
+    """Names and values, one pair a line."""
     table = Table(box=None, show_header=False, pad_edge=False, collapse_padding=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(name, value)
-    tell(table)
+        table.add_row(name, str(value))
+    return table
 
 
 @weights_group.command("verify")
@@ -123,29 +156,33 @@ def find_command(folders: tuple[Path, ...], as_json: bool) -> None:
 
     In FOLDERS and all below them; without any, the shipped ones and where people keep them: this folder, folders of
     KataGo, KaTrain (also the installed package), Leela Zero, Lizzie, Sabaki and the like, and Downloads. Only the
-    beginning of each file is read.
+    beginning of each file is read: of networks of others, how fast they are is told by their size.
     """
     with one_line_errors(RuntimeError):
         chosen = [Place(folder, EVERY_DEPTH) for folder in folders] or places()
         shipped = {FOLDER / entry.file: name for name, entry in entries().items()}
-        found = list(_recognised(candidates(chosen)))
+        found = [(*one, _use_of(one[0])) for one in _recognised(candidates(chosen))]
     if as_json:
-        keys = ("file", "bytes", *Header._fields)
-        rows = (dict(zip(keys, (str(path), path.stat().st_size, *header), strict=True)) for path, header in found)
+        keys = ("file", "bytes", *Header._fields, "good_for")
+        rows = (
+            dict(zip(keys, (str(path), path.stat().st_size, *header, good_for), strict=True))
+            for path, header, good_for in found
+        )
         click.echo(json.dumps(list(rows)))
         return
     if not found:
         tell("No networks in " + ", ".join(str(place.folder) for place in chosen))
         return
-    table = new_table("format", "network", "size", "for --weights", right=(2,), folds=True)
+    table = new_table("format", "network", "size", "good for", "for --weights", right=(2,), folds=True)
     table.columns[-1].no_wrap = True
-    for path, header in found:
+    for path, header, good_for in found:
         size = _size(path.stat().st_size)
-        table.add_row(f"{header.format} {header.version}", header.network, size, shipped.get(path, str(path)))
+        table.add_row(f"{header.format} {header.version}", header.network, size, good_for, shipped.get(path, str(path)))
     # A path is for copying: better a line too long than one that is folded.
-    tell(table, width=WIDTH + max(len(str(path)) for path, _ in found))
+    tell(table, width=WIDTH + max(len(str(path)) for path, *_ in found))
     if not folders:
-        tell("Networks that play together, also for --weights: " + ", ".join(players()))
+        together = (f"{name} ({_first_line(path)})" for name, path in players().items())
+        tell("Networks that play together, also for --weights: " + ", ".join(together))
 
 
 @weights_group.command("convert")
@@ -183,6 +220,28 @@ def average_command(network: str, other: str, target: Path, share: float) -> Non
     with one_line_errors(RuntimeError):
         average(find(network), find(other), target, share)
         tell(f"written: {target} ({_size(target.stat().st_size)})")
+
+
+def _first_line(player: Path) -> str:
+    """What a player's settings file says that it is."""
+    return player.read_text(encoding="utf-8").partition("\n")[0].strip("# .")
+
+
+def _use_of(path: Path) -> str:
+    """What a network is good for, as far as the beginning of its file shows it."""
+    expected = expected_input(path)
+    return _good_for(path, expected.sizes) if expected else ""
+
+
+def _good_for(path: Path, sizes: tuple[int, int]) -> str:
+    """What a network is good for: of a shipped one as the manifest says, of any other by boards and size."""
+    for entry in entries().values():
+        if path == FOLDER / entry.file:
+            return entry.description
+    low, high = sizes
+    boards = f"boards of {low}x{low} to {high}x{high}" if low < high else f"{low}x{low}"
+    bytes_ = path.stat().st_size
+    return f"{boards}: {next(text for most, text in PACES if bytes_ <= most)}"
 
 
 def _recognised(paths: Iterable[Path]) -> Iterator[tuple[Path, Header]]:

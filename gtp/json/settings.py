@@ -45,9 +45,9 @@ numSearchThreads 1 4096, numSearchThreadsPerAnalysisThread 1 4096, rootNumSymmet
 """
 _SWITCHES = """
 alwaysComputePassAliveUnderSuicideRules antiMirror conservativePass enableMorePassingHacks enablePassingHacks
-fillDameBeforePass fpuParentWeightByVisitedPolicy humanSLChosenMoveIgnorePass ignoreAllHistory ignorePreRootHistory
-rootNoiseEnabled rootPruneUselessMoves rootSymmetryPruning useGraphSearch useLcbForSelection useNoisePruning
-useNonBuggyLcb useUncertainty
+excludeTerritoryAdjacentToAtari fillDameBeforePass fpuParentWeightByVisitedPolicy humanSLChosenMoveIgnorePass
+ignoreAllHistory ignorePreRootHistory rootNoiseEnabled rootPruneUselessMoves rootSymmetryPruning useGraphSearch
+useLcbForSelection useNoisePruning useNonBuggyLcb useUncertainty
 """
 _WORDS = "humanSLProfile playoutDoublingAdvantagePla reportAnalysisWinratesAs"
 _FIXED = ("nodeTableShardsPowerOfTwo", "useEvalCache", "evalCacheMinVisits")

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from engine.features.encoder import KATAGO, KATAGO_SUICIDE, encode, key
+from engine.features.encoder import KATAGO, KATAGO_ATARI, KATAGO_SUICIDE, KATAGO_SUICIDE_ATARI, encode, key
 from engine.features.katago_ladders import mark_caught
 from engine.go.board import META_KO_POINT, META_SIZE, play
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points, point_at
 from engine.go.ladder_search import new_ladder_scratch
-from engine.go.position import META_TO_MOVE, legal_moves
+from engine.go.position import META_TO_MOVE, count_none_beside_atari, legal_moves
 from engine.go.rules import RULE_KO, RULE_SETS, Rules, rules_named
 from tests.features.katago_twin import KatagoGame, Ladders, UnreadError, katago_input
 from tests.references import rows
@@ -353,3 +353,20 @@ def test_an_unknown_kind_of_ko_is_an_error():
     position.rules[RULE_KO] = 3
     with pytest.raises(ValueError, match="kind of ko"):
         encoded(position)
+
+
+@pytest.mark.parametrize("encoder", [KATAGO_ATARI, KATAGO_SUICIDE_ATARI])
+@pytest.mark.parametrize("scoring", [0, 1])
+@pytest.mark.parametrize("tax", [0, 1, 2])
+def test_networks_that_count_no_point_beside_atari_are_shown_the_same_input(encoder, scoring, tax):
+    """KataGo shows them other owners in the phases after a territory game alone, which are not played here."""
+    for seed in range(6):
+        rules = Rules("one", scoring=scoring, tax=tax)
+        position = random_game(7, 60, 7 * seed + 40, rules).position
+        before = encoded(position, seed, KATAGO_SUICIDE if encoder is KATAGO_SUICIDE_ATARI else KATAGO)
+        own_key = key(position, KATAGO.new_scratch(7))
+        count_none_beside_atari(position)
+        for one, two in zip(before, encoded(position, seed, encoder), strict=True):
+            np.testing.assert_array_equal(one, two)
+        is_counted_otherwise = scoring == 1 and tax == 0
+        assert (key(position, encoder.new_scratch(7)) != own_key) == is_counted_otherwise

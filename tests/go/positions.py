@@ -29,6 +29,17 @@ SEKI = """
     . . . . . . .
 """
 
+KO_MOUTH = """
+    X . X O . O .
+    X X O O O O O
+    . X O . O . O
+    X X O O O O O
+    . X X X X X X
+    X X . . . . .
+    . X . . . X .
+"""
+"""Black's C7 is in atari, its last liberty B7 Black's; a white stone at G1 would be in atari too"""
+
 TWO_EYES = """
     . X . X . O .
     X X X X . O .

@@ -1,6 +1,6 @@
 """A slow twin of scoring: the eyes of a region and the score under taxes, written from the rules alone."""
 
-from bench.reliability.rules_twin import Cell, Stones, flood, neighbours
+from bench.reliability.rules_twin import Cell, Stones, chain_and_liberties, flood, neighbours
 from engine.go.geometry import BLACK
 
 ONE_EYE_SHAPES = """
@@ -36,6 +36,18 @@ ONE_EYE_FORMS = one_eye_forms()
 def eyes(region: set[Cell]) -> int:
     """Eyes a region is worth: two unless it is one point to three, or has a shape with a vital point."""
     return 1 if len(region) <= 3 or symmetric(region) & ONE_EYE_FORMS else 2
+
+
+def score_without_atari_black(stones: Stones, size: int) -> int:
+    """Black's points in regions, less White's, but for points beside a chain in atari of the owner's own colour."""
+    score = 0
+    for cell in [(r, c) for r in range(size) for c in range(size) if (r, c) not in stones]:
+        _, border = flood(stones, size, cell)
+        owners = {stones[stone] for stone in border}
+        chains = [chain_and_liberties(stones, size, stone) for stone in neighbours(size, cell) if stone in stones]
+        if len(owners) == 1 and all(len(liberties) > 1 for _, liberties in chains):
+            score += 1 if owners == {BLACK} else -1
+    return score
 
 
 def taxed_score_black(stones: Stones, size: int, per_group: int) -> int:

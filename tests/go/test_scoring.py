@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from bench.reliability.rules_twin import Cell, Twin, neighbours
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, point_at, to_vertex
-from engine.go.position import legal_moves
+from engine.go.position import count_none_beside_atari, legal_moves
 from engine.go.rules import RULE_SETS, SCORING_AREA, SCORING_TERRITORY, TAX_ALL, TAX_NONE, TAX_SEKI, Rules
 from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead, result_text
-from engine.go.seki import seki_stones
-from tests.go.positions import DAME, ONE_EYE, SEKI, TWO_EYES, game_from
-from tests.go.score_twin import eyes, taxed_score_black
+from engine.go.seki import score_with_dame_filled, seki_stones
+from tests.go.positions import DAME, KO_MOUTH, ONE_EYE, SEKI, TWO_EYES, game_from
+from tests.go.score_twin import eyes, score_without_atari_black, taxed_score_black
 
 AREA = Rules("area", scoring=SCORING_AREA)
 TERRITORY = Rules("territory", scoring=SCORING_TERRITORY)
@@ -198,8 +198,54 @@ def test_random_positions_score_as_the_twin_does(size, choices):
             game.set_rules(replace(rules, tax=tax))
             assert final_score_black(game.position) == expected
     game.set_rules(TERRITORY)
+    count_none_beside_atari(game.position)
+    assert final_score_black(game.position) == prisoners + score_without_atari_black(twin.stones, size)
+    game.set_rules(TERRITORY)
     # Every stone played is on the board or a prisoner, so the two ways of counting differ by the moves made.
     assert final_score_black(game.position) == area - lead
+
+
+SHARED_LIBERTY = """
+    . X O . O
+    O O O O O
+    X X X X X
+    . X . X .
+    X X X X X
+"""
+"""Black's B5 is in atari; its last liberty is a dame"""
+
+
+@pytest.mark.parametrize(
+    ("diagram", "moves", "dead", "without_tax", "beside_none"),
+    [
+        (KO_MOUTH, "", "", 9, 8), (KO_MOUTH, "B7", "", 8, 8), (KO_MOUTH, "pass B7", "", 6, 7),
+        (KO_MOUTH, "pass G1", "G1", 10, 9), (SHARED_LIBERTY, "", "", 2, 2),
+    ],
+    ids=["a ko's mouth", "connected", "taken", "beside a dead stone in atari", "a dame"],
+)  # fmt: skip
+def test_points_beside_an_own_chain_in_atari_do_not_count_where_a_network_says_so(
+    diagram, moves, dead, without_tax, beside_none
+):
+    """KataGo's rules version 3."""
+    game = game_from(diagram, rules=TERRITORY)
+    for point in points(game, moves):
+        game.play(game.to_move, point)
+    position = remove_dead(game.position, points(game, dead))
+    assert final_score_black(position) == without_tax
+    count_none_beside_atari(position)
+    assert final_score_black(position) == score_with_dame_filled(position) == beside_none
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [AREA, *(replace(TERRITORY, tax=tax) for tax in (TAX_SEKI, TAX_ALL))],
+    ids=["area", "seki tax", "group tax"],
+)
+def test_under_other_rules_they_count_as_ever(rules):
+    position = game_from(KO_MOUTH, rules=rules).position
+    before = position.rules.copy(), final_score_black(position)
+    count_none_beside_atari(position)
+    assert (position.rules == before[0]).all() and final_score_black(position) == before[1]
 
 
 def test_dead_points_are_whole_chains_that_mean_ownership_gives_away():

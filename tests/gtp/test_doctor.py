@@ -15,7 +15,7 @@ from engine.nets.compute import verify
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import NetworkSpec
 from gtp.cli.doctor import doctor
-from weights import entries
+from weights import entries, find_network
 
 
 @pytest.fixture
@@ -82,6 +82,22 @@ def test_a_cache_that_cannot_be_written_is_wrong_and_one_elsewhere_is_told(monke
     monkeypatch.setattr(engine.system.jit, "FOLDER", tmp_path)
     (finding,) = gtp.cli.doctor._kernels()
     assert finding.verdict == "note" and str(tmp_path) in finding.text
+
+
+def test_it_says_for_which_networks_kernels_are_compiled(monkeypatch):
+    """It said "compiled", and a start with alphago-9 compiled some more."""
+    compiled = []
+    monkeypatch.setattr("gtp.cli.doctor.compile_ahead", compiled.append)
+    monkeypatch.setattr("engine.play.ahead.missing", lambda encoder: [] if encoder in compiled else ["encoder"])
+    (finding,) = gtp.cli.doctor._compiled(find_network("small"))
+    assert finding.text == (
+        "compiled for the input keima-2 (default, small, human, zero-9); not yet for alphago-9-sl, alphago-9-rl, "
+        "alphago-9-value, alphago-9: these compile some more when they start"
+    )
+    (finding,) = gtp.cli.doctor._compiled(find_network("alphago-9"))
+    assert compiled == ["keima-2", "alphago-49"]
+    assert finding.text.startswith("compiled for the input alphago-49 (alphago-9-value, alphago-9); not yet for alpha")
+    assert not list(gtp.cli.doctor._compiled(None))
 
 
 def test_a_shipped_file_that_is_damaged_is_wrong(monkeypatch):

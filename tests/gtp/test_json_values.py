@@ -223,6 +223,7 @@ def test_what_clients_set_is_known():
         "reportAnalysisWinratesAs", "wideRootNoise", "maxTime", "ignorePreRootHistory", "antiMirror", "humanSLProfile",
         "humanSLRootExploreProbWeightless", "rootNumSymmetriesToSample", "playoutDoublingAdvantage",
         "playoutDoublingAdvantagePla", "numSearchThreadsPerAnalysisThread", "conservativePass",
+        "alwaysComputePassAliveUnderSuicideRules", "excludeTerritoryAdjacentToAtari",
     ]  # fmt: skip
     assert unknown([*sent, "sldjfslkjf"]) == ["sldjfslkjf"]
 

@@ -12,6 +12,7 @@ from engine.go.geometry import BLACK
 from gtp.commands import COMMANDS
 from gtp.host import Host
 from tests.gtp.process import ANSWER_S, Engine
+from tests.playing import is_pondering, ponder_to_the_end
 
 MOVE = re.compile("= [A-J][1-9]")
 PONDERING = PlayOptions(visits=8, seconds=0.0, ponder=True, ponder_visits=10**9)
@@ -28,7 +29,7 @@ def host(player):
     found = Host(COMMANDS)
     found.provide(player)
     assert MOVE.fullmatch(answer(found, "genmove b"))
-    assert player.ponder.is_running
+    assert is_pondering()
     return found
 
 
@@ -43,19 +44,19 @@ LOOKS = ("showboard", "get_komi", "time_left b 100 0", "name", "printsgf", "cput
 @pytest.mark.parametrize("command", LOOKS)
 def test_what_only_looks_at_the_game_leaves_it_running(host, player, command):
     assert answer(host, command).startswith("=")
-    assert player.ponder.is_running
+    assert is_pondering()
 
 
 @pytest.mark.parametrize("command", ["stop", "komi 6.5", "play w pass", "undo", "clear_board", "final_score"])
 def test_what_changes_the_game_or_asks_for_it_ends_it(host, player, command):
     assert answer(host, command).startswith("=")
-    assert not player.ponder.is_running
+    assert not is_pondering()
 
 
 def test_it_goes_on_after_the_next_move(host, player):
     assert answer(host, "play w pass") == "="
     assert MOVE.fullmatch(answer(host, "genmove b"))
-    assert player.ponder.is_running
+    assert is_pondering()
 
 
 SEARCHES = ("kata-search", "kata-search_cancellable", "kata-search_analyze", "kata-search_analyze_cancellable")
@@ -67,9 +68,9 @@ def test_it_begins_when_a_move_that_was_said_is_played(make_player, command):
     host.provide(player)
     answer(host, "time_settings 600 0 0")
     move = answer(host, f"{command} b").split()[-1]
-    before, is_early = player.clock.budget(BLACK, 0, 81), player.ponder.is_running
+    before, is_early = player.clock.budget(BLACK, 0, 81), is_pondering()
     assert answer(host, f"play b {move}") == "="
-    assert player.ponder.is_running and not is_early
+    assert is_pondering() and not is_early
     assert player.clock.budget(BLACK, 0, 81).soft_s < before.soft_s
 
 
@@ -83,7 +84,7 @@ def test_it_does_not_when_another_is_played_or_the_game_changed(make_player, bet
     move = answer(host, "kata-search b").split()[-1]
     for line in between.format(move=move, other="A1" if move != "A1" else "A2").split("\n"):
         answer(host, line)
-    assert not player.ponder.is_running
+    assert not is_pondering()
 
 
 def test_the_next_move_begins_with_what_was_found(make_player):
@@ -91,8 +92,7 @@ def test_the_next_move_begins_with_what_was_found(make_player):
     host = Host(COMMANDS)
     host.provide(player)
     answer(host, "genmove b")
-    while player.ponder.is_running:
-        pass
+    ponder_to_the_end()
     answer(host, "genmove w")
     assert player.last_genmove_report.visits == 200 and player.last_genmove_report.playouts_this_run == 0
 

@@ -1,9 +1,11 @@
 """``keima weights``: what it prints, its exit status, and one line for what is wrong."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from engine.nets.files.checkpoint import save_network
 from engine.nets.files.leela_zero import save_leela
 from gtp.cli.weights import weights_group
 from tests.nets.models import toy
-from weights import DEFAULT, FOLDER, entries, places
+from weights import DEFAULT, FOLDER, entries, places, players
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,11 +76,36 @@ def test_show_counts_what_a_katago_file_holds_not_what_is_left_of_it(shared_path
     assert "parameters" not in told["training"]
 
 
+@pytest.mark.parametrize("name", list(players()))
+def test_a_player_is_shown_with_its_networks_and_what_they_play_with(name):
+    """It was an unknown network, in a line that listed it among the known ones."""
+    told = json.loads(run("show", name, "--json"))
+    settings = tomllib.loads(players()[name].read_text(encoding="utf-8"))
+    assert told["settings"] == settings
+    assert "+".join(one["name"] for one in told["networks"]) == settings["weights"]
+    text = " ".join(run("show", name).split())
+    assert f"player {name}" in text and "patterns " in text
+    assert all(f"network {one['name']}" in text for one in told["networks"])
+
+
+def test_two_networks_are_shown_one_after_the_other(zero):
+    text = run("show", f"{zero / 'leela'}+{zero / 'zero.safetensors'}")
+    assert text.count("\nparameters ") == 2 and "\n\nnetwork" in text and "player" not in text
+
+
+@pytest.mark.parametrize("command", [("verify",), ("convert", "x.txt"), ("average", DEFAULT, "x.safetensors")])
+def test_where_one_network_is_expected_a_player_is_said_to_be_several(command):
+    text = run(command[0], next(iter(players())), *command[1:], status=1)
+    assert text.startswith("Error: 'alphago-9' is several networks that play together, expected one network: alpha")
+    assert text.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", list(entries()))
 def test_every_shipped_network_can_be_shown(name):
     told = json.loads(run("show", name, "--json"))
     sizes = [9, 9] if name.startswith(("alphago-9", "zero-9")) else [7, 19]
     assert told["format"] == "Keima" and told["sizes"] == sizes and told["training"]["step"] > 0
+    assert told["good_for"] == entries()[name].description and f"{sizes[0]}x{sizes[0]}" in told["good_for"]
 
 
 def test_verify_says_that_a_sound_network_is_sound(zero):
@@ -103,6 +130,7 @@ def test_find_lists_networks_below_folders(zero):
     assert [(Path(row["file"]).name, row["format"], row["version"], row["network"]) for row in told] == [
         ("zero.safetensors", "Keima", 1, "alphago-zero"), ("leela", "Leela Zero", 1, ""),
     ]  # fmt: skip
+    assert [row["good_for"] for row in told] == ["19x19: fast on a processor"] * 2
     text = run("find", zero)
     assert str(zero / "deep" / "leela") in text and "Leela Zero 1" in text and "foreign" not in text
 
@@ -110,8 +138,20 @@ def test_find_lists_networks_below_folders(zero):
 def test_find_names_the_shipped_networks_by_their_names(monkeypatch, tmp_path):
     monkeypatch.setattr(places.Path, "home", lambda: tmp_path)
     text = run("find")
-    assert all(name in text for name in (*entries(), "also for --weights: alphago-9\n")) and str(FOLDER) not in text
+    assert all(name in text for name in (*entries(), "also for --weights: alphago-9 (AlphaGo of 2016 on 9x9"))
+    assert str(FOLDER) not in text
+    told = {FOLDER / Path(row["file"]).name: row["good_for"] for row in json.loads(run("find", FOLDER, "--json"))}
+    assert told == {FOLDER / entry.file: entry.description for entry in entries().values()}
     assert "No networks in" in run("find", tmp_path)
+
+
+@pytest.mark.parametrize(("mib", "pace"), [(1, "fast on a processor"), (40, "slow on a processor"), (100, "for a GPU")])
+def test_networks_of_others_are_told_apart_by_size(tmp_path, mib, pace):
+    path = tmp_path / "net.bin"
+    path.write_bytes(b"name\n17\n22\n19\n")
+    os.truncate(path, mib << 20)
+    (row,) = json.loads(run("find", tmp_path, "--json"))
+    assert row["good_for"].startswith("boards of 2x2 to 19x19: ") and row["good_for"].endswith(pace)
 
 
 def test_finding_networks_needs_no_torch(tmp_path):

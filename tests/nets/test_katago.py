@@ -8,6 +8,7 @@ import torch
 
 from engine.nets.compute.adapter import TorchNetwork, exact_output
 from engine.nets.compute.precision import reduced_dtype
+from engine.nets.files.header import expected_input
 from engine.nets.katago.human import DEFAULT_PROFILE, RANKS, profile_values
 from engine.nets.katago.load import load_katago
 from engine.nets.network import RawHeads
@@ -192,7 +193,25 @@ def test_an_unknown_profile_is_refused_in_one_line(name):
     assert "\n" not in str(caught.value)
 
 
-def test_areas_as_if_suicide_were_legal_ask_for_another_encoder(tmp_path):
-    network = random_network(17)
-    network["options"][1] = 1
-    assert load_katago(saved(tmp_path, network))[1].encoder == "katago-v7-suicide"
+@pytest.mark.parametrize("version", [15, 17])
+@pytest.mark.parametrize(
+    ("suicide", "atari", "encoder"),
+    [(1, 0, "katago-v7-suicide"), (0, 1, "katago-v7-atari"), (1, 1, "katago-v7-suicide-atari")],
+)
+def test_what_a_file_says_of_areas_and_territory_asks_for_another_encoder(version, suicide, atari, encoder, tmp_path):
+    network = random_network(version)
+    network["options"][1:3] = suicide, atari
+    for is_binary in (False, True):
+        path = saved(tmp_path, network, is_binary)
+        assert load_katago(path)[1].encoder == encoder
+        assert expected_input(path).encoder == encoder, "what is compiled before the file is read"
+
+
+def test_a_file_that_counts_no_point_beside_atari_computes_what_it_did(tmp_path):
+    network = random_network(17, ("residual",))
+    before, *_ = load_katago(saved(tmp_path, network))
+    network["options"][2] = 1
+    after, *_ = load_katago(saved(tmp_path, network))
+    with torch.no_grad():
+        found, expected = after.raw(*inputs(2, 5)), before.raw(*inputs(2, 5))
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))

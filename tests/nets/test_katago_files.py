@@ -53,7 +53,7 @@ def swapped(content, old, new):
         (b"net 8 22 19 trunk 1 99999999999999999999 ", "trunk: channels of the trunk: 9{20}, expected"),
         (b"net 14 22 19 20 20 nan ", "multiplier score_deviation: 'nan', expected a number above 0"),
         (b"net 15 22 19 20 20 20 20 40 1 1 2 ", "encoder of players and dates: 2, expected a whole number from 0 to 1"),
-        (b"net 15 22 19 20 20 20 20 40 1 1 0 0 0 3 ", "model option 2 of 6 unknown ones: 3, expected 0"),
+        (b"net 15 22 19 20 20 20 20 40 1 1 0 0 0 3 ", "model option 1 of 5 unknown ones: 3, expected 0"),
         (HEADER + b"conv 4 5 22 16384 1 1 ", "conv: convolution: 4x5, expected odd height and width"),
         (HEADER + b"conv 39 5 22 16384 1 1 ", "height of a convolution: 39, expected a whole number from 1 to 37"),
         (HEADER + b"conv 5 5 22 16383 1 1 ", "conv: output channels: 16383, expected 16384"),

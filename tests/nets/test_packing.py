@@ -1,5 +1,7 @@
 """Convolutions with packed weights against torch's own, and networks with one thread against many."""
 
+import platform
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,6 +12,8 @@ from engine.nets.compute import packing
 from engine.nets.compute.packing import BATCHES, Float32Linear, PackedConvolution, with_packed_weights
 from tests.nets.models import inputs, toy_network
 
+# Under an emulator of ARM this file once ended in an illegal instruction.
+pytestmark = pytest.mark.skipif(not packing.is_meant_for(platform.machine()), reason="packing is for x86 processors")
 needs_onednn = pytest.mark.skipif(not packing._can_pack(), reason="torch without oneDNN")
 
 
@@ -80,6 +84,19 @@ def test_torch_without_it_keeps_its_own(monkeypatch):
     monkeypatch.setattr(packing, "_can_pack", lambda: False)
     model = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1))
     assert with_packed_weights(model, 9) is model
+
+
+@pytest.mark.parametrize(
+    ("machine", "packs"),
+    [("x86_64", True), ("AMD64", True), ("aarch64", False), ("arm64", False), ("ARM64", False), ("", False)],
+)
+def test_processors_other_than_x86_keep_their_own(monkeypatch, machine, packs):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(packing, "_scripted", lambda: None)
+    assert packing._can_pack() == (packs and torch.backends.mkldnn.is_available())
+    if not packs:
+        model = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1))
+        assert with_packed_weights(model, 9) is model
 
 
 @needs_onednn

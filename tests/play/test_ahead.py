@@ -16,8 +16,9 @@ from engine.system import jit
 NOTHING_LEFT = """
 import sys
 from engine.play import ahead
+name, encoder = sys.argv[1:]
 for piece in ahead.PIECES.values():
-    piece("keima-1")
+    piece(encoder)
 from engine.system.jit import _Kernel
 
 def compiled():
@@ -33,12 +34,16 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
 from engine.play.keeper import Purpose
+from gtp.cli.options import options_from
+from gtp.cli.settings import read_settings
 from gtp.startup import PlayerSettings, load_player
 from tests.playing import DEAD_STONES, position
-from weights import find_network
+from weights import find_network, players
 
 play = PlayOptions(visits=20, seconds=0.0, resign_below=-1.0)
-settings = PlayerSettings(SetupOptions(size=9), play, SearchOptions(seed=1), find_network("default"))
+own = (read_settings(players()[name]) if name in players() else {}) | {"size": 9, "seed": 1}
+setup, search = options_from(SetupOptions, own), options_from(SearchOptions, own)
+settings = PlayerSettings(setup, play, search, find_network(name))
 player = load_player(settings)
 for _ in range(30):
     player.genmove(BLACK)
@@ -70,14 +75,16 @@ print(json.dumps(names))
 """
 
 
-def run(code, **environment):
+def run(code, *words, **environment):
     """Start a Python process with this program."""
     known = os.environ | {"PYTHONPATH": str(jit.ENGINE_FOLDER.parent)} | environment
-    return subprocess.Popen([sys.executable, "-c", code], env=known, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", code, *words], env=known, stdout=subprocess.PIPE, text=True)
 
 
-def test_play_compiles_nothing_that_was_not_compiled_ahead():
-    process = run(NOTHING_LEFT)
+@pytest.mark.parametrize(("name", "encoder"), [("default", "keima-1"), ("alphago-9", "alphago-49")])
+def test_play_compiles_nothing_that_was_not_compiled_ahead(name, encoder):
+    """A player's own settings, such as rollouts beside its networks, included."""
+    process = run(NOTHING_LEFT, name, encoder)
     output, _ = process.communicate()
     assert process.returncode == 0
     assert output.strip().splitlines()[-1] == "[]"

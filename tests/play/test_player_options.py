@@ -9,6 +9,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.go.geometry import BLACK, WHITE
 from engine.play.keeper import RESIGN, Purpose
 from engine.play.player import Player
+from tests.playing import is_pondering
 from weights import find_network
 
 SEARCH = SearchOptions(threads=1, memory=64, seed=5)
@@ -125,6 +126,6 @@ def test_an_opening_varies_as_soon_as_a_temperature_is_set(player):
 def test_changing_options_ends_pondering(player):
     player.configure(replace(PLAY, ponder=True, ponder_visits=10**6), SEARCH)
     player.genmove(BLACK)
-    assert player.ponder.is_running
+    assert is_pondering()
     player.configure(replace(player.options, ponder=False), SEARCH)
-    assert not player.ponder.is_running
+    assert not is_pondering()

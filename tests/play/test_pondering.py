@@ -14,6 +14,7 @@ from engine.play.keeper import RESIGN, Purpose
 from engine.play.player import Player
 from engine.play.pondering import Ponder
 from engine.search.search import Search
+from tests.playing import is_pondering, ponder_to_the_end
 
 PONDERED = 400
 PONDERING = PlayOptions(visits=20, seconds=0.0, ponder=True, ponder_visits=PONDERED)
@@ -39,15 +40,14 @@ def make():
 
 def pondered(player, color):
     """What pondering knows of the colour's move when its limit of visits has ended it."""
-    while player.ponder.is_running:
-        time.sleep(0.001)
+    ponder_to_the_end()
     return player.look(color, visits=1)
 
 
 def test_after_our_move_the_search_goes_on_in_the_position_behind_it(make):
     player = make()
     point = player.genmove(BLACK)
-    assert player.ponder.is_running
+    assert is_pondering()
     assert player.last_genmove_report.moves[0].point == point
     found = pondered(player, WHITE)
     assert found.visits == PONDERED
@@ -104,9 +104,9 @@ CHANGES = {
 def test_whatever_changes_the_game_or_needs_the_search_ends_it(make, name):
     player = make(ENDLESS)
     player.genmove(BLACK)
-    assert player.ponder.is_running
+    assert is_pondering()
     CHANGES[name](player)
-    assert not player.ponder.is_running
+    assert not is_pondering()
 
 
 @pytest.mark.parametrize("least", [0, 1, 30])
@@ -115,10 +115,10 @@ def test_nothing_is_in_flight_wherever_it_is_ended(least):
     ponder = Ponder(search)
     ponder.start(Game(7).position, visits=10**9, seconds=0.0)
     while search.report().visits < least:
-        assert ponder.is_running
+        assert is_pondering()
         time.sleep(0.001)
     ponder.stop()
-    assert not ponder.is_running
+    assert not is_pondering()
     assert search.in_flight() == 0
     assert search.report().visits >= least
     search.close()
@@ -152,7 +152,7 @@ def test_a_search_that_begins_after_it_was_stopped_is_stopped_again():
     stopper = threading.Thread(target=ponder.stop, daemon=True)
     stopper.start()
     stopper.join(STUCK_S)
-    assert not stopper.is_alive() and not ponder.is_running
+    assert not stopper.is_alive() and not is_pondering()
 
 
 def test_its_own_limits_end_it(make):
@@ -181,7 +181,7 @@ def test_where_visits_alone_are_the_limit_pondering_has_to_be_asked_for_twice(ma
     if clock is not None:
         player.clock.configure(clock)
     player.genmove(BLACK)
-    assert player.ponder.is_running == ponders
+    assert is_pondering() == ponders
 
 
 def test_not_after_the_end_of_a_game(make):
@@ -190,16 +190,16 @@ def test_not_after_the_end_of_a_game(make):
         player.play(BLACK, from_vertex(f"C{row}", 7))
         player.play(WHITE, from_vertex(f"E{row}", 7))
     assert player.genmove(WHITE) == RESIGN
-    assert not player.ponder.is_running
+    assert not is_pondering()
     player.new_game(7)
     for row in range(1, 8):
         for color, column in ((BLACK, "B"), (WHITE, "D"), (BLACK, "C"), (WHITE, "E")):
             player.play(color, from_vertex(f"{column}{row}", 7))
     assert player.genmove(BLACK) == PASS
-    assert not player.ponder.is_running
+    assert not is_pondering()
 
 
 def test_a_move_shown_is_not_pondered_on(make):
     player = make(ENDLESS)
     player.genmove(BLACK, Purpose.SAY)
-    assert not player.ponder.is_running
+    assert not is_pondering()

@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from engine.play.pondering import Ponder
 from engine.rollout.ownership import average_ownership
 from engine.search.report import Watcher
 from tests.clock import stop_the_machines
-from tests.playing import DEAD_STONES, position, scatter
+from tests.playing import DEAD_STONES, is_pondering, ponder_to_the_end, position, scatter
 
 STUCK_S = 60.0
 """Far longer than anything here takes; a thread that is alive after it never ends"""
@@ -236,8 +235,7 @@ def test_pondering_ends_in_a_line_where_the_network_fails(make, network, capfd):
     player = make(PlayOptions(visits=4, ponder=True, ponder_visits=10**6), moves=4)
     player.genmove(BLACK)
     network.error = ValueError("out of order")
-    while player.ponder.is_running:
-        time.sleep(0.001)
+    ponder_to_the_end()
     assert capfd.readouterr().err == "network hash: out of order\n"
 
 
@@ -254,7 +252,7 @@ def test_a_thread_that_cannot_be_had_for_pondering_costs_no_move(make_player, mo
 
     monkeypatch.setattr(threading.Thread, "start", fails)
     assert player.genmove(BLACK) > 0 and player.game.n_moves == 1
-    assert not player.ponder.is_running
+    assert not is_pondering()
     assert capfd.readouterr().err == "no pondering: can't start new thread\n"
 
 
@@ -264,8 +262,7 @@ def test_the_clock_runs_from_when_the_move_was_asked_for(make_player, monkeypatc
     player.warm_up()
     clock = stop_the_machines(monkeypatch)
     player.clock.configure(byoyomi(0.0, 1.5, 1))
-    monkeypatch.setattr(Ponder, "stop", lambda ponder: clock.advance(0.2) if ponder.is_running else None)
-    monkeypatch.setattr(Ponder, "is_running", True)
+    monkeypatch.setattr(Ponder, "stop", lambda ponder: clock.advance(0.2))
     monkeypatch.setattr(Ponder, "start", lambda *_: None)
     asked_s = clock() - 0.3
     player.genmove(BLACK, asked_s=asked_s)

@@ -1,5 +1,7 @@
 """Last boards of scored games: dead stones found by the recorded margin."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,16 @@ def test_what_was_found_is_read_back(tmp_path):
         np.testing.assert_array_equal(one, other)
     saved_final_owners(game_of(FINISHED, margin=1.5, result=1), tmp_path)
     assert len(list(tmp_path.iterdir())) == 2, "other games, another file"
+
+
+def test_a_file_that_is_read_counts_as_used(tmp_path):
+    """What is not used for two weeks is deleted (engine/system/jit.py)."""
+    games = game_of(FINISHED, margin=2.5, result=1)
+    saved_final_owners(games, tmp_path)
+    (path,) = tmp_path.iterdir()
+    os.utime(path, (1e9, 1e9))
+    saved_final_owners(games, tmp_path)
+    assert path.stat().st_mtime > 1e9
 
 
 @pytest.mark.parametrize("owner", [2, -128])

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -42,6 +43,36 @@ def test_the_engine_imports_its_own_modules_by_name_alone():
             if isinstance(node, ast.Import):
                 assert not any(name.name.partition(".")[0] == "engine" for name in node.names), path
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
+
+
+@pytest.fixture
+def cache_folder(tmp_path, monkeypatch):
+    """A cache folder of two versions' kernels and two results, one of each not used for longer than two weeks."""
+    long_ago = time.time() - jit.STALE_AFTER_S - 60.0
+    monkeypatch.setattr(jit, "FOLDER", tmp_path / "kernels-now")
+    for name in ("kernels-now", "kernels-old", "kernels-lately", jit.RESULTS):
+        (tmp_path / name).mkdir()
+    for name in ("kernels-old/complete", "kernels-lately/complete", "settled/old.npz", "settled/lately.npz"):
+        (tmp_path / name).touch()
+        if "old" in name:
+            os.utime(tmp_path / name, (long_ago, long_ago))
+    os.utime(tmp_path / "kernels-now", (long_ago, long_ago))
+    return tmp_path
+
+
+@pytest.mark.parametrize("tidy", [jit.mark_warm, jit.drop_unused])
+def test_what_was_not_used_for_two_weeks_goes(cache_folder, tidy):
+    tidy()
+    left = {path.relative_to(cache_folder).as_posix() for path in cache_folder.rglob("*") if path.name != "complete"}
+    assert left == {"kernels-now", "kernels-lately", "settled", "settled/lately.npz"}
+
+
+def test_what_another_process_deletes_meanwhile_is_passed_over(cache_folder, monkeypatch):
+    """Two starts tidy the cache at once."""
+    glob = jit.Path.glob
+    monkeypatch.setattr(jit.Path, "glob", lambda folder, pattern: [folder / "gone", *glob(folder, pattern)])
+    jit.drop_unused()
+    assert not (cache_folder / "kernels-old").exists() and not (cache_folder / jit.RESULTS / "old.npz").exists()
 
 
 def test_without_a_home_folder_the_cache_lies_among_temporary_files(tmp_path, monkeypatch):

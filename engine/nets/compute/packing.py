@@ -4,7 +4,9 @@ torch hands oneDNN the weights of a convolution as they are, and oneDNN puts the
 call: some 40 us for 96 channels to 96, nearly as long as the convolution of one 9x9 board takes. Here that happens
 once. The layout depends on the board's size, and where torch has more than one thread on the batch as well; one that
 does not fit is converted in every call, so slowly that the network takes thirty times as long. So weights are
-packed for each board size, for callers with one thread, and only where all batches want the same layout.
+packed for each board size, for callers with one thread, and only where all batches want the same layout. All this was
+found and measured on x86 processors and is done on these alone: on others oneDNN hands convolutions on to libraries
+with layouts of their own.
 
 oneDNN also multiplies matrices of 16-bit numbers, and takes 15 to 30 us to begin. The small matrices of a head are
 multiplied in float32, which takes 6.
@@ -12,6 +14,7 @@ multiplied in float32, which takes 6.
 
 import copy
 import functools
+import platform
 import warnings
 
 import torch
@@ -19,6 +22,8 @@ from torch import Tensor, nn
 
 from engine.nets.compute.replacing import replaced
 
+PROCESSORS = ("x86_64", "amd64")
+"""Names of ``platform.machine()``, in small letters"""
 BATCHES = (1, 2, 8, 64)
 """Batch sizes that must agree on a layout."""
 TOLERANCE = 0.01
@@ -115,8 +120,15 @@ def _packed_convolution(convolution: nn.Conv2d, size: int) -> PackedConvolution 
     return packed if torch.allclose(packed(x), convolution(x), rtol=TOLERANCE, atol=TOLERANCE) else None
 
 
+def is_meant_for(machine: str) -> bool:
+    """Whether weights are packed on processors that ``platform.machine()`` calls so."""
+    return machine.lower() in PROCESSORS
+
+
 def _can_pack() -> bool:
-    """Whether torch was built with oneDNN, exposes what this module needs of it, and still compiles scripts."""
+    """Whether this is such a processor, and torch has oneDNN, exposes what is needed of it and compiles scripts."""
+    if not is_meant_for(platform.machine()):
+        return False
     names = ("_convolution_pointwise", "_reorder_convolution_weight", "_get_mkldnn_serialized_md")
     if not torch.backends.mkldnn.is_available() or not all(hasattr(torch.ops.mkldnn, name) for name in names):
         return False

@@ -100,10 +100,30 @@ def expected_input(path: NetworkPath | None) -> ExpectedInput | None:
         return None
     if kind not in EXPECTED_INPUTS:
         raise ValueError(f"{file}: networks of {kind} have no entry in EXPECTED_INPUTS")
-    return EXPECTED_INPUTS[kind]
+    expected = EXPECTED_INPUTS[kind]
+    if kind == KATAGO:
+        with opened(file) as opened_file:
+            words = opened_file.read(START_BYTES).split()
+        if len(words) > KATAGO_ATARI and int(words[1]) >= KATAGO_OPTIONS_FROM:
+            suicide, atari = (words[slot] == b"1" for slot in (KATAGO_SUICIDE, KATAGO_ATARI))
+            expected = expected._replace(encoder=katago_encoder(suicide, atari))
+    return expected
 
 
-EXPECTED_INPUTS = {KATAGO: ExpectedInput("katago-v7", (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", (19, 19))}
+def katago_encoder(as_if_suicide: bool, without_atari: bool) -> str:
+    """The encoder of a network of KataGo's: V7 inputs.
+
+    Args:
+        as_if_suicide: shown pass-alive areas as if suicide were legal, whatever the rules.
+        without_atari: games counted without territory beside a chain in atari.
+    """
+    return KATAGO_ENCODER + "-suicide" * as_if_suicide + "-atari" * without_atari
+
+
+KATAGO_ENCODER = "katago-v7"
+KATAGO_OPTIONS_FROM, KATAGO_SUICIDE, KATAGO_ATARI = 15, 12, 13
+"""The model version from which on, and the words of a file in which, it says what :func:`katago_encoder` asks"""
+EXPECTED_INPUTS = {KATAGO: ExpectedInput(KATAGO_ENCODER, (2, 19)), LEELA_ZERO: ExpectedInput("leela-18", (19, 19))}
 """Of every kind of file whose beginning does not name its encoder"""
 
 

@@ -1,6 +1,6 @@
 """From a KataGo network file to a model: ``.bin.gz`` and ``.txt.gz``, packed or not, model versions 8 to 17.
 
-Source: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.17. What other engines would need
+Source: the public description of the format, ``cpp/neuralnet/desc.cpp`` of KataGo 1.18. What other engines would need
 to know (the version's meaning, multipliers, the pass) is resolved here and in the modules.
 """
 
@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from engine.nets.files.header import opened
+from engine.nets.files.header import KATAGO_OPTIONS_FROM as OPTIONS_FROM
+from engine.nets.files.header import katago_encoder, opened
 from engine.nets.katago.attention import RmsNorm
 from engine.nets.katago.blocks import MAX_BLOCKS, read_blocks
 from engine.nets.katago.heads import Multipliers, PolicyHead, ValueHead
@@ -18,11 +19,9 @@ from engine.nets.katago.model import KataGoNet, Trunk
 from engine.nets.katago.stream import Stream
 from engine.nets.network import Model, NetworkSpec
 
-ENCODER, SUICIDE_ENCODER = "katago-v7", "katago-v7-suicide"
-"""V7 inputs; the latter with pass-alive areas as if suicide were legal whatever the rules"""
 PLANES, GLOBALS = 22, 19
 FIRST_VERSION, LAST_VERSION = 8, 17
-MULTIPLIERS_FROM, OPTIONS_FROM = 13, 15
+MULTIPLIERS_FROM = 13
 MAX_MULTIPLIER = 1e6
 SIZES = (2, 19)
 NAME = re.compile(r"[!-~]{1,96}")
@@ -65,15 +64,17 @@ def _read_model(layers: LayerReader) -> tuple[KataGoNet, str]:
     if version >= MULTIPLIERS_FROM:
         fields = (f"multiplier {field}" for field in Multipliers._fields)
         multipliers = Multipliers(*(stream.positive(field, MAX_MULTIPLIER) for field in fields))
-    is_human = as_if_suicide = 0
+    is_human = as_if_suicide = without_atari = 0
     if version >= OPTIONS_FROM:
         is_human = stream.integer("encoder of players and dates", 0, 1)
         as_if_suicide = stream.integer("whether areas live as if suicide were legal", 0, 1)
-        layers.zeros("model", 6)
+        without_atari = stream.integer("whether territory beside a chain in atari does not count", 0, 1)
+        layers.zeros("model", 5)
     trunk = _read_trunk(layers, bool(is_human))
     channels = trunk.stem.out_channels
     heads = PolicyHead(layers, channels), ValueHead(layers, channels)
-    return KataGoNet(version, multipliers, trunk, *heads), SUICIDE_ENCODER if as_if_suicide else ENCODER
+    encoder = katago_encoder(bool(as_if_suicide), bool(without_atari))
+    return KataGoNet(version, multipliers, trunk, *heads), encoder
 
 
 def _read_trunk(layers: LayerReader, is_human: bool) -> Trunk:
