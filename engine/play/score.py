@@ -16,7 +16,7 @@ from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE, Position, play_move, with_capacity
 from engine.go.scoring import area_owner, final_score_black, remove_dead
-from engine.play.life_and_death import SURE, EndEstimate, estimate_end
+from engine.play.life_and_death import SURE, EndEstimate, estimate_end, rolled_ownership
 from engine.play.passing import is_strict
 from engine.rollout.policy import Tables
 from engine.search.endings import Ending, RootEnding
@@ -48,20 +48,24 @@ def root_ending(search: Search, position: Position, tables: Callable[[], Tables 
         position: the one that the search has.
         tables: gives the rollout policy; None = uniformly random rollouts.
     """
-    return RootEnding(position, lambda: _ending(position, search.network_ownership_black(), tables()))
+    return RootEnding(position, lambda: _ending(search, position, tables()))
 
 
-def _ending(position: Position, network_ownership_black: np.ndarray | None, tables: Tables | None) -> Ending:
-    if position.meta[META_PASSES] == 1:
-        # One pass ends the game; who would fill the first dame depends on who would move next.
-        position = with_capacity(position, int(position.meta[META_N_MOVES]) + 1)
-        play_move(position, PASS, position.meta[META_TO_MOVE])
-    end = estimate_end(position, network_ownership_black, tables)
+def _ending(search: Search, position: Position, tables: Tables | None) -> Ending:
+    # The position that final_score sees: the network sees the passes, and whose turn it is decides over the last dame.
+    ended = with_capacity(position, int(position.meta[META_N_MOVES]) + 2)
+    while ended.meta[META_PASSES] < 2:
+        play_move(ended, PASS, ended.meta[META_TO_MOVE])
+    rollouts = rolled_ownership(ended.board, tables)
+    end = estimate_end(ended, search.network_ownership_black(of=ended), tables, rollouts=rollouts)
+    # After two passes a network takes for alive what a move could still kill.
+    now = estimate_end(position, search.network_ownership_black(of=position), tables, rollouts=rollouts)
     if is_strict(position):
         # Dead stones count until they are captured, and each dame is a point: moves that a pass forgoes.
-        is_settled = end.is_settled and end.lead_black == end.strict_lead_black
+        is_settled = now.is_settled and now.lead_black == now.strict_lead_black
         return Ending(end.strict_lead_black, is_settled, end.ownership_black)
-    return Ending(end.lead_black, end.n_open == end.n_dame, end.ownership_black)
+    is_settled = now.n_open == now.n_dame and now.dead == end.dead
+    return Ending(end.lead_black, is_settled, end.ownership_black)
 
 
 def score(game: Game, estimate_end: Callable[[], EndEstimate], network_lead_black: Callable[[], float | None]) -> Score:

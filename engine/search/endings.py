@@ -8,9 +8,12 @@ so it is made at most once a run, and only where it matters:
 * in the report, a root where the game is over has it as its value;
 * and if the root is settled (neither side gains by another move), so has the root, and the pass. A network's lead in
   such positions is off by a point or two, sometimes by ten, so a search contradicts the count only where its lead moves
-  away from the network's own lead by more than :func:`_tolerance`: as after a pass that lets a group die.
+  away from the network's own lead by more than :func:`_tolerance`, as after a pass that lets a group die, and the
+  winner is not certain anyway;
+* a root where one pass ends the game has at least the count as its value, settled or not.
 """
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +32,8 @@ ENDGAME_FILL = 0.3
 """Share of the board that holds stones before a game can be at its end"""
 DOUBTFUL, DOUBTFUL_SHARE = 0.5, 0.08
 """A position may be settled where at most this share of its points is owned with less certainty than this"""
+CERTAIN = 0.96
+"""A value that is this far from 0 says who wins."""
 CONTRADICTION, CONTRADICTION_SHARE = 4.0, 0.5
 """Points, and a share of the error of the network's own lead: where that is large, so are its differences' errors"""
 
@@ -112,13 +117,24 @@ class RootEnding:
         counted, value = self.lead_stm, float(np.sign(self.lead_stm))
         if self._passes >= 2:
             return replace(report, value_stm=value, score_stm=None if report.score_stm is None else counted)
-        if not self.counted.is_settled or report.score_stm is None or report.network_score_stm is None:
+        if self.counted.is_settled and report.score_stm is not None and report.network_score_stm is not None:
+            report = self._applied_to_settled(report, report.score_stm, report.network_score_stm - counted)
+        if self._passes == 0:
             return report
-        error = report.network_score_stm - counted
-        moves = [self._applied_to(move, error) for move in report.moves]
-        if abs(report.score_stm - error - counted) <= _tolerance(error):
-            return replace(report, value_stm=value, score_stm=counted, moves=moves)
-        return replace(report, score_stm=report.score_stm - error, moves=moves)
+        score = None if report.score_stm is None else max(report.score_stm, counted)
+        return replace(report, value_stm=max(report.value_stm, value), score_stm=score)
+
+    def _applied_to_settled(self, report: Report, score: float, error: float) -> Report:
+        """A report of a settled root.
+
+        Args:
+            score: the search's lead, for the side to move.
+            error: of the network's own lead.
+        """
+        counted, moves = self.lead_stm, [self._applied_to(move, error) for move in report.moves]
+        if self._agrees(report.value_stm) or abs(score - error - counted) <= _tolerance(error):
+            return replace(report, value_stm=float(np.sign(counted)), score_stm=counted, moves=moves)
+        return replace(report, score_stm=score - error, moves=moves)
 
     def _applied_to(self, move: MoveReport, error: float) -> MoveReport:
         """A move of a settled root: it gains nothing, and a pass loses nothing, unless the search contradicts that."""
@@ -128,10 +144,17 @@ class RootEnding:
         if move.point == PASS and self._passes > 0:
             return replace(move, value_stm=value, lcb_stm=value, score_stm=counted)
         lead = move.score_stm - error
-        low = counted - (_tolerance(error) if move.point == PASS else 0.0)
-        if low <= lead <= counted + _tolerance(error):
+        if self._agrees(move.value_stm):
+            low, high = (-math.inf if move.point == PASS else counted), math.inf
+        else:
+            low, high = counted - (_tolerance(error) if move.point == PASS else 0.0), counted + _tolerance(error)
+        if low <= lead <= high:
             return replace(move, value_stm=value, lcb_stm=value, score_stm=counted)
         return replace(move, score_stm=lead)
+
+    def _agrees(self, value_stm: float) -> bool:
+        """Whether a search is as sure of the winner as the count: then it gives points away, and its lead wanders."""
+        return value_stm * float(np.sign(self.lead_stm)) >= CERTAIN
 
 
 def _tolerance(error: float) -> float:

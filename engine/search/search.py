@@ -372,9 +372,12 @@ class Search:
         return rollout_ownership(self._root.board, tables, OWNERSHIP_ROLLOUTS, seed, deadline_s)
 
     def network_ownership_black(
-        self, deadline_s: float = math.inf, interrupt: threading.Event | None = None
+        self, deadline_s: float = math.inf, interrupt: threading.Event | None = None, of: Position | None = None
     ) -> np.ndarray | None:
         """The same by the network alone, averaged over the symmetries there is time for; None where it has no answer.
+
+        Args:
+            of: a position of the same size instead of the current one.
 
         A failure of the network is told on standard error.
 
@@ -383,11 +386,12 @@ class Search:
         if self._setup.network is None or self._outside is None or not self._setup.network.server.spec.has_ownership:
             return None
         try:
-            found = self._outside.ownership(self._root, deadline_s, interrupt)
+            position = self._root if of is None else of
+            found = self._outside.ownership(position, deadline_s, interrupt)
         except NetworkFailed as error:
             say_once(str(error))
             return None
-        return found if found is None or self._root.meta[META_TO_MOVE] == BLACK else -found
+        return found if found is None or position.meta[META_TO_MOVE] == BLACK else -found
 
     @property
     def memory_bytes(self) -> int:
