@@ -22,7 +22,7 @@ FAILS = {
     "play b": "? syntax error: expected play COLOR VERTEX",
     "play b D4 E5": "? syntax error: expected play COLOR VERTEX",
     "play b Z99": "? invalid color or coordinate: 'Z99' is no vertex of a 9x9 board",
-    "play b I5": "? invalid color or coordinate: 'I5' is no vertex of a 9x9 board",
+    "play b I5": "? invalid color or coordinate: 'I5' is no vertex: there is no column I, J follows H",
     "play b A0": "? invalid color or coordinate: 'A0' is no vertex of a 9x9 board",
     "play b K1": "? invalid color or coordinate: 'K1' is no vertex of a 9x9 board",
     "play green D4": "? invalid color or coordinate: 'green' is no color, expected b or w",
