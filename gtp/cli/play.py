@@ -27,7 +27,7 @@ HISTORY = "history"
 """File of what was typed at a terminal"""
 
 
-@click.command(cls=GroupedCommand, context_settings={"show_default": True})
+@click.command(cls=GroupedCommand)
 @settings_option(*KINDS)
 @click.option("--print-config", is_flag=True, help="print a complete settings file with the values in force, and end")
 @options_of(SetupOptions)
