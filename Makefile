@@ -25,7 +25,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
 
 gtp: $(PLAY) ## install if needed, then play: GTP on standard input and output
-	@exec $(BIN)/keima gtp $(ARGS)
+	@trap : INT; $(BIN)/keima gtp $(ARGS) || [ $$? -eq 130 ]
 
 test: $(DEV) ## run the default test suite, on up to four cores
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)

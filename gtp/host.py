@@ -7,6 +7,7 @@ from engine.config import SessionOptions
 from gtp.protocol import CommandError, Registry
 
 if TYPE_CHECKING:
+    from engine.play.early import EarlyKeeper
     from engine.play.keeper import GameKeeper
     from engine.play.player import Player
 
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 class Host:
     """Handed to every command.
 
-    Commands that need the player wait for it. Those that only change the game or its clock are answered while it is
-    still being loaded, by a keeper whose game the player then takes over.
-    Threads: :attr:`player` and :attr:`keeper` in the command thread only, the methods in any.
+    Commands that need the player wait for it. Those that only change the game or its clock are answered at once, by a
+    keeper that needs no board; those that need a board wait for its kernels alone. The player takes the game over.
+    Threads: :attr:`player`, :attr:`keeper` and :attr:`record` in the command thread only, the methods in any.
     """
 
     def __init__(self, commands: Registry, name: str = SessionOptions.name) -> None:
@@ -32,11 +33,15 @@ class Host:
         self.read_s = 0.0
         """when the running command was read, ``time.perf_counter``; 0 = not known"""
         self._interrupted = False
+        self._changed = threading.Condition()
+        """told when a command is interrupted, or loading has ended"""
         self._loaded = threading.Event()
-        self._early: GameKeeper | None = None
+        self._early: EarlyKeeper | None = None
         """keeps the game until the player has been loaded; None once the player has it"""
-        self._has_board = threading.Event()
-        """there is a keeper, or never will be"""
+        self._board: GameKeeper | None = None
+        """likewise, with a board, from the first command on that needed one"""
+        self._has_record = threading.Event()
+        """there is something that keeps the game, or never will be"""
 
     @property
     def player(self) -> "Player":
@@ -48,40 +53,75 @@ class Host:
         self._loaded.wait()
         if self._player is None:
             raise CommandError(self._failure)
-        early, self._early = self._early, None
-        if early is not None:
-            self._player.take_over(early)
+        board = self._board_of_early()
+        self._early = self._board = None
+        if board is not None:
+            self._player.take_over(board)
         return self._player
 
     @property
+    def uninterrupted_player(self) -> "Player | None":
+        """The player as soon as there is one; None = the running command was interrupted before.
+
+        Raises:
+            CommandError: it could not be loaded.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._interrupted or self._loaded.is_set())
+        return self.player if self._loaded.is_set() else None
+
+    @property
     def keeper(self) -> "GameKeeper":
-        """What keeps the game: the player if there is one by now.
+        """What keeps the game, with a board: the player if there is one by now.
 
         Raises:
             CommandError: the player could not be loaded.
         """
-        self._has_board.wait()
-        early = self._early
-        return self.player if early is None or self._loaded.is_set() else early
+        self._has_record.wait()
+        board = None if self._loaded.is_set() else self._board_of_early()
+        return board or self.player
 
-    def begin(self, keeper: "GameKeeper") -> None:
+    @property
+    def record(self) -> "EarlyKeeper | GameKeeper":
+        """What takes changes of the game and its clock: at once, before there is a board.
+
+        Raises:
+            CommandError: the player could not be loaded.
+        """
+        self._has_record.wait()
+        early = None if self._loaded.is_set() else self._board or self._early
+        return early or self.player
+
+    def _board_of_early(self) -> "GameKeeper | None":
+        """The game so far on a board, whose kernels are imported and compiled for it; None once the player has it."""
+        if self._board is None and self._early is not None:
+            from engine.play.keeper import begun
+
+            self._board = begun(self._early)
+        return self._board
+
+    def begin(self, early: "EarlyKeeper") -> None:
         """The player is still being loaded; until then this keeps the game."""
-        self._early = keeper
-        self._has_board.set()
+        self._early = early
+        self._has_record.set()
 
     def provide(self, player: "Player") -> None:
         """The player has been loaded."""
         self._player = player
         if self._interrupted:
             player.interrupt()
-        self._loaded.set()
-        self._has_board.set()
+        self._end_loading()
 
     def refuse(self, reason: str) -> None:
         """The player cannot be loaded: commands that need it fail with this reason."""
         self._failure = reason
-        self._loaded.set()
-        self._has_board.set()
+        self._end_loading()
+
+    def _end_loading(self) -> None:
+        with self._changed:
+            self._loaded.set()
+            self._has_record.set()
+            self._changed.notify_all()
 
     @property
     def is_loading(self) -> bool:
@@ -95,7 +135,9 @@ class Host:
 
     def interrupt(self) -> None:
         """End the running command's search soon; it is answered all the same."""
-        self._interrupted = True
+        with self._changed:
+            self._interrupted = True
+            self._changed.notify_all()
         if self._player is not None:
             self._player.interrupt()
 

@@ -19,6 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.go.points import to_vertex
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -206,6 +208,4 @@ def _lead(score: float | None, stdev: float | None) -> str:
 
 def vertices(points: Iterable[int], size: int) -> str:
     """Points as GTP writes them, in one line; a pass in lower case, as analysing clients know it."""
-    from engine.go.geometry import to_vertex
-
     return " ".join(to_vertex(point, size) for point in points)

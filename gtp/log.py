@@ -74,7 +74,7 @@ def start_log(path: Path) -> Log:
         ValueError: as for :class:`Log`.
     """
     log = Log(path)
-    sys.stdout = sys.stderr = LoggedStream(sys.stderr, log)
+    sys.stdout, sys.stderr = LoggedStream(sys.stdout, log), LoggedStream(sys.stderr, log)
     log.note(OWN, f"Keima {__version__}, process {os.getpid()}: {shlex.join(sys.argv[1:])}")
     return log
 

@@ -26,6 +26,11 @@ MAX_ID = 2**31 - 1
 MAX_MESSAGE = 240
 """Characters of an error message; a longer one quotes the client's own endless line."""
 
+ALIKE = 0.7
+"""From here on a name is close enough to a command's to be meant: the measure of :mod:`difflib`, 1 = the same"""
+MAX_NAME = 60
+"""Characters of a name that is compared with commands at all"""
+
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 MAX_DIGITS, MAX_NUMBER = 40, 1e10
@@ -235,6 +240,21 @@ class Registry:
         """What clients are told of."""
         return [command for command in self if command.is_listed]
 
+    def find(self, name: str) -> Command:
+        """A command by its name.
+
+        Raises:
+            CommandError: there is none; the message names one that is nearly called so, if there is one.
+        """
+        if name in self:
+            return self[name]
+        import difflib  # Not at every start.
+
+        # GTP's words come first: clients compare them.
+        known = [command.name for command in self.listed]
+        close = difflib.get_close_matches(name.lower(), known, 1, ALIKE) if len(name) <= MAX_NAME else []
+        raise CommandError("unknown command" + (f", did you mean {close[0]}?" if close else ""))
+
     def is_open_ended(self, line: str) -> bool:
         """Whether the next line that arrives ends a line's command."""
         request = parse(line)
@@ -277,9 +297,7 @@ class Registry:
         """Look the command up, check the number of its arguments and call it."""
         if not request.name:
             raise CommandError("syntax error: an id without a command")
-        command = self._commands.get(request.name)
-        if command is None:
-            raise CommandError("unknown command")
+        command = self.find(request.name)
         if not command.fewest <= len(request.arguments) <= command.most:
             raise CommandError(f"syntax error: expected {command.usage}")
         wanted = {"reply": reply} if command.writes else {}

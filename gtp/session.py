@@ -81,6 +81,17 @@ class _Patient(io.FileIO):
             return len(data)
 
 
+def _patient(descriptor: int) -> io.TextIOWrapper:
+    """A stream of text to a descriptor whose reader may go away."""
+    raw = io.BufferedWriter(_Patient(descriptor, "wb", closefd=False))
+    return io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
+
+
+def from_descriptor() -> bytes:
+    """Some of what has come in on descriptor 0; nothing at its end."""
+    return os.read(0, READ_SIZE)
+
+
 class Output:
     """The process's real standard output, kept for replies alone."""
 
@@ -93,11 +104,10 @@ class Output:
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         os.close(spare)
-        raw = io.BufferedWriter(_Patient(2, "wb", closefd=False))
-        sys.stderr = io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
         self._file = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
-        sys.stdout = sys.stderr
+        # Each with its own number: Python edits lines only where descriptors 0 and 1 are those of its streams.
+        sys.stdout, sys.stderr = map(_patient, (1, 2))
 
     def write(self, text: str) -> None:
         """Send a reply at once. Threads: the command thread.
@@ -146,16 +156,21 @@ class _Signalled(Exception):
 class Session:
     """One conversation. Create it, then call :meth:`run` in the main thread; the process ends with its result."""
 
-    def __init__(self, registry: Registry, program: Program, output: Output, log: LineLog | None = None) -> None:
+    def __init__(
+        self, registry: Registry, program: Program, output: Output, log: LineLog | None = None,
+        read: Callable[[], bytes] = from_descriptor,
+    ) -> None:  # fmt: skip
         """Nothing is read yet.
 
         Args:
+            read: gives what comes in, in pieces of any length, and nothing at the end; called in the input thread.
             log: told of every line that comes in, in the input thread, and of every piece of a reply that goes out, in
                 the command thread.
         """
         self._registry = registry
         self._program = program
         self._output = output
+        self._read = read
         self._log: LineLog = log or (lambda sign, text: None)
         self._lines: queue.Queue[tuple[bytes, float] | None] = queue.Queue(MAX_WAITING)
         """lines, and when they were read; None = the end of input"""
@@ -240,7 +255,7 @@ class Session:
         """The input thread."""
         while True:
             try:
-                data = os.read(0, READ_SIZE)
+                data = self._read()
             except OSError:
                 data = b""
             if not data:

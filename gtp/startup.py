@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numba.core.event import RecordingListener
 
     from engine.play.assembly import Loader
-    from engine.play.keeper import GameKeeper
+    from engine.play.early import EarlyKeeper
     from engine.play.player import Player
 
 OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
@@ -69,7 +69,7 @@ def calm_openmp() -> None:
         os.environ.setdefault(name, value)
 
 
-def load_player(settings: PlayerSettings, begin: "Callable[[GameKeeper], None]" = lambda keeper: None) -> "Player":
+def load_player(settings: PlayerSettings, begin: "Callable[[EarlyKeeper], None]" = lambda early: None) -> "Player":
     """Import what plays, load the network and use everything once; shows what takes long.
 
     Kernels that no earlier start has compiled are compiled by several processes. What is needed only where a game ends
@@ -78,21 +78,20 @@ def load_player(settings: PlayerSettings, begin: "Callable[[GameKeeper], None]" 
     Threads: the one that loads, not the one that answers commands; endings are loaded in a third.
 
     Args:
-        begin: given a keeper of the game as soon as there is one, long before the player.
+        begin: given what keeps the game until there is a player, before anything heavy is imported.
     Raises:
         ValueError: a setting cannot be used; one clear line.
     """
     from engine.nets.files.header import expected_input
+    from engine.play.early import EarlyKeeper
 
     setup, expected = settings.setup, expected_input(settings.network)
+    # A network that was named plays, or nothing does.
+    any_size = setup.weights == DEFAULT
+    if any_size or settings.network is None or expected:
+        sizes = None if any_size or expected is None else expected.sizes
+        begin(EarlyKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
     with compiling_ahead(expected.encoder if expected else "") as ahead:
-        from engine.play.keeper import GameKeeper
-
-        # A network that was named plays, or nothing does.
-        any_size = setup.weights == DEFAULT
-        if any_size or settings.network is None or expected:
-            sizes = None if any_size or expected is None else expected.sizes
-            begin(GameKeeper(setup.size, setup.rules, setup.komi, settings.play.lag, sizes))
         from engine.play.player import Player
 
         ahead.compile_first()

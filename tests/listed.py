@@ -1,10 +1,6 @@
 """``make map``: what pages list of the sources: the GTP commands in docs/gtp.md, the rule sets in docs/rules.md."""
 
-import inspect
-import re
-import sys
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
 from engine.go.rules import (
@@ -25,6 +21,7 @@ from engine.go.rules import (
     Rules,
 )
 from gtp.commands import COMMANDS
+from gtp.commands.core import families
 from gtp.protocol import Command
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -45,16 +42,10 @@ def with_list(path: Path, name: str, text: str) -> str:
 
 def gtp_commands() -> Iterator[str]:
     """All commands, a table a family."""
-    for module, commands in groupby(COMMANDS, lambda command: command.function.__module__):
-        yield f"\n{_heading(inspect.getdoc(sys.modules[module]) or '')}\n\n| command | what it does |\n|---|---|\n"
+    for heading, commands in families(COMMANDS):
+        subject, colon, rest = f"{heading}.".partition(":")
+        yield f"\n**{subject}**{colon}{rest}\n\n| command | what it does |\n|---|---|\n"
         yield from (f"| `{command.usage}` | {_summary(command)} |\n" for command in commands)
-
-
-def _heading(text: str) -> str:
-    """The first sentence of a family's docstring, its subject in bold."""
-    sentence = re.match(r".*?\.(?= |$)", " ".join(text.split()))[0]
-    subject, colon, rest = sentence.partition(":")
-    return f"**{subject}**{colon}{rest}"
 
 
 def _summary(command: Command) -> str:

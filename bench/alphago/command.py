@@ -17,35 +17,36 @@ from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
-from gtp.cli.arguments import PATHS
+from gtp.cli.arguments import PATHS, OneOf, Whole
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
-PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes  [default: by --size]"
-GAMES_HELP = "games of people to learn from, as for keima data build  [default: the shipped network's]"
-PROCESSES_HELP = "that share games and training (torchrun), one a GPU or core"
+PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes"
+GAMES_HELP = "games of people to learn from, as for keima data build"
+PROCESSES_HELP = "processes that share games and training (torchrun), one a GPU or core"
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(cls=KeimaCommand)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the whole")
-@click.option("--size", type=click.IntRange(MIN_SIZE, MAX_SIZE), help="board  [default: the preset's]")
-@click.option("--preset", type=click.Choice(tuple(PRESETS)), help=PRESET_HELP)
-@click.option("--games", type=PATHS, multiple=True, help=GAMES_HELP)
-@click.option("--skip", type=click.Choice(STAGES), multiple=True, help="stage to leave out")
-@click.option("--only", type=click.Choice(STAGES), multiple=True, help="stage to run; the others are left out")
-@click.option("--processes", default=1, type=click.IntRange(1), help=PROCESSES_HELP)
-@click.option("--device", default="auto", help="auto, cpu, cuda or mps")
-@click.option("--seed", default=1, type=click.IntRange(0), help="of all that is drawn")
+@click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the preset's", help="size of the board")
+@click.option("--preset", type=OneOf(tuple(PRESETS)), show_default="by --size", help=PRESET_HELP)
+@click.option("--games", type=PATHS, multiple=True, show_default="the shipped network's", help=GAMES_HELP)
+@click.option("--skip", type=OneOf(STAGES), multiple=True, help="stage to leave out")
+@click.option("--only", type=OneOf(STAGES), multiple=True, help="stage to run; the others are left out")
+@click.option("--processes", default=1, type=Whole(1), help=PROCESSES_HELP)
+@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+@click.option("--seed", default=1, type=Whole(0), help="seed of all that is drawn")
 @click.option("--dry-run", is_flag=True, help="print the commands of all stages, and end")
 @click.pass_context
 def command(
     ctx: click.Context, out: Path, size: int | None, preset: str | None, games: tuple[Path, ...], skip: tuple[str, ...],
     only: tuple[str, ...], processes: int, device: str, seed: int, dry_run: bool,
 ) -> None:  # fmt: skip
-    """Build AlphaGo as published: games, policy networks, patterns, value network, and what each is worth.
+    """Build AlphaGo of 2016 whole, and measure what its parts are worth.
 
-    Every stage is a keima command of its own, which is shown. A run that was stopped, even by kill -9, goes on when
-    the same command is given again.
+    These are made as published: games, policy networks, patterns, value network. Every stage is a keima command of its
+    own, which is shown. A run that was stopped, even by kill -9, goes on when the same command is given again.
 
     \b
         keima alphago --size 9 --out runs/alphago-9

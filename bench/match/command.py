@@ -34,8 +34,9 @@ from engine.go.rules import RULE_SETS, rules_named
 from engine.system.crew.here import Here
 from engine.system.crew.job import Away, Crew, Done, Opened
 from engine.system.files import alone_in
-from gtp.cli.arguments import FiniteRange, parsed
+from gtp.cli.arguments import Number, Whole, parsed
 from gtp.cli.crew import CrewOptions, ray_options
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.terminal import one_line_errors
 
 
@@ -98,40 +99,51 @@ RULES_HELP = (
 )
 TIME_HELP = (
     "clock of each engine: S seconds a move, M+0 seconds in all, M+S/N (M s, then S s for every N moves), "
-    "M+PxS (byo-yomi: M s, then P periods of S s) or M+Sf (Fischer: M s, and S s more after each move);  "
-    "[default: none, the engines decide]"
+    "M+PxS (byo-yomi: M s, then P periods of S s) or M+Sf (Fischer: M s, and S s more after each move)"
 )
 HANDICAP_HELP = "stones that the first engine gives the other, which then has Black in all games"
+OWN_NAME = "what it calls itself"
 OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
 
 
-@click.command(context_settings={"show_default": True})
-@click.option("--first", required=True, callback=COMMAND, help="command line of one engine; Black in the odd games")
-@click.option("--second", required=True, callback=COMMAND, help="command line of the other")
-@click.option("--games", default=10, type=click.IntRange(1, 9999), help="games to play")
-@click.option("--size", default=19, type=click.IntRange(2, 25), help="board size")
-@click.option("--komi", default=SetupOptions.komi, help="White's points")
-@click.option("--handicap", default=0, type=click.IntRange(0), help=HANDICAP_HELP)
-@click.option("--rules", default="chinese", callback=parsed(rules_named), help=RULES_HELP)
-@click.option("--time", callback=parsed(time_control), help=TIME_HELP)
-@click.option("--referee", callback=COMMAND, help="command line of a third engine that decides legality and scores")
-@click.option("--openings", type=click.Path(exists=True, file_okay=False, path_type=Path), help=OPENINGS_HELP)
-@click.option("--opening-moves", default=0, type=click.IntRange(0), help="moves to take of each opening; 0 = all")
+@click.command(cls=KeimaCommand)
 @click.option(
-    "--max-moves", default=0, type=click.IntRange(0), help="moves after which a game is scored; 0 = three boards full"
+    "--first",
+    required=True,
+    metavar="COMMAND",
+    callback=COMMAND,
+    help="command line of one engine; Black in the odd games",
+)
+@click.option("--second", required=True, metavar="COMMAND", callback=COMMAND, help="command line of the other")
+@click.option("--games", default=10, type=Whole(1, 9999), help="games to play")
+@click.option("--size", default=19, type=Whole(2, 25), help="board size")
+@click.option("--komi", default=SetupOptions.komi, metavar="POINTS", help="White's points")
+@click.option("--handicap", default=0, type=Whole(0), help=HANDICAP_HELP)
+@click.option("--rules", default="chinese", metavar="NAME", callback=parsed(rules_named), help=RULES_HELP)
+@click.option(
+    "--time", callback=parsed(time_control), metavar="CLOCK", show_default="none, the engines decide", help=TIME_HELP
 )
 @click.option(
-    "--patience", "patience_s", default=GameSettings.patience_s, type=FiniteRange(1),
-    help="longest wait for an answer without a clock, s",
+    "--referee",
+    metavar="COMMAND",
+    callback=COMMAND,
+    help="command line of a third engine that decides legality and scores",
+)
+@click.option("--openings", type=click.Path(exists=True, file_okay=False, path_type=Path), help=OPENINGS_HELP)
+@click.option("--opening-moves", default=0, type=Whole(0), help="moves to take of each opening; 0 = all")
+@click.option("--max-moves", default=0, type=Whole(0), help="moves after which a game is scored; 0 = three boards full")
+@click.option(
+    "--patience", "patience_s", default=GameSettings.patience_s, type=Number(1), metavar="SECONDS",
+    help="longest wait for an answer without a clock",
 )  # fmt: skip
 @click.option(
-    "--tolerance", "tolerance_s", default=GameSettings.tolerance_s, type=FiniteRange(0),
-    help="overstepping a clock that is forgiven, s",
+    "--tolerance", "tolerance_s", default=GameSettings.tolerance_s, type=Number(0), metavar="SECONDS",
+    help="overstepping a clock that is forgiven",
 )  # fmt: skip
-@click.option("--first-name", help="what to call the first engine  [default: what it calls itself]")
-@click.option("--second-name", help="what to call the second engine  [default: what it calls itself]")
+@click.option("--first-name", metavar="NAME", show_default=OWN_NAME, help="what to call the first engine")
+@click.option("--second-name", metavar="NAME", show_default=OWN_NAME, help="what to call the second engine")
 @click.option(
-    "--concurrency", default=1, type=click.IntRange(1, 256),
+    "--concurrency", default=1, type=Whole(1, 256),
     help="games at once, each with engines of its own; with --ray, of each actor",
 )  # fmt: skip
 @ray_options
@@ -140,7 +152,9 @@ def command(
     folder: Path | None, json_path: Path | None, sprt: Hypotheses | None, concurrency: int, crew: CrewOptions,
     **chosen: Any,
 ) -> None:  # fmt: skip
-    """Play a match between two GTP engines and print win rate, its 95% interval and the Elo difference.
+    """Let two GTP engines play a match, and print the Elo difference.
+
+    The win rate and its 95% interval stand beside it, and how the games ended.
 
     The engines' own options, such as visits or level, go into their command lines:
 

@@ -17,7 +17,7 @@ from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
 from bench.reliability.memory import own_mib
 from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
-from gtp.cli.arguments import FiniteRange
+from gtp.cli.arguments import Number
 from gtp.cli.settings import NO_FILE
 from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT
@@ -80,10 +80,10 @@ def growth_of(client: GtpClient, minutes: float) -> float:
 @click.option("--weights", default=DEFAULT, help="as of keima gtp")
 @click.option("--size", default=19, type=click.IntRange(2, 25), help="board")
 @click.option("--device", default="cpu", help="as of keima gtp")
-@click.option("--interval", default=0.1, type=FiniteRange(0.01, 60.0), help="seconds between updates")
+@click.option("--interval", default=0.1, type=Number(0.01, 60.0), help="seconds between updates")
 @click.option("--updates", default=20, type=click.IntRange(2, 10000), help="updates in each analysis")
 @click.option("--repeats", default=9, type=click.IntRange(1, 300), help="analyses; their median counts")
-@click.option("--minutes", default=0.0, type=FiniteRange(0.0, 1440.0), help="length of a long analysis; 0 = none")
+@click.option("--minutes", default=0.0, type=Number(0.0, 1440.0), help="length of a long analysis; 0 = none")
 def command(weights: str, size: int, device: str, interval: float, updates: int, repeats: int, minutes: float) -> None:
     """How soon, how regularly and how long an analysis speaks: one JSON line a figure."""
     words = keima("gtp", "--config", NO_FILE, "--weights", weights, "--size", size, "--device", device)

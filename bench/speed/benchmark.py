@@ -18,7 +18,8 @@ from rich.table import Table
 from bench.terminal import progress_bar
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from gtp import startup
-from gtp.cli.arguments import FiniteRange
+from gtp.cli.arguments import Number, Whole
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.progress import compile_bar
 from gtp.cli.settings import read_settings, write_settings
@@ -39,19 +40,21 @@ RULE = (
 COLUMNS = ("visits/s", "evals/s", "in flight", "Elo")
 
 
-def _number(name: str) -> click.IntRange:
+def _number(name: str) -> Whole:
     """A number of an option to try; 0 would leave it to the machine."""
     item = next(item for item in fields(SearchOptions) if item.name == name)
-    return click.IntRange(1, item.metadata["high"])
+    return Whole(1, item.metadata["high"])
 
 
-@click.command(context_settings={"show_default": True}, epilog=RULE)
+@click.command(cls=KeimaCommand, epilog=RULE)
 @settings_option(SetupOptions)
 @options_of(SetupOptions, "weights", "device", "size")
-@click.option("--seconds", default=6.0, type=FiniteRange(0.01, 3600), help="time for each of the settings tried")
 @click.option(
-    "--move-seconds", type=FiniteRange(0.01, 86400), metavar="S", help="time a move that Elo is estimated for; "
-    "without it, as the settings file says",
+    "--seconds", default=6.0, type=Number(0.01, 3600), metavar="SECONDS", help="time for each of the settings tried"
+)
+@click.option(
+    "--move-seconds", type=Number(0.01, 86400), metavar="SECONDS", show_default="as the settings file says",
+    help="time a move that Elo is estimated for",
 )  # fmt: skip
 @click.option("--evaluators", multiple=True, type=_number("evaluators"), help="try this number, repeatable; CPU only")
 @click.option("--threads", multiple=True, type=_number("threads"), help="try this number, repeatable")

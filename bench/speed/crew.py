@@ -22,7 +22,7 @@ from engine.selfplay.game_journal import unpacked_games
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.crew.here import Here
 from engine.system.crew.job import Crew, Done, Files
-from gtp.cli.arguments import FiniteRange
+from gtp.cli.arguments import Number
 from gtp.cli.crew import CrewOptions
 from gtp.cli.terminal import one_line_errors
 
@@ -59,7 +59,7 @@ class SleepingJob:
 @click.option("--ray", default="local", metavar="ADDRESS", help="of a Ray cluster; local: Ray on this machine")
 @click.option("--actors", multiple=True, type=click.IntRange(2), default=(8,), help="how many; several may be given")
 @click.option("--games", default=16, type=click.IntRange(1), help="of a table; an actor has two of these at once")
-@click.option("--batch-ms", default=100.0, type=FiniteRange(0.1), help="that an evaluation of a table takes")
+@click.option("--batch-ms", default=100.0, type=Number(0.1), help="that an evaluation of a table takes")
 @measured(60.0)
 def command(ray: str, actors: tuple[int, ...], games: int, batch_ms: float, seconds: float, repeats: int) -> None:
     """Speed of many actors beside one, with a network that sleeps: one JSON line a figure."""

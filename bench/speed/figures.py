@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import click
 
-from gtp.cli.arguments import FiniteRange
+from gtp.cli.arguments import Number
 
 DIGITS = 4
 """Significant digits of a figure; repetitions differ by more."""
@@ -96,9 +96,9 @@ def measured(seconds: float) -> Callable[[Callable], Callable]:
         command = click.option(
             "--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts"
         )(command)
-        return click.option(
-            "--seconds", default=seconds, type=FiniteRange(0.001, 3600), help="time for each measurement"
-        )(command)
+        return click.option("--seconds", default=seconds, type=Number(0.001, 3600), help="time for each measurement")(
+            command
+        )
 
     return decorate
 

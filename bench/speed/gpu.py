@@ -30,7 +30,7 @@ from engine.nets.compute.speed import matrix_rate
 from engine.nets.on_device import choose_device
 from engine.search.limits import SearchLimits
 from engine.search.search import Search
-from gtp.cli.arguments import FiniteRange
+from gtp.cli.arguments import Number
 from weights import DEFAULT
 
 PRODUCTS = 10
@@ -98,8 +98,8 @@ def measure_search(
 )
 @click.option("--threads", default=0, type=click.IntRange(0, 256), help="search threads; 0 = chosen for the machine")
 @click.option("--memory", default=16384, type=click.IntRange(512, 1 << 20), help="of the search's tree, in MiB")
-@click.option("--seconds", default=2.0, type=FiniteRange(0.001, 600), help="time for each network and batch")
-@click.option("--search-seconds", default=15.0, type=FiniteRange(0.001, 600), help="time for each search")
+@click.option("--seconds", default=2.0, type=Number(0.001, 600), help="time for each network and batch")
+@click.option("--search-seconds", default=15.0, type=Number(0.001, 600), help="time for each search")
 @click.option("--repeats", default=5, type=click.IntRange(1, 999), help="parts to cut it into; their median counts")
 def command(device, names, batches, size, side, seconds, search_seconds, repeats, **search: Any) -> None:
     """What a GPU reaches with our networks, alone and in search: one JSON line a figure."""

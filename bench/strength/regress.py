@@ -22,7 +22,7 @@ from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClien
 from bench.strength.suites import Step, parse_suite
 from bench.terminal import progress_bar, say
 from engine.system.files import written_whole
-from gtp.cli.arguments import FiniteRange, NewFile
+from gtp.cli.arguments import NewFile, Number
 from gtp.cli.terminal import INTERRUPTED
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
@@ -224,7 +224,7 @@ def _run_all(files: Sequence[Path], engine: str, limit_s: float) -> Iterator[Sui
 @click.command(context_settings={"show_default": True})
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--engine", required=True, help="command line of the engine, run in each file's folder")
-@click.option("--limit", default=LIMIT_S, type=FiniteRange(0.1), help="longest wait for an answer, s")
+@click.option("--limit", default=LIMIT_S, type=Number(0.1), help="longest wait for an answer, s")
 @click.option("--failures", is_flag=True, help="list the tests that failed, too, not only those that ended in errors")
 @click.option("--json", "json_path", type=NewFile(), help="file for all outcomes")
 def command(files: tuple[Path, ...], engine: str, limit: float, failures: bool, json_path: Path | None) -> None:

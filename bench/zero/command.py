@@ -28,7 +28,7 @@ from engine.system.files import alone_in
 from engine.system.signals import StopOnSignal
 from engine.train.ranks import own_cores
 from engine.train.turns import first_network
-from gtp.cli.arguments import FiniteRange
+from gtp.cli.arguments import Number, Whole
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
@@ -36,7 +36,7 @@ from weights import find
 
 PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")
 SHAPE = ("blocks", "channels")
-MINUTES_HELP = "after which the run ends, to go on another time; 0 = never"
+MINUTES_HELP = "time after which the run ends, to go on another time; 0 = never"
 
 
 class Machine(NamedTuple):
@@ -47,16 +47,16 @@ class Machine(NamedTuple):
     crew: CrewOptions
 
 
-@click.command("zero", cls=GroupedCommand, context_settings={"show_default": True})
+@click.command("zero", cls=GroupedCommand)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder of the run")
-@click.option("--size", type=click.IntRange(MIN_SIZE, MAX_SIZE), help="of the board  [default: the folder's, else 9]")
-@click.option("--start", help="network (name or file) to begin with instead of random weights")
-@click.option("--minutes", default=0.0, type=FiniteRange(0), help=MINUTES_HELP)
-@click.option("--turns", default=0, type=click.IntRange(0), help="networks that the whole run makes; 0 = any")
-@click.option("--blocks", type=click.IntRange(1), help="of a new network  [default: by --size]")
-@click.option("--channels", type=click.IntRange(1), help="of a new network  [default: by --size]")
-@click.option("--device", default="auto", help="auto, cpu, cuda or mps")
-@click.option("--threads", default=0, type=click.IntRange(0), help="processors that self-play takes; 0 = all")
+@click.option("--size", type=Whole(MIN_SIZE, MAX_SIZE), show_default="the folder's, else 9", help="size of the board")
+@click.option("--start", metavar="NETWORK", help="network (name or file) to begin with instead of random weights")
+@click.option("--minutes", default=0.0, type=Number(0), metavar="MINUTES", help=MINUTES_HELP)
+@click.option("--turns", default=0, type=Whole(0), help="networks that the whole run makes; 0 = any")
+@click.option("--blocks", type=Whole(1), show_default="by --size", help="blocks of a new network")
+@click.option("--channels", type=Whole(1), show_default="by --size", help="channels of a new network")
+@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+@click.option("--threads", default=0, type=Whole(0), help="processors that self-play takes; 0 = all")
 @click.option("--dry-run", is_flag=True, help="print the options that the run would have, and end")
 @options_of(ZeroOptions)
 @options_of(SearchPlayOptions, *PLAYING)
@@ -68,12 +68,12 @@ def command(
     ctx: click.Context, out: Path, size: int | None, start: str | None, minutes: float, turns: int, device: str,
     threads: int, dry_run: bool, crew: CrewOptions, **given: Any,
 ) -> None:  # fmt: skip
-    """Learn Go from nothing but self-play: AlphaGo Zero, from random weights to a network that plays.
+    """Learn Go from nothing but self-play: AlphaGo Zero.
 
-    The network plays itself by search, learns from its searches, and plays again. --size alone chooses a recipe, whose
-    options differ from the defaults below; --dry-run prints them. The folder's index.html shows how the run does, its
-    network.safetensors plays. A run that was stopped, in any way, goes on when the command is given again, with --out
-    alone if you like: what is not given stays as it was.
+    From random weights to a network that plays: it plays itself by search, learns from its searches, and plays again.
+    --size alone chooses a recipe, whose options differ from the defaults below; --dry-run prints them. The folder's
+    index.html shows how the run does, its network.safetensors plays. A run that was stopped, in any way, goes on when
+    the command is given again, with --out alone if you like: what is not given stays as it was.
 
     \b
         keima zero --size 9 --out runs/zero-9

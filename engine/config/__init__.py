@@ -274,7 +274,11 @@ class TrainOptions(Checked):
     )  # fmt: skip
     workers: int = option(1, "threads that prepare batches; they hold no interpreter lock", low=1, high=256)
     minutes: float = option(
-        0.0, "stop after this time, the state saved, to go on when started again; 0 = no limit", low=0.0, high=1e6
+        0.0,
+        "stop after this time, the state saved, to go on when started again; 0 = no limit",
+        low=0.0,
+        high=1e6,
+        unit="min",
     )
     patience: int = option(0, "validations without a better metric before the run ends; 0 = never", low=0, high=10**6)
     validate_every: int = option(1000, "steps between validations", low=1, high=10**9)

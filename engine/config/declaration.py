@@ -184,15 +184,18 @@ def range_text(item: Field[Any]) -> str:
     """The range of a field in words, for messages and help."""
     if choices := item.metadata.get("choices"):
         return f"{', '.join(choices[:-1])} or {choices[-1]}"
-    low, high, unit = item.metadata.get("low"), item.metadata.get("high"), item.metadata.get("unit")
-    tail = f" {unit}" if unit else ""
+    unit = item.metadata.get("unit")
+    bounds = bounds_text(item.metadata.get("low"), item.metadata.get("high")) or "any value"
+    return f"{bounds} {unit}" if unit else bounds
+
+
+def bounds_text(low: float | None, high: float | None) -> str:
+    """Bounds of a number in words; None = there is no such bound, empty = there is none at all."""
     if low is not None and high is not None:
-        return f"{low} to {high}{tail}"
+        return f"{low} to {high}"
     if low is not None:
-        return f"{low} or more{tail}"
-    if high is not None:
-        return f"{high} or less{tail}"
-    return f"any value{tail}"
+        return f"{low} or more"
+    return "" if high is None else f"{high} or less"
 
 
 def help_text(item: Field[Any]) -> str:

@@ -19,8 +19,8 @@ from engine.go.board import (
     play,
     stones_lost_by_suicide,
 )
-from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other, point_at
-from engine.go.notation import handicap_places
+from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, other
+from engine.go.handicap import check_free_handicap, fixed_handicap_points, free_handicap_points
 from engine.go.position import (
     META_HANDICAP,
     META_N_MOVES,
@@ -217,9 +217,7 @@ class Game:
             ValueError: "board not empty", or "bad vertex list": fewer than two points, a point twice, no point free.
         """
         stones = [int(point) for point in points]
-        distinct = len(set(stones)) == len(stones) and all(_on_board(self.position, point) for point in stones)
-        if not distinct or not 2 <= len(stones) < self.size**2:
-            raise ValueError("bad vertex list")
+        check_free_handicap(stones, self.size)
         self._place_handicap(stones)
 
     def _place_handicap(self, points: list[int]) -> None:
@@ -258,50 +256,3 @@ def _play_moves(position, points, colors, count):
 def _on_board(position: Position, point: int) -> bool:
     cells = position.board.color
     return 0 < point < len(cells) and cells[point] <= WHITE
-
-
-def most_fixed_handicap(size: int) -> int:
-    """Most stones of the fixed handicap on a board (GTP 2, section 4.1.1); 0 where there is none."""
-    return len(handicap_places(size))
-
-
-def fixed_handicap_points(size: int, count: int) -> list[int]:
-    """Points of the fixed handicap, in the order of GTP 2 (section 4.1.1).
-
-    Raises:
-        ValueError: "invalid number of stones" for this size.
-    """
-    places = handicap_places(size)
-    if not 2 <= count <= len(places):
-        raise ValueError("invalid number of stones")
-    chosen = [*places[: count - 1], places[-1]] if count in (5, 7, 9) else places[:count]
-    return [int(point_at(row, column, size)) for row, column in chosen]
-
-
-def free_handicap_points(size: int, count: int) -> list[int]:
-    """Any number of handicap points: the fixed ones as far as they go, then one by one the farthest from all others.
-
-    Raises:
-        ValueError: "invalid number of stones": fewer than two, or no point left free.
-    """
-    if not 2 <= count < size * size:
-        raise ValueError("invalid number of stones")
-    most = min(count, most_fixed_handicap(size))
-    points = fixed_handicap_points(size, most) if most else []
-    open_points = [int(point) for point in on_board_points(size) if point not in points]
-    while len(points) < count:
-        stones = [divmod(point, size + 1) for point in points]
-        best = max(open_points, key=lambda point: _handicap_merit(point, stones, size))
-        points.append(best)
-        open_points.remove(best)
-    return points
-
-
-def _handicap_merit(point: int, stones: list[tuple[int, int]], size: int) -> tuple[int, int, int]:
-    """Larger is better: not below the line of the fixed points, then far from other stones, then near the centre."""
-    row, column = divmod(point, size + 1)
-    line = 4 if size >= 13 else 3 if size >= 7 else 2
-    height = min(row, column, size + 1 - row, size + 1 - column)
-    gaps = [abs(row - other_row) + abs(column - other_column) for other_row, other_column in stones]
-    off_centre = abs(2 * row - size - 1) + abs(2 * column - size - 1)
-    return min(height, line), min(gaps, default=0), -off_centre

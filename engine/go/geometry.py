@@ -12,14 +12,22 @@ A padded row holds ``size + 1`` cells: one border cell on the left, which also c
 
 import numpy as np
 
+from engine.go.points import (  # noqa: F401 - points has what needs no kernels, and most files need both
+    BLACK,
+    BORDER,
+    COLUMNS,
+    EMPTY,
+    MAX_SIZE,
+    MIN_SIZE,
+    PASS,
+    WHITE,
+    from_vertex,
+    other,
+    to_vertex,
+)
 from engine.go.splitmix import GOLDEN, mixed
 from engine.system.jit import kernel
 
-MIN_SIZE = 2
-MAX_SIZE = 25
-EMPTY, BLACK, WHITE, BORDER = 0, 1, 2, 3
-PASS = 0
-COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 MAX_CELLS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 1
 
 
@@ -57,43 +65,12 @@ def on_board_points(size: int) -> np.ndarray:
     return ((rows + 1) * (size + 1) + columns + 1).astype(np.int16)
 
 
-def to_vertex(point: int, size: int) -> str:
-    """GTP text of a point: ``D4``, or ``pass``."""
-    if point == PASS:
-        return "pass"
-    row, column = divmod(point, size + 1)
-    return f"{COLUMNS[column - 1]}{size + 1 - row}"
-
-
-def from_vertex(text: str, size: int) -> int:
-    """Point of a GTP vertex, either case.
-
-    Raises:
-        ValueError: the text is no vertex of this board; the message names both.
-    """
-    word = text.strip().upper()
-    if word == "PASS":
-        return PASS
-    column = COLUMNS.find(word[:1]) if word else -1
-    digits = word[1:]
-    if column >= 0 and digits.isascii() and digits.isdigit() and len(digits) <= 2:
-        row = size - int(digits)
-        if 0 <= row < size and column < size:
-            return point_at(row, column, size)
-    raise ValueError(f"{text!r} is no vertex of a {size}x{size} board")
-
-
 def to_sgf(point: int, size: int) -> str:
     """SGF coordinates of a point; the empty string for a pass (FF[4])."""
     if point == PASS:
         return ""
     row, column = divmod(point, size + 1)
     return chr(96 + column) + chr(96 + row)
-
-
-def other(color: int) -> int:
-    """The opponent's colour."""
-    return 3 - color
 
 
 ZOBRIST_SEED = np.uint64(0x6B65696D61)

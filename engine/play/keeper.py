@@ -1,7 +1,8 @@
 """One game and its clock: the front end's only entry for changes of them.
 
-A :class:`GameKeeper` needs neither network nor search, so it answers while they are being loaded; the
-:class:`engine.play.player.Player` is one that can also choose moves, and takes over from it.
+A :class:`GameKeeper` needs neither network nor search, so it answers while they are being loaded; before its kernels
+are there a :class:`engine.play.early.EarlyKeeper` does, as far as it can. The :class:`engine.play.player.Player` is one
+that can also choose moves, and takes over.
 """
 
 from collections.abc import Iterable
@@ -9,12 +10,13 @@ from enum import Enum, auto
 
 from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
-from engine.go.geometry import PASS
+from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import Rules, rules_named
 from engine.go.sgf import read_sgf
 from engine.go.sgf_writer import write_sgf
-from engine.nets.notices import said_sizes, say_once
+from engine.nets.notices import say_once
 from engine.play.clock import Clock
+from engine.play.early import EarlyKeeper, check_size, nearest_size
 
 RESIGN = -1
 """What a player may answer instead of a point: it gives the game up."""
@@ -39,11 +41,6 @@ class Purpose(Enum):
         return self in (Purpose.PLAY, Purpose.CLEAN_UP)
 
 
-def nearest_size(size: int, sizes: tuple[int, int] | None) -> int:
-    """The board from smallest to largest that is nearest to a wanted one; None = all are played."""
-    return size if sizes is None else min(max(size, sizes[0]), sizes[1])
-
-
 class GameKeeper:
     """A game with its clock. Threads: one caller."""
 
@@ -65,15 +62,6 @@ class GameKeeper:
         """read by anyone, changed here alone"""
         self.clock = Clock(lag_s)
 
-    def _check_size(self, size: int) -> None:
-        """Refuse boards that are not played.
-
-        Raises:
-            ValueError: "unacceptable size", with the reason.
-        """
-        if self._sizes and not self._sizes[0] <= size <= self._sizes[1]:
-            raise ValueError(f"unacceptable size: {size}, the network plays {said_sizes(self._sizes)}")
-
     def _before_change(self) -> None:
         """Called before the game changes."""
 
@@ -87,7 +75,7 @@ class GameKeeper:
         Raises:
             ValueError: "unacceptable size", with the reason; the game stays as it is.
         """
-        self._check_size(size)
+        check_size(size, self._sizes)
         self._before_change()
         self.game.new(size)
         self._begin()
@@ -101,7 +89,7 @@ class GameKeeper:
             ValueError: broken, too large, no Go, or a size that is not played; the game stays as it is.
         """
         record = read_sgf(data, n_moves)
-        self._check_size(record.size)
+        check_size(record.size, self._sizes)
         self._before_change()
         self.game = record.to_game(self.game.rules, self.game.komi)
         self._begin()
@@ -169,3 +157,16 @@ class GameKeeper:
         """The board as text, the last move marked."""
         moves = self.game.moves()
         return render(self.game.position.board, moves[-1][1] if moves else PASS)
+
+
+def begun(early: EarlyKeeper) -> GameKeeper:
+    """The keeper of a game that has begun without a board: its clock, stones, moves and rules."""
+    keeper, record = GameKeeper(early.game.size, sizes=early.sizes), early.game
+    keeper.clock = early.clock
+    keeper.game = Game(record.size, record.rules, record.komi)
+    stones = record.start_stones()
+    black, white = ([point for point, owner in stones.items() if owner == color] for color in (BLACK, WHITE))
+    keeper.game.setup_stones(black, white, record.start_to_move)
+    for color, point in record.moves():
+        keeper.game.play(color, point)
+    return keeper

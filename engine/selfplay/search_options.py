@@ -88,10 +88,10 @@ class SearchPlayOptions(Checked):
         "there is another move; random networks pass early otherwise, and teach it (Minigo, pull request 928)",
         low=0.0, high=2.0,
     )  # fmt: skip
-    komi: float = option(7.0, "mean komi", low=-MOST_KOMI, high=MOST_KOMI)
-    komi_sd: float = option(1.0, "its standard deviation, in points (KG D)", low=0.0, high=100.0)
+    komi: float = option(7.0, "mean komi", low=-MOST_KOMI, high=MOST_KOMI, unit="points")
+    komi_sd: float = option(1.0, "its standard deviation (KG D)", low=0.0, high=100.0, unit="points")
     wide_komi_share: float = option(0.06, "share of the games whose komi is spread widely (KG D)", low=0.0, high=1.0)
-    wide_komi_sd: float = option(12.0, "its standard deviation there, in points (KG D)", low=0.0, high=100.0)
+    wide_komi_sd: float = option(12.0, "its standard deviation there (KG D)", low=0.0, high=100.0, unit="points")
     resign: float = option(0.0, "win rate below which a game is hopeless (AGZ); 0 = none is (KG)", low=0.0, high=0.5)
     resign_count: int = option(3, "hopeless moves of a colour in a row after which it resigns", low=1, high=WINDOW)
     played_out: float = option(

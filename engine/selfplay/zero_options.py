@@ -49,7 +49,11 @@ class ZeroOptions(Checked):
     )  # fmt: skip
     at_once: int = option(32, "games of a group; two or three groups play at once", low=1, high=4096)
     disk_gib: float = option(
-        10.0, "of rows; the oldest that are trained on no more are deleted beyond it", low=0.0, high=1e6
+        10.0,
+        "most that rows take on disk; the oldest that are trained on no more are deleted beyond it",
+        low=0.0,
+        high=1e6,
+        unit="GiB",
     )
 
     def window_of(self, rows: int) -> int:

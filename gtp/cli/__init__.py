@@ -10,6 +10,7 @@ import sys
 
 import click
 
+from gtp.cli.help_style import KeimaGroup
 from gtp.cli.shadowing import FIX, shadows
 
 try:
@@ -18,23 +19,29 @@ except ImportError as error:
     sys.exit(f"keima: {'; '.join(shadows()) or error}; {FIX}")
 
 SUBCOMMANDS = {
-    "gtp": ("gtp.cli.play:gtp", "Play: speak GTP on standard input and output."),
-    "analysis": ("gtp.cli.analysis:analysis", "Analyse positions: speak KataGo's JSON protocol."),
-    "review": ("gtp.cli.review:review", "Review games: an annotated SGF and a page to read for each."),
-    "doctor": ("gtp.cli.doctor:doctor", "Check that everything works here, and say what to fix."),
-    "match": ("bench.match.command:command", "Let two GTP engines play a match."),
-    "benchmark": ("bench.speed.benchmark:command", "Find the fastest settings for this machine."),
-    "weights": ("gtp.cli.weights:weights_group", "Show, check, find and convert network files."),
-    "train": ("gtp.cli.train:train", "Train networks on game records and teacher's labels."),
-    "data": ("gtp.cli.data:data", "Make training data from game records, and look at it."),
-    "alphago": ("bench.alphago.command:command", "Build AlphaGo of 2016 whole, and measure what its parts are worth."),
-    "zero": ("bench.zero.command:command", "Learn from nothing but self-play: AlphaGo Zero."),
-    "evaluate": ("gtp.cli.evaluate:evaluate", "Measure networks on held-out positions."),
+    "gtp": ("gtp.cli.play:gtp", "Play: speak GTP on standard input and output"),
+    "analysis": (
+        "gtp.cli.analysis:analysis",
+        "Analyse positions: speak KataGo's JSON protocol on standard input and output",
+    ),
+    "review": ("gtp.cli.review:review", "Review games: say what each move cost and what was better"),
+    "doctor": ("gtp.cli.doctor:doctor", "Check that everything works here, and say what to fix"),
+    "match": (
+        "bench.match.command:command",
+        "Let two GTP engines play a match, and print the Elo difference",
+    ),
+    "benchmark": ("bench.speed.benchmark:command", "Find the settings that play strongest on this machine"),
+    "weights": ("gtp.cli.weights:weights_group", "Show, check, find, convert and average network files"),
+    "train": ("gtp.cli.train:train", "Train networks on game records and teacher's labels"),
+    "data": ("gtp.cli.data:data", "Make training data from game records, and look at it"),
+    "alphago": ("bench.alphago.command:command", "Build AlphaGo of 2016 whole, and measure what its parts are worth"),
+    "zero": ("bench.zero.command:command", "Learn Go from nothing but self-play: AlphaGo Zero"),
+    "evaluate": ("gtp.cli.evaluate:evaluate", "Measure a network or a pattern policy on held-out positions"),
 }
-"""Name -> where the command is defined, and its line of help"""
+"""Name -> where the command is defined, and the first sentence of its help"""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(KeimaGroup):
     """A group that knows its subcommands by name and imports the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -57,8 +64,8 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in SUBCOMMANDS.items()])
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="Keima")
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(__version__, prog_name="Keima", help="show the version, and end")
 def main() -> None:
     """Keima, a Go engine."""
     # Names of files may be no text: what cannot be printed is shown in escapes.

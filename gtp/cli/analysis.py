@@ -13,6 +13,7 @@ import click
 from engine import __version__
 from engine.config import SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
+from gtp.cli.arguments import Whole
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
 from gtp.cli.settings import with_whole_paths
@@ -51,20 +52,20 @@ def _say_uncaught(reason: str) -> None:
     print(f"Uncaught exception: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
-@click.command(
-    cls=AnalysisCommand, context_settings={"show_default": True, "help_option_names": ["-h", "--help", "-help"]}
-)
+@click.command(cls=AnalysisCommand, context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
 @click.option("-model", metavar="FILE", help="the network's file, as --weights")
 @click.option("-human-model", metavar="FILE", help="understood, but human play is not imitated")
-@click.option("-override-config", "overrides", multiple=True, metavar="K=V, ...", help="KataGo's settings; repeatable")
 @click.option(
-    "-analysis-threads", "--at-once", type=click.IntRange(1, MOST_POSITIONS), metavar="N", show_default=False,
-    help="positions searched side by side; by default 16, before a GPU 64, but no more than one for 16 MiB of memory",
+    "-override-config", "overrides", multiple=True, metavar="KEY=VALUE,...", help="KataGo's settings; repeatable"
+)
+@click.option(
+    "-analysis-threads", "--at-once", type=Whole(1, MOST_POSITIONS), show_default="16, before a GPU 64",
+    help="positions searched side by side, no more than one for 16 MiB of memory",
 )  # fmt: skip
 @click.option("-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input drop what still waits")
-@click.option("--visits", default=Settings.visits, type=click.IntRange(1), help="of queries that say nothing of them")
-@click.version_option(__version__, "-version", "--version", prog_name="Keima")
+@click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries that say nothing of them")
+@click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version, and end")
 @settings_option(SearchOptions, SetupOptions, SessionOptions)
 @options_of(SetupOptions, "weights", "device")
 @options_of(SearchOptions)

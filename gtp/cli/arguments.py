@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from engine.config.declaration import bounds_text
+
 PATHS = click.Path(exists=True, path_type=Path)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
 
@@ -45,12 +47,46 @@ class NewFile(click.Path):
         return found
 
 
-class FiniteRange(click.FloatRange):
-    """A range of numbers that are numbers: click's lets nan pass, which is neither below nor above a bound."""
+class Whole(click.IntRange):
+    """A whole number, within bounds where there are some; help shows it as the engine's own options are shown."""
+
+    name = "whole number"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """See :meth:`click.ParamType.get_metavar`."""
+        return "N"
+
+    def _describe_range(self) -> str:
+        return bounds_text(self.min, self.max)
+
+
+class Number(click.FloatRange):
+    """A finite number, likewise: click's ranges let nan pass, which is neither below nor above a bound."""
+
+    name = "number"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """See :meth:`click.ParamType.get_metavar`."""
+        return "X"
+
+    def _describe_range(self) -> str:
+        low, high = (None if bound is None else float(bound) for bound in (self.min, self.max))
+        if not self.min_open:
+            return bounds_text(low, high)
+        return ", ".join(filter(None, [f"more than {self.min}", bounds_text(None, high)]))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See :meth:`click.ParamType.convert`."""
         found = super().convert(value, param, ctx)
         if not math.isfinite(found):
-            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+            expected = self._describe_range() or "any finite number"
+            self.fail(f"{value} is not in the range {expected}.", param, ctx)
         return found
+
+
+class OneOf(click.Choice[str]):
+    """One of some words, without click's brackets, which stand for what may be left out."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """See :meth:`click.ParamType.get_metavar`."""
+        return "|".join(self.choices)

@@ -15,7 +15,7 @@ from engine.go.rules import Rules, rules_from
 from engine.nets.on_device import choose_device
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_temperature
 from engine.system.signals import StopOnSignal
-from gtp.cli.arguments import parsed
+from gtp.cli.arguments import Whole, parsed
 from gtp.cli.options import Decorator, with_options
 from gtp.cli.terminal import bar, one_line_errors
 from weights import NetworkPath, files_of
@@ -36,10 +36,15 @@ class Effort(NamedTuple):
     """rows of a batch"""
 
 
-def share(metavar: str, read: Callable[[str], Any], *default: str, text: str = "") -> dict[str, Any]:
-    """What the options ``WHAT=SHARE`` have in common: several may be given, a share left out is 1."""
+def share(metavar: str, read: Callable[[str], Any], *default: str, text: str, usual: str = "") -> dict[str, Any]:
+    """What the options ``WHAT=SHARE`` have in common: several may be given, a share left out is 1.
+
+    Args:
+        usual: what holds where none is given, in words; empty = the default says it.
+    """
     callback = parsed(partial(parse_share, read=read))
-    return {"multiple": True, "callback": callback, "metavar": metavar, "default": default, "help": text}
+    return {"multiple": True, "callback": callback, "metavar": metavar, "default": default, "help": text,
+            "show_default": usual or True}  # fmt: skip
 
 
 def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,12 +55,12 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(variety=Variety(rules, komi, temperature), **rest)
 
     options: tuple[Decorator, ...] = (
-        click.option("--rules", **share("NAME=SHARE", rules_from, "chinese")),
+        click.option("--rules", **share("NAME=SHARE", rules_from, "chinese", text="rules (docs/rules.md)")),
         click.option("--komi", **share(
             "KOMI=SHARE", read_komi, "usual",
-            text="usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
+            text="komi: usual (7 or 7.5 by area, a point less by territory), a number, or a range: 5.5..9.5",
         )),
-        click.option("--temperature", **share("T=SHARE", read_temperature, "1", text="of the policy as it plays")),
+        click.option("--temperature", **share("T=SHARE", read_temperature, "1", text="temperature of the policy")),
     )  # fmt: skip
     return with_options(command, options)
 
@@ -63,8 +68,8 @@ def variety_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def machine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: ``--device`` and ``--threads``."""
     options = (
-        click.option("--device", default="auto", help="auto, cpu, cuda or mps"),
-        click.option("--threads", default=0, type=click.IntRange(0), help="processors that networks take; 0 = all"),
+        click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps"),
+        click.option("--threads", default=0, type=Whole(0), help="processors that networks take; 0 = all"),
     )
     return with_options(function, options)
 
@@ -76,7 +81,7 @@ def effort_options(at_once: Mapping[str, int], what: str) -> Decorator:
         at_once: by default, by device.
         what: a batch is of.
     """
-    text = f"{what} of a batch; {at_once['cpu']} on a processor, {at_once['gpu']} on a GPU"
+    usual = f"{at_once['cpu']} on a processor, {at_once['gpu']} on a GPU"
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -86,7 +91,9 @@ def effort_options(at_once: Mapping[str, int], what: str) -> Decorator:
             batch = rest.pop("at_once") or at_once["cpu" if chosen.type == "cpu" else "gpu"]
             return function(effort=Effort(chosen, threads, batch), **rest)
 
-        return machine_options(click.option("--at-once", type=click.IntRange(1), help=text)(command))
+        return machine_options(
+            click.option("--at-once", type=Whole(1), show_default=usual, help=f"{what} of a batch")(command)
+        )
 
     return decorate
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from engine.system.crew.job import Crew
+from gtp.cli.arguments import Whole
 from gtp.cli.options import with_options
 
 
@@ -47,6 +48,6 @@ def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         click.option("--ray", metavar="ADDRESS", help="let actors of a Ray cluster work; local: Ray on this machine"),
-        click.option("--actors", default=0, type=click.IntRange(0), help="of Ray; 0 = one a GPU, or a processor"),
+        click.option("--actors", default=0, type=Whole(0), help="actors of Ray; 0 = one a GPU, or a processor"),
     )
     return with_options(command, options)

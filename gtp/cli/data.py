@@ -17,10 +17,11 @@ from engine.records.games import read_games
 from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
 from engine.records.shards import MANIFEST, BuildOptions, build, every_shard_file, verify
-from gtp.cli.arguments import AS_JSON, PATHS
+from gtp.cli.arguments import AS_JSON, PATHS, Whole
 from gtp.cli.data_play import play_command
 from gtp.cli.data_reached import reached_command
 from gtp.cli.data_values import values_command
+from gtp.cli.help_style import KeimaGroup
 from gtp.cli.label import label_command
 from gtp.cli.options import options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors, workers_for
@@ -29,20 +30,22 @@ NAMED_PROBLEMS = 20
 """Problems named on standard error; the others are counted"""
 
 
-@click.group()
+@click.group(cls=KeimaGroup)
 def data() -> None:
     """Make training data from game records, and look at it."""
 
 
-@data.command("build", context_settings={"show_default": True})
+@data.command("build")
 @click.argument("sources", nargs=-1, required=True, type=PATHS)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="folder to make")
 @click.option("--without", multiple=True, type=PATHS,
               help=f"shard or folder to keep apart from: games with the same first {OPENING} moves go")  # fmt: skip
 @options_of(Filters)
-@click.option("--komi", type=(float, float), metavar="LEAST MOST", default=None, help="e.g. 5.5 7.5")
+@click.option(
+    "--komi", type=(float, float), metavar="LEAST MOST", default=None, help="komi to keep, from and to: 5.5 7.5"
+)
 @options_of(BuildOptions)
-@click.option("--workers", type=click.IntRange(0), default=0, help="reading processes; 0 = one a core")
+@click.option("--workers", type=Whole(0), default=0, help="reading processes; 0 = one a core")
 @AS_JSON
 @click.pass_context
 def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, as_json: bool, **given: Any) -> None:

@@ -20,9 +20,10 @@ from engine.selfplay.variety import Variety
 from engine.system.crew.job import Away
 from engine.system.files import alone_in
 from engine.train.ranks import find_ranks, own_cores
-from gtp.cli.arguments import PATHS
+from gtp.cli.arguments import PATHS, Whole
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, variety_options
 from gtp.cli.crew import CrewOptions, ray_options
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors
 from weights import files_of, find_network
@@ -35,13 +36,15 @@ CHUNK_TABLES = 4
 """Games that an actor gets at once, by those of a group: the last of a chunk leave seats empty"""
 
 
-@click.command("play", context_settings={"show_default": True})
+@click.command("play", cls=KeimaCommand)
 @click.argument("network")
-@click.option("--opponent", help="another network; colours alternate from game to game")
+@click.option("--opponent", metavar="NETWORK", help="another network; colours alternate from game to game")
 @OUT_OPTION
-@click.option("--games", default=10_000, type=click.IntRange(1), help="games in all")
-@click.option("--openings", type=PATHS, multiple=True, help="shards of games to go on from; by default the empty board")
-@click.option("--opening-moves", default=0, type=click.IntRange(0), help="moves to take of each opening; 0 = all")
+@click.option("--games", default=10_000, type=Whole(1), help="games in all")
+@click.option(
+    "--openings", type=PATHS, multiple=True, show_default="the empty board", help="shards of games to go on from"
+)
+@click.option("--opening-moves", default=0, type=Whole(0), help="moves to take of each opening; 0 = all")
 @variety_options
 @options_of(BulkOptions)
 @effort_options(AT_ONCE, "games")

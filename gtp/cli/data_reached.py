@@ -8,27 +8,25 @@ from rich.console import Console
 
 from engine.selfplay.reached import ReachedPlan
 from engine.selfplay.search_options import SearchPlayOptions
+from gtp.cli.arguments import Whole
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.data_play import AT_ONCE, play_in_bulk
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors
 
 
-@click.command("reached", context_settings={"show_default": True})
+@click.command("reached", cls=KeimaCommand)
 @click.argument("network")
 @OUT_OPTION
-@click.option("--positions", default=100_000, type=click.IntRange(1), help="positions, at least")
-@click.option(
-    "--draws", default=4, type=click.IntRange(1, 64), help="positions of a full search: its root, and of its tree"
-)
+@click.option("--positions", default=100_000, type=Whole(1), help="positions, at least")
+@click.option("--draws", default=4, type=Whole(1, 64), help="positions of a full search: its root, and of its tree")
 @options_of(
     SearchPlayOptions, "size", "rules", "komi", "visits", "fast_visits", "full_share", "seed",
     defaults={"visits": 40, "fast_visits": 1, "full_share": 0.05},
 )  # fmt: skip
-@click.option(
-    "--games-per-shard", default=80_000, type=click.IntRange(1), help="in all shards but the last; one a position"
-)
+@click.option("--games-per-shard", default=80_000, type=Whole(1), help="in all shards but the last; one a position")
 @effort_options(AT_ONCE, "games")
 @ray_options
 def reached_command(

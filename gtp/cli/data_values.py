@@ -11,9 +11,11 @@ from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.values import ATTEMPTS, ValuePlan
 from engine.selfplay.variety import Variety
+from gtp.cli.arguments import Whole
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, variety_options
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.data_play import AT_ONCE, play_in_bulk
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors
 
@@ -21,13 +23,13 @@ PARTS = 10
 """Parts of the range of U whose missing positions are told apart"""
 
 
-@click.command("values", context_settings={"show_default": True})
+@click.command("values", cls=KeimaCommand)
 @click.argument("sl")
 @click.argument("rl")
 @OUT_OPTION
-@click.option("--positions", default=100_000, type=click.IntRange(1), help="positions in all")
+@click.option("--positions", default=100_000, type=Whole(1), help="positions in all")
 @click.option("--whole-games", is_flag=True, help="all positions of games that RL plays alone, to compare with")
-@click.option("--latest", default=0, type=click.IntRange(0), help="largest U; 0 = 450 on 19x19, in proportion")
+@click.option("--latest", default=0, type=Whole(0), help="largest U; 0 = 450 on 19x19, in proportion")
 @variety_options
 @options_of(BulkOptions, "size", "passes", "dead_stones", "limit", "games_per_shard", "seed")
 @effort_options(AT_ONCE, "games")

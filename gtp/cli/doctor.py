@@ -25,6 +25,7 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.nets.files.header import expected_input
 from engine.system.files import sha256_of
 from gtp import startup
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.progress import compile_ahead, compile_bar
 from gtp.cli.settings import read_settings
@@ -58,7 +59,7 @@ class Finding(NamedTuple):
 Check = Callable[[], Iterator[Finding]]
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(cls=KeimaCommand)
 @settings_option(SetupOptions)
 @options_of(SetupOptions, "weights", "device", "size")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table")

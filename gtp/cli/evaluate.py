@@ -27,9 +27,10 @@ from engine.records.labels import read_labels
 from engine.rollout.model import load_rollout
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.policy_rollouts import policy_values
-from gtp.cli.arguments import AS_JSON, PATHS
+from gtp.cli.arguments import AS_JSON, PATHS, OneOf, Whole
 from gtp.cli.data_play import AT_ONCE
 from gtp.cli.evaluate_tables import tables_of
+from gtp.cli.help_style import KeimaGroup
 from gtp.cli.patterns import KINDS, evaluate_command
 from gtp.cli.terminal import bar, one_line_errors, tell, workers_for
 from weights import PATTERNS, find_network, find_patterns
@@ -37,7 +38,7 @@ from weights import PATTERNS, find_network, find_patterns
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
 
-class EvaluateGroup(click.Group):
+class EvaluateGroup(KeimaGroup):
     """``evaluate rollout DATA``, ``evaluate tree DATA``, and anything else names a network."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -59,11 +60,11 @@ def evaluate() -> None:
 @evaluate.command("network", hidden=True)
 @click.argument("network")
 @click.argument("data", type=PATHS)
-@click.option("--positions", default=50000, show_default=True, type=click.IntRange(1),
+@click.option("--positions", default=50000, type=Whole(1),
               help="positions to look at, a fixed sample spread over all games")  # fmt: skip
-@click.option("--symmetries", default="1", show_default=True, type=click.Choice(("1", "8")),
+@click.option("--symmetries", default="1", type=OneOf(("1", "8")),
               help="8: also the ensemble of all eight symmetries")  # fmt: skip
-@click.option("--rollouts", default=0, show_default=True, type=click.IntRange(0), metavar="POSITIONS",
+@click.option("--rollouts", default=0, type=Whole(0), metavar="POSITIONS",
               help="compare the value with 10, 100 and 1,000 rollouts by policy on this number of positions; "
               "about a quarter of a second each on a core")  # fmt: skip
 @click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
@@ -71,11 +72,11 @@ def evaluate() -> None:
               "file of it (.npz) or a policy network; may be given more than once")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="[NAME=]NETWORK",
               help="network whose value is measured on the same positions; may be given more than once")  # fmt: skip
-@click.option("--game", default=0, type=click.IntRange(0), metavar="K",
+@click.option("--game", default=0, type=Whole(0), metavar="K",
               help="also the value through game K of DATA, counted from 1")  # fmt: skip
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw plots (PNG) in")
 @click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps")
+@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
 @AS_JSON
 def evaluate_named(
     network: str, data: Path, positions: int, symmetries: str, rollouts: int, policies: tuple[str, ...],

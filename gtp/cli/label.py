@@ -20,9 +20,10 @@ from engine.selfplay.variety import Shares, Variety, read_size
 from engine.system.crew.job import Away
 from engine.system.files import alone_in
 from engine.train.teacher import Teacher
-from gtp.cli.arguments import PATHS
+from gtp.cli.arguments import PATHS, Whole
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, Effort, effort_options, identity, run_with_bar, share, variety_options
 from gtp.cli.crew import CrewOptions, ray_options
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import options_of
 from gtp.cli.terminal import one_line_errors, workers_for
 from weights import NetworkPath, files_of, find_network
@@ -33,11 +34,11 @@ CHUNK_BATCHES = 2
 """Games that an actor of Ray gets at once, by positions of a batch: the last of a chunk leave seats empty"""
 
 
-@click.command("label", context_settings={"show_default": True})
+@click.command("label", cls=KeimaCommand)
 @click.argument("sources", nargs=-1, type=PATHS)
-@click.option("--network", required=True, help="network (name or file) that evaluates the positions")
+@click.option("--network", required=True, metavar="NETWORK", help="network (name or file) that evaluates the positions")
 @OUT_OPTION
-@click.option("--positions", default=1_000_000, type=click.IntRange(1), help="positions in all")
+@click.option("--positions", default=1_000_000, type=Whole(1), help="positions in all")
 @click.option("--recorded", **share("SIZE=SHARE", read_size, text="board sizes of positions of SOURCES"))
 @click.option("--self-play", **share(
     "SIZE=SHARE", read_size, text="board sizes of games that the network plays against itself, a move an evaluation"

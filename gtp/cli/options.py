@@ -3,18 +3,24 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from engine.config import REMOVED, SearchOptions, removed
-from engine.config.declaration import Checked, help_text, key_of, parse, range_text, sections, type_of
+from engine.config.declaration import Checked, bounds_text, help_text, key_of, parse, range_text, sections, type_of
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
 from weights import NO_NETWORK, NetworkPath, find_network, players
 
+if TYPE_CHECKING:
+    from click.types import OptionHelpExtra
+
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+UNITS = {"s": "SECONDS", "min": "MINUTES", "MiB": "MIB", "GiB": "GIB", "points": "POINTS"}
+"""Unit of an option -> what its value is called in help"""
 
 
 def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -36,12 +42,20 @@ def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any],
 class GroupedOption(click.Option):
     """An option that help lists under the heading of its options class."""
 
-    def __init__(self, *names: Any, heading: str, **rest: Any):
+    def __init__(self, *names: Any, heading: str, bounds: str = "", **rest: Any):
         super().__init__(*names, **rest)
         self.heading = heading
+        self.bounds = bounds
+
+    def get_help_extra(self, ctx: click.Context) -> "OptionHelpExtra":
+        """See :meth:`click.Option.get_help_extra`: the range stands behind the default, as of click's own ranges."""
+        extra = super().get_help_extra(ctx)
+        if self.bounds:
+            extra["range"] = self.bounds
+        return extra
 
 
-class GroupedCommand(click.Command):
+class GroupedCommand(KeimaCommand):
     """A command whose help has a heading for every options class."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -76,11 +90,13 @@ def options_of(
                 # Both ways, since a settings file may have switched it on.
                 flag, about = f"{flag}/--no-{flag[2:]}", {}
             else:
-                about["metavar"] = item.metadata["unit"] or "|".join(choices) or ("N" if wanted is int else "X")
-            # Choices are shown as the option's value.
-            text = help_text(item).removesuffix(f"; {range_text(item)}") if choices else help_text(item)
+                unit = item.metadata["unit"]
+                about["metavar"] = UNITS.get(unit, unit) or "|".join(choices) or ("N" if wanted is int else "X")
+                about["bounds"] = bounds_text(item.metadata["low"], item.metadata["high"])
+            # Choices are shown as the option's value, ranges behind its default.
+            text = help_text(item).removesuffix(f"; {range_text(item)}")
             # Help itself says what a default without a text of its own, such as "any", means.
-            is_told = not item.metadata["read"] or bool(default)
+            is_told = default != "" and (not item.metadata["read"] or bool(default))
             function = click.option(
                 flag, item.name, cls=GroupedOption, heading=heading, default=default, show_default=is_told,
                 help=text, hidden=item.name in hidden, multiple=item.type is not wanted, **about,
@@ -137,8 +153,8 @@ def settings_option(*kinds: type) -> Decorator:
         callback=read,
         is_eager=True,
         metavar="FILE",
-        show_default=False,
-        help=f"settings file (docs/settings.md); by default ${CONFIG_VARIABLE}, else the user's own; {NO_FILE} = none",
+        show_default=f"${CONFIG_VARIABLE}, else the user's own",
+        help=f"settings file (docs/settings.md); {NO_FILE} = none",
     )
 
 

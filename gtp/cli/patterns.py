@@ -15,15 +15,15 @@ from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import Numbers, unfold
 from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
-from gtp.cli.arguments import PATHS, FiniteRange
+from gtp.cli.arguments import PATHS, Number, Whole
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find_patterns
 
 BOARD = click.option(
     "--size",
     default=19,
-    show_default=True,
-    type=click.IntRange(MIN_SIZE, MAX_SIZE),
+    type=Whole(MIN_SIZE, MAX_SIZE),
     help="games of this board are read",
 )
 KINDS = {
@@ -35,29 +35,27 @@ KINDS = {
 def train_command(kind: str) -> click.Command:
     """``keima train KIND``."""
 
-    @click.command(kind, help=f"Learn {KINDS[kind]} from the games people played; takes some minutes.")
+    @click.command(
+        kind, cls=KeimaCommand, help=f"Learn {KINDS[kind]} from the games people played; takes some minutes."
+    )
     @click.option("--games", type=PATHS, multiple=True, required=True, help="shard of games or folder of them")
     @click.option("--validation", type=PATHS, required=True, help="shard of games to measure the accuracy on")
     @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="file to write (.npz)")
-    @click.option(
-        "--shards", default=4, show_default=True, type=click.IntRange(0), help="shards to use of those found; 0 = all"
-    )
+    @click.option("--shards", default=4, type=Whole(0), help="shards to use of those found; 0 = all")
     @click.option(
         "--rate",
         default=RATE,
-        show_default=True,
-        type=FiniteRange(0.0, 100.0, min_open=True),
+        type=Number(0.0, 100.0, min_open=True),
         help="first learning rate of AdaGrad",
     )
     @click.option(
         "--temperature",
         default=1.0,
-        show_default=True,
-        type=FiniteRange(0.0, 100.0, min_open=True),
+        type=Number(0.0, 100.0, min_open=True),
         help="what the weights are divided by in the end; 0.5 for rollouts learnt from moves that a network drew",
     )
     @BOARD
-    @click.option("--seed", default=1, show_default=True, help="order of the games")
+    @click.option("--seed", default=1, type=Whole(), help="seed of the order of the games")
     def command(
         games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, temperature: float,
         size: int, seed: int,
@@ -78,14 +76,22 @@ def train_command(kind: str) -> click.Command:
 def evaluate_command(kind: str) -> click.Command:
     """``keima evaluate KIND``."""
 
-    @click.command(kind, help=f"Accuracy of {KINDS[kind]} on the moves people played in the games of DATA (.npz.xz).")
+    @click.command(
+        kind,
+        cls=KeimaCommand,
+        help=f"Accuracy of {KINDS[kind]} on the moves people played in the games of DATA (.npz.xz).",
+    )
     @click.argument("data", type=PATHS)
-    @click.option("--patterns", metavar="NAME|PATH", help="pattern policy: a shipped one (the default) or a file")
+    @click.option(
+        "--patterns",
+        metavar="NAME|PATH",
+        show_default="the shipped one",
+        help="pattern policy: a shipped one or a file",
+    )
     @click.option(
         "--positions",
         default=0,
-        show_default=True,
-        type=click.IntRange(0),
+        type=Whole(0),
         help="positions to look at, spread; 0 = all",
     )
     @BOARD

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,19 @@ from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
-from gtp.cli.settings import KINDS, render, with_whole_paths
+from gtp.cli.settings import KINDS, render, user_file, with_whole_paths
 from gtp.commands import COMMANDS
 from gtp.host import Host
+from gtp.line_editing import line_editor
 from gtp.log import OWN, Log, start_log
-from gtp.session import Output, Session
+from gtp.session import Output, Session, from_descriptor
 from gtp.startup import PlayerSettings, greet, load_player
 
+HISTORY = "history"
+"""File of what was typed at a terminal"""
 
-@click.command(cls=GroupedCommand, context_settings={"show_default": True})
+
+@click.command(cls=GroupedCommand)
 @settings_option(*KINDS)
 @click.option("--print-config", is_flag=True, help="print a complete settings file with the values in force, and end")
 @options_of(SetupOptions)
@@ -58,7 +63,11 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     if ctx.default_map:
         print(f"settings from {config}", file=sys.stderr)
     startup.bar = show_bar
-    status = converse(PlayerSettings(setup, play, search, network, ctx.obj), output, log, values["name"])
+    editor = line_editor(_history_file())
+    settings = PlayerSettings(setup, play, search, network, ctx.obj)
+    status = converse(settings, output, log, values["name"], editor.read if editor else from_descriptor)
+    if editor:
+        editor.close()
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
     # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
@@ -72,16 +81,29 @@ def show_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -
     compile_bar(counts, finished)
 
 
+def _history_file() -> Path | None:
+    """Where what was typed is kept: beside the user's own settings; None = the user has no home folder."""
+    with suppress(RuntimeError):
+        return user_file().with_name(HISTORY)
+    return None
+
+
 def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
     """Whether an option was given on the command line, or in the same place as another one."""
     source = ctx.get_parameter_source(name)
     return source in (ParameterSource.COMMANDLINE, ctx.get_parameter_source(other))
 
 
-def converse(settings: PlayerSettings, output: Output, log: Log | None, name: str) -> int:
-    """Speak GTP while the player is being loaded, and then with it; returns the exit status."""
+def converse(
+    settings: PlayerSettings, output: Output, log: Log | None, name: str, read: Callable[[], bytes] = from_descriptor
+) -> int:
+    """Speak GTP while the player is being loaded, and then with it; returns the exit status.
+
+    Args:
+        read: as for :class:`gtp.session.Session`.
+    """
     host = Host(COMMANDS, name)
-    session = Session(COMMANDS, host, output, log.note if log else None)
+    session = Session(COMMANDS, host, output, log.note if log else None, read)
 
     def load() -> None:
         try:

@@ -14,6 +14,7 @@ from engine.system.files import alone_in
 from engine.system.signals import StopOnSignal
 from engine.train.ranks import join_ranks
 from gtp.cli.bulk import GOES_ON, OUT_OPTION, identity, machine_options, variety_options
+from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import options_of
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find, find_network
@@ -22,10 +23,12 @@ SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
 """Metrics of matches, told in a line of their own"""
 
 
-@click.command("reinforce", context_settings={"show_default": True})
+@click.command("reinforce", cls=KeimaCommand)
 @click.argument("network")
 @OUT_OPTION
-@click.option("--baseline", help="network whose value is taken off the rewards; by default nothing is")
+@click.option(
+    "--baseline", metavar="NETWORK", show_default="nothing", help="network whose value is taken off the rewards"
+)
 @variety_options
 @options_of(ReinforceOptions)
 @machine_options

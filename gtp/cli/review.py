@@ -24,7 +24,7 @@ from engine.system.files import alone_in
 from engine.system.signals import StopOnSignal
 from gtp import startup
 from gtp.analysing import load_analysing
-from gtp.cli.arguments import PATHS, FiniteRange, parsed
+from gtp.cli.arguments import PATHS, Number, Whole, parsed
 from gtp.cli.bulk import GOES_ON, identity
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
@@ -53,24 +53,26 @@ def thresholds_of(text: str) -> tuple[float, ...]:
     return values
 
 
-@click.command("review", cls=GroupedCommand, context_settings={"show_default": True})
+@click.command("review", cls=GroupedCommand)
 @click.argument("games", nargs=-1, required=True, type=PATHS)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="folder for the reviews")
 @click.option(
     "--visits",
-    type=click.IntRange(2),
-    show_default=False,
-    help=f"of each position; {VISITS}, or no limit where --seconds is given",
+    type=Whole(2),
+    show_default=f"{VISITS}, or no limit where --seconds is given",
+    help="visits of each position",
 )
-@click.option("--seconds", default=0.0, type=FiniteRange(0, 86400), help="for each position; 0 = no limit")
+@click.option(
+    "--seconds", default=0.0, type=Number(0, 86400), metavar="SECONDS", help="time for each position; 0 = no limit"
+)
 @click.option(
     "--thresholds",
     callback=parsed(thresholds_of),
     metavar="A,B,C,D,E",
-    show_default=False,
-    help=f"points lost where {', '.join(KINDS[1:])} begin; {','.join(f'{t:g}' for t in THRESHOLDS['points'])}",
+    show_default=",".join(f"{lost:g}" for lost in THRESHOLDS["points"]),
+    help=f"points lost where {', '.join(KINDS[1:])} begin",
 )
-@click.option("--lines", default=1, type=click.IntRange(0, 5), help="variations in the SGF for a move that was blamed")
+@click.option("--lines", default=1, type=Whole(0, 5), help="variations in the SGF for a move that was blamed")
 @click.option("--katrain/--no-katrain", default=True, help="write into the SGF what KaTrain reloads; most of its size")
 @click.option("--json", "as_json", is_flag=True, help="all numbers besides, as NAME.json")
 @click.option("--svg", is_flag=True, help="graphs and diagrams besides, as NAME-PART.svg")
@@ -84,11 +86,11 @@ def review(
     thresholds: tuple[float, ...] | None, lines: int, katrain: bool, as_json: bool, svg: bool, png: bool,
     config: Path | None, **values: Any,
 ) -> None:  # fmt: skip
-    """Review games: analyse every position, and say what each move cost and what was better.
+    """Review games: say what each move cost and what was better.
 
-    GAMES are SGF files, archives, or folders of such. For each game the folder gets a page to read in any browser and
-    the game's SGF with graphs, marks, comments and lines; several games get an index. A review that was stopped, in any
-    way, goes on when the same command is given again.
+    Every position is analysed. GAMES are SGF files, archives, or folders of such. For each game the folder gets a page
+    to read in any browser and the game's SGF with graphs, marks, comments and lines; several games get an index. A
+    review that was stopped, in any way, goes on when the same command is given again.
 
     \b
         keima review my-game.sgf --out reviews

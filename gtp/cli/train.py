@@ -38,8 +38,9 @@ from engine.train.metrics import game_metrics, in_training, label_metrics, sampl
 from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
-from gtp.cli.arguments import PATHS
+from gtp.cli.arguments import PATHS, OneOf, Whole
 from gtp.cli.bulk import identity, share
+from gtp.cli.help_style import KeimaGroup
 from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.reinforce import reinforce_command
@@ -49,9 +50,12 @@ from weights import files_of, find, find_network
 VALIDATION_POSITIONS = 4000
 """Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
 USUAL_AREA = 361
-RULES_HELP = "rules that the teacher sees positions under  [default: its game's, or chinese with --komi]"
-KOMI_HELP = "komi likewise: usual, a number, or a range: 5.5..9.5  [default: its game's, or usual with --rules]"
-BOARDS_HELP = "how many of the steps are on such boards  [default: as there are games and labels]"
+RULES = share("NAME=SHARE", rules_from, text="rules that the teacher sees positions under",
+              usual="its game's, or chinese with --komi")  # fmt: skip
+KOMI = share("KOMI=SHARE", read_komi, text="komi likewise: usual, a number, or a range: 5.5..9.5",
+             usual="its game's, or usual with --rules")  # fmt: skip
+BOARDS = share("SIZE=SHARE", read_size, text="how many of the steps are on such boards",
+               usual="as there are games and labels")  # fmt: skip
 LABEL_POSITIONS = 2000
 """Of each board size"""
 LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
@@ -113,14 +117,17 @@ def _shape_options(architectures: tuple[str, ...]) -> Decorator:
     """A decorator that adds the shape of the network."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        usual: dict[str, list[str]] = {}
         texts: dict[str, str] = {}
         for architecture in architectures:
             for item in fields(ARCHITECTURES[architecture].shape):
                 if item.name not in ("planes", "globals"):
-                    text = texts.get(item.name, f"new network: {item.metadata['help']}")
-                    texts[item.name] = f"{text}; {architecture}: {item.default}"
+                    texts.setdefault(item.name, f"new network: {item.metadata['help']}")
+                    usual.setdefault(item.name, []).append(f"{architecture}: {item.default}")
         for name, text in reversed(texts.items()):
-            command = click.option("--" + key_of(name), name, type=int, help=text)(command)
+            command = click.option(
+                "--" + key_of(name), name, type=Whole(), show_default="; ".join(usual[name]), help=text
+            )(command)
         return command
 
     return decorate
@@ -137,20 +144,21 @@ def _network_command(name: str, kind: NetworkKind) -> click.Command:
     @click.option("--validation", type=PATHS, required=True, help="shard of games to measure on; never trained on")
     @click.option("--label-validation", type=PATHS, hidden=not kind.uses_labels,
                   help="shard of labels to measure on; never trained on")  # fmt: skip
-    @click.option(
-        "--teacher", hidden=not kind.uses_labels, help="network (name or file) that evaluates positions of games"
-    )
-    @click.option("--rules", hidden=not kind.uses_labels, **share("NAME=SHARE", rules_from, text=RULES_HELP))
-    @click.option("--komi", hidden=not kind.uses_labels, **share("KOMI=SHARE", read_komi, text=KOMI_HELP))
-    @click.option("--boards", hidden=not kind.uses_labels, **share("SIZE=SHARE", read_size, text=BOARDS_HELP))
+    @click.option("--teacher", hidden=not kind.uses_labels, metavar="NETWORK",
+                  help="network (name or file) that evaluates positions of games")  # fmt: skip
+    @click.option("--rules", hidden=not kind.uses_labels, **RULES)
+    @click.option("--komi", hidden=not kind.uses_labels, **KOMI)
+    @click.option("--boards", hidden=not kind.uses_labels, **BOARDS)
     @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
     @click.option(
-        "--start", help="network (name or file) to start from instead of random weights; keima-resnet may be smaller"
+        "--start",
+        metavar="NETWORK",
+        help="network (name or file) to start from instead of random weights; keima-resnet may be smaller",
     )
-    @click.option("--network", "architecture", type=click.Choice(architectures), default=architectures[0],
-                  show_default=True, hidden=len(architectures) == 1, help="architecture")  # fmt: skip
-    @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps")
-    @click.option("--threads", default=0, show_default=True, help="CPU threads of torch; 0 = torch's choice")
+    @click.option("--network", "architecture", type=OneOf(architectures), default=architectures[0],
+                  hidden=len(architectures) == 1, help="architecture")  # fmt: skip
+    @click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+    @click.option("--threads", default=0, type=Whole(), help="CPU threads of torch; 0 = torch's choice")
     @_shape_options(architectures)
     @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
     def command(**given: Any) -> None:
@@ -369,7 +377,7 @@ def _validation(
     return validate
 
 
-@click.group()
+@click.group(cls=KeimaGroup)
 def train() -> None:
     """Train networks on game records and teacher's labels.
 

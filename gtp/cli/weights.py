@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.nets.files.header import Header, expected_input, recognise
-from gtp.cli.arguments import AS_JSON, FiniteRange
+from gtp.cli.arguments import AS_JSON, Number
+from gtp.cli.help_style import KeimaGroup
 from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, files_of, find, find_network, players
@@ -33,7 +34,7 @@ SHOWN = 240
 NETWORK = click.argument("network", metavar="NETWORK")
 
 
-@click.group("weights")
+@click.group("weights", cls=KeimaGroup)
 def weights_group() -> None:
     """Show, check, find, convert and average network files.
 
@@ -108,7 +109,7 @@ def _as_table(rows: dict[str, Any]) -> Table:
 
 @weights_group.command("verify")
 @NETWORK
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, mps, cuda or cuda:N; with commas")
+@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, mps, cuda or cuda:N; with commas")
 @AS_JSON
 @click.pass_context
 def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bool) -> None:
@@ -207,7 +208,7 @@ def convert_command(network: str, target: Path) -> None:
 @NETWORK
 @click.argument("other", metavar="NETWORK2")
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--share", default=0.5, show_default=True, type=FiniteRange(0.0, 1.0), help="of NETWORK2 in the mean")
+@click.option("--share", default=0.5, type=Number(0.0, 1.0), help="of NETWORK2 in the mean")
 def average_command(network: str, other: str, target: Path, share: float) -> None:
     """Write the mean of the weights of NETWORK and NETWORK2 as FILE.
 

@@ -20,6 +20,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engine.go.points import BLACK
 from gtp.commands import arguments
 from gtp.commands.play import CANCELLED, tell_search
 from gtp.host import Host
@@ -29,6 +30,7 @@ from gtp.protocol import NUMBER, CommandError, Registry, Reply, integer, number,
 if TYPE_CHECKING:
     from engine.insight.analyses import Analysis
     from engine.insight.glance import Glancing
+    from engine.play.player import Player
     from engine.search.move_filter import MoveFilter
     from engine.search.report import Report, Watcher
 
@@ -74,6 +76,25 @@ class Layout(NamedTuple):
 
 LZ, KATA = Layout(lz_line, LZ_SWITCHES), Layout(kata_line, KATA_SWITCHES, tells_stdev=True)
 CGOS = Layout(cgos_line, {}, ReportOptions(max_moves=CGOS_MOVES, ownership=True), genmove_interval_s=math.inf)
+
+
+class Filter(NamedTuple):
+    """``avoid`` or ``allow``, as it was asked for."""
+
+    is_exclusive: bool
+    """``allow``"""
+    color: int
+    points: list[int]
+    depth: int
+
+
+class Wanted(NamedTuple):
+    """What a command's arguments say: read before anything is loaded."""
+
+    color: int
+    interval_s: float
+    options: ReportOptions
+    filters: list[Filter]
 
 
 class Asked(NamedTuple):
@@ -143,10 +164,12 @@ def stop(host: Host) -> None:
 
 
 def _analyze(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout) -> None:
-    """Report until interrupted."""
-    # First, since it can be told that the end is wanted: what is imported beside the loader waits for it.
-    player = host.player
-    asked = _asked(host, words, reply, layout, DEFAULT_CENTISECONDS / 100.0)
+    """Report until interrupted, perhaps before the player has been loaded."""
+    wanted = _wanted(host, words, layout, DEFAULT_CENTISECONDS / 100.0)
+    player = host.uninterrupted_player
+    if player is None:
+        return
+    asked = _asked(player, wanted, reply, layout)
     reply.begin()
     try:
         player.analyze(asked.color, asked.watcher, asked.moves)
@@ -158,10 +181,14 @@ def _choose(
     host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, update: bool = True, is_cancellable: bool = False
 ) -> str:
     """Report until a move has been chosen; the last report of the search comes in any case."""
-    player = host.player
+    wanted = _wanted(host, words, layout, layout.genmove_interval_s)
+    player = host.uninterrupted_player if is_cancellable else host.player
+    if player is None:
+        reply.begin()
+        return f"play {CANCELLED}"
     from engine.play.keeper import RESIGN, Purpose
 
-    asked = _asked(host, words, reply, layout, layout.genmove_interval_s)
+    asked = _asked(player, wanted, reply, layout)
     reply.begin()
     purpose = Purpose.PLAY if update else Purpose.PROPOSE
     try:
@@ -183,7 +210,7 @@ def _let_go(asked: Asked) -> None:
         asked.glancing.abandon()
 
 
-def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, interval_s: float) -> Asked:
+def _wanted(host: Host, words: tuple[str, ...], layout: Layout, interval_s: float) -> Wanted:
     """Read a command's arguments.
 
     Args:
@@ -191,13 +218,7 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, int
     Raises:
         CommandError: something there is not understood.
     """
-    from engine.go.geometry import BLACK
-    from engine.insight.analyses import Analysis
-    from engine.insight.glance import NOTHING
-    from engine.search.move_filter import EVERY_MOVE
-    from engine.search.report import Watcher
-
-    left, wanted, filters = list(words), dict[str, Any](), list["MoveFilter"]()
+    left, given, filters = list(words), dict[str, Any](), list[Filter]()
     color = arguments.leading_color(host, left)
     if left and NUMBER.fullmatch(left[0]):
         left.insert(0, "interval")
@@ -205,11 +226,11 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, int
         key = left.pop(0)
         if key in ("avoid", "allow"):
             values = [_next(left, f"{key} COLOR VERTICES DEPTH") for _ in range(3)]
-            filters.append(_move_filter(host, key, *values))
+            filters.append(_filter(host, key, *values))
         elif key in layout.switches:
-            wanted[layout.switches[key]] = switch(key, _next(left, f"{key} true"))
+            given[layout.switches[key]] = switch(key, _next(left, f"{key} true"))
         elif key in COUNTS:
-            wanted[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
+            given[COUNTS[key]] = _count(key, _next(left, f"{key} NUMBER"))
         elif key == "interval":
             text = _next(left, "interval CENTISECONDS")
             seconds = number(text) / 100.0
@@ -219,11 +240,24 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, int
         else:
             known = ", ".join(["interval", *COUNTS, "avoid", "allow", *layout.switches])
             raise CommandError(f"syntax error: {key!r} is not understood, expected one of {known}")
-    moves = reduce(and_, filters, EVERY_MOVE)
-    _check(moves)
-    options, size = replace(layout.options, **wanted), host.keeper.game.size
-    glancing = _glancing(host, color) if layout.tells_stdev and not options.any_ownership else None
+    for one in filters:
+        # What has no one meaning is refused, as by KataGo.
+        if one.is_exclusive and sum(other.color == one.color for other in filters) > 1:
+            raise CommandError("syntax error: allow stands alone for its color, without avoid or another allow")
+    return Wanted(color, interval_s, replace(layout.options, **given), filters)
 
+
+def _asked(player: "Player", wanted: Wanted, reply: Reply, layout: Layout) -> Asked:
+    """An analysis by a player, as its arguments want it."""
+    from engine.insight.analyses import Analysis
+    from engine.insight.glance import NOTHING
+    from engine.search.move_filter import EVERY_MOVE, only, without
+    from engine.search.report import Watcher
+
+    color, interval_s, options, filters = wanted
+    restrictions = ((only if one.is_exclusive else without)(one.color, one.points, one.depth) for one in filters)
+    moves, size = reduce(and_, restrictions, EVERY_MOVE), player.game.size
+    glancing = _glancing(player, color) if layout.tells_stdev and not options.any_ownership else None
     patience = iter((GLANCE_S,))
 
     def tell(report: "Report") -> None:
@@ -235,28 +269,17 @@ def _asked(host: Host, words: tuple[str, ...], reply: Reply, layout: Layout, int
     return Asked(color, watcher, moves, glancing)
 
 
-def _check(moves: "MoveFilter") -> None:
-    """Refuse what has no one meaning, as KataGo does.
-
-    Raises:
-        CommandError: of one colour some moves are allowed, and others left out or allowed besides.
-    """
-    for one in moves.restrictions:
-        if one.is_exclusive and sum(other.color == one.color for other in moves.restrictions) > 1:
-            raise CommandError("syntax error: allow stands alone for its color, without avoid or another allow")
-
-
-def _glancing(host: Host, color: int) -> "Glancing | None":
+def _glancing(player: "Player", color: int) -> "Glancing | None":
     """Ask the network who owns the points; None where it does not say, or has failed."""
     from engine.features.encoder import ENCODERS
     from engine.inference.server import NetworkFailed
     from engine.insight.glance import Glancing
 
-    server = host.player.server
+    server = player.server
     if server is None or not server.spec.has_ownership:
         return None
     try:
-        return Glancing(server, ENCODERS[server.spec.encoder], host.player.position_for(color))
+        return Glancing(server, ENCODERS[server.spec.encoder], player.position_for(color))
     except NetworkFailed:
         return None
 
@@ -276,14 +299,12 @@ def _count(key: str, text: str) -> int:
     return min(value, MAX_MOVES)
 
 
-def _move_filter(host: Host, key: str, color: str, vertices: str, depth: str) -> "MoveFilter":
-    """What ``avoid`` or ``allow`` (``key``) leaves of a colour's moves."""
-    from engine.search.move_filter import only, without
-
+def _filter(host: Host, key: str, color: str, vertices: str, depth: str) -> Filter:
+    """What follows ``avoid`` or ``allow`` (``key``)."""
     points = [arguments.vertex(host, text) for text in vertices.split(",") if text]
     if not points:
         raise CommandError(f"syntax error: {key} without a vertex")
     moves = integer(depth)
     if moves < 1:
         raise CommandError(f"syntax error: a depth of {moves} moves, expected 1 or more")
-    return (only if key == "allow" else without)(arguments.color(color), points, moves)
+    return Filter(key == "allow", arguments.color(color), points, moves)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from engine.go.points import BLACK, WHITE, from_vertex
 from gtp import info
 from gtp.host import Host
 from gtp.protocol import COLORS, CommandError
@@ -15,8 +16,6 @@ def color(text: str) -> int:
     Raises:
         CommandError: anything else.
     """
-    from engine.go.geometry import BLACK, WHITE  # brings Numba along; by now it is loaded
-
     if text.lower() not in COLORS:
         raise CommandError(f"{INVALID}: {text!r} is no color, expected b or w")
     return BLACK if COLORS[text.lower()] == "b" else WHITE
@@ -28,7 +27,7 @@ def optional_color(host: Host, text: str) -> int:
     Raises:
         CommandError: it is neither.
     """
-    return color(text) if text else host.keeper.game.to_move
+    return color(text) if text else host.record.game.to_move
 
 
 def leading_color(host: Host, words: list[str]) -> int:
@@ -43,10 +42,8 @@ def vertex(host: Host, text: str) -> int:
     Raises:
         CommandError: neither.
     """
-    from engine.go.geometry import from_vertex
-
     try:
-        return from_vertex(text, host.keeper.game.size)
+        return from_vertex(text, host.record.game.size)
     except ValueError as error:
         raise CommandError(f"{INVALID}: {error}") from error
 
@@ -65,4 +62,4 @@ def moves(host: Host, words: Sequence[str]) -> list[tuple[int, int]]:
 
 def vertices(host: Host, points: Iterable[int]) -> str:
     """Points of the current board as GTP writes them, in one line."""
-    return info.vertices(points, host.keeper.game.size)
+    return info.vertices(points, host.record.game.size)

@@ -15,7 +15,8 @@ COMMANDS = Registry()
 def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
     """Search ten positions of this board size with this number of visits each, and tell how fast that was.
 
-    Options are those in force but for limits of visits and time. Tree and cache are lost, the game stays.
+    Options are those in force but for limits of visits and time. Tree and cache are lost, the game stays. The command
+    keima benchmark finds the settings that play strongest on this machine.
     """
     from engine.inference.server import NetworkFailed
     from engine.play.benchmark import POSITIONS, measure

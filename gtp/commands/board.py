@@ -1,5 +1,8 @@
 """The board, komi and handicap. Source of ``set_position``: KataGo, docs/GTP_Extensions.md."""
 
+from contextlib import nullcontext
+
+from engine.go.points import BLACK, WHITE
 from gtp.commands import arguments
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry, integer, number
@@ -17,9 +20,10 @@ def boardsize(host: Host, size: str, height: str = "") -> None:
     width = integer(size)
     if height and integer(height) != width:
         raise CommandError(f"unacceptable size: {size}x{height} is not square")
-    keeper = host.keeper
-    with compile_progress():
-        keeper.new_game(width)
+    record = host.record
+    # Until the player is there the one that loads it shows progress.
+    with nullcontext() if host.is_loading else compile_progress():
+        record.new_game(width)
 
 
 @COMMANDS.command("rectangular_boardsize")
@@ -31,13 +35,13 @@ def rectangular_boardsize(host: Host, width: str, height: str) -> None:
 @COMMANDS.command("query_boardsize")
 def query_boardsize(host: Host) -> str:
     """The size of the board."""
-    return str(host.keeper.game.size)
+    return str(host.record.game.size)
 
 
 @COMMANDS.command("clear_board")
 def clear_board(host: Host) -> None:
     """Begin a game on an empty board of the same size; komi and rules stay."""
-    host.keeper.new_game(host.keeper.game.size)
+    host.record.new_game(host.record.game.size)
 
 
 @COMMANDS.command("set_position")
@@ -46,21 +50,19 @@ def set_position(host: Host, *stones: str) -> None:
 
     Nothing is known of how they came there: no ko, no stones taken.
     """
-    from engine.go.geometry import BLACK, WHITE
-
     if not stones:
         clear_board(host)
         return
     pairs = arguments.moves(host, stones)
     black, white = ([point for side, point in pairs if side == color] for color in (BLACK, WHITE))
-    host.keeper.set_up(black, white, BLACK)
+    host.record.set_up(black, white, BLACK)
 
 
 @COMMANDS.command("komi")
 def komi(host: Host, points: str) -> None:
     """Set the komi, in whole or half points; it stays for all games to come."""
     try:
-        host.keeper.set_komi(number(points))
+        host.record.set_komi(number(points))
     except ValueError as error:
         raise CommandError(f"syntax error: {error}") from error
 
@@ -68,7 +70,7 @@ def komi(host: Host, points: str) -> None:
 @COMMANDS.command("get_komi")
 def get_komi(host: Host) -> str:
     """The komi in force."""
-    return f"{host.keeper.game.komi:g}"
+    return f"{host.record.game.komi:g}"
 
 
 @COMMANDS.command("showboard")
@@ -80,13 +82,13 @@ def showboard(host: Host) -> str:
 @COMMANDS.command("fixed_handicap")
 def fixed_handicap(host: Host, stones: str) -> str:
     """Place handicap stones on their traditional points."""
-    return arguments.vertices(host, host.keeper.fixed_handicap(integer(stones)))
+    return arguments.vertices(host, host.record.fixed_handicap(integer(stones)))
 
 
 @COMMANDS.command("place_free_handicap")
 def place_free_handicap(host: Host, stones: str) -> str:
     """Place handicap stones where the engine likes."""
-    return arguments.vertices(host, host.keeper.place_free_handicap(integer(stones)))
+    return arguments.vertices(host, host.record.place_free_handicap(integer(stones)))
 
 
 @COMMANDS.command("set_free_handicap")
@@ -96,4 +98,4 @@ def set_free_handicap(host: Host, *vertex: str) -> None:
         stones = [arguments.vertex(host, text) for text in vertex]
     except CommandError as error:
         raise CommandError(f"bad vertex list: {error}") from error
-    host.keeper.set_free_handicap(stones)
+    host.record.set_free_handicap(stones)

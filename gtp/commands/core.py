@@ -1,10 +1,15 @@
 """Administration: name, version, commands, and the end. Nothing here waits for the player."""
 
+import inspect
+import re
+import sys
 import time
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from engine import __version__
 from gtp.host import Host
-from gtp.protocol import PROTOCOL_VERSION, CommandError, Registry
+from gtp.protocol import PROTOCOL_VERSION, Command, Registry
 
 COMMANDS = Registry()
 
@@ -41,13 +46,27 @@ def list_commands(host: Host) -> str:
 
 @COMMANDS.command("help")
 def show_help(host: Host, command: str = "") -> str:
-    """Explain a command, or all of them."""
-    if command and command not in host.commands:
-        raise CommandError("unknown command")
-    if command:
-        found = host.commands[command]
-        return f"{found.usage}\n{found.summary}"
-    return "\n".join(f"{found.usage}: {found.summary.splitlines()[0]}" for found in host.commands.listed)
+    """Explain a command, or all of them by what they are for."""
+    if not command:
+        listed = families(host.commands.listed)
+        return "\n".join(
+            line for heading, found in listed for line in (heading, *(f"  {_explained(one)[0]}" for one in found))
+        )
+    return "\n".join(_explained(host.commands.find(command)))
+
+
+def families(commands: Iterable[Command]) -> Iterator[tuple[str, list[Command]]]:
+    """Commands by what they are for: the first sentence of their file, and those that it registers."""
+    for module, found in groupby(commands, lambda command: command.function.__module__):
+        text = " ".join((inspect.getdoc(sys.modules[module]) or "").split())
+        yield re.sub(r"\.( .*)?$", "", text), list(found)
+
+
+def _explained(command: Command) -> list[str]:
+    """A command with its arguments and what it does in one line, then what else there is to say, a paragraph a line."""
+    paragraphs = command.summary.replace("``", "").split("\n\n")
+    first, *rest = (" ".join(paragraph.split()) for paragraph in paragraphs)
+    return [f"{command.usage}: {first}", *rest]
 
 
 @COMMANDS.command("quit")

@@ -9,6 +9,8 @@ import json
 import os
 from collections.abc import Iterable
 
+from engine.go.notation import color_word
+from engine.go.points import BLACK, PASS, WHITE
 from gtp.commands import arguments, legality
 from gtp.host import Host
 from gtp.protocol import CommandError, Registry
@@ -65,26 +67,22 @@ def gogui_title(host: Host) -> str:
 @COMMANDS.command("gogui-setup")
 def gogui_setup(host: Host, *moves: str) -> None:
     """Put stones on the empty board: pairs of color and vertex."""
-    from engine.go.geometry import BLACK, WHITE
-
-    stones, game = arguments.moves(host, moves), host.keeper.game
+    stones, game = arguments.moves(host, moves), host.record.game
     if game.n_moves or game.start_stones():
         raise CommandError("board not empty")
     black, white = ([point for side, point in stones if side == color] for color in (BLACK, WHITE))
-    host.keeper.set_up(black, white, BLACK)
+    host.record.set_up(black, white, BLACK)
 
 
 @COMMANDS.command("gogui-setup_player")
 def gogui_setup_player(host: Host, color: str) -> None:
     """Set the side to move of a position that was set up."""
-    from engine.go.geometry import BLACK, WHITE
-
-    side, game = arguments.color(color), host.keeper.game
+    side, game = arguments.color(color), host.record.game
     if game.n_moves:
         raise CommandError("the game has begun")
     stones = game.start_stones()
     black, white = ([point for point, owner in stones.items() if owner == one] for one in (BLACK, WHITE))
-    host.keeper.set_up(black, white, side)
+    host.record.set_up(black, white, side)
 
 
 @COMMANDS.command("gogui-play_sequence")
@@ -93,11 +91,11 @@ def gogui_play_sequence(host: Host, *moves: str) -> None:
     played = 0
     try:
         for side, point in arguments.moves(host, moves):
-            host.keeper.play(side, point)
+            host.record.play(side, point)
             played += 1
     except ValueError:
         for _ in range(played):
-            host.keeper.undo()
+            host.record.undo()
         raise
 
 
@@ -106,13 +104,13 @@ def keima_rules(host: Host, key: str = "", value: str = "") -> str:
     """Rule set and flags in force, as GoGui's dialog of parameters has them; one of them and a value: change it."""
     from engine.go.rules import CUSTOM, KATAGO_KEYS, RULE_SETS, rules_json, rules_named, with_flag
 
-    rules = host.keeper.game.rules
+    rules = host.record.game.rules
     if key and not value:
         raise CommandError("syntax error: expected keima-rules [KEY VALUE]")
     if key:
         # GoGui sends flags after the name where it brings back what it has saved.
         if (key, value) != ("rules", CUSTOM):
-            host.keeper.set_rules(rules_named(value) if key == "rules" else with_flag(rules, key, value))
+            host.record.set_rules(rules_named(value) if key == "rules" else with_flag(rules, key, value))
         return ""
     choices: dict[str, tuple[object, Iterable[object]]] = {
         "rules": (rules.name, dict.fromkeys([rules.name, *RULE_SETS]))
@@ -147,16 +145,12 @@ def gogui_rules_board(host: Host) -> str:
 @COMMANDS.command("gogui-rules_side_to_move")
 def gogui_rules_side_to_move(host: Host) -> str:
     """The side to move."""
-    from engine.go.notation import color_word
-
-    return color_word(host.keeper.game.to_move)
+    return color_word(host.record.game.to_move)
 
 
 @COMMANDS.command("gogui-rules_legal_moves")
 def gogui_rules_legal_moves(host: Host) -> str:
     """List the legal moves of the side to move, the pass among them; nothing when the game is over."""
-    from engine.go.geometry import PASS
-
     game = host.keeper.game
     return "" if game.is_over else arguments.vertices(host, [*legality.legal_points(host, game.to_move), PASS])
 
@@ -164,8 +158,6 @@ def gogui_rules_legal_moves(host: Host) -> str:
 @COMMANDS.command("gogui-rules_captured_count")
 def gogui_rules_captured_count(host: Host) -> str:
     """The stones that Black and White have taken."""
-    from engine.go.geometry import BLACK, WHITE
-
     return " ".join(str(host.keeper.game.captures(color)) for color in (BLACK, WHITE))
 
 

@@ -21,7 +21,7 @@ CANCELLED = "cancelled"
 @COMMANDS.command("play")
 def play(host: Host, color: str, vertex: str) -> None:
     """Play a move for a player, whether or not it is its turn, also one that only ko or suicide of stones forbids."""
-    host.keeper.play(arguments.color(color), arguments.vertex(host, vertex))
+    host.record.play(arguments.color(color), arguments.vertex(host, vertex))
 
 
 @COMMANDS.command("genmove")
@@ -113,6 +113,9 @@ def kata_search(host: Host, color: str) -> str:
 @COMMANDS.command("kata-search_cancellable", open_ended=True)
 def kata_search_cancellable(host: Host, color: str) -> str:
     """Like kata-search, but any line that arrives meanwhile, an empty one too, ends it: then ``cancelled``."""
+    arguments.color(color)
+    if host.uninterrupted_player is None:
+        return CANCELLED
     move = kata_search(host, color)
     return CANCELLED if host.is_interrupted else str(move)
 
@@ -133,7 +136,7 @@ def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
 @COMMANDS.command("undo")
 def undo(host: Host) -> None:
     """Take the last move back."""
-    host.keeper.undo()
+    host.record.undo()
 
 
 @COMMANDS.command("gg-undo")
@@ -142,10 +145,10 @@ def gg_undo(host: Host, moves: str = "1") -> None:
     count = integer(moves)
     if count < 0:
         raise CommandError(f"syntax error: {count} is no number of moves")
-    if count > host.keeper.game.n_moves:
+    if count > host.record.game.n_moves:
         raise CommandError("cannot undo")
     for _ in range(count):
-        host.keeper.undo()
+        host.record.undo()
 
 
 @COMMANDS.command("clear_cache")

@@ -66,12 +66,12 @@ def time_left(host: Host, color: str, time: str, stones: str = "0") -> None:
 
     Under byo-yomi the last number is the periods left; 0 = main time.
     """
-    host.keeper.clock.set_left(arguments.color(color), number(time), integer(stones))
+    host.record.clock.set_left(arguments.color(color), number(time), integer(stones))
 
 
 def _configure(host: Host, settings: TimeSettings) -> None:
     """Set the clock, one that runs as soon as there is a player: who has an answer may start it."""
-    keeper = host.player if settings.is_limited else host.keeper
+    keeper = host.player if settings.is_limited else host.record
     keeper.clock.configure(settings)
 
 

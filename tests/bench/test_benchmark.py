@@ -209,7 +209,7 @@ def test_ctrl_c_ends_the_real_thing(interruptible):
         (["--weights", "gone"], 1, "unknown network 'gone'"),
         (["--weights", "default", "--size", "5"], 1, "network default plays boards of 7 to 19, not 5"),
         (["--weights", "default", "--device", "abacus"], 1, "unknown device 'abacus'"),
-        (["--batch", "0"], 2, "0 is not in the range 1<=x<=512"),
+        (["--batch", "0"], 2, "0 is not in the range 1 to 512"),
         (["--seconds", "0"], 2, "0.0 is not in the range"),
         (["--write"], 2, "--write needs a settings file"),
         (["--config", "/nowhere/keima.toml"], 1, "no such file"),

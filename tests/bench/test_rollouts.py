@@ -65,7 +65,7 @@ def test_games_are_whole(lines):
     [
         (["--size", "1"], "1 is not in the range 2<=x<=25"),
         (["--repeats", "0"], "0 is not in the range"),
-        (["--seconds", "never"], "'never' is not a valid float"),
+        (["--seconds", "never"], "'never' is not a valid number"),
         (["--games", "3"], "No such option"),
     ],
 )

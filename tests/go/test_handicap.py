@@ -4,8 +4,9 @@ import subprocess
 
 import pytest
 
-from engine.go.game import Game, fixed_handicap_points, free_handicap_points
+from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, to_vertex
+from engine.go.handicap import fixed_handicap_points, free_handicap_points
 from engine.go.position import META_HANDICAP
 from engine.go.rules import RULE_SETS
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.go.game import fixed_handicap_points, most_fixed_handicap
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE, WHITE, point_at
+from engine.go.handicap import fixed_handicap_points, most_fixed_handicap
 from engine.go.notation import color_letter, color_word, star_points
 
 

@@ -18,10 +18,10 @@ def start(*options: str, stdout: int = subprocess.PIPE, **environment: str) -> s
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, **pipes)
 
 
-def loading_for_ever(folder: Path) -> dict[str, str]:
-    """What to add to the environment of a process so that it is loading its player until it ends: torch never comes."""
-    (folder / "torch").mkdir()
-    (folder / "torch" / "__init__.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
+def loading_for_ever(folder: Path, library: str = "torch") -> dict[str, str]:
+    """What to add to the environment of a process that is loading its player until it ends: a library never comes."""
+    (folder / library).mkdir()
+    (folder / library / "__init__.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
     return {"PYTHONPATH": str(folder)}
 
 

@@ -109,11 +109,11 @@ def test_a_shipped_player_brings_its_options_to_commands_that_have_none_of_them(
     [
         (match, ["--first", "a", "--second", "b", "--json", f"{__file__}/x.json"], "test_cli.py is no folder that"),
         (regress, ["--engine", "a", "--json", f"{__file__}/x.json", __file__], "test_cli.py is no folder that"),
-        (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range x>=1"),
-        (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range x>=1"),
-        (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0<=x<=86400"),
-        (gpu, ["--seconds", "nan"], "nan is not in the range 0.001<=x<=600"),
-        (inference, ["--seconds", "nan"], "nan is not in the range 0.001<=x<=3600"),
+        (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range 1.0 or more"),
+        (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range 1.0 or more"),
+        (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0.0 to 86400.0"),
+        (gpu, ["--seconds", "nan"], "nan is not in the range 0.001 to 600.0"),
+        (inference, ["--seconds", "nan"], "nan is not in the range 0.001 to 3600.0"),
     ],
 )
 def test_what_would_be_found_out_at_the_end_is_refused_at_the_start(command, words, message):

@@ -22,7 +22,7 @@ FAILS = {
     "play b": "? syntax error: expected play COLOR VERTEX",
     "play b D4 E5": "? syntax error: expected play COLOR VERTEX",
     "play b Z99": "? invalid color or coordinate: 'Z99' is no vertex of a 9x9 board",
-    "play b I5": "? invalid color or coordinate: 'I5' is no vertex of a 9x9 board",
+    "play b I5": "? invalid color or coordinate: 'I5' is no vertex: there is no column I, J follows H",
     "play b A0": "? invalid color or coordinate: 'A0' is no vertex of a 9x9 board",
     "play b K1": "? invalid color or coordinate: 'K1' is no vertex of a 9x9 board",
     "play green D4": "? invalid color or coordinate: 'green' is no color, expected b or w",
@@ -72,8 +72,13 @@ FAILS = {
     "kgs-rules": "? syntax error: expected kgs-rules RULES",
     "known_command": "? syntax error: expected known_command COMMAND",
     "help nothing": "? unknown command",
-    "GENMOVE b": "? unknown command",
+    "GENMOVE b": "? unknown command, did you mean genmove?",
+    "showbord": "? unknown command, did you mean showboard?",
+    "help finalscore": "? unknown command, did you mean final_score?",
 }
+
+
+BOARDSIZE = "Begin a game on an empty board of this size; komi and rules stay."
 
 
 @pytest.mark.parametrize(("command", "reply"), FAILS.items())
@@ -90,7 +95,18 @@ def test_the_list_is_the_registry(ask):
         assert ask(f"known_command {name}") == "= true"
         assert ask(f"help {name}").startswith(f"= {name}")
     assert ask("known_command nothing") == "= false"
-    assert len(ask("help").split("\n")) == len(names)
+
+
+def test_help_is_grouped_by_what_commands_are_for(ask):
+    """A hundred lines in a row helped little."""
+    lines = ask("help")[2:].split("\n")
+    explained = [line.split(":")[0].split()[0] for line in lines if line.startswith("  ")]
+    assert explained == ask("list_commands")[2:].split("\n")
+    headings = [line for line in lines if not line.startswith("  ")]
+    assert "The game clock" in headings and len(set(headings)) == len(headings) > 10
+    assert lines.index("The board, komi and handicap") < lines.index("  boardsize SIZE [HEIGHT]: " + BOARDSIZE)
+    assert ask("help boardsize").split("\n")[0] == f"= boardsize SIZE [HEIGHT]: {BOARDSIZE}"
+    assert ask("help undo") == "= undo: Take the last move back."
 
 
 def test_administration(ask):

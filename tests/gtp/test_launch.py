@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +112,36 @@ def test_names_that_are_no_text_are_printed_in_escapes(tmp_path):
     shown = json.loads(done.stdout)["sources"][0]["path"]
     assert os.fsencode(shown) == os.fsencode(folder)
     assert json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))["sources"][0]["path"] == shown
+
+
+@POSIX
+def test_an_interruption_of_make_gtp_is_no_error(tmp_path, interruptible):
+    """make said "Error 130" of a game that was ended by Ctrl-C. Here a stand-in for the program waits for that."""
+    if shutil.which("make") is None:
+        pytest.skip("needs the program make")
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "keima"
+    program.write_text("#!/bin/sh\ntrap 'exit 130' INT\necho ready\nwhile :; do sleep 0.01; done\n")
+    program.chmod(0o755)
+    stamp = tmp_path / "installed-play"
+    command = ["make", "-o", str(stamp), f"VENV={tmp_path}", "gtp"]
+    stamp.touch()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **pipes)
+    assert process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    assert b"rror" not in process.communicate(timeout=ANSWER_S)[1]
+
+
+@POSIX
+def test_a_failure_of_make_gtp_stays_one(tmp_path):
+    """What is wrong with a setting must not look like success."""
+    if shutil.which("make") is None:
+        pytest.skip("needs the program make")
+    (tmp_path / "bin").mkdir()
+    program, stamp = tmp_path / "bin" / "keima", tmp_path / "installed-play"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    stamp.touch()
+    done = subprocess.run(["make", "-o", str(stamp), f"VENV={tmp_path}", "gtp"], cwd=ROOT, capture_output=True)
+    assert done.returncode != 0

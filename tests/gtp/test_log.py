@@ -42,7 +42,7 @@ def test_a_log_is_added_to_and_holds_standard_error(tmp_path):
     path.write_text("from before\n")
     assert talk(path, b"vers")[0] == 0
     assert path.read_text().startswith("from before\n")
-    assert {("<", "vers"), (">", "? unknown command")} <= set(lines_of(path))
+    assert {("<", "vers"), (">", "? unknown command, did you mean version?")} <= set(lines_of(path))
 
 
 def test_bytes_that_are_no_text_and_control_characters_do_no_harm(tmp_path):

@@ -25,6 +25,42 @@ def assert_gtp(output: str) -> int:
     return len(replies)
 
 
+WHILE_LOADING = (
+    ("boardsize 9", "="),
+    ("rectangular_boardsize 9 9", "="),
+    ("boardsize 26", "? unacceptable size: 26, expected 2 to 25"),
+    ("query_boardsize", "= 9"),
+    ("clear_board", "="),
+    ("komi 7", "="),
+    ("komi 7.3", "? syntax error: komi is 7.3, expected whole or half points between -1000 and 1000"),
+    ("get_komi", "= 7"),
+    ("kata-set-rules japanese", "="),
+    ("kata-set-rule ko POSITIONAL", "="),
+    ("kgs-rules chinese", "="),
+    ("time_settings 0 0 0", "="),
+    ("kata-time_settings none", "="),
+    ("time_left b 0 0", "="),
+    ("fixed_handicap 2", "= C3 G7"),
+    ("clear_board", "="),
+    ("place_free_handicap 4", "= C3 G7 C7 G3"),
+    ("clear_board", "="),
+    ("set_free_handicap C3 G3", "="),
+    ("set_position b E5 w D5", "="),
+    ("gogui-title", "= Keima"),
+    ("gogui-rules_side_to_move", "= black"),
+    ("clear_board", "="),
+    ("gogui-setup b E5 w D5", "="),
+    ("gogui-setup_player w", "="),
+    ("gogui-play_sequence w C3 b C4", "="),
+    ("play w E5", "? illegal move"),
+    ("play w G7", "="),
+    ("undo", "="),
+    ("gg-undo 2", "="),
+    ("gg-undo", "? cannot undo"),
+)
+"""Changes of the game that need no board, and their replies"""
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_lines_are_cut_at_newlines_wherever_the_chunks_end(size):
     data = b"name\r\n\n5 version\n" + b"x" * 20 + b"\nrest"
@@ -43,13 +79,18 @@ def test_a_long_line_takes_bounded_memory():
     assert (len(first), second) == (MAX_LINE + 1, b"name")
 
 
-def test_who_are_you_and_the_board_are_answered_before_anything_heavy_is_there(tmp_path):
-    """Clients gave engines up that were silent while a library was being imported."""
-    with Engine(**loading_for_ever(tmp_path)) as engine:
+@pytest.mark.parametrize("library", ["numba", "numpy", "torch"])
+def test_who_are_you_and_the_game_are_answered_before_anything_heavy_is_there(tmp_path, library):
+    """Clients gave engines up that were silent while a library was being imported, or kernels compiled."""
+    with Engine(**loading_for_ever(tmp_path, library)) as engine:
         assert engine.ask("name") == "= Keima"
         assert engine.ask("list_commands").startswith("= protocol_version\n")
-        for command in ("boardsize 9", "clear_board", "komi 7", "time_settings 0 0 0", "play b E5"):
-            assert engine.ask(command) == "="
+        assert engine.ask("known_command genmove") == "= true"
+        for command, reply in WHILE_LOADING:
+            assert (command, engine.ask(command)) == (command, reply)
+        engine.send("kata-analyze b 10\n")
+        engine.send("version\n")
+        assert engine.reply() == "=" and engine.reply().startswith("= ")
 
 
 def test_pipelined_commands_are_answered_in_order_while_loading():

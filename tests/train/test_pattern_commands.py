@@ -79,7 +79,8 @@ def test_a_number_that_is_none_is_refused(tmp_path, games, option):
     shard, held_out = (write_shard(tmp_path / f"{name}.npz.xz", games[:2]) for name in ("games", "held"))
     out = tmp_path / "policy.npz"
     response = keima("train", "rollout", "--games", shard, "--validation", held_out, "--out", out, option, "nan")
-    assert response.exit_code == 2 and f"'{option}': nan is not in the range 0.0<x<=100.0" in response.output
+    said = f"'{option}': nan is not in the range more than 0.0, 100.0 or less"
+    assert response.exit_code == 2 and said in response.output
     assert not out.exists()
 
 
