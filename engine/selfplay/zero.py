@@ -80,7 +80,7 @@ class Zero:
         idle = device.type == "cuda" or crew is not None
         self._is_beside = idle if ways.loop.side_by_side == "auto" else ways.loop.side_by_side == "on"
         self._shards: dict[str, SearchRows] = {}
-        self.networks = ZeroNetworks(out, device, threads, crew)
+        self.networks = ZeroNetworks(out, device, threads, crew, ways.loop.at_once)
         self.board: EmptyBoard | None = None
         """as the newest network sees it; None = not looked at since the start"""
         self._pace: dict[str, float] = {}
