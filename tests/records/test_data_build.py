@@ -108,6 +108,13 @@ def test_fingerprints_tell_boards_beginnings_and_colours_apart_and_forget_last_p
     assert len(set(keys)) == 7
 
 
+def test_a_position_after_a_pass_is_not_the_one_before_it():
+    """Of games of which one position may be learnt from; the last move of each stands for one that is not known."""
+    games = games_of("(;SZ[9];B[cc];W[])", "(;SZ[9];B[cc];W[];B[])", "(;SZ[9];B[cc];W[];B[])", "(;SZ[9];B[gg];W[])")
+    keys = fingerprints(games._replace(position=np.array([1, 2, 1, 1], np.int16)), 0)[:, 0].tolist()
+    assert keys[0] == keys[2] == keys[3] != keys[1]
+
+
 def test_of_equal_keys_the_longest_then_the_first_stays():
     keys = np.array([7, 3, 7, 3, 7, 2**64 - 1], np.uint64)
     assert first_of_each(keys, np.array([5, 2, 9, 2, 9, 1])).tolist() == [False, True, True, False, False, True]
