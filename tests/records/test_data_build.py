@@ -160,6 +160,18 @@ def test_games_are_in_random_order_and_a_build_repeats_itself(tmp_path, archive)
     assert order != sorted(order)
 
 
+def test_held_out_games_that_are_too_few_to_measure_on_are_said(tmp_path, archive):
+    shares = ("--validation-share", 0.05, "--test-share", 0.5, "--size", 9)
+    for more in ((), ("--json",)):
+        answer = data("build", archive, "--out", tmp_path / f"out{len(more)}", *shares, *more)
+        games = json.loads((tmp_path / f"out{len(more)}" / "manifest.json").read_text(encoding="utf-8"))["games"]
+        assert games["validation"] == 1 and games["test"] >= 10
+        told = [line for line in answer.stderr.splitlines() if "too few" in line]
+        expected = "1 game in validation.npz.xz: too few to measure on; give a larger --validation-share than 0.05"
+        assert told == [f"{expected}, or more games"]
+    assert "no test.npz.xz: too few" in data("build", archive, "--out", tmp_path / "none", "--size", 9).stderr
+
+
 def test_games_with_one_opening_share_a_split(tmp_path):
     texts = []
     for n, places in enumerate(LAWFUL[:20]):
