@@ -244,9 +244,10 @@ def test_a_ladder_without_a_share_plays_nothing(tmp_path):
 
 @pytest.mark.parametrize("outcome", [Outcome(3, 0, 1), None])
 def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
-    """And is not entered where it was stopped."""
-    asked, ladder = [], Ladder(tmp_path, LadderOptions(ladder_visits=8, ladder_games=4))
-    zero = SimpleNamespace(watch=SimpleNamespace(at=lambda *_: None), match=lambda *of: asked.append(of) or outcome)
+    """And is said; and is not entered where it was stopped."""
+    asked, told, ladder = [], [], Ladder(tmp_path, LadderOptions(ladder_visits=8, ladder_games=4))
+    watch = SimpleNamespace(at=lambda *_: None, say=told.append)
+    zero = SimpleNamespace(watch=watch, match=lambda *of: asked.append(of) or outcome)
     new, old = tmp_path / "new", tmp_path / "old"
     for name, opponent in ((RANDOM, None), (name_of(100), old)):
         ladder._play(zero, name_of(200), new, name, opponent)
@@ -254,6 +255,9 @@ def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
     expected = [(name_of(200), name, outcome) for name in (RANDOM, name_of(100)) if outcome]
     assert [(match.first, match.second, match.outcome) for match in ladder.matches] == expected
     assert read_ladder(tmp_path / "ladder.jsonl") == ladder.matches
+    words = [f"ladder: network 200 against {name}: 3 won, 0 drawn, 1 lost; Elo " for name in (RANDOM, name_of(100))]
+    assert [line.split("Elo ")[0] + "Elo " for line in told] == (words if outcome else [])
+    assert all(line.endswith("random being 0") for line in told)
 
 
 KILLED = """
