@@ -16,12 +16,13 @@ Each command can be typed as it is shown; all go on where they were stopped. Sta
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from bench.alphago.presets import Preset
 from bench.match.engines import find_gnugo, gnugo, keima
+from engine.records.archive import disk_bytes
 from engine.records.shards import MANIFEST
 
 GNUGO_LEVEL = 10
@@ -51,6 +52,13 @@ class Command:
     """what it makes is what it prints"""
     made_from: tuple[Path, ...] = ()
     """files that it works with, where it does not itself see that they are the same each time"""
+    name: str = ""
+    """what it makes and of what, wherever that lies and whatever computes it; "" = its text"""
+
+    @property
+    def key(self) -> str:
+        """What it is remembered by."""
+        return self.name or self.text
 
     @property
     def text(self) -> str:
@@ -126,6 +134,12 @@ class Way:
     seed: int
 
     @property
+    def anywhere(self) -> "Way":
+        """The same way, however its folder is spelled, wherever it was moved to and whatever computes."""
+        people = tuple(Path(f"{path.resolve().name}, {disk_bytes(path)} bytes") for path in self.people)
+        return replace(self, out=Path("OUT"), people=people, device="DEVICE")
+
+    @property
     def sl(self) -> Path:
         """The SL policy."""
         return self.out / "sl" / "network.safetensors"
@@ -170,8 +184,10 @@ class Way:
         files = {"policy": str(self.sl), "value": str(self.value), "policy+value": f"{self.sl}+{self.value}"}
         return files.get(player.weights, player.weights)
 
-    def _command(self, *words: object, makes: Path, made_from: tuple[Path, ...] = (), **rest: bool) -> Command:
-        return Command(tuple(map(str, words)), makes, made_from=made_from, **rest)
+    def _command(
+        self, *words: object, makes: Path, made_from: tuple[Path, ...] = (), is_shared: bool = False, prints: bool = False
+    ) -> Command:
+        return Command(tuple(map(str, words)), makes, is_shared, prints, made_from)
 
     @property
     def _board(self) -> tuple[str, ...]:
@@ -317,6 +333,21 @@ class Way:
 
 def all_stages(way: Way) -> tuple[Stage, ...]:
     """Every stage, in order."""
+    return tuple(
+        replace(stage, commands=tuple(map(_named, stage.commands, other.commands)))
+        for stage, other in zip(_stages(way), _stages(way.anywhere), strict=True)
+    )
+
+
+def _named(command: Command, anywhere: Command) -> Command:
+    """A command with the name that it has by another of :attr:`Way.anywhere`; programs are called by theirs."""
+    text = " ".join(("keima", *anywhere.words)).replace(shlex.join(keima()), "keima")
+    program = find_gnugo()
+    return replace(command, name=text.replace(shlex.quote(program), "gnugo") if program else text)
+
+
+def _stages(way: Way) -> tuple[Stage, ...]:
+    """Every stage, its commands as they are typed."""
     matches = tuple(way.ablation())
     return (
         Stage("games", "games to learn from", tuple(way.games()), 0.05),
