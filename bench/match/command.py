@@ -102,7 +102,7 @@ TIME_HELP = (
     "[default: none, the engines decide]"
 )
 HANDICAP_HELP = "stones that the first engine gives the other, which then has Black in all games"
-OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
+OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played twice, colours changed"
 
 
 @click.command(context_settings={"show_default": True})
