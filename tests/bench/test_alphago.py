@@ -359,7 +359,7 @@ def test_the_value_network_is_chosen_on_other_positions_than_its_error_is_of(tmp
         ("validation/seen/value_mse", 100, 0.4),
         ("validation/value_mse", 200, 0.6),
     ]
-    lines = ["step,name,value", *(f"{step},validation/{name},{value}" for name, step, value in curve)]
+    lines = ["step,name,value", *(f"{step},{name},{value}" for name, step, value in curve)]
     (way.value.parent / "curves.csv").write_text("\n".join(lines) + "\n")
     way.evaluation.write_text(json.dumps({"beside": {"network": 0.55, "constant": 1.0}, "policy_rollouts": {}}))
     found = report_of(way, {})["value"]["one_a_game"]
