@@ -235,6 +235,7 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
         measure = Measure(validate, LABEL_GOAL if asked.label_validation else kind.goal)
         trainer = Trainer(model, spec, data, measure, options, asked.out, chosen, record)
+        console.print(trainer.shards.said, highlight=False)
         with bar(console) as progress:
             trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
 

@@ -72,6 +72,12 @@ def test_kills_lose_no_game_of_a_shard_and_double_none(killed):
     assert steps == sorted(set(steps))
 
 
+def test_a_run_says_how_it_learns_and_what_its_ladder_comes_to(killed):
+    *_, said = killed
+    assert said.count("learning in ") == 1 and " thread" in said
+    assert "ladder: network " in said and " being 0" in said
+
+
 def test_a_run_that_goes_on_needs_its_folder_alone(killed):
     out, _, told = killed
     settings = json.loads((out / "zero.json").read_text())["settings"]
