@@ -1,8 +1,8 @@
 """Running the stages: commands as child processes, what has ended is not run again, and the time that is left.
 
 ``OUT/alphago.json`` lists the commands that have ended and how long they took, by what they make and of what: the
-folder may be spelled otherwise, be moved, or go on with another device. A command that is not among them, or whose
-product is gone, is run; so are all commands after it then, which go on where they were, or say in a line why they
+folder may be spelled otherwise, be moved, or be resumed with another device. A command that is not among them, or whose
+product is gone, is run; so are all commands after it then, which resume where they were, or say in a line why they
 cannot.
 """
 
@@ -181,7 +181,7 @@ def _check_files(command: Command) -> None:
 
 
 def _respell(command: Command) -> None:
-    """Let a match go on whose engines are the same, though their files and device may be spelled otherwise by now."""
+    """Let a match resume whose engines are the same, though their files and device may be spelled otherwise by now."""
     path = command.makes.parent / SETTINGS
     if command.words[0] != "match" or not path.exists():
         return

@@ -57,7 +57,7 @@ def sizes_shown(begun: NetworkSpec, shards: Sequence[Games], boards: Sequence[tu
     """Smallest and largest board of a network after training: those it was begun with, and those it is shown now.
 
     Args:
-        begun: of the network that training goes on from, whose shape fixes no size.
+        begun: of the network that training continues from, whose shape fixes no size.
         boards: sizes and shares that training keeps to; empty = all in the shards.
     """
     shown = {size for shard in shards for size in np.unique(shard.size).tolist()}

@@ -31,7 +31,7 @@ from engine.train.state import SAVE_S, RunState, read_state, write_state
 
 AGREE_EVERY, AGREE_S = 20, 4.0
 """The most steps, and about the most seconds, between looks of several processes at whether any was asked to stop, has
-lost its loss or is to save; one process alone looks at its loss every so many steps, at the rest after each."""
+lost its loss or is to save; one process alone looks at its loss every 20 steps, at the rest after each."""
 SAVE, STOP, LOST = 1, 2, 3
 """What processes tell each other: it is time to save, one was asked to stop, the loss of one is no number; the largest
 counts"""
@@ -211,7 +211,7 @@ class Trainer(Learner):
         """What the processes do next: ``SAVE``, ``STOP`` or 0, nothing.
 
         Raises:
-            ValueError: the loss of one of them is no number.
+            ValueError: the loss of one of them is NaN or infinite.
         """
         looks_at_loss = self.ranks.count > 1 or self.step % AGREE_EVERY == 0
         lost = looks_at_loss and not all(part.isfinite() for part in parts.values())

@@ -1,4 +1,4 @@
-"""``keima alphago`` goes on: what has ended is known by what it made and of what, and how long the rest may take."""
+"""``keima alphago`` resumes: what has ended is known by what it made and of what, and how long the rest may take."""
 
 import json
 from dataclasses import replace
@@ -43,7 +43,7 @@ def all_of(way):
 
 @pytest.mark.parametrize("change", ["relative", "link", "moved", "device", "games"])
 def test_what_has_ended_is_known_however_it_is_spelled(tmp_path, monkeypatch, change):
-    """The folder may be moved meanwhile, and another device go on; but other games are other games."""
+    """The folder may be moved meanwhile, and another device be chosen; but other games are other games."""
     monkeypatch.setattr(runner, "start_child", Unrun)
     monkeypatch.setattr(runner, "sha256_of", lambda path: path.name)
     monkeypatch.setattr(stages, "find_gnugo", lambda: "/usr/games/gnugo")
