@@ -91,7 +91,14 @@ def _time_left(stages: list[Stage], number: int, record: Record) -> str:
     before, after = stages[: number - 1], stages[number - 1 :]
     spent = sum(record.spent(stage) for stage in before)
     left = spent / max(1e-9, sum(stage.share for stage in before)) * sum(stage.share for stage in after)
-    return f"; about {left / 3600:.1f} h left" if before else ""
+    return f"; {_about(left)} left" if before else ""
+
+
+def _about(seconds: float) -> str:
+    """A time in words, as exactly as an estimate of it deserves."""
+    if seconds < 60.0:
+        return "under a minute"
+    return f"about {seconds / 60:.0f} min" if seconds < 90 * 60.0 else f"about {seconds / 3600:.1f} h"
 
 
 class Shown(Observer):

@@ -78,7 +78,7 @@ def rows_of(report: dict[str, Any]) -> Iterator[Row]:
         ("one_a_game", "one position a game", "0.226, 0.234"), ("whole_games", "whole games", "0.19, 0.37"),
     ):  # fmt: skip
         errors = value.get(kind)
-        ours = f"{_half(errors['training'])}, {_half(errors['test'])}" if errors else ""
+        ours = f"{_half(errors.get('training'))}, {_half(errors.get('test'))}" if errors else ""
         yield f"Value network of {words}: training and test error, half of (z - v)^2", paper, ours
     for key, words in (("constant", "a constant"), ("shipped", "the shipped network")):
         yield f"Test error of {words}, half of (z - v)^2", "", _half(value.get("beside", {}).get(key))
@@ -121,7 +121,7 @@ def _charts(way: Way, report: dict[str, Any]) -> Iterator[str]:
         yield line_chart(f"RL policy: {words}", {name: rl.get(f"rl/{name}", [])}, "update")
     for name, folder, _ in way.value_kinds():
         curves = curves_of(folder)
-        errors = {"training": "validation/seen/value_mse", "test": "validation/value_mse"}
+        errors = {"training": "validation/seen/value_mse", "held out": "validation/value_mse"}
         series = {words: curves.get(key, []) for words, key in errors.items()}
         yield line_chart(f"Value network, {name.replace('_', ' ')}: (z - v)^2", series, "step")
     rows = report.get("value", {}).get("rollouts", {}).get("by_move", [])
@@ -153,7 +153,10 @@ def _won(found: dict[str, Any] | None) -> str:
     if not found:
         return ""
     low, high = found["interval"]
-    return f"{found['rate']:.1%} [{low:.1%}, {high:.1%}], {found['won'] + found['lost'] + found['drawn']:,} games"
+    different = found["won"] + found["lost"] + found["drawn"]
+    games = found.get("games", different)
+    said = f"{games:,} games" if games == different else f"{games:,} games, {different:,} different"
+    return f"{found['rate']:.1%} [{low:.1%}, {high:.1%}], {said}"
 
 
 @click.command()

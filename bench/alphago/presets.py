@@ -26,7 +26,7 @@ class Preset:
     positions: int
     """for the value network, one a game"""
     held_out: int
-    """positions for its test"""
+    """positions, a half to choose its step by, a half for its test"""
     value: tuple[str, ...]
     rolled_out: int
     """of them, to compare the value network with rollouts"""

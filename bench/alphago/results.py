@@ -5,6 +5,7 @@ A stage that has not been run leaves its part out. Start at :func:`report_of`.
 
 import json
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 from bench.alphago.stages import PLAYERS, Way
 from bench.charts import Series, curves_of
 from bench.match.elo import rated, results_in, weakest, wilson_interval, win_rate
+from bench.match.record import read_records
+from bench.match.summary import tally
 from engine.records.games import Games, join, read_games
 from engine.records.shards import MANIFEST, every_shard_file
 from engine.rollout.model import load_patterns
@@ -53,6 +56,8 @@ def report_of(way: Way, seconds: dict[str, float]) -> dict[str, Any]:
     if way.evaluation.exists():
         found = json.loads(way.evaluation.read_text(encoding="utf-8"))
         value |= {"beside": found["beside"], "rollouts": found["policy_rollouts"]}
+        for name, key in (("one_a_game", "network"), ("whole_games", "whole_games")):
+            value[name] = (value[name] or {}) | {"test": found["beside"].get(key)}
     if any(value.values()):
         report["value"] = {name: part for name, part in value.items() if part}
     return report | _ablation(way.out / "ablation")
@@ -64,19 +69,29 @@ def games_in(folder: Path) -> Games | None:
     return join([read_games(path) for path in shards]) if shards else None
 
 
-def counted(won: int, lost: int, drawn: int) -> dict[str, Any]:
-    """Results of games as the report has them."""
+def counted(won: int, lost: int, drawn: int, games: int = 0) -> dict[str, Any]:
+    """Results of different games as the report has them.
+
+    Args:
+        games: those that were played, the ones that repeat another included; 0 = no more than these.
+    """
     rate, *interval = win_rate(won, lost, drawn)
-    return {"won": won, "lost": lost, "drawn": drawn, "rate": rate, "interval": interval}
+    games = games or won + lost + drawn
+    return {"won": won, "lost": lost, "drawn": drawn, "games": games, "rate": rate, "interval": interval}
 
 
 def outcomes_of(folder: Path) -> dict[str, Any] | None:
-    """Games of two networks in bulk, as the first one lived through them; None where there are none."""
+    """Games of two networks in bulk, as the first one lived through them; None where there are none. A repeated one
+    counts once."""
     games = games_in(folder)
     if games is None:
         return None
-    results = np.where(games.number % 2 == 0, 1, -1) * games.result
-    return counted(*(int((results == sign).sum()) for sign in (1, -1, 0)))
+    is_black = games.number % 2 == 0
+    moves = (games.moves[start:end].tobytes() for start, end in pairwise(games.offsets.tolist()))
+    rows = list({key: row for row, key in enumerate(zip(is_black.tolist(), moves, strict=True))}.values())
+    results = (np.where(is_black, 1, -1) * games.result)[rows]
+    won, lost, drawn = (int((results == sign).sum()) for sign in (1, -1, 0))
+    return counted(won, lost, drawn, len(is_black))
 
 
 def _supervised(curves: Series) -> dict[str, Any]:
@@ -93,21 +108,21 @@ def _supervised(curves: Series) -> dict[str, Any]:
 def _matches(folder: Path) -> dict[str, Any]:
     """Games of the SL policy against others."""
     found = {"over_shipped_policy": outcomes_of(folder / "against-shipped")}
-    summary = folder / "against-gnugo" / "summary.json"
-    if summary.exists():
-        total = json.loads(summary.read_text(encoding="utf-8"))["all"]
-        found["over_gnugo"] = counted(total["won"], total["lost"], total["drawn"])
+    if (folder / "against-gnugo" / "summary.json").exists():
+        total = tally(read_records(folder / "against-gnugo" / "games.jsonl"))
+        found["over_gnugo"] = counted(total["won"], total["lost"], total["drawn"], total["games"])
     return {name: value for name, value in found.items() if value}
 
 
 def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
-    """Errors (z - v)^2 of a value network where its test error was lowest, and how many positions it learnt from."""
+    """Errors (z - v)^2 of a value network at the step that was chosen, and how many positions it learnt from; what is
+    known of other positions than it was chosen by, the report's ``test``, is in the evaluation."""
     curves = curves_of(folder)
     tested, trained = (curves.get(f"validation/{key}value_mse", []) for key in ("", "seen/"))
     if not tested:
         return None
     step, error = min(tested, key=lambda point: point[1])
-    found = {"step": int(step), "test": error, "training": dict(trained).get(step)}
+    found = {"step": int(step), "selection": error, "training": dict(trained).get(step)}
     # A shard at a time: all positions of a whole way are gigabytes.
     parts = map(read_games, every_shard_file(training) if training.is_dir() else ())
     if positions := sum(int((games.position >= 0).sum()) or len(games.moves) for games in parts):

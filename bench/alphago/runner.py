@@ -1,7 +1,8 @@
 """Running the stages: commands as child processes, what has ended is not run again, and the time that is left.
 
-``OUT/alphago.json`` lists the commands that have ended and how long they took. A command that is not among them, or
-whose product is gone, is run; so are all commands after it then, which go on where they were, or say in a line why they
+``OUT/alphago.json`` lists the commands that have ended and how long they took, by what they make and of what: the
+folder may be spelled otherwise, be moved, or be resumed with another device. A command that is not among them, or whose
+product is gone, is run; so are all commands after it then, which resume where they were, or say in a line why they
 cannot.
 """
 
@@ -17,6 +18,8 @@ from typing import Any
 
 from bench.alphago.stages import Command, Stage
 from bench.child import start_child
+from bench.match.folder import SETTINGS
+from bench.match.record import ROLES
 from engine.config.declaration import core_count
 from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole
@@ -24,7 +27,7 @@ from engine.system.signals import StopOnSignal
 
 RECORD, LOG = "alphago.json", "log.txt"
 MADE_FROM = "begun-with.json"
-"""Beside what a command makes: checksums of the files that it works with"""
+"""Beside what a command makes: checksums of the files that it works with, and what the command is"""
 POLL_S = 0.2
 
 
@@ -48,9 +51,9 @@ class Record:
 
     path: Path
     seconds: dict[str, float] = field(default_factory=dict)
-    """of every command that has been run, by its text; interrupted runs count too"""
+    """of every command that has been run, by its key; interrupted runs count too"""
     ended: set[str] = field(default_factory=set)
-    """texts of the commands that have ended well"""
+    """keys of the commands that have ended well; their texts in folders of earlier versions"""
 
     @classmethod
     def of(cls, out: Path) -> "Record":
@@ -81,11 +84,16 @@ class Record:
 
     def has_ended(self, command: Command) -> bool:
         """Whether a command needs not be run again."""
-        return command.text in self.ended and command.makes.exists()
+        return not self.ended.isdisjoint(_known_as(command)) and command.makes.exists()
 
     def spent(self, stage: Stage) -> float:
         """Seconds that a stage has taken so far."""
-        return sum(self.seconds.get(command.text, 0.0) for command in stage.commands)
+        return sum(self.seconds.get(key, 0.0) for command in stage.commands for key in _known_as(command))
+
+
+def _known_as(command: Command) -> set[str]:
+    """What a command may be in a record."""
+    return {command.key, command.text}
 
 
 def run_stage(stage: Stage, record: Record, processes: int, is_due: bool, observer: Observer) -> bool:
@@ -157,13 +165,30 @@ def _check_files(command: Command) -> None:
     """Refuse to go on with what was begun with other files."""
     if not command.made_from:
         return
-    path, now = command.makes.parent / MADE_FROM, [sha256_of(one) for one in command.made_from]
+    path, files = command.makes.parent / MADE_FROM, [sha256_of(one) for one in command.made_from]
+    now = {"files": files, "command": command.key}
     if not path.exists():
         with written_whole(path) as partial:
             partial.write_text(json.dumps(now) + "\n", encoding="utf-8")
-    elif json.loads(path.read_text(encoding="utf-8")) != now:
+        return
+    begun = json.loads(path.read_text(encoding="utf-8"))
+    # Earlier versions wrote the checksums alone.
+    if (begun["files"] if isinstance(begun, dict) else begun) != files:
         names = ", ".join(one.name for one in command.made_from)
         raise CommandFailed(f"{path.parent}: begun with other files than there are now ({names}); delete the folder")
+    if begun == now:
+        _respell(command)
+
+
+def _respell(command: Command) -> None:
+    """Let a match resume whose engines are the same, though their files and device may be spelled otherwise by now."""
+    path = command.makes.parent / SETTINGS
+    if command.words[0] != "match" or not path.exists():
+        return
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings |= {role: command.words[command.words.index(f"--{role}") + 1] for role in ROLES}
+    with written_whole(path) as partial:
+        partial.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
 
 
 def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
@@ -176,10 +201,11 @@ def _ask_to_end(process: "subprocess.Popen[bytes]") -> None:
 
 def _enter(record: Record, command: Command, seconds: float, has_ended: bool) -> None:
     """Note a run of a command."""
-    record.seconds[command.text] = record.seconds.get(command.text, 0.0) + seconds
-    record.ended.discard(command.text)
+    seconds += sum(record.seconds.pop(key, 0.0) for key in _known_as(command))
+    record.seconds[command.key] = seconds
+    record.ended -= _known_as(command)
     if has_ended:
-        record.ended.add(command.text)
+        record.ended.add(command.key)
     record.write()
 
 

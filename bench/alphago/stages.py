@@ -4,8 +4,8 @@
     OUT/sl/        the policy network that supervised learning makes of them
     OUT/patterns/  rollout policy and tree policy
     OUT/rl/        the policy network that goes on by reinforcement learning, and its games against the start
-    OUT/values/    positions of both policies' games for the value network, one a game (train), some of them held out
-                   (test), and as many of whole games (whole)
+    OUT/values/    positions of both policies' games for the value network, one a game (train), some of them held out:
+                   to choose a step by (selection), to report errors on (test); and as many of whole games (whole)
     OUT/value/     the value network
     OUT/value-whole/   another one, of the whole games, to compare with
     OUT/ablation/  matches between players that lack one part or another
@@ -16,12 +16,13 @@ Each command can be typed as it is shown; all go on where they were stopped. Sta
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from bench.alphago.presets import Preset
 from bench.match.engines import find_gnugo, gnugo, keima
+from engine.records.archive import disk_bytes
 from engine.records.shards import MANIFEST
 
 GNUGO_LEVEL = 10
@@ -51,6 +52,13 @@ class Command:
     """what it makes is what it prints"""
     made_from: tuple[Path, ...] = ()
     """files that it works with, where it does not itself see that they are the same each time"""
+    name: str = ""
+    """what it makes and of what, wherever that lies and whatever computes it; "" = its text"""
+
+    @property
+    def key(self) -> str:
+        """What it is remembered by."""
+        return self.name or self.text
 
     @property
     def text(self) -> str:
@@ -126,6 +134,12 @@ class Way:
     seed: int
 
     @property
+    def anywhere(self) -> "Way":
+        """The same way, however its folder is spelled, wherever it was moved to and whatever computes."""
+        people = tuple(Path(f"{path.resolve().name}, {disk_bytes(path)} bytes") for path in self.people)
+        return replace(self, out=Path("OUT"), people=people, device="DEVICE")
+
+    @property
     def sl(self) -> Path:
         """The SL policy."""
         return self.out / "sl" / "network.safetensors"
@@ -137,7 +151,7 @@ class Way:
 
     @property
     def value(self) -> Path:
-        """The value network, as it was when its test error was lowest."""
+        """The value network, as it was when its error on :attr:`selection` was lowest."""
         return self.out / "value" / "best.safetensors"
 
     @property
@@ -162,16 +176,24 @@ class Way:
 
     @property
     def held_out_values(self) -> Path:
-        """Positions held out of the value network's training."""
+        """Positions held out of the value network's training, on which its error is reported."""
         return self.out / "values" / "test" / "games-00000.npz.xz"
+
+    @property
+    def selection(self) -> Path:
+        """Others, by which the step is chosen: the least of many errors is too low an estimate of the next one."""
+        return self.out / "values" / "selection" / "games-00000.npz.xz"
 
     def weights(self, player: Player) -> str:
         """What ``--weights`` gets for a player of the ablation."""
         files = {"policy": str(self.sl), "value": str(self.value), "policy+value": f"{self.sl}+{self.value}"}
         return files.get(player.weights, player.weights)
 
-    def _command(self, *words: object, makes: Path, made_from: tuple[Path, ...] = (), **rest: bool) -> Command:
-        return Command(tuple(map(str, words)), makes, made_from=made_from, **rest)
+    def _command(
+        self, *words: object, makes: Path, is_shared: bool = False, prints: bool = False,
+        made_from: tuple[Path, ...] = (),
+    ) -> Command:  # fmt: skip
+        return Command(tuple(map(str, words)), makes, is_shared, prints, made_from)
 
     @property
     def _board(self) -> tuple[str, ...]:
@@ -211,13 +233,14 @@ class Way:
         if preset.size in SHIPPED_SIZES:
             yield self._against(self.sl, "default", self.sl.parent / "against-shipped", preset.decisive // 10)
         if program := find_gnugo():
-            folder = self.sl.parent / "against-gnugo"
+            folder, openings = self.sl.parent / "against-gnugo", self.sl.parent / "openings"
+            yield self._openings(preset.pair_games, openings)
             policy = keima("gtp", "--config", "none", "--weights", self.sl, "--size", preset.size, "--policy-only")
             opponent = gnugo(program, GNUGO_LEVEL)
             yield self._command(
                 "match", "--first", shlex.join(policy), "--second", shlex.join(opponent), *self._board,
-                "--games", preset.pair_games, "--sgf", folder, "--json", folder / "summary.json",
-                makes=folder / "summary.json", made_from=(self.sl,),
+                "--games", preset.pair_games, "--openings", openings, "--sgf", folder,
+                "--json", folder / "summary.json", makes=folder / "summary.json", made_from=(self.sl,),
             )  # fmt: skip
 
     def pattern_policies(self) -> Iterator[Command]:
@@ -238,11 +261,15 @@ class Way:
         )  # fmt: skip
         yield self._against(self.rl, self.sl, folder / "sampling", preset.decisive)
         openings, greedy = folder / "openings", preset.decisive // 10
-        yield self._command(
-            "data", "play", self.sl, *self._bulk, "--games", max(1, greedy // 2), "--limit", OPENING_MOVES, "--seed",
-            self.seed + 1, "--out", openings, makes=openings, is_shared=True,
-        )  # fmt: skip
+        yield self._openings(greedy, openings)
         yield self._against(self.rl, self.sl, folder / "greedy", greedy, "--openings", openings, "--least-share", "1")
+
+    def _openings(self, games: int, out: Path) -> Command:
+        """First moves of the SL policy for some games between players that draw nothing, two games from each."""
+        return self._command(
+            "data", "play", self.sl, *self._bulk, "--games", max(1, games // 2), "--limit", OPENING_MOVES, "--seed",
+            self.seed + 1, "--out", out, makes=out, is_shared=True,
+        )  # fmt: skip
 
     def _against(self, first: Path, second: Path | str, out: Path, games: int, *words: object) -> Command:
         """Games of two policies without search."""
@@ -254,13 +281,17 @@ class Way:
     def value_data(self) -> Iterator[Command]:
         """Positions for the value network."""
         preset, folder = self.preset, self.out / "values"
-        # Those held out are few, and one file.
-        kinds = (("train", preset.positions, ()), ("test", preset.held_out, ()), ("whole", preset.positions, WHOLE))
+        # Those held out are few, and one file for each of their uses.
+        half = preset.held_out // 2
+        kinds = (
+            ("train", preset.positions, ()), ("test", preset.held_out - half, ()), ("whole", preset.positions, WHOLE),
+            ("selection", half, ()),
+        )  # fmt: skip
         for number, (name, positions, words) in enumerate(kinds, 2):
             yield self._command(
                 "data", "values", self.sl, self.rl, *self._bulk, "--positions", positions, *words,
                 "--games-per-shard", 100_000, "--seed", self.seed + number, "--out", folder / name,
-                makes=folder / name, is_shared=name != "test",
+                makes=folder / name, is_shared=name not in ("test", "selection"),
             )  # fmt: skip
 
     def value_networks(self) -> Iterator[Command]:
@@ -269,7 +300,7 @@ class Way:
         for name, folder, data in self.value_kinds():
             every = ("--positions-per-game", "0") if name == "whole_games" else ()
             yield self._command(
-                "train", "value", "--games", data, "--validation", self.held_out_values, "--size", preset.size,
+                "train", "value", "--games", data, "--validation", self.selection, "--size", preset.size,
                 "--filters", preset.value_filters, *preset.train, *preset.value, *every, "--seed", self.seed,
                 "--device", self.device, "--out", folder, makes=folder / self.value.name, is_shared=True,
                 made_from=(self.sl, self.rl),
@@ -317,6 +348,21 @@ class Way:
 
 def all_stages(way: Way) -> tuple[Stage, ...]:
     """Every stage, in order."""
+    return tuple(
+        replace(stage, commands=tuple(map(_named, stage.commands, other.commands)))
+        for stage, other in zip(_stages(way), _stages(way.anywhere), strict=True)
+    )
+
+
+def _named(command: Command, anywhere: Command) -> Command:
+    """A command with the name that it has by another of :attr:`Way.anywhere`; programs are called by theirs."""
+    text = " ".join(("keima", *anywhere.words)).replace(shlex.join(keima()), "keima")
+    program = find_gnugo()
+    return replace(command, name=text.replace(shlex.quote(program), "gnugo") if program else text)
+
+
+def _stages(way: Way) -> tuple[Stage, ...]:
+    """Every stage, its commands as they are typed."""
     matches = tuple(way.ablation())
     return (
         Stage("games", "games to learn from", tuple(way.games()), 0.05),

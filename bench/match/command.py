@@ -103,7 +103,7 @@ TIME_HELP = (
 )
 HANDICAP_HELP = "stones that the first engine gives the other, which then has Black in all games"
 OWN_NAME = "what it calls itself"
-OPENINGS_HELP = "folder of SGFs; each opening is played twice, colours changed"
+OPENINGS_HELP = "folder of SGFs or of shards of games; each opening is played twice, colours changed"
 
 
 @click.command(cls=KeimaCommand)

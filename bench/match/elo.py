@@ -17,7 +17,7 @@ import click
 import numpy as np
 
 from bench.charts import interval_chart, stand_alone
-from bench.match.record import read_records
+from bench.match.record import GameRecord, different, read_records
 from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 
@@ -183,26 +183,27 @@ def rated(wins: Mapping[tuple[str, str], float], reference: str = "") -> list[Ra
 
 
 def results_in(folders: Iterable[Path]) -> dict[tuple[str, str], float]:
-    """Wins of every player over every other in the ``games.jsonl`` files of match folders.
+    """Wins of every player over every other in the ``games.jsonl`` files of match folders; a repeated game counts once.
 
     Raises:
         ValueError: a folder has no such file, or a line of it is no result; one line naming it.
     """
     wins: dict[tuple[str, str], float] = {}
+    found: list[GameRecord] = []
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         path = folder / "games.jsonl"
         if not path.exists():
             raise ValueError(f"{path}: no such file, expected the folder of a match")
         try:
-            records = read_records(path)
+            found += read_records(path)
         except OSError as error:
             raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
-        for record in records:
-            first, second = record.names["first"], record.names["second"]
-            share = {"first": 1.0, "second": 0.0, "draw": 0.5}.get(record.winner or "")
-            if share is not None and first != second:
-                wins[first, second] = wins.get((first, second), 0.0) + share
-                wins[second, first] = wins.get((second, first), 0.0) + 1.0 - share
+    for record in different(found):
+        first, second = record.names["first"], record.names["second"]
+        share = {"first": 1.0, "second": 0.0, "draw": 0.5}.get(record.winner or "")
+        if share is not None and first != second:
+            wins[first, second] = wins.get((first, second), 0.0) + share
+            wins[second, first] = wins.get((second, first), 0.0) + 1.0 - share
     return wins
 
 

@@ -18,6 +18,8 @@ from engine.go.rules import rules_named
 from engine.go.sgf_writer import write_sgf
 from engine.system.files import written_whole
 
+SETTINGS = "match.json"
+
 
 class MatchFolder:
     """Finished games of one match, on disk or, without a path, in memory only. Threads: one at a time."""
@@ -38,7 +40,7 @@ class MatchFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self.records = read_records(path / "games.jsonl")
-            same_settings(path / "match.json", settings, "match", is_begun=bool(self.records))
+            same_settings(path / SETTINGS, settings, "match", is_begun=bool(self.records))
         except OSError as error:
             raise ValueError(f"{error.filename or path}: {error.strerror}") from error
 

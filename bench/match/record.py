@@ -1,6 +1,7 @@
 """The record of one game of a match: a line of ``games.jsonl``, written and read."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import UnionType
@@ -42,6 +43,11 @@ class GameRecord:
     stray_lines: dict[str, int] = field(default_factory=dict)
     """lines on standard output that were no GTP"""
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Who played which moves with which colour: games that have it in common are one."""
+        return (*(self.names[role] for role in ROLES), self.first_color, *self.moves)
+
     def role(self, color: int) -> str:
         """Whether a colour is the match's "first" or "second" player."""
         return "first" if color_word(color) == self.first_color else "second"
@@ -53,6 +59,17 @@ class GameRecord:
     def decide(self, winner: int | None, result: str) -> None:
         """Enter the winner's colour, None for a draw, and the result as SGF's property RE."""
         self.winner, self.result = "draw" if winner is None else self.role(winner), result
+
+
+def different(records: Iterable[GameRecord]) -> list[GameRecord]:
+    """Some games without those that repeat an earlier one move by move; games that ended before a move all stay.
+
+    Engines that draw nothing at random repeat their games: the second time they are no evidence.
+    """
+    found: dict[object, GameRecord] = {}
+    for number, record in enumerate(records):
+        found.setdefault(record.key if record.moves else number, record)
+    return list(found.values())
 
 
 def record_line(record: GameRecord) -> str:

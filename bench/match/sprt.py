@@ -62,12 +62,11 @@ class SequentialTest:
     def add(self, record: GameRecord) -> None:
         """Count a game, but none without a result, none that was played before, and none after the decision.
 
-        Engines that draw nothing at random repeat their games: the second time they are no evidence.
+        See :func:`bench.match.record.different`.
         """
-        game = (record.first_color, *record.moves)
-        if record.winner is None or self.accepted is not None or (record.moves and game in self._seen):
+        if record.winner is None or self.accepted is not None or (record.moves and record.key in self._seen):
             return
-        self._seen.add(game)
+        self._seen.add(record.key)
         self._games[record.winner] += 1
         self.llr = self._ratio()
         if abs(self.llr) >= BOUND:

@@ -8,16 +8,18 @@ from typing import Any
 
 from bench.match.elo import elo_difference, win_rate
 from bench.match.play import scores_alike
-from bench.match.record import ROLES, GameRecord
+from bench.match.record import ROLES, GameRecord, different
 from bench.match.sprt import BOUND, Hypotheses, SequentialTest
 
 
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:
-    """Counts and win rate of some games for the first engine; a draw counts as half a win."""
-    winners = Counter(record.winner for record in records)
+    """Counts and win rate of some games for the first engine; a draw counts as half a win, a repeated game once."""
+    counted = different(records)
+    winners = Counter(record.winner for record in counted)
     rate, low, high = win_rate(winners["first"], winners["second"], winners["draw"])
     return {
         "games": len(records),
+        "different": len(counted),
         "won": winners["first"],
         "lost": winners["second"],
         "drawn": winners["draw"],
@@ -47,7 +49,7 @@ def summarise(
         "as_black": tally([record for record in records if record.first_color == "black"]),
         "as_white": tally([record for record in records if record.first_color == "white"]),
         "sprt": _tested(records, sprt) if sprt else None,
-        "different_games": len({(record.first_color, *record.moves) for record in records}),
+        "different_games": len(different(records)),
         "reasons": dict(Counter(record.reason for record in records).most_common()),
         "scores_compared": len(alike),
         "scores_alike": sum(alike),
@@ -89,8 +91,8 @@ def render(summary: dict[str, Any]) -> str:
     ]
     for label, key in (("all", "all"), ("as Black", "as_black"), ("as White", "as_white")):
         row = summary[key]
-        counts = f"{row['games']:7}{row['won']:6}{row['lost']:6}{row['drawn']:7}{row['no_result']:6}"
-        if row["games"] > row["no_result"]:
+        counts = f"{row['different']:7}{row['won']:6}{row['lost']:6}{row['drawn']:7}{row['no_result']:6}"
+        if row["different"] > row["no_result"]:
             rate = f"{row['rate']:6.1%}  [{row['rate_low']:.1%}, {row['rate_high']:.1%}]"
             elo = f"{_elo(row['elo']):>6}  [{_elo(row['elo_low'])}, {_elo(row['elo_high'])}]"
             counts += f"  {rate:<26}{elo}"
@@ -99,6 +101,8 @@ def render(summary: dict[str, Any]) -> str:
         accepted = "undecided" if test["accepted"] is None else f"{test['accepted']:g} Elo accepted"
         ratio = f"LLR {test['llr']:+.2f}, bounds {-BOUND:.2f} and {BOUND:+.2f}"
         lines.append(f"SPRT, {test['elo0']:g} against {test['elo1']:g} Elo: {accepted} ({ratio})")
+    if total["different"] < total["games"]:
+        lines.append(f"{total['games']} games, {total['different']} different: a repeated game counts once")
     ends = ", ".join(f"{count} by {reason}" for reason, count in summary["reasons"].items())
     slowest, spent, overrun = summary["slowest_s"], summary["spent_s"], summary["overrun_s"]
     lines.append(f"ends: {ends}; {summary['different_games']} different games, {summary['moves']} moves")

@@ -6,7 +6,8 @@ what its moves are worth less than the best that any side chose. Sides are compa
 most of the variance. Other GTP engines can be sides too, as they are configured. Errors of the network that its own
 deep search shares are not seen; a stronger network may judge.
 
-Positions come from games drawn from the raw policy, or from games of matches. Start at :func:`command`.
+Positions come from games drawn from the raw policy, one of each, or from games of matches. Several of one game are not
+independent: errors are those of means over games. Start at :func:`command`.
 """
 
 import json
@@ -170,20 +171,35 @@ def regrets(names: Sequence[str], chosen: Sequence[np.ndarray], worth: dict[Move
     return found
 
 
-def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: int) -> list[list[int]]:
-    """The moves to ``count`` positions, from games taken in turn.
+def positions_of(games: Sequence[Sequence[int]], size: int, count: int, seed: int) -> tuple[list[list[int]], list[int]]:
+    """The moves to ``count`` positions, from different games taken in turn, and the number of each one's game.
 
     Raises:
         ValueError: no game is long enough.
     """
     rng = np.random.default_rng(seed)
     fewest, most = moves_before(size)
-    games = [game for game in games if len(game) > fewest + 1]
+    games = [game for game in dict.fromkeys(map(tuple, games)) if len(game) > fewest + 1]
     if not games:
         raise ValueError(f"no game there has more than {fewest + 1} moves")
     turns = [games[i % len(games)] for i in range(count)]
     # The last two moves may end a game.
-    return [list(game[: int(rng.integers(fewest, min(most, len(game) - 1)))]) for game in turns]
+    found = [list(game[: int(rng.integers(fewest, min(most, len(game) - 1)))]) for game in turns]
+    return found, [i % len(games) for i in range(count)]
+
+
+def error_of_mean(values: np.ndarray, games: Sequence[int]) -> float | None:
+    """Standard error of a mean over positions of which several may be of one game; None where all are of one.
+
+    Args:
+        values: float64[P].
+        games: the number of each one's game.
+    Source: Liang and Zeger 1986, the variance that is robust to correlation within clusters.
+    """
+    _, numbers = np.unique(games, return_inverse=True)
+    sums = np.bincount(numbers, weights=values - values.mean())
+    count = len(sums)
+    return float(np.sqrt((sums**2).sum() * count / (count - 1))) / len(values) if count > 1 else None
 
 
 @click.command(context_settings={"show_default": True})
@@ -222,9 +238,9 @@ def command(options, peers, weights, visits, judge, deep, games, positions, repe
             task = progress.add_task("choosing", total=len(names) * positions * repeats)
             examiner = Examiner(networks, judging, terms, at_once, lambda: progress.advance(task))
             if played is None:
-                asked = examiner.drawn_positions(sides[0], positions, seed)
+                asked, of_games = examiner.drawn_positions(sides[0], positions, seed), list(range(positions))
             else:
-                asked = positions_of(played, size, positions, seed)
+                asked, of_games = positions_of(played, size, positions, seed)
             chosen = [examiner.choices(side, asked, repeats) for side in sides]
             for line in peers:
                 with Peer(line, RULES, size, komi) as peer:
@@ -232,22 +248,23 @@ def command(options, peers, weights, visits, judge, deep, games, positions, repe
             moves = disputed(chosen)
             progress.reset(task, description="judging", total=len(moves))
             found = regrets(names, chosen, examiner.worths(asked, moves))
-    rows = [_row_of(regret, found[0]) for regret in found]
+    rows = [_row_of(regret, found[0], of_games) for regret in found]
     for row in rows:
         click.echo(json.dumps(row))
     console.print(_table(rows))
 
 
-def _row_of(regret: Regret, first: Regret) -> dict[str, float | str]:
-    """A side's numbers; errors are standard errors over the positions."""
-    costs, count = regret.of_positions, len(regret.of_positions)
-    more = costs - first.of_positions
+def _row_of(regret: Regret, first: Regret, games: Sequence[int]) -> dict[str, float | str | None]:
+    """A side's numbers; errors are standard errors over the games, None where there is one alone."""
+    costs, more = regret.of_positions, regret.of_positions - first.of_positions
+    error, of_difference = (error_of_mean(values, games) for values in (costs, more))
     return {
         "name": regret.name,
         "regret": round(float(costs.mean()), 5),
-        "error": round(float(costs.std()) / count**0.5, 5),
+        "error": None if error is None else round(error, 5),
         "more_than_first": round(float(more.mean()), 5),
-        "error_of_difference": round(float(more.std()) / count**0.5, 5),
+        "error_of_difference": None if of_difference is None else round(of_difference, 5),
+        "games": len(set(games)),
         "same_move": round(regret.same, 3),
     }
 
@@ -257,10 +274,15 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
     table = new_table("side", "regret", "more than the first", "same move as the first", folds=True)
     for row in rows:
         table.add_row(
-            row["name"], f"{row['regret']:.4f} +- {row['error']:.4f}",
-            f"{row['more_than_first']:+.4f} +- {row['error_of_difference']:.4f}", f"{row['same_move']:.0%}",
+            row["name"], f"{row['regret']:.4f}{_within(row['error'])}",
+            f"{row['more_than_first']:+.4f}{_within(row['error_of_difference'])}", f"{row['same_move']:.0%}",
         )  # fmt: skip
     return table
+
+
+def _within(error: float | None) -> str:
+    """An error behind a number; nothing where it is not known."""
+    return "" if error is None else f" +- {error:.4f}"
 
 
 if __name__ == "__main__":

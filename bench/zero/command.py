@@ -56,7 +56,7 @@ class Machine(NamedTuple):
 @click.option("--blocks", type=Whole(1), show_default="by --size", help="blocks of a new network")
 @click.option("--channels", type=Whole(1), show_default="by --size", help="channels of a new network")
 @click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
-@click.option("--threads", default=0, type=Whole(0), help="processors that self-play takes; 0 = all")
+@click.option("--threads", default=0, type=Whole(0), help="processors that self-play and training take; 0 = all")
 @click.option("--dry-run", is_flag=True, help="print the options that the run would have, and end")
 @options_of(ZeroOptions)
 @options_of(SearchPlayOptions, *PLAYING)
@@ -150,7 +150,7 @@ def _run(
     console: Console,
 ) -> None:  # fmt: skip
     """Run the loop with a status line."""
-    device, threads = choose_device(machine.device), machine.threads or own_cores()
+    device, threads = choose_device(machine.device, machine.threads), machine.threads or own_cores()
     with ExitStack() as stack, Shown(console) as shown:
         crew = machine.crew.open(stack, CHUNK_TABLES * ways.loop.at_once) if machine.crew.ray else None
         encoder = KEIMA.name
@@ -162,6 +162,7 @@ def _run(
         shown.begins(zero, check)
         turn, spent = zero.turn, zero.seconds / 60
         shown.say(f"{out}: turn {turn.number}, network {turn.network}, {spent:.0f} minutes so far")
+        shown.say(zero.learner.shards.said)
         with StopOnSignal(zero.stop):
             zero.run(ends[1])
         shown.ends()

@@ -81,7 +81,20 @@ def _read(line: bytes) -> Match:
 
 
 def standings(matches: list[Match]) -> list[Rated]:
-    """All players in the order in which they came, random moves being 0 or, before they have played, the weakest."""
+    """All players in the order in which they came, that of :func:`reference_of` being 0."""
+    names = dict.fromkeys(name for match in matches for name in (match.second, match.first))
+    found = {one.name: one for one in rated(_wins(matches), reference_of(matches))}
+    return [found[name] for name in names]
+
+
+def reference_of(matches: list[Match]) -> str:
+    """The player who is 0: random moves or, before they have played, the weakest."""
+    wins = _wins(matches)
+    return RANDOM if any(RANDOM in pair for pair in wins) else weakest(wins)
+
+
+def _wins(matches: list[Match]) -> dict[tuple[str, str], float]:
+    """Winner and loser, and how often; a draw as half a win for each."""
     wins: dict[tuple[str, str], float] = {}
     for match in matches:
         for pair, points in (
@@ -89,9 +102,7 @@ def standings(matches: list[Match]) -> list[Rated]:
             ((match.second, match.first), match.outcome.games - match.outcome.points),
         ):
             wins[pair] = wins.get(pair, 0.0) + points
-    names = dict.fromkeys(name for match in matches for name in (match.second, match.first))
-    found = {one.name: one for one in rated(wins, RANDOM if RANDOM in names else weakest(wins))}
-    return [found[name] for name in names]
+    return wins
 
 
 class Ladder:
@@ -141,7 +152,18 @@ class Ladder:
         zero.watch.at("ladder", 0, 1, f"{options.ladder_games} games of {first} against {name}; then self-play")
         visits = options.ladder_visits, options.ladder_visits if opponent else 1
         if outcome := zero.match((path, opponent), visits, options.ladder_games):
-            self._enter(Match(first, name, outcome, time.monotonic() - begun_s))
+            self._ended(zero, Match(first, name, outcome, time.monotonic() - begun_s))
+
+    def _ended(self, zero: Zero, match: Match) -> None:
+        """Keep a match, and tell how it went."""
+        self._enter(match)
+        ranked = standings(self.matches)
+        own = next(one for one in ranked if one.name == match.first)
+        zero.watch.say(
+            f"ladder: {match.first} against {match.second}: {match.outcome.won} won, {match.outcome.drawn} drawn, "
+            f"{match.outcome.lost} lost; Elo {own.elo:.0f} ({own.low:.0f} to {own.high:.0f}), "
+            f"{reference_of(self.matches)} being 0"
+        )
 
     def _enter(self, match: Match) -> None:
         """Keep a match."""
@@ -180,4 +202,4 @@ class Ladder:
             return
         found = json.loads(summary.read_text(encoding="utf-8"))["all"]
         outcome = Outcome(found["won"], found["drawn"], found["lost"])
-        self._enter(Match(first, GNUGO, outcome, time.monotonic() - begun_s))
+        self._ended(zero, Match(first, GNUGO, outcome, time.monotonic() - begun_s))

@@ -34,14 +34,15 @@ def fingerprints(games: Games, beginning: int) -> np.ndarray:
         beginning: the number of moves that count for the third column.
     Returns:
         uint64[G, 3]: of the whole game without the passes at its end, of its first ``OPENING`` moves, and of its first
-        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three.
+        ``beginning`` moves. Board size, stones set up and the colour to begin count in all three. Passes before the
+        only position that may be learnt from (``Games.position``) stay: they make it another one.
     """
     keys = np.zeros((len(games.size), 3), np.uint64)
     for game, size in enumerate(games.size.tolist()):
         moves = games.moves[games.offsets[game] : games.offsets[game + 1]]
         stones = games.setup[games.setup_offsets[game] : games.setup_offsets[game + 1]]
         played = np.flatnonzero(moves != size * size)
-        moves = moves[: played[-1] + 1 if len(played) else 0]
+        moves = moves[: max(int(played[-1]) + 1 if len(played) else 0, int(games.position[game]))]
         table = _table(size)
         images = np.sort(2 * table[:, stones >> 1] + (stones & 1), axis=1).astype(">u2"), table[:, moves]
         first = min(images[0][s].tobytes() + images[1][s].tobytes() for s in range(SYMMETRIES))

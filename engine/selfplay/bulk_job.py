@@ -54,5 +54,5 @@ class BulkJob:
         for names in self.networks:
             paths = tuple(files[name] for name in names)
             network = load_network(paths, "auto", sample_inputs)
-            servers.append(stack.enter_context(InferenceServer(network, threads=cores)))
+            servers.append(stack.enter_context(InferenceServer(network, threads=cores, max_batch=self.at_once)))
         return BulkWorker(servers, self.plan, self.at_once)

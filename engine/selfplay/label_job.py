@@ -163,6 +163,6 @@ class LabelJob:
     def open(self, stack: ExitStack, files: Files, cores: int) -> LabelWorker:
         """A worker with a network of its own, on the GPU of this process if it has one."""
         paths = tuple(files[name] for name in self.network)
-        teacher = Teacher(load_network(paths, "auto"), cores)
+        teacher = Teacher(load_network(paths, "auto"), cores, self.at_once)
         stack.callback(teacher.close)
         return LabelWorker(teacher, self.options, [files[name] for name in self.shards], self.begun, self.at_once)

@@ -252,8 +252,8 @@ class Reinforce:
         """This process's part of some games between two networks, of which the first has Black in even ones."""
         play = self.options.play(seed)
         with (
-            InferenceServer(first, threads=self._threads) as one,
-            InferenceServer(second, threads=self._threads) as other,
+            InferenceServer(first, threads=self._threads, max_batch=len(numbers)) as one,
+            InferenceServer(second, threads=self._threads, max_batch=len(numbers)) as other,
         ):
             # Each group has its own games, so that batches, and rounding with them, are the same each time.
             parts = [part for part in np.array_split(self._ranks.part(numbers), groups_for(one)) if len(part)]

@@ -54,7 +54,7 @@ class SearchJob:
     def open(self, stack: ExitStack, files: Files, cores: int) -> SearchWorker:
         """A worker with a network of its own, on the GPU of this process if it has one."""
         network = load_network(files[NETWORK_FILE], "auto", sample_inputs)
-        server = stack.enter_context(InferenceServer(network, cache_mib=CACHE_MIB, threads=cores))
+        server = stack.enter_context(InferenceServer(network, CACHE_MIB, threads=cores, max_batch=self.at_once))
         return SearchWorker(server, self.options, self.origin, self.at_once)
 
 

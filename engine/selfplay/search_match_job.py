@@ -60,7 +60,7 @@ class SearchMatchJob:
         """A worker with networks of its own, on the GPU of this process if it has one."""
 
         def server(network: Network) -> InferenceServer:
-            return stack.enter_context(InferenceServer(network, cache_mib=CACHE_MIB, threads=cores))
+            return stack.enter_context(InferenceServer(network, CACHE_MIB, threads=cores, max_batch=self.at_once))
 
         names = (FIRST, SECOND)
         servers = [

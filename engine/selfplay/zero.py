@@ -4,7 +4,7 @@
     OUT/rows/                   self-play (:mod:`engine.selfplay.search_play`)
     OUT/state.safetensors       weights and optimizer (:mod:`engine.train.turns`)
     OUT/networks/00001200.safetensors, ...   networks by the steps they were trained for
-    OUT/network.safetensors     the newest of them, ready to play
+    OUT/network.safetensors     the newest, ready to play: one of them, or what a turn had come to where it was cut off
     OUT/curves.csv              what was measured, by step
 
 A turn is: the network plays until the turn has its new rows; a window over the newest rows is fixed, and the steps
@@ -80,7 +80,7 @@ class Zero:
         idle = device.type == "cuda" or crew is not None
         self._is_beside = idle if ways.loop.side_by_side == "auto" else ways.loop.side_by_side == "on"
         self._shards: dict[str, SearchRows] = {}
-        self.networks = ZeroNetworks(out, device, threads, crew)
+        self.networks = ZeroNetworks(out, device, threads, crew, ways.loop.at_once)
         self.board: EmptyBoard | None = None
         """as the newest network sees it; None = not looked at since the start"""
         self._pace: dict[str, float] = {}
@@ -261,6 +261,9 @@ class Zero:
         self._pace["train_s"] = time.monotonic() - begun_s
         self.play.enough()
         if learner.step < turn.last_step:
+            if self.ways.loop.gate <= 0.0 and learner.step > turn.first_step:
+                # The clock may end the run here for good: hours of training on large boards, or all of a cooldown.
+                learner.write_network(self.out / NETWORK, self._record())
             return
         path = self.networks.path(learner.step)
         learner.write_network(path, self._record())

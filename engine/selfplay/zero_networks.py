@@ -25,15 +25,17 @@ HELD = 3
 class ZeroNetworks:
     """Those of one folder. Threads: one caller."""
 
-    def __init__(self, out: Path, device: Any, threads: int, crew: Crew | None) -> None:
+    def __init__(self, out: Path, device: Any, threads: int, crew: Crew | None, at_once: int) -> None:
         """Begin with none loaded.
 
         Args:
             device: a torch device.
             threads: evaluators on the CPU; 0 = one a core.
             crew: plays matches; None = this process.
+            at_once: games of a group, whose positions are a batch.
         """
         self._out, self._device, self._threads, self._crew = out, device, threads, crew
+        self._at_once = at_once
         self._loaded: dict[Path, Network] = {}
 
     def path(self, step: int) -> Path:
@@ -50,7 +52,7 @@ class ZeroNetworks:
         if path not in self._loaded:
             self._loaded = dict(list(self._loaded.items())[1 - HELD :])
             self._loaded[path] = load_network(path, self._device, sample_inputs)
-        return InferenceServer(self._loaded[path], cache_mib=CACHE_MIB, threads=self._threads)
+        return InferenceServer(self._loaded[path], CACHE_MIB, threads=self._threads, max_batch=self._at_once)
 
     def match(
         self, paths: tuple[Path, Path | None], job: SearchMatchJob, games: int, is_stopped: Callable[[], bool]

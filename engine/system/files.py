@@ -83,6 +83,7 @@ def written_whole(path: Path, is_shared: bool = False) -> Iterator[Path]:
     try:
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        permissions = None if target.is_file() or takes_bytes else _new_permissions(part)
         yield part
         if takes_bytes:
             with part.open("rb") as source, target.open("wb") as sink:
@@ -90,6 +91,8 @@ def written_whole(path: Path, is_shared: bool = False) -> Iterator[Path]:
             return
         if target.is_file():
             shutil.copymode(target, part)
+        elif permissions is not None:
+            part.chmod(permissions)
         synced(part)
         part.replace(target)
         synced(target.parent)
@@ -98,6 +101,14 @@ def written_whole(path: Path, is_shared: bool = False) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def _new_permissions(path: Path) -> int:
+    """Permission bits of a file made now, which is left there, empty: to ask for the umask is to change it for all
+    threads."""
+    path.unlink(missing_ok=True)
+    path.touch()
+    return path.stat().st_mode & 0o777
 
 
 def synced(path: Path) -> None:

@@ -5,14 +5,18 @@ read of new ones starts at zero, and new blocks start as the identity, so at fir
 channels start with random weights and are free to learn (after Chen et al., "Net2Net", 2016).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from engine.features.encoder import KEIMA, KEIMA_1
+from engine.nets.architectures.registry import ANY_SIZE
 from engine.nets.architectures.resnet import ResNet, ResNetShape
 from engine.nets.architectures.shape import Shape
 from engine.nets.network import Model, NetworkSpec
+from engine.records.games import Games
 
 GROWING = ("globals", "blocks", "channels", "reply")
 
@@ -47,3 +51,18 @@ def on_newest_inputs(model: Model, spec: NetworkSpec) -> tuple[Model, NetworkSpe
     if spec.encoder != KEIMA_1.name or not isinstance(model, ResNet):
         return model, spec
     return grown(model, replace(model.shape, globals=KEIMA.globals)), replace(spec, encoder=KEIMA.name)
+
+
+def sizes_shown(begun: NetworkSpec, shards: Sequence[Games], boards: Sequence[tuple[int, float]]) -> tuple[int, int]:
+    """Smallest and largest board of a network after training: those it was begun with, and those it is shown now.
+
+    Args:
+        begun: of the network that training continues from, whose shape fixes no size.
+        boards: sizes and shares that training keeps to; empty = all in the shards.
+    """
+    shown = {size for shard in shards for size in np.unique(shard.size).tolist()}
+    if boards:
+        shown &= dict(boards).keys()
+    low, high = (pick((*ANY_SIZE, *begun.sizes)) for pick in (min, max))
+    possible = [size for size in shown if low <= size <= high]
+    return min(begun.min_size, *possible, begun.max_size), max(begun.max_size, *possible, begun.min_size)

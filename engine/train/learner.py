@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,14 +10,15 @@ from torch import Tensor, nn
 
 from engine.config import TrainOptions
 from engine.config.declaration import no_branch, resolve
-from engine.nets.compute.precision import autocast, training_format
-from engine.nets.compute.winograd_learning import learns_by_winograd, with_learning_winograd
+from engine.nets.compute.precision import autocast
+from engine.nets.compute.winograd_learning import one_torch_thread
 from engine.nets.network import Model, NetworkSpec
 from engine.train.batches import TrainingBatch
 from engine.train.echoes import turned
 from engine.train.losses import combined_loss
 from engine.train.muon import BETAS, Muon
 from engine.train.ranks import Ranks
+from engine.train.shards import Shards
 from engine.train.state import RunState, moments_of
 
 
@@ -64,16 +66,16 @@ class Learner:
             model: of a registered architecture; changed.
             ranks: the processes that train together; None = this one alone.
         """
-        by_winograd = learns_by_winograd(device)
-        self.memory_format = torch.channels_last if by_winograd else training_format(device)
-        self.model = model.to(device)
+        self.model, self.ranks = model.to(device), ranks or Ranks()
+        self.shards = Shards(self.model, device, self.ranks.count > 1)
+        self.memory_format = self.shards.memory_format
         # torch's stubs know the memory format of tensors alone.
         self.model.to(memory_format=self.memory_format)  # type: ignore[call-overload]
-        self.spec, self.options, self.device, self.ranks = spec, options, device, ranks or Ranks()
+        self.spec, self.options, self.device = spec, options, device
         self.average = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         self.optimizer = new_optimizer(self.model, options)
         self.step = 0
-        self._call = self.ranks.wrap(with_learning_winograd(self.model) if by_winograd else self.model)
+        self._call = self.ranks.wrap(self.shards.model)
 
     def one_step(self, batch: dict[str, Tensor], symmetry: int = 0) -> dict[str, Tensor]:
         """One gradient step on what :meth:`tensors` made, shown under a symmetry; returns the parts of the loss."""
@@ -81,13 +83,27 @@ class Learner:
             group["lr"] = learning_rate(self.step, self.options)
         tensors = {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
         tensors = turned(tensors, symmetry)
-        planes, globals_ = tensors["planes"].contiguous(memory_format=self.memory_format), tensors["globals"]
+        tensors["planes"] = tensors["planes"].contiguous(memory_format=self.memory_format)
         self._call.train()
-        with autocast(self.device):
-            outputs = self._call(planes, globals_)
-        loss, parts = combined_loss(outputs, tensors, self.options)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        count = len(tensors["planes"])
+        found = self.shards.backward([partial(self._loss, tensors, part, count) for part in self.shards.parts(count)])
+        parts = {name: sum((one[name] for one in found[1:]), found[0][name]) for name in found[0]}
+        with one_torch_thread(self.shards.is_apart):
+            self._step()
+        return parts
+
+    def _loss(self, batch: dict[str, Tensor], part: slice, count: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of a shard of a batch of ``count``, and its parts: what they add to those of the batch."""
+        tensors = {name: tensor[part] for name, tensor in batch.items()}
+        with autocast(self.device):
+            outputs = self._call(tensors["planes"], tensors["globals"])
+        loss, parts = combined_loss(outputs, tensors, self.options)
+        share = (part.stop - part.start) / count
+        return (loss, parts) if share == 1.0 else (loss * share, {name: one * share for name, one in parts.items()})
+
+    def _step(self) -> None:
+        """Change the weights, and their averages, by the gradients."""
         if self.options.clip > 0.0:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
@@ -102,7 +118,6 @@ class Learner:
             torch._foreach_lerp_([mean for mean, _ in moving], [value for _, value in moving], 1 - keep)
             for kept, value in others:
                 kept.copy_(value)
-        return parts
 
     def tensors(self, batch: TrainingBatch) -> dict[str, Tensor]:
         """A batch as tensors by name; for a GPU page-locked, so that it copies while the processor goes on."""

@@ -14,7 +14,7 @@ import torch
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK, MAX_SIZE, MIN_SIZE
 from engine.nets.compute.precision import autocast
-from engine.nets.compute.winograd_learning import learns_by_winograd, with_learning_winograd
+from engine.nets.compute.winograd_learning import learns_by_winograd, one_torch_thread, with_learning_winograd
 from engine.nets.network import Model, NetArrays, softmax
 from engine.records.games import Games, select
 from engine.records.labels import Labels
@@ -40,10 +40,11 @@ the pass: [B, N*N]."""
 
 def in_training(model: Model, device: torch.device) -> Evaluate:
     """A module in training as :data:`Evaluate`, in evaluation mode if it is; computed as it trains."""
-    network = with_learning_winograd(model) if learns_by_winograd(device) else model
+    by_winograd = learns_by_winograd(device, model)
+    network = with_learning_winograd(model) if by_winograd else model
 
     def evaluate(planes: np.ndarray, globals_: np.ndarray) -> NetArrays:
-        with torch.inference_mode(), autocast(device):
+        with torch.inference_mode(), autocast(device), one_torch_thread(by_winograd):
             shown = torch.from_numpy(planes).to(device, memory_format=torch.channels_last)
             heads = network(shown, torch.from_numpy(globals_).to(device))
         policy, value, score, ownership, _ = (None if head is None else head.float().cpu().numpy() for head in heads)

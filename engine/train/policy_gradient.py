@@ -12,7 +12,8 @@ algorithms for connectionist reinforcement learning", 1992.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,10 +22,12 @@ from torch import Tensor
 from engine.features.encoder import Encoder
 from engine.go.geometry import BLACK
 from engine.nets.compute.adapter import with_pass
-from engine.nets.compute.precision import autocast, training_format
+from engine.nets.compute.precision import autocast
+from engine.nets.compute.winograd_learning import with_learning_winograd
 from engine.nets.network import Model, Network
 from engine.records.games import Games
 from engine.train.batches import BatchBuilder, moves_under_symmetries
+from engine.train.shards import Shards
 
 CHUNK = 512
 """Positions whose activations are in memory at once"""
@@ -102,6 +105,8 @@ class PolicyGradient:
         """
         self._model, self._builder, self._is_pass_last = model, BatchBuilder(encoder), is_pass_last
         self._entropy, self._start = entropy, start
+        self.shards = Shards(model, next(model.parameters()).device)
+        self._start_call = with_learning_winograd(start) if start is not None and self.shards.by_winograd else start
         self._baseline = None if baseline is None else baseline[0]
         self._baseline_builder = None if baseline is None else BatchBuilder(baseline[1])
 
@@ -135,21 +140,33 @@ class PolicyGradient:
         for part in _chunks(len(advantages)):
             planes, globals_, legal, played = self._inputs(self._builder, experience, moves, part)
             temperatures = torch.from_numpy(experience.temperatures[moves.rows[part]]).float()[:, None].to(device)
-            inputs = planes.to(device, memory_format=training_format(device)), globals_.to(device)
-            mask = legal.to(device)
-            logs = _log_probabilities(self._model, *inputs, mask, temperatures)
-            chosen = logs.gather(1, played.to(device)[:, None])[:, 0]
-            entropy = -(logs.exp() * logs.masked_fill(~mask, 0.0)).sum(dim=1)
-            wanted = torch.from_numpy(advantages[part]).to(device) * chosen + self._entropy * entropy
-            (-wanted.sum() / games).backward()
-            sums.moves += len(chosen)
-            sums.entropy += float(entropy.detach().sum())
-            if self._start is not None and sums.measured == 0:
-                with torch.no_grad():
-                    before = _log_probabilities(self._start, *inputs, mask, temperatures)
-                    gap = (logs - before).masked_fill(~mask, 0.0)
-                    sums.divergence, sums.measured = float((logs.exp() * gap).sum()), len(chosen)
+            shown = _Shown(
+                planes.to(device, memory_format=self.shards.memory_format), globals_.to(device), legal.to(device),
+                temperatures, played.to(device), torch.from_numpy(advantages[part]).to(device),
+            )  # fmt: skip
+            is_measured = self._start is not None and sums.measured == 0
+            parts = self.shards.parts(len(planes))
+            found = self.shards.backward([partial(self._loss, shown.part(one), games, is_measured) for one in parts])
+            sums.moves += len(planes)
+            sums.entropy += sum(entropy for entropy, _ in found)
+            if is_measured:
+                sums.divergence, sums.measured = sum(divergence for _, divergence in found), len(planes)
         return sums
+
+    def _loss(self, shown: "_Shown", games: int, is_measured: bool) -> tuple[Tensor, tuple[float, float]]:
+        """What some moves add to the loss, to the sum of the entropies and, where it is measured, to the divergence."""
+        inputs = shown.planes, shown.globals, shown.mask, shown.temperatures
+        logs = _log_probabilities(self.shards.model, *inputs)
+        chosen = logs.gather(1, shown.played[:, None])[:, 0]
+        entropy = -(logs.exp() * logs.masked_fill(~shown.mask, 0.0)).sum(dim=1)
+        wanted = shown.advantages * chosen + self._entropy * entropy
+        divergence = 0.0
+        if is_measured:
+            with torch.no_grad():
+                before = _log_probabilities(self._start_call, *inputs)
+                gap = (logs - before).masked_fill(~shown.mask, 0.0)
+                divergence = float((logs.exp() * gap).sum())
+        return -wanted.sum() / games, (float(entropy.detach().sum()), divergence)
 
     def _inputs(
         self, builder: BatchBuilder, experience: Experience, moves: Moves, part: slice
@@ -166,7 +183,24 @@ class PolicyGradient:
         return tuple(map(torch.from_numpy, (planes, globals_, legal, played)))  # type: ignore[return-value]
 
 
-def _log_probabilities(model: Model, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
+class _Shown(NamedTuple):
+    """B moves as the network is shown them, on its device."""
+
+    planes: Tensor
+    globals: Tensor
+    mask: Tensor
+    """bool[B, N*N+1]: moves that might be played"""
+    temperatures: Tensor
+    played: Tensor
+    """int64[B]: under the symmetry"""
+    advantages: Tensor
+
+    def part(self, rows: slice) -> "_Shown":
+        """Some of them."""
+        return _Shown(*(one[rows] for one in self))
+
+
+def _log_probabilities(model: Any, planes: Tensor, globals_: Tensor, mask: Tensor, temperatures: Tensor) -> Tensor:
     """Logs of the probabilities that moves are drawn with, [B, N*N+1]; minus infinity where none may be played."""
     with autocast(planes.device):
         logits = model(planes, globals_).policy_logits

@@ -14,11 +14,11 @@ from torch import nn
 
 from engine.features.encoder import ENCODERS
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.precision import training_format
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import Model, Network, NetworkSpec
 from engine.train.policy_gradient import Experience, PolicyGradient, Sums
 from engine.train.ranks import Ranks
+from engine.train.shards import Shards
 from engine.train.state import RunState, read_state, write_state
 
 OPTIMIZER = "sgd"
@@ -54,7 +54,7 @@ class PolicyLearner:
         """
         self.model, self.spec, self.device, self.step = model.to(device), spec, device, 0
         # torch's stubs know the memory format of tensors alone.
-        self.model.to(memory_format=training_format(device))  # type: ignore[call-overload]
+        self.model.to(memory_format=Shards(self.model, device).memory_format)  # type: ignore[call-overload]
         self._how, self._ranks = how, ranks
         self._optimizer = torch.optim.SGD(self.model.parameters(), lr=how.rate)
         known = None if baseline is None else (baseline, ENCODERS[baseline.spec.encoder])
@@ -86,6 +86,11 @@ class PolicyLearner:
         if sums.measured:
             measured["divergence"] = sums.divergence / sums.measured
         return measured
+
+    @property
+    def said(self) -> str:
+        """How it learns, in words."""
+        return self._gradient.shards.said
 
     def network(self, name: str) -> TorchNetwork:
         """The network as it is now, ready to play."""

@@ -24,16 +24,17 @@ KEPT = frozenset({"reply"})
 class Teacher:
     """A network whose outputs are targets, through an inference server of its own."""
 
-    def __init__(self, network: Network, threads: int = 0):
+    def __init__(self, network: Network, threads: int = 0, at_once: int = 0):
         """Start the server.
 
         Args:
             threads: evaluator threads on the CPU; 0 = one a core.
+            at_once: positions that are asked for together and should be one batch, where these are more than usual.
         """
         unsaid = (REPLACED | KEPT) ^ TARGETS
         assert not unsaid, f"no word on what a teacher does about {', '.join(sorted(unsaid))}"
         self.spec = network.spec
-        self.server = InferenceServer(network, threads=threads, max_batch=MAX_BATCH)
+        self.server = InferenceServer(network, threads=threads, max_batch=max(MAX_BATCH, at_once))
         self._builder = BatchBuilder(ENCODERS[self.spec.encoder])
 
     def close(self) -> None:

@@ -29,9 +29,9 @@ from engine.train.dataset import Mixture
 from engine.train.learner import Learner
 from engine.train.state import SAVE_S, RunState, read_state, write_state
 
-AGREE_EVERY = 20
-"""Steps between looks at whether any process was asked to stop or has lost its loss, and between news for the
-observer."""
+AGREE_EVERY, AGREE_S = 20, 4.0
+"""The most steps, and about the most seconds, between looks of several processes at whether any was asked to stop, has
+lost its loss or is to save; one process alone looks at its loss every 20 steps, at the rest after each."""
 SAVE, STOP, LOST = 1, 2, 3
 """What processes tell each other: it is time to save, one was asked to stop, the loss of one is no number; the largest
 counts"""
@@ -123,6 +123,8 @@ class Trainer(Learner):
         self.folder, self.record = folder, record
         self.metrics: dict[str, float] = {}
         self.best, self.worse = -math.inf, 0
+        self._looked_after = 1
+        """steps from the last look of several processes to the next; the first step tells how long steps take"""
         self._changed: list[str] = []
         self._other_data: list[str] = []
         try:
@@ -162,7 +164,7 @@ class Trainer(Learner):
         """:meth:`run`, errors as they come."""
         stream = self.data.stream(self.step, self.tensors)
         began, waited, first_step = time.perf_counter(), 0.0, self.step
-        saved = began
+        saved, looked, look_at = began, began, self.step + 1
         with StopOnSignal() as stop, ExitStack() as stack:
             stack.callback(stream.close)
             observer.at_step(self.step, "training")
@@ -185,18 +187,15 @@ class Trainer(Learner):
                 if self.step % self.options.validate_every == 0 or self.step == self.options.steps:
                     self._validate(observer)
                 agreed = 0
-                if self.step % AGREE_EVERY == 0 or self.ranks.count == 1:
+                if self.step == look_at:
                     observer.at_step(self.step, self.curves.summary() if self.curves else "")
-                    late = 0.0 < 60.0 * self.options.minutes <= time.perf_counter() - began
-                    lost = self.step % AGREE_EVERY == 0 and not all(part.isfinite() for part in parts.values())
-                    is_long = time.perf_counter() - saved > SAVE_S
-                    is_over = stop.asked or late or self._is_impatient()
-                    wanted = LOST if lost else STOP if is_over else SAVE if is_long else 0
-                    agreed = self.ranks.most(wanted, self.device)
-                    if agreed == LOST:
-                        raise self._diverged()
+                    now = time.perf_counter()
+                    late = 0.0 < 60.0 * self.options.minutes <= now - began
+                    agreed = self._agree(parts, stop.asked or late or self._is_impatient(), now - saved > SAVE_S)
                     if agreed == STOP:
                         break
+                    look_at += self._steps_to_look(now - looked)
+                    looked = now
                 if self.step % self.options.save_every == 0 or agreed == SAVE:
                     self.save()
                     saved = time.perf_counter()
@@ -207,6 +206,31 @@ class Trainer(Learner):
             observer.say(f"step {self.step}; {share:.1%} of the time was spent waiting for data")
             self.curves.plot(self.folder / "curves.png")
         return self.metrics
+
+    def _agree(self, parts: Mapping[str, torch.Tensor], is_over: bool, is_long: bool) -> int:
+        """What the processes do next: ``SAVE``, ``STOP`` or 0, nothing.
+
+        Raises:
+            ValueError: the loss of one of them is NaN or infinite.
+        """
+        looks_at_loss = self.ranks.count > 1 or self.step % AGREE_EVERY == 0
+        lost = looks_at_loss and not all(part.isfinite() for part in parts.values())
+        agreed = self.ranks.most(LOST if lost else STOP if is_over else SAVE if is_long else 0, self.device)
+        if agreed == LOST:
+            raise self._diverged()
+        return agreed
+
+    def _steps_to_look(self, seconds: float) -> int:
+        """Steps to the next look, the same in all processes.
+
+        Args:
+            seconds: since the last one, in this process.
+        """
+        if self.ranks.count == 1:
+            return 1
+        slowest = self.ranks.most(round(1000.0 * seconds / self._looked_after), self.device) / 1000.0
+        self._looked_after = max(1, min(AGREE_EVERY, int(AGREE_S / slowest) if slowest else AGREE_EVERY))
+        return self._looked_after
 
     def _is_impatient(self) -> bool:
         """Whether nothing has become better for as long as is waited for; known to the first process alone."""

@@ -122,10 +122,10 @@ class TurnLearner(Learner):
                 sums |= {name: sums[name] + part if name in sums else part for name, part in parts.items()}
                 if self.step % LOOK_EVERY == 0:
                     report(self.step, {name: float(part) for name, part in parts.items()})
-                    if time.monotonic() - saved_s > SAVE_S:
-                        self._add(sums)
-                        self.save()
-                        saved_s = time.monotonic()
+                if time.monotonic() - saved_s > SAVE_S:
+                    self._add(sums)
+                    self.save()
+                    saved_s = time.monotonic()
         self._add(sums)
         self.save()
         return {name: total / (self.step - self._since) for name, total in self._sums.items()}

@@ -26,6 +26,8 @@ from gtp.cli.label import label_command
 from gtp.cli.options import options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors, workers_for
 
+FEW_GAMES = 10
+"""Held out, below which they are too few to measure on: figures of a game or two say nothing"""
 NAMED_PROBLEMS = 20
 """Problems named on standard error; the others are counted"""
 
@@ -72,6 +74,7 @@ def build_command(ctx: click.Context, /, sources: tuple[Path, ...], out: Path, a
         click.echo(json.dumps(manifest, ensure_ascii=False))
     else:
         _show_build(manifest, out)
+    _say_what_is_too_little(manifest)
 
 
 def _build(options: BuildOptions, out: Path) -> dict[str, Any]:
@@ -115,10 +118,20 @@ def _show_build(manifest: dict[str, Any], out: Path) -> None:
     console = Console()
     for part in (table, lost, made):
         console.print(part)
-    share = manifest["split"]["validation_share"]
-    if share and not manifest["games"]["validation"]:
-        console.print(f"no validation.npz.xz: these are too few games for a share of {share:g}; give a larger one")
     console.print(f"written: {out}", markup=False, highlight=False)
+
+
+def _say_what_is_too_little(manifest: dict[str, Any]) -> None:
+    """Say on standard error which of the splits to measure on hold too few games."""
+    for name in SPLITS[1:]:
+        share, games = manifest["split"][f"{name}_share"], manifest["games"][name]
+        if share and games < FEW_GAMES:
+            there = f"{games} game{'s' * (games > 1)} in" if games else "no"
+            click.echo(
+                f"{there} {name}.npz.xz: too few to measure on; give a larger --{name}-share than {share:g}, "
+                "or more games",
+                err=True,
+            )
 
 
 data.add_command(label_command)

@@ -96,7 +96,7 @@ def play_in_bulk(
         # Where others play, the networks here only say what they can.
         loaded = load_network(path, "cpu" if crew.ray else device, sample_inputs)
         threads = effort.threads or own_cores()
-        servers.append(stack.enter_context(InferenceServer(loaded, threads=threads)))
+        servers.append(stack.enter_context(InferenceServer(loaded, threads=threads, max_batch=effort.at_once)))
         identities.append(identity(path, loaded.spec.name))
     stack.enter_context(alone_in(out, f"-{ranks.rank}of{ranks.count}" if ranks.count > 1 else ""))
     play = BulkPlay(servers, plan, identities, out, ranks)

@@ -169,8 +169,8 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
     network.spec.check_sizes(sizes)
 
     def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
-        with InferenceServer(network) as server:
-            at_once = AT_ONCE["gpu" if server.merges else "cpu"]
+        at_once = AT_ONCE["gpu" if network.merges else "cpu"]
+        with InferenceServer(network, max_batch=at_once) as server:
             return policy_values(server, games, rows, plies, ROLLOUTS, at_once, groups_for(server), done)
 
     return by_network

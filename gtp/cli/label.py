@@ -70,7 +70,7 @@ def label_command(
         stack.enter_context(alone_in(out))
         files = _game_shards(sources, out, console)
         # Where others label, the network here only says what it can.
-        teacher = Teacher(load_network(found, "cpu" if crew.ray else effort.device), effort.threads)
+        teacher = Teacher(load_network(found, "cpu" if crew.ray else effort.device), effort.threads, effort.at_once)
         stack.callback(teacher.close)
         labelling = Labelling(teacher, options, files, identity(found, teacher.spec.name), out)
         stack.callback(labelling.close)

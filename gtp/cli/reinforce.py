@@ -45,7 +45,7 @@ def reinforce_command(
     """
     options = ReinforceOptions(variety, **rest)  # type: ignore[arg-type]
     with one_line_errors(RuntimeError), ExitStack() as stack, StopOnSignal() as stop:
-        (ranks, chosen), start = join_ranks(choose_device(device)), find(network)
+        (ranks, chosen), start = join_ranks(choose_device(device, threads)), find(network)
         stack.push(lambda kind, *_: ranks.leave(kind is not None))
         console = Console(stderr=True, quiet=not ranks.is_first)
         if ranks.is_first:
@@ -58,6 +58,7 @@ def reinforce_command(
                 raise ValueError(f"network {loaded.spec.name} has no value to be a baseline")
             known = loaded, identity(path, loaded.spec.name)
         run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads, ranks)
+        console.print(run.learner.said, highlight=False)
         columns = (MofNCompleteColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn(), TimeRemainingColumn())
         with bar(console, *columns) as progress:
             task = progress.add_task("updates", total=options.updates, completed=run.learner.step, note="")

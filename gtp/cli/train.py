@@ -33,7 +33,7 @@ from engine.selfplay.variety import Komi, Shares, Variety, read_komi, read_size
 from engine.system import jit
 from engine.system.files import alone_in
 from engine.train.dataset import Material, Mixture
-from engine.train.grow import grown, on_newest_inputs
+from engine.train.grow import grown, on_newest_inputs, sizes_shown
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
 from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
@@ -207,12 +207,14 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
         console = Console(stderr=True, quiet=not ranks.is_first)
         if ranks.is_first:
             stack.enter_context(alone_in(asked.out))
-        model = _new_network(asked.architecture, asked.shape, asked.start)
-        spec = new_spec(model, asked.out.name)
+        model, begun = _new_network(asked.architecture, asked.shape, asked.start)
         game_files = shard_files(asked.games, asked.validation)
         label_files = shard_files(asked.labels, asked.label_validation)
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
-        game_shards = [read_games(path) for path in game_files]
+        game_shards, labels = [read_games(path) for path in game_files], [read_labels(path) for path in label_files]
+        shown = [*game_shards, *(one.games for one in labels)]
+        sizes = sizes_shown(begun, shown, asked.boards) if begun and not hasattr(model.shape, "size") else None
+        spec = new_spec(model, asked.out.name, sizes=sizes)
         record: dict[str, Any] = {
             "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
             "validation": asked.validation.name,
@@ -235,13 +237,13 @@ def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
             _check_teacher(teacher, game_shards, variety)
         is_told = _is_told(teacher, options, game_shards)
         owners = _final_owners(game_shards, console) if spec.has_ownership and not is_told else ()
-        labels = [read_labels(path) for path in label_files]
         draw_rules = (lambda numbers, size: variety.draw(options.seed, numbers, size)[0]) if variety else None
         material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None, draw_rules)
         data = Mixture(ENCODERS[spec.encoder], material, options, spec.sizes, ranks)
         validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
         measure = Measure(validate, LABEL_GOAL if asked.label_validation else kind.goal)
         trainer = Trainer(model, spec, data, measure, options, asked.out, chosen, record)
+        console.print(trainer.shards.said, highlight=False)
         with bar(console) as progress:
             trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
 
@@ -262,14 +264,17 @@ class Display(Observer):
         self.progress.console.print(line)
 
 
-def _new_network(architecture: str, shape: dict[str, int | None], start: str | None) -> Model:
-    """A network of random weights, or one that begins as the file ``start``; the shape's None are left open."""
+def _new_network(
+    architecture: str, shape: dict[str, int | None], start: str | None
+) -> tuple[Model, NetworkSpec | None]:
+    """A network of random weights, or one that begins as the file ``start``, and its spec; the shape's None are left
+    open."""
     shape = {name: value for name, value in shape.items() if value is not None}
     encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
     known = {item.name for item in fields(ARCHITECTURES[architecture].shape)}
     inputs = {name: getattr(encoder, name) for name in ("planes", "globals") if name in known}
     if start is None:
-        return new_model(architecture, inputs | shape)
+        return new_model(architecture, inputs | shape), None
     ARCHITECTURES[architecture].shape.read(inputs | shape)
     model, spec = on_newest_inputs(*load_model(find(start))[:2])
     if type(model) is not ARCHITECTURES[architecture].module:
@@ -278,7 +283,7 @@ def _new_network(architecture: str, shape: dict[str, int | None], start: str | N
         raise ValueError(f"{start}: reads {spec.encoder}, {architecture} reads {encoder.name}")
     present: Any = model.shape
     wanted = replace(present, **shape)
-    return model if wanted == present else grown(model, wanted)
+    return model if wanted == present else grown(model, wanted), spec
 
 
 def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety | None) -> None:

@@ -18,10 +18,10 @@ import pytest
 from click.testing import CliRunner
 
 from bench.alphago import presets, runner, stages
-from bench.alphago.page import MARKS, rows_of
+from bench.alphago.page import MARKS, _won, rows_of
 from bench.alphago.page import command as page_command
 from bench.alphago.presets import PRESETS, PUBLISHED, TOUR, Preset, chosen
-from bench.alphago.results import _ablation, counted, outcomes_of
+from bench.alphago.results import _ablation, counted, outcomes_of, report_of
 from bench.alphago.runner import CommandFailed, Observer, Record, run_stage
 from bench.alphago.stages import PLAYERS, TORCHRUN, Way, all_stages
 from bench.charts import interval_chart, line_chart
@@ -229,7 +229,9 @@ def test_intervals_of_the_ablation_are_from_the_weakest(tmp_path):
     """Its own has no width, and two players are as far apart as their games say."""
     (folder := tmp_path / "rvp-vp").mkdir()
     names = {"first": "rvp", "second": "vp"}
-    lines = [json.dumps(asdict(GameRecord(k, "black", names, [], winner=won))) for k, won in enumerate(RESULTS, 1)]
+    games = [GameRecord(k, "black", names, [f"A{k}"], winner=won) for k, won in enumerate(RESULTS, 1)]
+    # One that repeats another says nothing.
+    lines = [json.dumps(asdict(game)) for game in (*games, replace(games[0], game=99))]
     (folder / "games.jsonl").write_text("\n".join(lines) + "\n")
     players = _ablation(tmp_path)["ablation"]
     assert players["vp"]["interval"] == [0.0, 0.0] and players["vp"]["elo"] == 0.0
@@ -331,12 +333,45 @@ def test_errors_stand_on_the_papers_scale():
 def test_results_count_for_the_first_network_in_both_colours(tmp_path):
     """Black in even games: it wins games 0 and 1, loses 2, and draws 3."""
     games = Games(
-        size=np.full(4, 5), offsets=np.arange(5), moves=np.full(4, 12, np.uint16),
-        result=np.array([1, -1, -1, 0], np.int8), number=np.arange(4),
+        size=np.full(6, 5), offsets=np.arange(7), moves=np.array([12, 12, 13, 13, 12, 12], np.uint16),
+        result=np.array([1, -1, -1, 0, 1, -1], np.int8), number=np.arange(6),
     )  # fmt: skip
     write_games(tmp_path / "games-00000.npz.xz", games)
     found = outcomes_of(tmp_path)
     assert (found["won"], found["lost"], found["drawn"], found["rate"]) == (2, 1, 1, 0.625)
+    assert found["games"] == 6, "the last two repeat the first two, and count once"
+    assert _won(found).endswith("6 games, 4 different") and _won(counted(2, 1, 1)).endswith("4 games")
+
+
+def test_the_value_network_is_chosen_on_other_positions_than_its_error_is_of(tmp_path):
+    """The least of many errors on the same positions was reported."""
+    way = Way(tmp_path, TOUR, (tmp_path,), "cpu", 1)
+    *trained, evaluated = way.value_networks()
+    chosen_by = {command.words[command.words.index("--validation") + 1] for command in trained}
+    assert chosen_by == {str(way.selection)} and str(way.held_out_values) in evaluated.words
+    drawn = {command.makes: command.words for command in way.value_data()}
+    halves = [drawn[path.parent] for path in (way.selection, way.held_out_values)]
+    positions, seeds = ([words[words.index(name) + 1] for words in halves] for name in ("--positions", "--seed"))
+    assert sum(map(int, positions)) == TOUR.held_out and len(set(seeds)) == 2
+    way.value.parent.mkdir()
+    curve = [
+        ("validation/value_mse", 100, 0.5),
+        ("validation/seen/value_mse", 100, 0.4),
+        ("validation/value_mse", 200, 0.6),
+    ]
+    lines = ["step,name,value", *(f"{step},{name},{value}" for name, step, value in curve)]
+    (way.value.parent / "curves.csv").write_text("\n".join(lines) + "\n")
+    way.evaluation.write_text(json.dumps({"beside": {"network": 0.55, "constant": 1.0}, "policy_rollouts": {}}))
+    found = report_of(way, {})["value"]["one_a_game"]
+    assert (found["step"], found["selection"], found["training"], found["test"]) == (100, 0.5, 0.4, 0.55)
+
+
+def test_gnu_go_is_met_from_openings(tmp_path, monkeypatch):
+    """The policy draws nothing, nor does GNU Go of one seed: four of 13 games were different."""
+    monkeypatch.setattr(stages, "find_gnugo", lambda: "/usr/games/gnugo")
+    drawn, match = list(Way(tmp_path, TOUR, (tmp_path,), "cpu", 1).supervised())[-2:]
+    assert match.words[match.words.index("--openings") + 1] == str(drawn.makes)
+    assert drawn.words[:2] == ("data", "play") and int(drawn.words[drawn.words.index("--games") + 1]) == 2
 
 
 def test_charts_draw_what_there_is():

@@ -101,8 +101,8 @@ def test_ratings_of_nobody():
     assert ratings({}) == {}
 
 
-def _line(first, second, winner):
-    record = GameRecord(1, "black", {"first": first, "second": second}, [], winner=winner)
+def _line(first, second, winner, moves=()):
+    record = GameRecord(1, "black", {"first": first, "second": second}, [*moves], winner=winner)
     return json.dumps(asdict(record)) + "\n"
 
 
@@ -113,6 +113,14 @@ def test_results_of_folders_count_draws_half_and_unfinished_games_not(tmp_path):
         (folder / "games.jsonl").write_text("".join(lines))
     folders = [tmp_path / "one", tmp_path / "two", tmp_path / "one" / ".." / "two"]
     assert results_in(folders) == {("a", "b"): 3.0, ("b", "a"): 3.0}, "a folder counts once"
+
+
+def test_a_repeated_game_counts_once_in_all_folders_together(tmp_path):
+    lines = [_line("a", "b", "first", ["A1"]), _line("a", "b", "first", ["A1"]), _line("b", "a", "first", ["A1"])]
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        (folder / "games.jsonl").write_text("".join(lines))
+    assert results_in([tmp_path / "one", tmp_path / "two"]) == {("a", "b"): 1.0, ("b", "a"): 1.0}
 
 
 def test_players_whom_no_chain_of_games_connects_are_not_rated_together(tmp_path):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -18,8 +19,9 @@ from bench.match.gtp_client import EngineDied, EngineGarbled, EngineTimeout
 from bench.match.openings import read_openings
 from bench.match.play import MatchError
 from bench.match.record import GameRecord
-from engine.go.geometry import from_vertex
+from engine.go.geometry import from_vertex, to_vertex
 from engine.go.sgf import read_sgf
+from engine.records.games import Games, write_games
 from gtp.cli.terminal import INTERRUPTED
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +119,19 @@ def test_a_match_that_its_cluster_leaves_ends_with_what_it_has(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends the signal of a POSIX terminal")
+def test_openings_are_read_from_shards_too(tmp_path):
+    """As keima data play draws them."""
+    moves = np.array([0, 24, 12, 3, 4, 25], np.uint16)
+    games = Games(size=np.full(2, 5), offsets=np.array([0, 3, 6]), moves=moves, result=np.ones(2, np.int8))
+    write_games(tmp_path / "games-00000.npz.xz", games)
+    expected = [("A5", "E1", "C3"), ("D5", "E5", "pass")]
+    for most in (0, 2):
+        found = read_openings(tmp_path, 5, most)
+        assert [tuple(to_vertex(point, 5) for point in one) for one in found] == [one[: most or 3] for one in expected]
+    with pytest.raises(ValueError, match="expected even games on 9x9"):
+        read_openings(tmp_path, 9, 0)
+
+
 def test_an_interrupted_match_keeps_its_games_and_goes_on(tmp_path, interruptible):
     words = [sys.executable, "-m", "bench.match.command", "--first", FIRST, "--second", SECOND, "--size", "5"]
     words += ["--games", "9000", "--sgf", str(tmp_path)]

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from bench.match.gtp_client import EngineRefused
 from bench.strength.peer import Peer
-from bench.strength.regret import Move, command, disputed, positions_of, regrets
+from bench.strength.regret import Move, command, disputed, error_of_mean, positions_of, regrets
 from tests.conftest import ROOT
 
 SMALL = ["--positions", "3", "--deep", "24", "--visits", "6", "--komi", "9"]
@@ -38,6 +38,7 @@ def test_another_engine_chooses_in_positions_of_games(tmp_path):
     result = CliRunner().invoke(command, ["", "--peer", peer(), "--games", str(tmp_path), *SMALL])
     assert result.exit_code == 0, result.output
     mine, other = (json.loads(line) for line in result.stdout.splitlines())
+    assert other["games"] == 1 and other["error"] is None, "of one game nothing is known of others"
     assert other["name"] == peer() and other["same_move"] < 1.0 and other["regret"] + mine["regret"] > 0.0
     assert abs(other["more_than_first"] - (other["regret"] - mine["regret"])) < 3e-5
 
@@ -70,8 +71,21 @@ def test_regret_is_what_the_best_choice_is_worth_more():
 
 def test_positions_leave_out_the_end_of_a_game():
     games = [tuple(range(100, 130)), tuple(range(3))]
-    found = positions_of(games, 9, 20, 1)
+    found, of_games = positions_of(games, 9, 20, 1)
+    assert of_games == [0] * 20
     assert len(found) == 20 and all(one == list(games[0][: len(one)]) and 6 <= len(one) < 29 for one in found)
+
+
+def test_positions_of_one_game_are_not_independent():
+    """Ten copies of each of eight games' positions tell no more than one of each."""
+    values = np.random.default_rng(1).normal(size=8)
+    one = error_of_mean(values, range(8))
+    assert one == pytest.approx(values.std(ddof=1) / 8**0.5)
+    assert error_of_mean(np.repeat(values, 10), np.repeat(np.arange(8), 10)) == pytest.approx(one)
+    assert error_of_mean(np.repeat(values, 10), range(80)) < one / 3
+    assert error_of_mean(values, [3] * 8) is None
+    games = [tuple(range(100, 130)), tuple(range(200, 230))]
+    assert positions_of([*games, games[0]], 9, 6, 1)[1] == [0, 1, 0, 1, 0, 1], "a repeated game is one"
 
 
 def test_an_option_that_is_none_is_refused_in_one_line():

@@ -46,6 +46,22 @@ def test_a_draw_is_half_a_win_and_a_game_without_result_none():
     assert figures["elo_low"] < figures["elo"] < figures["elo_high"]
 
 
+def test_a_repeated_game_counts_once():
+    """Players that draw nothing repeat their games, and an interval of 20 that are two would be of two."""
+    records = [replace(RECORDS[k % 2], game=k + 1) for k in range(20)] + [replace(RECORDS[2], game=21)]
+    figures = tally(records)
+    assert (figures["games"], figures["different"]) == (21, 3)
+    assert {name: figures[name] for name in ("won", "lost", "rate_low", "elo_high")} == {
+        name: tally(RECORDS[:3])[name] for name in ("won", "lost", "rate_low", "elo_high")
+    }
+    lines = render(summarise(records, SETTINGS)).splitlines()
+    assert lines[2].split()[:4] == ["all", "3", "2", "1"]
+    assert "21 games, 3 different: a repeated game counts once" in lines
+    unplayed = [replace(RECORDS[2], moves=[])] * 3
+    assert tally(unplayed)["lost"] == 3, "each engine that did not start has lost"
+    assert "different:" not in render(summarise(RECORDS, SETTINGS))
+
+
 def test_colours_and_reasons_are_counted():
     summary = summarise(RECORDS, SETTINGS)
     assert (summary["as_black"]["games"], summary["as_white"]["games"]) == (3, 2)

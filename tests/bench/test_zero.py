@@ -72,6 +72,12 @@ def test_kills_lose_no_game_of_a_shard_and_double_none(killed):
     assert steps == sorted(set(steps))
 
 
+def test_a_run_says_how_it_learns_and_what_its_ladder_comes_to(killed):
+    *_, said = killed
+    assert said.count("learning in ") == 1 and " thread" in said
+    assert "ladder: network " in said and " being 0" in said
+
+
 def test_a_run_that_goes_on_needs_its_folder_alone(killed):
     out, _, told = killed
     settings = json.loads((out / "zero.json").read_text())["settings"]
@@ -244,9 +250,10 @@ def test_a_ladder_without_a_share_plays_nothing(tmp_path):
 
 @pytest.mark.parametrize("outcome", [Outcome(3, 0, 1), None])
 def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
-    """And is not entered where it was stopped."""
-    asked, ladder = [], Ladder(tmp_path, LadderOptions(ladder_visits=8, ladder_games=4))
-    zero = SimpleNamespace(watch=SimpleNamespace(at=lambda *_: None), match=lambda *of: asked.append(of) or outcome)
+    """And is said; and is not entered where it was stopped."""
+    asked, told, ladder = [], [], Ladder(tmp_path, LadderOptions(ladder_visits=8, ladder_games=4))
+    watch = SimpleNamespace(at=lambda *_: None, say=told.append)
+    zero = SimpleNamespace(watch=watch, match=lambda *of: asked.append(of) or outcome)
     new, old = tmp_path / "new", tmp_path / "old"
     for name, opponent in ((RANDOM, None), (name_of(100), old)):
         ladder._play(zero, name_of(200), new, name, opponent)
@@ -254,6 +261,9 @@ def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
     expected = [(name_of(200), name, outcome) for name in (RANDOM, name_of(100)) if outcome]
     assert [(match.first, match.second, match.outcome) for match in ladder.matches] == expected
     assert read_ladder(tmp_path / "ladder.jsonl") == ladder.matches
+    words = [f"ladder: network 200 against {name}: 3 won, 0 drawn, 1 lost; Elo " for name in (RANDOM, name_of(100))]
+    assert [line.split("Elo ")[0] + "Elo " for line in told] == (words if outcome else [])
+    assert all(line.endswith("random being 0") for line in told)
 
 
 KILLED = """

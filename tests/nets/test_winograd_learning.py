@@ -8,11 +8,12 @@ from torch import nn
 
 import engine.nets.compute.precision
 import engine.nets.compute.winograd_learning
-import engine.train.learner
+import engine.train.shards
 from engine.nets.compute.winograd_learning import (
     TILES_LEARNT,
     LearningConvolution,
     learns_by_winograd,
+    one_torch_thread,
     with_learning_winograd,
 )
 from engine.nets.compute.winograd_tiles import tile_side
@@ -98,18 +99,26 @@ def test_a_network_learns_on_its_own_parameters(architecture, shape):
         torch.testing.assert_close(found[name], one, rtol=1e-3, atol=1e-3 * float(one.abs().max()) + 1e-5)
 
 
-def test_it_is_for_one_thread_without_bfloat16(monkeypatch):
-    threads = torch.get_num_threads()
+def test_it_is_for_processors_without_bfloat16_and_networks_with_such_convolutions(monkeypatch):
     module = engine.nets.compute.winograd_learning
+    wide, narrow = toy("keima-resnet", blocks=1, channels=16), toy("keima-resnet", blocks=1, channels=4)
+    monkeypatch.setattr(module, "prefers_bfloat16", lambda device: False)
+    assert learns_by_winograd(CPU, wide) and not learns_by_winograd(torch.device("cuda"), wide)
+    assert not learns_by_winograd(CPU, narrow)
+    monkeypatch.setattr(module, "prefers_bfloat16", lambda device: True)
+    assert not learns_by_winograd(CPU, wide)
+
+
+def test_one_torch_thread_is_for_a_while():
+    threads = torch.get_num_threads()
     try:
-        torch.set_num_threads(1)
-        monkeypatch.setattr(module, "prefers_bfloat16", lambda device: False)
-        assert learns_by_winograd(CPU) and not learns_by_winograd(torch.device("cuda"))
-        monkeypatch.setattr(module, "prefers_bfloat16", lambda device: True)
-        assert not learns_by_winograd(CPU)
-        monkeypatch.setattr(module, "prefers_bfloat16", lambda device: False)
         torch.set_num_threads(2)
-        assert not learns_by_winograd(CPU)
+        with one_torch_thread(False):
+            assert torch.get_num_threads() == 2
+        with pytest.raises(KeyError), one_torch_thread():
+            assert torch.get_num_threads() == 1
+            raise KeyError
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
 
@@ -119,7 +128,7 @@ def test_a_run_takes_the_same_steps_either_way(tmp_path, monkeypatch):
     # Where the processor prefers 16 bits, a run takes those, and no such convolution.
     monkeypatch.setattr(engine.nets.compute.precision, "prefers_bfloat16", lambda _: False)
     for by_winograd in (False, True):
-        monkeypatch.setattr(engine.train.learner, "learns_by_winograd", lambda device, answer=by_winograd: answer)
+        monkeypatch.setattr(engine.train.shards, "learns_by_winograd", lambda *_, answer=by_winograd: answer)
         # The toy's convolutions are small ones.
         monkeypatch.setattr("engine.nets.compute.winograd_learning.MIN_CHANNELS", 1)
         trainer = new_trainer(tmp_path / str(by_winograd), 5, optimizer="sgd", rate=0.01)

@@ -108,6 +108,13 @@ def test_fingerprints_tell_boards_beginnings_and_colours_apart_and_forget_last_p
     assert len(set(keys)) == 7
 
 
+def test_a_position_after_a_pass_is_not_the_one_before_it():
+    """Of games of which one position may be learnt from; the last move of each stands for one that is not known."""
+    games = games_of("(;SZ[9];B[cc];W[])", "(;SZ[9];B[cc];W[];B[])", "(;SZ[9];B[cc];W[];B[])", "(;SZ[9];B[gg];W[])")
+    keys = fingerprints(games._replace(position=np.array([1, 2, 1, 1], np.int16)), 0)[:, 0].tolist()
+    assert keys[0] == keys[2] == keys[3] != keys[1]
+
+
 def test_of_equal_keys_the_longest_then_the_first_stays():
     keys = np.array([7, 3, 7, 3, 7, 2**64 - 1], np.uint64)
     assert first_of_each(keys, np.array([5, 2, 9, 2, 9, 1])).tolist() == [False, True, True, False, False, True]
@@ -151,6 +158,18 @@ def test_games_are_in_random_order_and_a_build_repeats_itself(tmp_path, archive)
     assert first["shards"] == again["shards"] and first["shards"] != other["shards"]
     order = [LAWFUL.index([(m % 9, m // 9) for m in game]) for game in whole(tmp_path / "a").moves.reshape(40, 50)]
     assert order != sorted(order)
+
+
+def test_held_out_games_that_are_too_few_to_measure_on_are_said(tmp_path, archive):
+    shares = ("--validation-share", 0.05, "--test-share", 0.5, "--size", 9)
+    for more in ((), ("--json",)):
+        answer = data("build", archive, "--out", tmp_path / f"out{len(more)}", *shares, *more)
+        games = json.loads((tmp_path / f"out{len(more)}" / "manifest.json").read_text(encoding="utf-8"))["games"]
+        assert games["validation"] == 1 and games["test"] >= 10
+        told = [line for line in answer.stderr.splitlines() if "too few" in line]
+        expected = "1 game in validation.npz.xz: too few to measure on; give a larger --validation-share than 0.05"
+        assert told == [f"{expected}, or more games"]
+    assert "no test.npz.xz: too few" in data("build", archive, "--out", tmp_path / "none", "--size", 9).stderr
 
 
 def test_games_with_one_opening_share_a_split(tmp_path):

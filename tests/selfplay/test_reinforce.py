@@ -157,7 +157,7 @@ def test_the_command_goes_on_where_it_was(start, tmp_path):
     for updates in ("1", "2"):
         done = CliRunner().invoke(main, [*words, "--updates", updates, "--check-games", "2"])
         assert done.exit_code == 0 and done.stdout == "", done.output
-        assert f"update {updates}: win_rate/start" in done.stderr
+        assert f"update {updates}: win_rate/start" in done.stderr and "learning in " in done.stderr
     done = CliRunner().invoke(main, [*words, "--updates", "3", "--pool-every", "7"])
     assert done.exit_code == 1 and "begun with pool_every 500, not 7" in done.stderr
 

@@ -87,3 +87,16 @@ def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
     assert "gate" in zero.watch.phases
     assert zero.turn.network == 0 < zero.learner.step
     assert load_model(tmp_path / NETWORK)[2]["step"] == 0
+
+
+@pytest.mark.parametrize(("gate", "is_there"), [(0.0, True), (0.55, False)])
+def test_a_turn_that_is_cut_off_leaves_what_it_has_learnt(tmp_path, gate, is_there):
+    """The clock of --minutes may have ended the run for good. A network that is to pass a gate has not."""
+    loop = replace(WAYS.loop, gate=gate)
+    zero = run(tmp_path / "run", replace(WAYS, loop=loop), stop=("training", 10.0))
+    assert 0 < zero.learner.step < zero.turn.last_step
+    _, _, record = load_model(zero.out / NETWORK)
+    assert record["step"] == (zero.learner.step if is_there else 0)
+    assert sorted(path.stem for path in (zero.out / "networks").iterdir()) == ["00000000"]
+    zero = run(tmp_path / "run", replace(WAYS, loop=replace(loop, gate=0.0)), turns=1)
+    assert load_model(zero.out / NETWORK)[2]["step"] == zero.learner.step == zero.turn.network

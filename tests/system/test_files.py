@@ -149,6 +149,20 @@ def test_a_link_stays_one_and_a_file_keeps_its_permissions(tmp_path):
 
 
 @POSIX
+@pytest.mark.parametrize(("umask", "permissions"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask, permissions):
+    """Networks and states were their owner's alone: safetensors gives its files 0600."""
+    before = os.umask(umask)
+    try:
+        with written_whole(tmp_path / "x") as part:
+            part.unlink(missing_ok=True)
+            part.touch(0o600)
+        assert (tmp_path / "x").stat().st_mode & 0o777 == permissions
+    finally:
+        os.umask(before)
+
+
+@POSIX
 def test_a_file_that_may_not_be_written_is_left_alone(tmp_path, monkeypatch):
     """Renaming needs no leave but the folder's."""
     path = tmp_path / "x"

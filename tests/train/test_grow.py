@@ -2,11 +2,16 @@
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 from engine.features.encoder import KEIMA, KEIMA_1
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.architectures.resnet import ResNet, ResNetShape
+from engine.nets.files.checkpoint import load_model, save_network
+from engine.records.games import write_games
 from engine.train.grow import grown, on_newest_inputs
+from gtp.cli.train import train
+from tests.train.made import made_games
 
 SMALL = ResNetShape(planes=5, globals=3, blocks=3, channels=8, head_channels=4, value_hidden=6)
 
@@ -73,3 +78,26 @@ def test_other_architectures_do_not_grow():
     policy = new_model("alphago-policy", {"filters": 4, "size": 5})
     with pytest.raises(ValueError, match="cannot grow; keima-resnet can"):
         grown(policy, policy.shape)
+
+
+@pytest.mark.parametrize(
+    ("begun", "games", "more", "plays"),
+    [
+        ((9, 9), (9,), (), (9, 9)), ((9, 9), (9, 13), (), (9, 13)), ((9, 9), (9, 13), ("--boards", "9=1"), (9, 9)),
+        ((5, 5), (5,), (), (5, 5)), ((7, 19), (9,), (), (7, 19)), ((9, 9), (9, 25), (), (9, 9)),
+    ],
+)  # fmt: skip
+def test_a_network_claims_the_boards_it_began_with_and_those_it_is_shown(tmp_path, begun, games, more, plays):
+    """One of keima zero for 9x9 alone, trained on for a while, claimed 7x7 to 19x19."""
+    shape = {"planes": KEIMA.planes, "globals": KEIMA.globals, "blocks": 1, "channels": 4}
+    model = new_model("keima-resnet", shape)
+    save_network(tmp_path / "start.safetensors", model, new_spec(model, "start", sizes=begun), {})
+    for size in games:
+        write_games(tmp_path / f"games{size}.npz.xz", made_games(size=size, length=20))
+    words = [word for size in games for word in ("--games", str(tmp_path / f"games{size}.npz.xz"))]
+    write_games(held := tmp_path / "held.npz.xz", made_games(count=5, size=games[0], length=20))
+    words += ["--validation", str(held), "--start", str(tmp_path / "start.safetensors")]
+    words += ["--steps", "1", "--batch", "4", "--out", str(tmp_path / "run"), *more]
+    found = CliRunner().invoke(train, ["dual", *words])
+    assert found.exit_code == 0 and "learning in " in found.stderr, found.output
+    assert load_model(tmp_path / "run" / "network.safetensors")[1].sizes == plays

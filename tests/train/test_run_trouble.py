@@ -7,17 +7,24 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
 
 import engine.train.trainer
+import engine.train.turns
+from engine.config import TrainOptions
+from engine.go.rules import RULE_SETS
+from engine.nets.architectures.registry import new_spec
 from engine.nets.compute import precision
 from engine.nets.files.checkpoint import write_tensors
 from engine.train.ranks import Ranks, find_ranks
 from engine.train.trainer import Observer, Trainer
-from tests.train.trainers import new_trainer, weights
+from engine.train.turns import TurnLearner
+from tests.train.trainers import CPU, new_trainer, weights
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,6 +103,54 @@ def test_steps_that_take_long_are_saved_each(tmp_path, monkeypatch, longest_s, k
     with pytest.raises(ZeroDivisionError):
         trainer.run()
     assert new_trainer(tmp_path, 20).step == kept
+
+
+class Likewise(Ranks):
+    """One of two processes, of which the other does the same at the same time."""
+
+    def wrap(self, model):
+        return model
+
+    def most(self, number, device):
+        return number
+
+    def of_first(self, number, device):
+        return number
+
+
+@pytest.mark.parametrize(("step_s", "between"), [(10.0, 3), (3.0, 7), (0.5, 48), (0.01, 1000)])
+def test_several_processes_save_as_often_as_one_however_slow_their_steps(tmp_path, monkeypatch, step_s, between):
+    """Every 20 seconds, and not every 20 steps; where steps are fast they still agree every 20 of them."""
+    steps, agreed = 100, []
+    trainer = new_trainer(tmp_path, steps, Likewise(count=2), save_every=1000, validate_every=1000)
+    monkeypatch.setattr(engine.train.trainer, "time", SimpleNamespace(perf_counter=lambda: step_s * trainer.step))
+    monkeypatch.setattr(Trainer, "_agree", lambda self, *given: agreed.append(self.step) or agree(self, *given))
+    saved = []
+    monkeypatch.setattr(Trainer, "save", lambda self: saved.append(self.step))
+    trainer.run()
+    assert max(np.diff([0, *saved])) <= min(between, steps)
+    assert max(np.diff([*agreed, steps])) <= max(1, min(20, 4.0 / step_s)) and len(saved) - 2 <= step_s * steps / 20.0
+
+
+agree = Trainer._agree
+
+
+def test_a_turn_with_slow_steps_is_saved_as_often(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(engine.train.turns, "time", clock)
+    network = new_trainer(tmp_path / "of", 1).averaged()
+    learner = TurnLearner(network, new_spec(network, "x"), TrainOptions(), CPU, tmp_path, RULE_SETS["chinese"])
+    saved = []
+    monkeypatch.setattr(learner, "save", lambda: saved.append(learner.step))
+    monkeypatch.setattr(learner, "tensors", lambda batch: batch)
+
+    def one_step(batch):
+        clock.now += 15.0
+        return {}
+
+    monkeypatch.setattr(learner, "one_step", one_step)
+    learner.learn(SimpleNamespace(batch_at=lambda step: step), (0, 9), 1e-3, lambda: False, lambda *_: None)
+    assert saved == [2, 4, 6, 8, 9]
 
 
 def test_a_full_disk_is_one_line_and_the_last_state_stays(tmp_path):
@@ -183,5 +238,5 @@ def test_one_process_whose_loss_is_no_number_ends_all_at_once(tmp_path):
     done = trained_by_two(tmp_path, "100000", "1")
     assert done.returncode != 0
     for rank in range(2):
-        assert f"process {rank}: the weights are no numbers any more at step 10" in done.stderr, done.stderr[-3000:]
+        assert f"process {rank}: the weights are no numbers any more at step 1;" in done.stderr, done.stderr[-3000:]
     assert not (tmp_path / "two" / "state.safetensors").exists()

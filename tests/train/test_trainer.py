@@ -13,7 +13,7 @@ import torch
 from click.testing import CliRunner
 from safetensors import safe_open
 
-import engine.train.learner
+import engine.train.shards
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.features.keima import GROUP_TAX, KOMI, SUICIDE_LEGAL, SUPERKO
@@ -94,7 +94,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path, optimizer):
 
 def test_what_a_state_holds_is_laid_out_as_the_weights_are(tmp_path, monkeypatch):
     """Files have no memory formats, and the optimizer goes through weights and moments side by side."""
-    monkeypatch.setattr(engine.train.learner, "training_format", lambda device: torch.channels_last)
+    monkeypatch.setattr(engine.train.shards, "training_format", lambda device: torch.channels_last)
     first = new_trainer(tmp_path, 30)
     stream = first.data.stream(0, first.tensors)
     first.one_step(next(stream))

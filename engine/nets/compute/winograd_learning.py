@@ -5,6 +5,8 @@ transformation by its transpose, so a step takes 2,700 products for each pair of
 convolutions take 9,747. Inputs are transformed a second time on the way back: that costs less than to keep the points.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -129,9 +131,28 @@ class LearningConvolution(nn.Module):
         return _Convolve.apply(x, weight, weight.new_zeros(len(weight)) if bias is None else bias)
 
 
-def learns_by_winograd(device: torch.device) -> bool:
-    """Whether networks learn faster this way: on processors without bfloat16, by one thread, which the kernels take."""
-    return device.type == "cpu" and not prefers_bfloat16(device) and torch.get_num_threads() == 1
+def learns_by_winograd(device: torch.device, model: nn.Module) -> bool:
+    """Whether a network learns faster this way: on processors without bfloat16, where it has such convolutions.
+
+    One thread calls the kernels; with two of torch's a step of direct convolutions took six times as long as so with
+    one (6x64, Zen 3). See :func:`one_torch_thread`.
+    """
+    is_meant = device.type == "cpu" and not prefers_bfloat16(device)
+    return is_meant and any(map(is_eligible, model.modules()))
+
+
+@contextmanager
+def one_torch_thread(is_wanted: bool = True) -> Iterator[None]:
+    """Let torch compute in the calling thread alone; without ``is_wanted`` as it did. Threads: any, each for itself."""
+    threads = torch.get_num_threads()
+    if not is_wanted or threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def with_learning_winograd(model: nn.Module) -> nn.Module:
