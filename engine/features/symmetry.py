@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board, new_board, play
+from engine.go.geometry import BLACK, WHITE, on_board_points, point_of
 from engine.system.jit import kernel
 
 SYMMETRIES = 8
@@ -50,3 +52,46 @@ def symmetry_table(size: int) -> np.ndarray:
     table = np.array(rows, np.int16)
     table.flags.writeable = False
     return table
+
+
+def canonical_board(board: Board) -> tuple[Board, list[int]]:
+    """The board in the one of its eight orientations whose cells come first in lexicographic order.
+
+    What is computed on it is the same for a position in any orientation, and however the position was reached: the
+    fields that depend on the order of the moves (``empty``, ``head``, ``next``) are those of stones put down in policy
+    order. It has no prisoners.
+
+    Args:
+        board: left as it is.
+    Returns:
+        a new board, and the symmetries that turn ``board`` into it: several if the position itself is symmetric.
+    """
+    size = int(board.meta[META_SIZE])
+    points = on_board_points(size)
+    cells = board.color[points]
+    if board.meta[META_KO_POINT]:
+        cells[points == board.meta[META_KO_POINT]] = WHITE + board.meta[META_KO_COLOR]
+    turned = np.empty((SYMMETRIES, size * size), np.uint8)
+    np.put_along_axis(turned, symmetry_table(size)[:, :-1].astype(np.int64), np.tile(cells, (SYMMETRIES, 1)), axis=1)
+    words = [row.tobytes() for row in turned]
+    symmetries = [symmetry for symmetry, word in enumerate(words) if word == min(words)]
+    target = new_board(size)
+    _set_up_cells(target, turned[symmetries[0]])
+    return target, symmetries
+
+
+@kernel
+def _set_up_cells(board, cells):
+    """Put stones on an empty board in policy order.
+
+    Args:
+        cells: uint8[size * size]: colours; 2 more than a colour on the empty point that simple ko forbids it.
+    """
+    size = board.meta[META_SIZE]
+    for index in range(len(cells)):
+        if cells[index] in (BLACK, WHITE):
+            play(board, point_of(index, size), np.int64(cells[index]))
+    for index in range(len(cells)):
+        if cells[index] > WHITE:
+            board.meta[META_KO_POINT] = point_of(index, size)
+            board.meta[META_KO_COLOR] = cells[index] - WHITE

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, point_of
 from engine.go.scoring import DAME, EYE, TOUCHES, find_regions, join_groups, root_of
-from engine.go.seki import group_root
 from engine.system.jit import kernel
 
 
@@ -50,12 +49,12 @@ def _mark_lost(board, lost, owner):
     for index in range(size * size):
         point = point_of(index, size)
         if board.color[point] != EMPTY and board.head[point] == point:
-            root = group_root(board, point)
+            root = _group_root(board, point)
             if lost[root] != 0 and not _is_held(board, point):
                 lost[root] = 0
     for index in range(size * size):
         point = point_of(index, size)
-        root = root_of(board, point) if board.color[point] == EMPTY else group_root(board, board.head[point])
+        root = root_of(board, point) if board.color[point] == EMPTY else _group_root(board, board.head[point])
         touched = board.lib_sum[root] & TOUCHES
         owner[index] = 0 if lost[root] == 0 else 1 if touched == WHITE else -1
 
@@ -84,8 +83,24 @@ def _is_held(board, chain):
         for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
             if board.color[neighbour] == enemy:
                 around = board.head[neighbour]
-                root = group_root(board, around)
+                root = _group_root(board, around)
                 if board.libs[around] < 2 or root == 0 or board.lib_sum[root] < 2 * EYE:
                     return False
         stone = board.next[stone]
     return True
+
+
+@kernel
+def _group_root(board, chain):
+    """The root of the chain's group, as :func:`engine.go.scoring.join_groups` left it; 0 for a chain that touches dame
+    alone."""
+    stride = board.meta[META_STRIDE]
+    stone = chain
+    for _ in range(board.stones[chain]):
+        for neighbour in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if board.color[neighbour] == EMPTY:
+                root = np.int64(root_of(board, neighbour))
+                if board.lib_sum[root] & TOUCHES == board.color[chain]:
+                    return root
+        stone = board.next[stone]
+    return np.int64(0)

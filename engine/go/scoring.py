@@ -66,6 +66,8 @@ DAME = 4
 """Bit: a chain of the root's group touches a dame."""
 EYE = 8
 """Unit: the eyes of the root's group are counted in the bits from here on."""
+FINEST = 2.0**20
+"""Steps of ownership, from 0 to 1, by which chains are judged: whole numbers add up to the same sum in any order."""
 
 
 @kernel
@@ -351,12 +353,13 @@ def mark_dead(board, ownership_black, certainty, against, dead):
     for index in range(size * size):
         point = point_of(index, size)
         if board.color[point] != EMPTY:
-            against[board.head[point]] -= owner_sign(board.color[point]) * ownership_black[index]
+            owner = np.rint(ownership_black[index] * FINEST)
+            against[board.head[point]] -= owner_sign(board.color[point]) * owner
     for index in range(size * size):
         point = point_of(index, size)
         if board.color[point] != EMPTY:
             chain = board.head[point]
-            dead[point] = against[chain] > certainty * board.stones[chain]
+            dead[point] = against[chain] > certainty * FINEST * board.stones[chain]
 
 
 def result_text(lead_black: float) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.features.symmetry import canonical_board, symmetry_table
 from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, other
 from engine.go.life import pass_alive
@@ -21,7 +22,7 @@ from engine.go.one_eye import lost_points
 from engine.go.position import Position
 from engine.go.rules import RULE_SUICIDE
 from engine.go.scoring import area_owner, dead_points, final_score_black, remove_dead
-from engine.go.seki import score_with_dame_filled, seki_stones
+from engine.go.seki import score_with_dame_filled, seki_points, seki_stones
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
 
@@ -109,29 +110,50 @@ def estimate_end(
     elif network_ownership is not None:
         ownership = (1 - UNIFORM_NETWORK_SHARE) * ownership + UNIFORM_NETWORK_SHARE * network_ownership
     _apply_proofs(board, ownership, position.rules[RULE_SUICIDE] == 1)
-    dead = _dead_points(position, ownership, certainty)
+    return end_by_owners(position, ownership, certainty)
+
+
+def end_by_owners(position: Position, ownership_black: np.ndarray, certainty: float = DEAD) -> EndEstimate:
+    """Dead stones and score of a position once it is estimated who owns what.
+
+    It is the same for all orientations of a position and its owners: nothing here depends on the order of points.
+
+    Args:
+        position: left as it is.
+        ownership_black: float32[N*N] in policy order, 1 = Black's; left as it is.
+        certainty: a chain is dead if its mean owner is the opponent with more than this.
+    """
+    dead = _dead_points(position.board, ownership_black, certainty)
     cleared = remove_dead(position, dead)
     lost = lost_points(cleared.board)
     if lost.any():
-        ownership[lost != 0] = lost[lost != 0]
-        dead = _dead_points(position, ownership, certainty)
+        ownership_black = np.where(lost != 0, lost, ownership_black)
+        dead = _dead_points(position.board, ownership_black, certainty)
         cleared = remove_dead(position, dead)
-    counted, size = np.zeros(len(ownership), np.int8), int(board.meta[META_SIZE])
+    counted, size = np.zeros(len(ownership_black), np.int8), int(position.board.meta[META_SIZE])
     area_owner(cleared.board, counted)
     in_atari, empty = _in_atari(cleared.board), cleared.board.color[on_board_points(size)] == EMPTY
     return EndEstimate(
-        ownership_black=ownership,
+        ownership_black=ownership_black,
         dead=dead,
-        n_open=int(np.count_nonzero((ownership * counted < SURE) | in_atari)),
-        n_dame=int(np.count_nonzero(empty & (counted == 0) & (np.abs(ownership) < WALLED) & ~in_atari)),
+        n_open=int(np.count_nonzero((ownership_black * counted < SURE) | in_atari)),
+        n_dame=int(np.count_nonzero(empty & (counted == 0) & (np.abs(ownership_black) < WALLED) & ~in_atari)),
         lead_black=score_with_dame_filled(cleared),
         strict_lead_black=float(final_score_black(position)),
     )
 
 
 def rolled_ownership(board: Board, tables: Tables | None, deadline_s: float = math.inf) -> np.ndarray:
-    """The ownership that rollouts find, float32[N*N], 1 = Black's: nearly all the time that an estimate takes."""
-    return rollout_ownership(board, tables, ROLLOUTS, SEED, deadline_s)
+    """The ownership that rollouts find, float32[N*N], 1 = Black's: nearly all the time that an estimate takes.
+
+    It is the same for all orientations of a board: the games are played in one of them. Where the board is symmetric,
+    it is the mean over the symmetries that leave it as it is.
+    """
+    canonical, symmetries = canonical_board(board)
+    ownership = rollout_ownership(canonical, tables, ROLLOUTS, SEED, deadline_s)
+    turned_back = ownership[symmetry_table(int(board.meta[META_SIZE]))[symmetries, :-1]]
+    mean: np.ndarray = turned_back.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return mean
 
 
 def _half_log_odds(ownership: np.ndarray) -> np.ndarray:
@@ -140,13 +162,14 @@ def _half_log_odds(ownership: np.ndarray) -> np.ndarray:
     return log_odds
 
 
-def _dead_points(position: Position, ownership_black: np.ndarray, certainty: float) -> list[int]:
+def _dead_points(board: Board, ownership_black: np.ndarray, certainty: float) -> list[int]:
     """Points of the chains that are dead: owned by the opponent with this certainty."""
-    dead = dead_points(position.board, ownership_black, certainty)
+    dead = dead_points(board, ownership_black, certainty)
     if not dead:
         return dead
-    doubtful = set(seki_stones(position, [])) - set(dead_points(position.board, ownership_black, SEKI_DEAD))
-    resting = _resting(position.board, doubtful)
+    points = on_board_points(int(board.meta[META_SIZE]))
+    in_seki = points[(seki_points(board) != 0) & (board.color[points] != EMPTY)].tolist()
+    resting = _resting(board, set(in_seki) - set(dead_points(board, ownership_black, SEKI_DEAD)))
     return [point for point in dead if point not in resting]
 
 

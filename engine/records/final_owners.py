@@ -30,7 +30,7 @@ CERTAINTIES = (0.1, 0.2, 0.35, 0.0, 0.5)
 MARGIN_ERROR = 0.01
 CHUNK = 256
 """Games a thread takes at a time"""
-VERSION = 4
+VERSION = 5
 """Part of the name of saved results: raise it when they would come out differently."""
 KEY_ARRAYS = (
     "size", "offsets", "moves", "setup_offsets", "setup", "first", "handicap", "result", "margin", "komi", "territory",

@@ -1,5 +1,6 @@
 """Games that begin at a diagram, or by random moves, and diagrams that several tests use."""
 
+import contextlib
 import random
 
 import numpy as np
@@ -71,6 +72,15 @@ TO_CONNECT = """
 """
 """White's two chains have an eye each, and Black has left the dame at D7 to them."""
 
+TO_CLOSE = """
+    . O . . X
+    O O O O X
+    X X X X X
+    . . X . .
+    X X X X X
+"""
+"""White has a second eye at C5 after D5, which is a dame now; a move at C5 itself would leave him with one."""
+
 TANGLED = """
     . X . X O .
     X X X O . O
@@ -108,3 +118,26 @@ def random_game(size: int, moves: int, seed: int, rules: str = "tromp-taylor", k
         legal = [point for point in points if is_legal_move(game.position, point, game.to_move)]
         game.play(game.to_move, rng.choice(legal) if legal else PASS)
     return game
+
+
+def orientations(text: str) -> list[str]:
+    """A diagram in its eight orientations, each once even if it is symmetric."""
+    rows = [line.split() for line in text.strip().splitlines()]
+    found = []
+    for _ in range(4):
+        rows = [list(column) for column in zip(*rows[::-1], strict=True)]
+        found += ["\n".join(map(" ".join, one)) for one in (rows, rows[::-1])]
+    return list(dict.fromkeys(found))
+
+
+def random_diagrams(size: int, count: int, seed: int) -> list[str]:
+    """Diagrams of boards on which half of the points or more hold stones, as games leave them or not."""
+    rng, found = random.Random(seed), []
+    while len(found) < count:
+        stones = rng.uniform(0.55, 0.85)
+        signs = rng.choices(".XO", (1 - stones, stones / 2, stones / 2), k=size * size)
+        text = "\n".join(" ".join(signs[row * size : (row + 1) * size]) for row in range(size))
+        with contextlib.suppress(ValueError):
+            parse(text)
+            found.append(text)
+    return found
