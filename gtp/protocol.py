@@ -27,7 +27,7 @@ MAX_MESSAGE = 240
 """Characters of an error message; a longer one quotes the client's own endless line."""
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]++)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 MAX_DIGITS, MAX_NUMBER = 40, 1e10
 """Characters of a number, and its size"""
 BYTE_ORDER_MARK = "\ufeff"

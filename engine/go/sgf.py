@@ -37,15 +37,15 @@ MAX_STONES = MAX_SIZE * MAX_SIZE
 MOST_ZI = 5.0
 """Largest half of a komi that is read as such: 10 points"""
 _KOMI = re.compile(
-    r"\s*([+-]?\d{1,9}(?:[.,]\d*)?|[+-]?[.,]\d+)\s*(?:又\s*(\d)/([1-9]))?\s*([½半])?"
-    r"\s*(?:points?|pts?|moku|[目집]|(子))?\s*(半)?\s*"
+    r"\s*+([+-]?\d{1,9}(?:[.,]\d*+)?|[+-]?[.,]\d++)\s*+(?:又\s*+(\d)/([1-9]))?\s*+([½半])?"
+    r"\s*+(?:points?|pts?|moku|[目집]|(子))?\s*+(半)?\s*+"
 )
 """Number, a fraction beside it, one half more, the unit of half points, one half more"""
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
 """A property's value. Possessive, and satisfied by the end of the file, so that no byte is looked at twice."""
-_OF_RULES = re.compile(r"\s+rules?\s*$", re.IGNORECASE)
+_OF_RULES = re.compile(r"(?<!\s)\s++rules?\s*$", re.IGNORECASE)
 _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)

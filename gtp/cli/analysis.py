@@ -138,7 +138,7 @@ def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
     if key not in given:
         return default
     text = given[key]
-    if not text.isdecimal() or not 1 <= int(text) <= most:
+    if not text.isdecimal() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
         raise ValueError(f"Key '{key}' must be in the range 1 to {most}, but is {text[:40]!r}")
     return int(text)
 
