@@ -232,6 +232,17 @@ def test_what_a_move_leaves_of_a_clock(settings, left, seconds, after, overrun_s
     assert charge(settings, TimeLeft(*left), seconds) == (TimeLeft(*after), overrun_s)
 
 
+@pytest.mark.parametrize("period_s", [1e-9, 5e-324, 0.1])
+def test_lost_periods_are_counted_at_once(period_s):
+    """However many a stalled machine costs: one by one these would take years."""
+    settings = byoyomi(0, period_s, 10**18)
+    left, overrun_s = charge(settings, settings.begin(), 1000 * period_s if period_s == 0.1 else 3600.0)
+    assert (left.seconds, left.stones) == (period_s, 1)
+    lost = {1e-9: 3599999999999, 5e-324: 10**18 - 1, 0.1: 999}[period_s]
+    assert abs(10**18 - left.periods - lost) <= 1
+    assert overrun_s == (0.0 if period_s > 1e-300 else pytest.approx(3600.0))
+
+
 def test_each_colour_has_its_own_clock_and_a_new_game_fills_both():
     clock = configured(absolute(600))
     full = clock.budget(BLACK, 0, AREA)
