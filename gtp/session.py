@@ -95,7 +95,7 @@ class Output:
         os.close(spare)
         raw = io.BufferedWriter(_Patient(2, "wb", closefd=False))
         sys.stderr = io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
-        self._file = os.fdopen(os.dup(1), "wb")
+        self._file = os.fdopen(os.dup(1), "wb", buffering=0)
         os.dup2(2, 1)
         sys.stdout = sys.stderr
 
@@ -105,8 +105,13 @@ class Output:
         Raises:
             OSError: the client has closed the other end.
         """
-        self._file.write(text.encode("utf-8", "backslashreplace"))
-        self._file.flush()
+        data = memoryview(text.encode("utf-8", "backslashreplace"))
+        while data:
+            written = self._file.write(data)
+            if written is None:  # non-blocking, and full
+                select.select([], [self._file], [])
+            else:
+                data = data[written:]
 
     def is_read(self) -> bool:
         """Whether the client still holds the other end; True where the system cannot tell. Threads: main."""
@@ -117,15 +122,28 @@ class Output:
         return not any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
+def read_input() -> bytes:
+    """What comes next on standard input, empty at its end. Threads: the one that reads it."""
+    while True:
+        try:
+            return os.read(0, READ_SIZE)
+        except BlockingIOError:
+            # Some clients leave their pipes non-blocking, which holds for both ends.
+            select.select([0], [], [])
+        except OSError:
+            return b""
+
+
 class LineReader:
     """Cuts a stream of bytes into lines of bounded length. Threads: the input thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = MAX_LINE) -> None:
+        self._most_bytes = most_bytes
         self.rest = bytearray()
         """the line begun but not ended"""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Complete lines, without their ends; of one that is too long the first ``MAX_LINE + 1`` bytes."""
+        """Complete lines, without their ends; of one that is too long one byte more than the most."""
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:
@@ -136,7 +154,7 @@ class LineReader:
         return lines
 
     def _append(self, data: bytes) -> None:
-        self.rest += data[: MAX_LINE + 1 - len(self.rest)]
+        self.rest += data[: self._most_bytes + 1 - len(self.rest)]
 
 
 class _Signalled(Exception):
@@ -238,13 +256,7 @@ class Session:
 
     def _read_all(self) -> None:
         """The input thread."""
-        while True:
-            try:
-                data = os.read(0, READ_SIZE)
-            except OSError:
-                data = b""
-            if not data:
-                break
+        while data := read_input():
             self._take_all(self._reader.feed(data))
         if self._reader.rest:
             # As KataGo and GNU Go do: who types a command for a pipe may leave the last newline out.
