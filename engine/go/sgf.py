@@ -18,7 +18,7 @@ from sgfmill import sgf_grammar
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.rules import RULE_SETS, Rules, rules_from
+from engine.go.rules import MAX_KOMI, RULE_SETS, Rules, rules_from
 from engine.go.sgf_encoding import in_known_encoding, text_of
 
 MAX_BYTES = 4 << 20
@@ -356,7 +356,7 @@ def _komi(text: str) -> float | None:
     komi = float(number.replace(",", ".")) + (int(upper) / int(lower) if upper else 0.0)
     if half or late_half:
         komi += math.copysign(0.5, komi)
-    if not abs(komi) <= 1000:
+    if abs(komi) > MAX_KOMI:
         return None
     if zi:
         komi *= 2
@@ -364,7 +364,7 @@ def _komi(text: str) -> float | None:
         komi /= 100
     if (4 * komi) % 2 == 1 and abs(komi) <= MOST_ZI:
         komi *= 2
-    return komi if (2 * komi).is_integer() else None
+    return komi if (2 * komi).is_integer() and abs(komi) <= MAX_KOMI else None
 
 
 def _rules(text: str) -> Rules | None:

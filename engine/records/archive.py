@@ -90,7 +90,7 @@ class _XzFile(io.RawIOBase):
 
 def _unpacking_xz(file: BinaryIO) -> BinaryIO:
     """The content of an open ``.xz``, for reading."""
-    return io.BufferedReader(_XzFile(file))  # type: ignore[return-value]  # one lacks names that none asks for
+    return io.BufferedReader(_XzFile(file))
 
 
 PACKED: dict[str, Callable[[Any], Any]] = {".sgf.gz": gzip.open, ".sgf.bz2": bz2.open, ".sgf.xz": _unpacking_xz}

@@ -59,6 +59,13 @@ def test_komi_as_servers_write_it(text, komi):
     assert read_sgf(f"(;KM[{text}];B[aa])".encode()).komi == komi
 
 
+@pytest.mark.parametrize("text", ["900.5子", "-501子", "1000半", "9" * 40, "9" * 9])
+def test_an_absurd_komi_counts_as_none(text):
+    """It cost the whole file."""
+    record = read_sgf(f"(;KM[{text}];B[aa])".encode())
+    assert record.komi is None and record.to_game().n_moves == 1
+
+
 def test_handicap_and_setup_stones():
     game = read_sgf(b"(;SZ[9]HA[2]AB[cc][gg];W[ee])").to_game()
     assert (game.handicap, game.to_move, game.n_moves) == (2, BLACK, 1)
