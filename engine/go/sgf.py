@@ -16,7 +16,7 @@ from typing import Any
 from sgfmill import sgf_grammar
 
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE
-from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game, Stage
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
 from engine.go.rules import MAX_KOMI, RULE_SETS, Rules, rules_from
 from engine.go.sgf_encoding import in_known_encoding, text_of
@@ -68,6 +68,8 @@ class SgfGame:
     white: list[int] = field(default_factory=list)
     captured: tuple[int, int] = (0, 0)
     """stones of Black's and of White's that were taken off before the first move"""
+    earlier: tuple[Stage, ...] = ()
+    """what was played before a setup in mid-game, which begins the game"""
     to_move: int = BLACK
     moves: list[tuple[int, int]] = field(default_factory=list)
     """colour and point"""
@@ -87,8 +89,8 @@ class SgfGame:
                 says where.
         """
         game = Game(self.size, self.rules or rules, komi if self.komi is None else self.komi)
-        if self.black or self.white or any(self.captured) or self.to_move != BLACK:
-            game.setup_stones(self.black, self.white, self.to_move, self.captured)
+        if self.black or self.white or self.earlier or self.to_move != BLACK:
+            game.setup_stones(self.black, self.white, self.to_move, self.captured, self.earlier)
         _play(game, self.moves)
         return game
 
@@ -315,7 +317,9 @@ class _Reader:
                 return
             reached, self._so_far = self._reached(), None
             taken = reached.position.board.meta[[META_CAPTURED_BLACK, META_CAPTURED_WHITE]].tolist()
-            game.captured, game.to_move, game.moves = (taken[0], taken[1]), reached.to_move, []
+            stage = Stage(reached.start_stones(), reached.start_to_move, game.moves)
+            game.captured, game.earlier = (taken[0], taken[1]), (*game.earlier, stage)
+            game.to_move, game.moves = reached.to_move, []
         game.black = [point for point, color in colors.items() if color == BLACK]
         game.white = [point for point, color in colors.items() if color == WHITE]
         if player in COLOR_OF:

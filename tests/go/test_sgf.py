@@ -10,6 +10,7 @@ from engine.go.board import META_CAPTURED_WHITE
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex
 from engine.go.rules import CUSTOM, rules_named
+from engine.go.scoring import final_score_black
 from engine.go.sgf import MAX_BYTES, SgfGame, read_sgf, read_sgf_games
 from engine.go.sgf_writer import write_sgf
 
@@ -99,6 +100,20 @@ def test_setup_in_the_middle_keeps_prisoners_and_alone_changes_nothing(setup, n_
     board = game.to_game().position.board
     assert len(game.moves) == n_moves and board.meta[META_CAPTURED_WHITE] == lead
     assert board.color[at("A5", 5)] == EMPTY and board.color[at("B4", 5)] == BLACK
+
+
+@pytest.mark.parametrize("setup", ["AE[ea]AB[bb][dd]", "AB[ee]AE[bb]PL[W]", "AW[ee];AE[ee]AW[de];W[ca];B[da];AB[eb]"])
+def test_a_record_with_setup_in_mid_game_is_written_whole(setup):
+    """The moves before it were left out, and the prisoners with them."""
+    moves = ";B[ba];W[aa];B[ab];W[];B[bb];W[]"
+    game = read_sgf(f"(;SZ[5]RU[Japanese]KM[0]{moves};{setup};B[cc])".encode()).to_game()
+    assert game.position.board.meta[META_CAPTURED_WHITE] == 1
+    again = read_sgf(write_sgf(game).encode()).to_game()
+    assert again.earlier == game.earlier and again.moves() == game.moves()
+    assert again.start_stones() == game.start_stones() and again.to_move == game.to_move
+    assert final_score_black(again.position) == final_score_black(game.position)
+    game.new(5)
+    assert not game.earlier and ";B" not in write_sgf(game)
 
 
 def test_setups_after_every_move_take_no_longer_than_the_moves(monkeypatch):
