@@ -110,6 +110,7 @@ def analysis(
     for line in _lines():
         if log is not None:
             log.note(IN, line)
+        sender.await_room()
         engine.take(line)
     if quits_at_once:
         engine.close()
