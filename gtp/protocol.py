@@ -32,7 +32,7 @@ MAX_NAME = 60
 """Characters of a name that is compared with commands at all"""
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*+|\.[0-9]++)(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 MAX_DIGITS, MAX_NUMBER = 40, 1e10
 """Characters of a number, and its size"""
 BYTE_ORDER_MARK = "\ufeff"

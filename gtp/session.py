@@ -87,11 +87,6 @@ def _patient(descriptor: int) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
 
 
-def from_descriptor() -> bytes:
-    """Some of what has come in on descriptor 0; nothing at its end."""
-    return os.read(0, READ_SIZE)
-
-
 class Output:
     """The process's real standard output, kept for replies alone."""
 
@@ -104,7 +99,7 @@ class Output:
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass
         os.close(spare)
-        self._file = os.fdopen(os.dup(1), "wb")
+        self._file = os.fdopen(os.dup(1), "wb", buffering=0)
         os.dup2(2, 1)
         # Each with its own number: Python edits lines only where descriptors 0 and 1 are those of its streams.
         sys.stdout, sys.stderr = map(_patient, (1, 2))
@@ -115,8 +110,13 @@ class Output:
         Raises:
             OSError: the client has closed the other end.
         """
-        self._file.write(text.encode("utf-8", "backslashreplace"))
-        self._file.flush()
+        data = memoryview(text.encode("utf-8", "backslashreplace"))
+        while data:
+            written = self._file.write(data)
+            if written is None:  # non-blocking, and full
+                select.select([], [self._file], [])
+            else:
+                data = data[written:]
 
     def is_read(self) -> bool:
         """Whether the client still holds the other end; True where the system cannot tell. Threads: main."""
@@ -127,15 +127,28 @@ class Output:
         return not any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
+def read_input() -> bytes:
+    """What comes next on standard input, empty at its end. Threads: the one that reads it."""
+    while True:
+        try:
+            return os.read(0, READ_SIZE)
+        except BlockingIOError:
+            # Some clients leave their pipes non-blocking, which holds for both ends.
+            select.select([0], [], [])
+        except OSError:
+            return b""
+
+
 class LineReader:
     """Cuts a stream of bytes into lines of bounded length. Threads: the input thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = MAX_LINE) -> None:
+        self._most_bytes = most_bytes
         self.rest = bytearray()
         """the line begun but not ended"""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Complete lines, without their ends; of one that is too long the first ``MAX_LINE + 1`` bytes."""
+        """Complete lines, without their ends; of one that is too long one byte more than the most."""
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:
@@ -146,7 +159,7 @@ class LineReader:
         return lines
 
     def _append(self, data: bytes) -> None:
-        self.rest += data[: MAX_LINE + 1 - len(self.rest)]
+        self.rest += data[: self._most_bytes + 1 - len(self.rest)]
 
 
 class _Signalled(Exception):
@@ -158,7 +171,7 @@ class Session:
 
     def __init__(
         self, registry: Registry, program: Program, output: Output, log: LineLog | None = None,
-        read: Callable[[], bytes] = from_descriptor,
+        read: Callable[[], bytes] = read_input,
     ) -> None:  # fmt: skip
         """Nothing is read yet.
 
@@ -253,13 +266,7 @@ class Session:
 
     def _read_all(self) -> None:
         """The input thread."""
-        while True:
-            try:
-                data = self._read()
-            except OSError:
-                data = b""
-            if not data:
-                break
+        while data := self._read():
             self._take_all(self._reader.feed(data))
         if self._reader.rest:
             # As KataGo and GNU Go do: who types a command for a pipe may leave the last newline out.

@@ -13,7 +13,8 @@ import re
 
 from engine.play.clock import NO_CLOCK, TimeSettings, absolute, byoyomi, canadian, charge, fischer
 
-FORM = re.compile(r"(?:(?P<main>\d+(?:\.\d+)?)\+)?(?:(?P<periods>\d+)x)?(?P<extra>\d+(?:\.\d+)?)(?P<kind>/\d+|f)?")
+SECONDS, COUNT = r"\d{1,9}(?:\.\d{1,9})?", r"\d{1,9}"
+FORM = re.compile(rf"(?:(?P<main>{SECONDS})\+)?(?:(?P<periods>{COUNT})x)?(?P<extra>{SECONDS})(?P<kind>/{COUNT}|f)?")
 EXPECTED = (
     "expected S, M+0, M+S/N, M+PxS or M+Sf: "
     "M s main time, S s for every N moves, P byo-yomi periods of S s, Fischer's S s, at most M, more after each move"

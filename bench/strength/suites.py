@@ -11,8 +11,8 @@ Source: the GNU Go program documentation, "Regression testing".
 import re
 from dataclasses import dataclass, replace
 
-TEST = re.compile(r"(\d+)\s+(\S.*)")
-EXPECTATION = re.compile(r"#\?\s*\[(?:(.*?)\]\s*([*&]*)\s*(?:#.*)?|([^\]]*))")
+TEST = re.compile(r"(\d{1,18})\s+(\S.*)")
+EXPECTATION = re.compile(r"#\?\s*\[(?:(.*?)\]\s*+([*&]*+)\s*+(?:#.*)?|([^\]]*))", re.DOTALL)
 """Some of GNU Go's lack the closing bracket."""
 
 

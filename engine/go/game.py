@@ -8,7 +8,8 @@ the old one stays intact for those who hold it.
 Messages of ``ValueError`` begin with the words GTP has for the failure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from engine.config import SetupOptions
 from engine.go.board import (
@@ -41,10 +42,22 @@ DEFAULT_RULES = SetupOptions.rules
 DEFAULT_KOMI = SetupOptions.komi
 
 
+class Stage(NamedTuple):
+    """What was played before stones were set up in mid-game."""
+
+    stones: dict[int, int]
+    """colour by point, before the first move"""
+    to_move: int
+    moves: list[tuple[int, int]]
+    """colour and point"""
+
+
 class Game:
     """A game from its first position to its last move."""
 
     position: Position
+    earlier: Sequence[Stage]
+    """what led to its first position, for the record alone"""
 
     def __init__(self, size: int = 19, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI) -> None:
         self._rules = rules
@@ -91,8 +104,11 @@ class Game:
 
     def start_stones(self) -> dict[int, int]:
         """Colour of every stone that was on the board before the first move, by point."""
-        cells = self._first.board.color
-        return {int(point): int(cells[point]) for point in on_board_points(self.size) if cells[point] != EMPTY}
+        return _stones(self._first)
+
+    def stones(self) -> dict[int, int]:
+        """Colour of every stone on the board, by point."""
+        return _stones(self.position)
 
     @property
     def start_to_move(self) -> int:
@@ -162,12 +178,14 @@ class Game:
         self._replay(self.n_moves - 1)
 
     def setup_stones(
-        self, black: Iterable[int], white: Iterable[int], to_move: int, captured: tuple[int, int] = (0, 0)
-    ) -> None:
+        self, black: Iterable[int], white: Iterable[int], to_move: int, captured: tuple[int, int] = (0, 0),
+        earlier: Sequence[Stage] = (),
+    ) -> None:  # fmt: skip
         """Begin the game anew from a position; its moves are forgotten, stones of Black alone are a handicap.
 
         Args:
             captured: stones of Black's and of White's that were taken off before.
+            earlier: how it came to that.
         Raises:
             ValueError: a point is named twice or off the board, or a chain has no liberty; the game stays as it is.
         """
@@ -185,6 +203,7 @@ class Game:
             raise ValueError("setup: a chain has no liberty")
         position.board.meta[META_CAPTURED_BLACK], position.board.meta[META_CAPTURED_WHITE] = captured
         self._begin(position, to_move)
+        self.earlier = earlier
 
     def fixed_handicap(self, count: int) -> list[int]:
         """Place handicap stones on the points GTP 2 fixes for them; White is to move.
@@ -235,6 +254,7 @@ class Game:
         apply_rules(position, self._rules, self.komi)
         self.position = position
         self._first = with_capacity(position, 1)
+        self.earlier = ()
 
     def _replay(self, count: int) -> None:
         """Make the position after the first ``count`` moves."""
@@ -256,3 +276,10 @@ def _play_moves(position, points, colors, count):
 def _on_board(position: Position, point: int) -> bool:
     cells = position.board.color
     return 0 < point < len(cells) and cells[point] <= WHITE
+
+
+def _stones(position: Position) -> dict[int, int]:
+    """Colour of every stone of a position, by point."""
+    cells = position.board.color
+    points = on_board_points(int(position.board.meta[META_SIZE]))
+    return {int(point): int(cells[point]) for point in points if cells[point] != EMPTY}

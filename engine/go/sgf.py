@@ -16,9 +16,9 @@ from typing import Any
 from sgfmill import sgf_grammar
 
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE
-from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game, Stage
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.rules import RULE_SETS, Rules, rules_from
+from engine.go.rules import MAX_KOMI, RULE_SETS, Rules, rules_from
 from engine.go.sgf_encoding import in_known_encoding, text_of
 
 MAX_BYTES = 4 << 20
@@ -37,15 +37,15 @@ MAX_STONES = MAX_SIZE * MAX_SIZE
 MOST_ZI = 5.0
 """Largest half of a komi that is read as such: 10 points"""
 _KOMI = re.compile(
-    r"\s*([+-]?\d{1,9}(?:[.,]\d*)?|[+-]?[.,]\d+)\s*(?:又\s*(\d)/([1-9]))?\s*([½半])?"
-    r"\s*(?:points?|pts?|moku|[目집]|(子))?\s*(半)?\s*"
+    r"\s*+([+-]?\d{1,9}(?:[.,]\d*+)?|[+-]?[.,]\d++)\s*+(?:又\s*+(\d)/([1-9]))?\s*+([½半])?"
+    r"\s*+(?:points?|pts?|moku|[目집]|(子))?\s*+(半)?\s*+"
 )
 """Number, a fraction beside it, one half more, the unit of half points, one half more"""
 COLOR_OF = {"B": BLACK, "W": WHITE}
 DETAILS = ("AP", "BR", "DT", "HA", "KM", "PB", "PW", "RD", "TM", "WR")
 _VALUE = rb"\[(?:[^\\\]]++|\\.?)*+\]?"
 """A property's value. Possessive, and satisfied by the end of the file, so that no byte is looked at twice."""
-_OF_RULES = re.compile(r"\s+rules?\s*$", re.IGNORECASE)
+_OF_RULES = re.compile(r"(?<!\s)\s++rules?\s*$", re.IGNORECASE)
 _START = re.compile(rb"\(\s*;")
 _TO_BRACKET = re.compile(rb"[^()\[]*+(?:" + _VALUE + rb"[^()\[]*+)*+([()])", re.DOTALL)
 _ROOT = re.compile(rb"\s*;(?:\s*[A-Za-z]+\s*(?:" + _VALUE + rb"\s*)++)*?\s*(?:FF|GM|SZ)\s*\[", re.DOTALL)
@@ -68,6 +68,8 @@ class SgfGame:
     white: list[int] = field(default_factory=list)
     captured: tuple[int, int] = (0, 0)
     """stones of Black's and of White's that were taken off before the first move"""
+    earlier: tuple[Stage, ...] = ()
+    """what was played before a setup in mid-game, which begins the game"""
     to_move: int = BLACK
     moves: list[tuple[int, int]] = field(default_factory=list)
     """colour and point"""
@@ -87,8 +89,8 @@ class SgfGame:
                 says where.
         """
         game = Game(self.size, self.rules or rules, komi if self.komi is None else self.komi)
-        if self.black or self.white or any(self.captured) or self.to_move != BLACK:
-            game.setup_stones(self.black, self.white, self.to_move, self.captured)
+        if self.black or self.white or self.earlier or self.to_move != BLACK:
+            game.setup_stones(self.black, self.white, self.to_move, self.captured, self.earlier)
         _play(game, self.moves)
         return game
 
@@ -315,7 +317,9 @@ class _Reader:
                 return
             reached, self._so_far = self._reached(), None
             taken = reached.position.board.meta[[META_CAPTURED_BLACK, META_CAPTURED_WHITE]].tolist()
-            game.captured, game.to_move, game.moves = (taken[0], taken[1]), reached.to_move, []
+            stage = Stage(reached.start_stones(), reached.start_to_move, game.moves)
+            game.captured, game.earlier = (taken[0], taken[1]), (*game.earlier, stage)
+            game.to_move, game.moves = reached.to_move, []
         game.black = [point for point, color in colors.items() if color == BLACK]
         game.white = [point for point, color in colors.items() if color == WHITE]
         if player in COLOR_OF:
@@ -356,7 +360,7 @@ def _komi(text: str) -> float | None:
     komi = float(number.replace(",", ".")) + (int(upper) / int(lower) if upper else 0.0)
     if half or late_half:
         komi += math.copysign(0.5, komi)
-    if not abs(komi) <= 1000:
+    if abs(komi) > MAX_KOMI:
         return None
     if zi:
         komi *= 2
@@ -364,7 +368,7 @@ def _komi(text: str) -> float | None:
         komi /= 100
     if (4 * komi) % 2 == 1 and abs(komi) <= MOST_ZI:
         komi *= 2
-    return komi if (2 * komi).is_integer() else None
+    return komi if (2 * komi).is_integer() and abs(komi) <= MAX_KOMI else None
 
 
 def _rules(text: str) -> Rules | None:

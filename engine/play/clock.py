@@ -172,8 +172,14 @@ def charge(settings: TimeSettings, left: TimeLeft, seconds: float) -> tuple[Time
     rest, stones, periods = left.seconds - seconds, left.stones, left.periods
     if rest < 0 and stones == 0 and settings.period_s > 0:
         rest, stones, periods = rest + settings.period_s, settings.stones, settings.periods
-    while rest < 0 and stones > 0 and periods > 1:
-        rest, stones, periods = rest + settings.period_s, settings.stones, periods - 1
+    if rest < 0 and stones > 0 and periods > 1 and settings.period_s > 0:
+        # Not one by one: a stalled machine may cost any number of short periods.
+        needed = -rest / settings.period_s
+        lost = math.ceil(min(needed, periods - 1))
+        rest += lost * settings.period_s
+        if needed <= periods - 1:
+            rest = max(0.0, rest)  # the rounding of a product
+        stones, periods = settings.stones, periods - lost
     overrun_s = max(0.0, -rest, seconds - settings.move_s if settings.move_s else 0.0)
     rest = max(0.0, rest)
     if stones == 0:

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from engine.system.errors import one_line
+from engine.system.files import CHUNK, XZ_MEMORY
 
 GAME_FILE = ".sgf"
 SHARD_FILE = ".npz.xz"
 TAR_FILES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 OTHER_ARCHIVES = (".rar", ".7z", ".lzh", ".lha", ".arj")
-PACKED: dict[str, Callable[..., Any]] = {".sgf.gz": gzip.open, ".sgf.bz2": bz2.open, ".sgf.xz": lzma.open}
+XZ = b"\xfd7zXZ\x00"
 Member = tuple[str, Callable[[], Any], int]
 """Of an archive: name, opener, size"""
 MAX_FILE_BYTES = 64 << 20
@@ -40,12 +41,59 @@ CORRUPT = (
     EOFError,
     ValueError,
     RuntimeError,
+    MemoryError,
     zipfile.BadZipFile,
     tarfile.TarError,
     lzma.LZMAError,
     zlib.error,
 )
 """What the standard library raises for damaged, encrypted and otherwise unreadable archives"""
+
+
+class _XzFile(io.RawIOBase):
+    """The content of an open ``.xz``; :class:`lzma.LZMAFile` takes as much memory as the file asks for, up to 4 GiB."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self._unpacker, self._rest = file, self._new(), b""
+
+    @staticmethod
+    def _new() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Unpack some bytes; 0 = the end.
+
+        Raises:
+            EOFError, LZMAError: it is damaged, or asks for more memory than it may have.
+        """
+        found = b""
+        while not found:
+            if self._unpacker.eof:
+                # Streams may follow one another, with zeros between them.
+                self._rest = (self._unpacker.unused_data or self._file.read(CHUNK)).lstrip(b"\0")
+                while not self._rest and (more := self._file.read(CHUNK)):
+                    self._rest = more.lstrip(b"\0")
+                if not self._rest:
+                    return 0
+                self._unpacker = self._new()
+            elif self._unpacker.needs_input:
+                self._rest = self._file.read(CHUNK)
+                if not self._rest:
+                    raise EOFError("it ends too early")
+            found, self._rest = self._unpacker.decompress(self._rest, len(buffer)), b""
+        buffer[: len(found)] = found
+        return len(found)
+
+
+def _unpacking_xz(file: BinaryIO) -> BinaryIO:
+    """The content of an open ``.xz``, for reading."""
+    return io.BufferedReader(_XzFile(file))
+
+
+PACKED: dict[str, Callable[[Any], Any]] = {".sgf.gz": gzip.open, ".sgf.bz2": bz2.open, ".sgf.xz": _unpacking_xz}
 
 
 class Document(NamedTuple):
@@ -195,6 +243,10 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
 
 def _tar_members(file: BinaryIO) -> Iterator[Member]:
     """Name, opener and size of every file of a tar archive, compressed or not."""
+    start = file.read(len(XZ))
+    file.seek(-len(start), io.SEEK_CUR)
+    if start == XZ:
+        file = _unpacking_xz(file)
     with tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:
             if member.isfile():

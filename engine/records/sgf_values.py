@@ -42,7 +42,8 @@ _ENDINGS = (
     (re.compile(r"t(?![a-z])|.*(?:time|超时|超時|時間|时间|시간)"), TIME),
     (re.compile(r"f(?![a-z])|.*(?:forf|offline|disconn|弃权|棄権|不戦|反则|反則|掉线|기권|반칙)"), FORFEIT),
 )
-_POINTS = re.compile(r"(?:(\d+(?:[.,]\d+)?)(?![/\d]))?(?:\s*(?:又|と)?\s*(\d)/(\d))?")
+_POINTS = re.compile(r"(?:((?<!\d)\d++(?:[.,]\d++(?!/))?)(?!/))?(?: ?(?:又|と)? ?(\d)/(\d))?")
+"""In words with single blanks between them"""
 _HALF = re.compile(r"[半½반]")
 _ZI = "子"
 
@@ -88,8 +89,10 @@ def _margin(words: str) -> float | None:
 
 
 _RANK = re.compile(
-    r"(?P<before>p(?:ro(?:fessional)?)?|职业|職業|프로)?\s*(?P<number>\d{1,2})\s*(?P<unit>dan|d|段|단|kyu|gup|k|級|级|급|pro|p)?\s*(?P<after>\(?pro?\)?|p)?"
+    r"(?P<before>p(?:ro(?:fessional)?)?|职业|職業|프로)? ?(?P<number>\d{1,2})"
+    r" ?(?P<unit>dan|d|段|단|kyu|gup|k|級|级|급|pro|p)? ?(?P<after>\(?pro?\)?|p)?"
 )
+"""In words with single blanks between them"""
 
 
 _NUMBER = re.compile(r"初|([一二三四五六七八九])?(十)?([一二三四五六七八九])?")

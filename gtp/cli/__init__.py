@@ -7,6 +7,7 @@ click.
 import importlib
 import io
 import sys
+from pathlib import Path
 
 import click
 
@@ -71,3 +72,9 @@ def main() -> None:
     # Names of files may be no text: what cannot be printed is shown in escapes.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    # Paths mean nothing there, and torch's libraries are not found.
+    try:
+        Path.cwd()
+    except OSError as error:
+        there = "the folder in which keima was started is no longer there"
+        raise click.ClickException(f"{there}; change to another one and start it again") from error

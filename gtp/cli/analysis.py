@@ -20,7 +20,7 @@ from gtp.cli.settings import with_whole_paths
 from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
 from gtp.json.start import Sender, load_engine
 from gtp.log import start_log
-from gtp.session import IN, Output
+from gtp.session import IN, LineReader, Output, read_input
 from weights import find_network
 
 STARTED = "Started, ready to begin handling requests"
@@ -111,6 +111,7 @@ def analysis(
     for line in _lines():
         if log is not None:
             log.note(IN, line)
+        sender.await_room()
         engine.take(line)
     if quits_at_once:
         engine.close()
@@ -139,15 +140,15 @@ def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
     if key not in given:
         return default
     text = given[key]
-    if not text.isdecimal() or not 1 <= int(text) <= most:
+    if not text.isdecimal() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
         raise ValueError(f"Key '{key}' must be in the range 1 to {most}, but is {text[:40]!r}")
     return int(text)
 
 
 def _lines() -> Iterator[str]:
     """Lines of standard input; one that is too long is cut, so it is answered by an error."""
-    while line := sys.stdin.buffer.readline(MAX_LINE):
-        whole = line
-        while len(whole) == MAX_LINE and not whole.endswith(b"\n"):
-            whole = sys.stdin.buffer.readline(MAX_LINE)
-        yield line.decode("utf-8", "replace")
+    reader = LineReader(MAX_LINE)
+    while data := read_input():
+        yield from (line.decode("utf-8", "replace") for line in reader.feed(data))
+    if reader.rest:
+        yield reader.rest.decode("utf-8", "replace")

@@ -20,7 +20,7 @@ from gtp.commands import COMMANDS
 from gtp.host import Host
 from gtp.line_editing import line_editor
 from gtp.log import OWN, Log, start_log
-from gtp.session import Output, Session, from_descriptor
+from gtp.session import Output, Session, read_input
 from gtp.startup import PlayerSettings, greet, load_player
 
 HISTORY = "history"
@@ -65,7 +65,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     startup.bar = show_bar
     editor = line_editor(_history_file())
     settings = PlayerSettings(setup, play, search, network, ctx.obj)
-    status = converse(settings, output, log, values["name"], editor.read if editor else from_descriptor)
+    status = converse(settings, output, log, values["name"], editor.read if editor else read_input)
     if editor:
         editor.close()
     if log:
@@ -95,7 +95,7 @@ def _is_as_near(ctx: click.Context, name: str, other: str) -> bool:
 
 
 def converse(
-    settings: PlayerSettings, output: Output, log: Log | None, name: str, read: Callable[[], bytes] = from_descriptor
+    settings: PlayerSettings, output: Output, log: Log | None, name: str, read: Callable[[], bytes] = read_input
 ) -> int:
     """Speak GTP while the player is being loaded, and then with it; returns the exit status.
 

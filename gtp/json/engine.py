@@ -32,14 +32,17 @@ class JsonEngine:
     """Answers requests. Threads: one calls what is public."""
 
     def __init__(self, analyses: Analyses, defaults: Settings, write: Callable[[str], None],
-                 models: list[dict[str, Any]]) -> None:  # fmt: skip
+                 models: list[dict[str, Any]], is_full: Callable[[], bool] = lambda: False) -> None:  # fmt: skip
         """Make an engine that has nothing to do yet.
 
         Args:
             write: sends a line and returns at once; called by one thread at a time.
             models: the networks, as ``query_models`` answers.
+            is_full: whether so much waits to be read that reports during searches, which the next ones replace, are
+                left out.
         """
         self._analyses, self._defaults, self._write, self._models = analyses, defaults, write, models
+        self._is_full = is_full
         self._open: dict[tuple[str, int], list[Job]] = {}
         """jobs that have not been answered, by id and turn"""
         self._lock = threading.Lock()
@@ -149,6 +152,8 @@ class JsonEngine:
         )
 
         def tell(found: Analysis | None, goes_on: bool) -> None:
+            if goes_on and self._is_full():
+                return
             about = {"id": query.id, "isDuringSearch": goes_on, "turnNumber": turn.number}
             if found is None:
                 self._send(about | {"noResults": True})

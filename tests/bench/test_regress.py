@@ -75,6 +75,7 @@ def test_what_stands_behind_a_pattern_is_no_part_of_it(behind):
         ("name\n#? [D4]", "line 2: an expectation without a test before it"),
         ("1 name\n#? [D4]\n#? [D5]", "line 3: an expectation without a test before it"),
         ("1 name\n#? D4", "line 2: '#? D4' is no expectation, which looks like #? [PATTERN]"),
+        ("1" * 5000 + " name\n#? [D4]", "line 2: an expectation without a test before it"),
         ("1 name\n#? [(]", "line 2: '(' is no regular expression: "),
     ],
 )

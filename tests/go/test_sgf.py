@@ -10,6 +10,7 @@ from engine.go.board import META_CAPTURED_WHITE
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex
 from engine.go.rules import CUSTOM, rules_named
+from engine.go.scoring import final_score_black
 from engine.go.sgf import MAX_BYTES, SgfGame, read_sgf, read_sgf_games
 from engine.go.sgf_writer import write_sgf
 
@@ -59,6 +60,13 @@ def test_komi_as_servers_write_it(text, komi):
     assert read_sgf(f"(;KM[{text}];B[aa])".encode()).komi == komi
 
 
+@pytest.mark.parametrize("text", ["900.5子", "-501子", "1000半", "9" * 40, "9" * 9])
+def test_an_absurd_komi_counts_as_none(text):
+    """It cost the whole file."""
+    record = read_sgf(f"(;KM[{text}];B[aa])".encode())
+    assert record.komi is None and record.to_game().n_moves == 1
+
+
 def test_handicap_and_setup_stones():
     game = read_sgf(b"(;SZ[9]HA[2]AB[cc][gg];W[ee])").to_game()
     assert (game.handicap, game.to_move, game.n_moves) == (2, BLACK, 1)
@@ -92,6 +100,20 @@ def test_setup_in_the_middle_keeps_prisoners_and_alone_changes_nothing(setup, n_
     board = game.to_game().position.board
     assert len(game.moves) == n_moves and board.meta[META_CAPTURED_WHITE] == lead
     assert board.color[at("A5", 5)] == EMPTY and board.color[at("B4", 5)] == BLACK
+
+
+@pytest.mark.parametrize("setup", ["AE[ea]AB[bb][dd]", "AB[ee]AE[bb]PL[W]", "AW[ee];AE[ee]AW[de];W[ca];B[da];AB[eb]"])
+def test_a_record_with_setup_in_mid_game_is_written_whole(setup):
+    """The moves before it were left out, and the prisoners with them."""
+    moves = ";B[ba];W[aa];B[ab];W[];B[bb];W[]"
+    game = read_sgf(f"(;SZ[5]RU[Japanese]KM[0]{moves};{setup};B[cc])".encode()).to_game()
+    assert game.position.board.meta[META_CAPTURED_WHITE] == 1
+    again = read_sgf(write_sgf(game).encode()).to_game()
+    assert again.earlier == game.earlier and again.moves() == game.moves()
+    assert again.start_stones() == game.start_stones() and again.to_move == game.to_move
+    assert final_score_black(again.position) == final_score_black(game.position)
+    game.new(5)
+    assert not game.earlier and ";B" not in write_sgf(game)
 
 
 def test_setups_after_every_move_take_no_longer_than_the_moves(monkeypatch):

@@ -47,6 +47,20 @@ def test_the_program_starts_by_a_link_in_a_folder_with_a_space(tmp_path):
 
 
 @POSIX
+@pytest.mark.parametrize("command", ["gtp", "analysis", "doctor"])
+def test_a_folder_that_is_gone_is_one_line(tmp_path, command):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    code = f"import os; os.rmdir({str(folder)!r}); from gtp.cli import main; main()"
+    words, pythonpath = [sys.executable, "-c", code, command], {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=folder, env=os.environ | pythonpath, capture_output=True, timeout=ANSWER_S)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == (
+        "Error: the folder in which keima was started is no longer there; change to another one and start it again\n"
+    )
+
+
+@POSIX
 def test_at_a_terminal_a_hint_tells_what_to_do():
     """People who started an engine by hand saw nothing, and took it for dead."""
     master, slave = os.openpty()

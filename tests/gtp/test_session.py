@@ -216,6 +216,35 @@ def test_commands_that_wait_for_a_failed_start_are_refused():
     assert assert_gtp(output.decode()) == 3
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+@pytest.mark.parametrize(
+    ("command", "asked", "answers"),
+    [
+        (("gtp", "--weights", "none"), b"list_commands\n" * 40 + b"quit\n", 41),
+        (("analysis", "--weights", "none"), b'{"id": "1", "action": "query_version"}\n' * 2000, 2000),
+    ],
+    ids=["gtp", "analysis"],
+)
+def test_a_client_may_leave_its_pipes_non_blocking(command, asked, answers):
+    """As programs on Node.js do: nothing to read is not the end of the input, a full pipe is not a closed one."""
+    (stdin, write), (read, stdout) = os.pipe(), os.pipe()
+    for end in (stdin, stdout):
+        os.set_blocking(end, False)
+    process = subprocess.Popen([sys.executable, "-m", "gtp.cli", *command], cwd=ROOT, stdin=stdin, stdout=stdout)
+    for end in (stdin, stdout):
+        os.close(end)
+    with os.fdopen(write, "wb") as to, os.fdopen(read, "rb") as answered:
+        first = asked.index(b"\n") + 1
+        to.write(asked[:first])
+        to.flush()
+        began = answered.readline()
+        to.write(asked[first:])
+        to.close()
+        found = began + answered.read()
+    assert process.wait(ANSWER_S) == 0
+    assert found.count(b"\n\n" if command[0] == "gtp" else b"\n") == answers
+
+
 def test_junk_is_answered_and_survived():
     noise = random.Random(1)
     junk = bytes(noise.randrange(256) for _ in range(100_000))

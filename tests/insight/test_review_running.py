@@ -11,6 +11,7 @@ from engine.go.position import META_TO_MOVE
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS
 from engine.go.sgf import read_sgf
 from engine.insight.analyses import Analyses
+from engine.insight.review.annotate import is_review
 from engine.insight.review.game import game_to_review
 from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
@@ -198,6 +199,33 @@ def test_games_are_found_in_files_folders_and_files_of_several(tmp_path):
     assert wrong["empty.sgf"] == "no moves" and "at most 19" in wrong["large.sgf"]
     named = list(sources([out / "a.sgf"], out, lambda name, problem: None))
     assert [source.name for source in named] == ["a"], "a review's own record may be reviewed again"
+
+
+@pytest.mark.parametrize(
+    ("data", "is_ours"),
+    [
+        (SHORT.replace(b"(;", b"(;KEIMA[C]", 1), True), (OTHER + SHORT.replace(b"(;", b"(;KEIMA[SBKV][C]", 1), True),
+        (SHORT, False), (b"(;SZ[9]C[KEIMA[C\\]];B[ee])", False), (b"(;SZ[9]KEIMA[yes];B[ee])", False),
+        (b"(;SZ[9];B[ee]KEIMA[C])", False), (b"KEIMA[C]", False),
+    ],
+)  # fmt: skip
+def test_a_file_is_a_review_where_its_root_names_our_comment(data, is_ours):
+    """Any SGF with the letters in it, a comment's too, was overwritten as ours."""
+    assert is_review(data) is is_ours
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [("con", "con-game"), ("Nul", "Nul-game"), ("COM1", "COM1-game"), ("aux.b", "aux-game.b"),
+     ("lpt\u00b2", "lpt\u00b2-game"),
+     ("con x", "con x"), ("com0", "com0"), ("console", "console")],
+)  # fmt: skip
+def test_names_that_windows_reserves_are_not_used(tmp_path, stem, name):
+    path = tmp_path / "in" / f"{stem}.sgf"
+    path.parent.mkdir()
+    path.write_bytes(SHORT)
+    (source,) = sources([path], tmp_path / "out", lambda name, problem: None)
+    assert source.name == name
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,12 @@
 import bz2
 import gzip
 import io
+import lzma
 import os
 import tarfile
 import zipfile
+import zlib
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +127,30 @@ def test_an_archive_inside_a_small_one_is_no_larger_than_games_ever_are(tmp_path
     with at_most_mib(16):
         read = found(tmp_path)
     assert "an archive of 67" in read["bomb.zip/a.zip"] and read["bomb.zip/b.sgf"] == "(b)"
+
+
+def with_dictionary(packed: bytes, bits: int) -> bytes:
+    """An ``.xz`` that asks for a dictionary of this many bits, as its first block's header says."""
+    header = bytearray(packed[12 : 12 + 4 * (packed[12] + 1) - 4])
+    assert header[2:4] == b"\x21\x01"
+    header[4] = 2 * (bits - 12)
+    return packed[:12] + header + zlib.crc32(header).to_bytes(4, "little") + packed[12 + len(header) + 4 :]
+
+
+def test_an_xz_takes_no_more_memory_than_a_sound_one_needs(tmp_path):
+    """Each byte of these is read by lzma.open too, which asks the system for 1 GiB."""
+    sound = lzma.compress(b"(;)", preset=9 | lzma.PRESET_EXTREME)
+    greedy = with_dictionary(sound, 30)
+    assert lzma.decompress(greedy) == b"(;)"
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w:xz") as archive:
+        archive.addfile(tarfile.TarInfo("a.sgf"), io.BytesIO())
+    files = {"sound.sgf.xz": sound, "two.sgf.xz": sound + bytes(8) + sound, "greedy.sgf.xz": greedy,
+             "greedy.tar.xz": with_dictionary(tar.getvalue(), 30), "cut.sgf.xz": sound[:-9]}  # fmt: skip
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    read = [document for document in documents(tmp_path) if document.data or document.problem]
+    found = {Path(document.name).name: document.data.decode() or document.problem for document in read}
+    assert found["sound.sgf.xz"] == "(;)" and found["two.sgf.xz"] == "(;)(;)"
+    assert "emory" in found["greedy.sgf.xz"] and "emory" in found["greedy.tar.xz"]
+    assert found["cut.sgf.xz"] == "it ends too early"

@@ -8,7 +8,7 @@ has marked as good or bad moves keep that mark.
 from engine import __version__
 from engine.go.geometry import PASS, other, to_sgf
 from engine.go.notation import color_letter
-from engine.go.sgf_tree import Node, SgfTree, raw
+from engine.go.sgf_tree import Node, SgfTree, raw, read_trees
 from engine.insight.review.judgement import KINDS, Move
 from engine.insight.review.katrain import VERSION, kt_values
 from engine.insight.review.lizzie import lz_value
@@ -58,8 +58,11 @@ def annotate(tree: SgfTree, review: Review, lines: int = 1, katrain: bool = True
 
 
 def is_review(data: bytes) -> bool:
-    """Whether a file holds what a review wrote."""
-    return f"{MARK}[".encode() in data
+    """Whether a file holds what a review wrote: a game whose first node names a comment of ours."""
+    if MARK.encode() not in data:
+        return False
+    trees = (tree for _, tree in read_trees(data))
+    return any(isinstance(tree, SgfTree) and b"C" in tree.main_line()[0].get(MARK, []) for tree in trees)
 
 
 def remove_review(tree: SgfTree) -> None:

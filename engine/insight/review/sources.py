@@ -17,6 +17,18 @@ SMALLEST, LARGEST = 2, 19
 """Boards that are analysed"""
 UNUSABLE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
 """What names of files cannot hold, on one system or another"""
+RESERVED = frozenset(
+    (
+        "con",
+        "prn",
+        "aux",
+        "nul",
+        "conin$",
+        "conout$",
+        *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³"),
+    )
+)
+"""Names of Windows' devices, with whatever stands behind a dot. Source: learn.microsoft.com, "Naming files, paths" """
 LONGEST_NAME = 150
 """Bytes of a name in UTF-8; with what is put behind it systems take 255."""
 REVIEW = "-review"
@@ -94,8 +106,9 @@ def _name(path: str, number: int, out: Path, used: set[str]) -> str:
     stem = stem.replace("\\", "/").rsplit("/", 1)[-1]
     stem = re.sub(r"(?i)(\.sgf)?(\.(gz|bz2|xz))?$", "", stem) or "game"
     stem = UNUSABLE.sub("-", stem).encode()[:LONGEST_NAME].decode(errors="ignore").strip(" .") or "game"
-    if stem.casefold() == "index":
-        stem += "-game"
+    first, dot, rest = stem.partition(".")
+    if stem.casefold() == "index" or first.rstrip().casefold() in RESERVED:
+        stem = f"{first}-game{dot}{rest}"
     base = stem if number == 1 else f"{stem}-{number}"
     if _is_foreign(out, base):
         base += REVIEW
