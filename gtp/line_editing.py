@@ -50,7 +50,7 @@ class LineEditor:
             return b""
         try:
             line = input().encode(sys.stdin.encoding, ERRORS)
-        except EOFError:
+        except (EOFError, OSError):
             return b""
         # Another line would change the terminal's modes while the process ends.
         self._is_ending = QUIT.fullmatch(line) is not None
