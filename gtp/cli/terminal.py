@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 
 from engine.config.declaration import core_count
-from engine.records.archive import disk_bytes
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it"""
@@ -34,6 +33,8 @@ def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
 
 def workers_for(sources: Iterable[Path]) -> int:
     """Processes to read game files with: one a core, but one alone for what is read before others have started."""
+    from engine.records.archive import disk_bytes  # brings numpy along
+
     return 1 if sum(map(disk_bytes, sources)) < SMALL_BYTES else core_count()
 
 

@@ -39,7 +39,7 @@ def test_every_command_that_plays_a_move_hands_on_when_it_was_read(command):
     host = Host(COMMANDS)
     host._player, host._early = Player(), None
     host._loaded.set()
-    host._has_board.set()
+    host._has_record.set()
     host.resume(123.0)
     COMMANDS.answer(host, command)
     assert host._player.asked == [123.0]
