@@ -13,7 +13,6 @@ so it is made at most once a run, and only where it matters:
 * a root where one pass ends the game has at least the count as its value, settled or not.
 """
 
-import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -131,24 +130,27 @@ class RootEnding:
             score: the search's lead, for the side to move.
             error: of the network's own lead.
         """
-        counted, moves = self.lead_stm, [self._applied_to(move, error) for move in report.moves]
-        if self._agrees(report.value_stm) or abs(score - error - counted) <= _tolerance(error):
+        counted = self.lead_stm
+        is_counted = self._agrees(report.value_stm) or abs(score - error - counted) <= _tolerance(error)
+        moves = [self._applied_to(move, error, is_counted) for move in report.moves]
+        if is_counted:
             return replace(report, value_stm=float(np.sign(counted)), score_stm=counted, moves=moves)
         return replace(report, score_stm=score - error, moves=moves)
 
-    def _applied_to(self, move: MoveReport, error: float) -> MoveReport:
-        """A move of a settled root: it gains nothing, and a pass loses nothing, unless the search contradicts that."""
+    def _applied_to(self, move: MoveReport, error: float, is_counted: bool) -> MoveReport:
+        """A move of a settled root: it gains nothing, and a pass loses nothing, unless the search contradicts that.
+
+        Args:
+            is_counted: the search does not contradict the count of the root.
+        """
         if move.score_stm is None or move.visits == 0:
             return move
-        counted, value = self.lead_stm, float(np.sign(self.lead_stm))
-        if move.point == PASS and self._passes > 0:
-            return replace(move, value_stm=value, lcb_stm=value, score_stm=counted)
-        lead = move.score_stm - error
-        if self._agrees(move.value_stm):
-            low, high = (-math.inf if move.point == PASS else counted), math.inf
-        else:
-            low, high = counted - (_tolerance(error) if move.point == PASS else 0.0), counted + _tolerance(error)
-        if low <= lead <= high:
+        counted, lead = self.lead_stm, move.score_stm - error
+        loses_nothing = lead >= counted
+        if move.point == PASS:
+            loses_nothing |= self._agrees(move.value_stm) or counted - lead <= _tolerance(error)
+        if (move.point == PASS and self._passes > 0) or (is_counted and loses_nothing):
+            value = float(np.sign(counted))
             return replace(move, value_stm=value, lcb_stm=value, score_stm=counted)
         return replace(move, score_stm=lead)
 
