@@ -140,7 +140,7 @@ def _owners(encoder: str) -> None:
     finished_owners(root, new_position(SIZE), batch, 1, owners)
     rows.grow(len(tree.state))
     keep_owners(batch, 1, owners, rows.rows)
-    rows.of_root(tree)
+    rows.add_up(tree)
 
 
 def _rollouts(encoder: str) -> None:

@@ -58,28 +58,35 @@ class OwnerRows:
             self.rows.resize((rows, self.rows.shape[1]), refcheck=False)
             self.rows[have:, 0] = UNKNOWN
 
-    def of_root(self, tree: Tree) -> "RootOwners":
-        """Mean and deviation over the whole tree, and over what is below each move of the root."""
-        root = int(tree.meta[META_ROOT])
-        first, count = int(tree.first_edge[root]), int(tree.n_edges[root])
-        moves = {
-            int(tree.move[edge]): self._mean(tree, int(tree.child[edge]))
-            for edge in range(first, first + count)
-            if tree.child[edge] != NONE and edge_visits(tree, edge) > 0
-        }
-        return RootOwners(*self._mean(tree, root), moves)
+    def add_up(self, tree: Tree) -> "OwnerSums":
+        """The owners of the whole tree, and of what is below each move of the root, not yet divided."""
+        points, edges = self.rows.shape[1], int(tree.n_edges[tree.meta[META_ROOT]])
+        moves, weights = np.zeros(edges, np.int32), np.zeros(1 + edges)
+        sums = np.zeros((2, 1 + edges, points))
+        count = 0
+        if len(self.rows):
+            count = int(add_root_owners(tree, self.rows, self._stack, self._shares, moves, weights, sums[0], sums[1]))
+        return OwnerSums(moves[:count], weights, sums)
 
-    def _mean(self, tree: Tree, node: int) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Mean and deviation over a subtree, float64[N*N] each; None if nothing is known there."""
-        points = self.rows.shape[1]
-        sums, squares = np.zeros(points), np.zeros(points)
-        if not len(self.rows):
-            return None, None
-        weight = float(add_owners(tree, self.rows, node, self._stack, self._shares, sums, squares))
-        if weight <= 0.0:
-            return None, None
-        found = sums / weight
-        return found, np.sqrt(np.maximum(0.0, squares / weight - found * found))
+
+class OwnerSums(NamedTuple):
+    """What a tree's nodes say of owners, the first row for all of them, the others for each visited move."""
+
+    moves: np.ndarray
+    """int32[M]: points"""
+    weights: np.ndarray
+    """float64[1 + M or more]: share of the visits whose owners are known"""
+    sums: np.ndarray
+    """float64[2, 1 + M or more, N*N]: of ownership in steps, and of its square, by weight"""
+
+    def means(self) -> "RootOwners":
+        """Means and deviations. Threads: any, without a lock."""
+        known = self.weights > 0.0
+        weights = np.where(known, self.weights, 1.0)[:, None]
+        means = self.sums[0] / weights
+        black, stdev = means / STEPS, np.sqrt(np.maximum(0.0, self.sums[1] / weights - means * means)) / STEPS
+        found = [(black[row], stdev[row]) if known[row] else (None, None) for row in range(1 + len(self.moves))]
+        return RootOwners(found[0][0], found[0][1], dict(zip(self.moves.tolist(), found[1:], strict=True)))
 
 
 class RootOwners(NamedTuple):
@@ -103,13 +110,47 @@ NO_OWNERS = RootOwners(None, None, {})
 
 
 @kernel
-def add_owners(tree, rows, top, stack, shares, sums, squares):
-    """Add the owners of a subtree's nodes, each by its share of the visits.
+def add_root_owners(tree, rows, stack, shares, moves, weights, sums, squares):
+    """Add up the owners of the root's tree; each node is looked at once.
 
     Args:
         rows: int8[nodes, N*N].
         stack, shares: int32[STACK] and float64[STACK], overwritten.
-        sums, squares: float64[N*N]: of ownership and of its square, added to.
+        moves: int32[edges of the root], overwritten: visited moves.
+        weights, sums, squares: float64[1 + edges] and float64[1 + edges, N*N] twice, zeros: as of :class:`OwnerSums`.
+    Returns:
+        int: the number of visited moves.
+    """
+    root, count, below = tree.meta[META_ROOT], 0, 0
+    first, end = tree.first_edge[root], tree.first_edge[root] + tree.n_edges[root]
+    for edge in range(first, end):
+        if tree.child[edge] != NONE:
+            below += edge_visits(tree, edge)
+    each = 1.0 / (1 + below)
+    weights[0] = _add_row(rows, root, each, sums[0], squares[0])
+    for edge in range(first, end):
+        visits = edge_visits(tree, edge)
+        if tree.child[edge] == NONE or visits == 0:
+            continue
+        moves[count] = tree.move[edge]
+        count += 1
+        known = _add_owners(tree, rows, tree.child[edge], stack, shares, sums[count], squares[count])
+        share = each * visits
+        weights[count] = known
+        weights[0] += share * known
+        for index in range(rows.shape[1]):
+            sums[0, index] += share * sums[count, index]
+            squares[0, index] += share * squares[count, index]
+    return count
+
+
+@kernel
+def _add_owners(tree, rows, top, stack, shares, sums, squares):
+    """Add the owners of a subtree's nodes, each by its share of the visits.
+
+    Args:
+        rows, stack, shares: as of :func:`add_root_owners`.
+        sums, squares: float64[N*N]: of ownership in steps and of its square, added to.
     Returns:
         float: the share of the visits whose owners are known.
     """
@@ -130,13 +171,21 @@ def add_owners(tree, rows, top, stack, shares, sums, squares):
                 if tree.child[edge] != NONE and visits > 0:
                     stack[count], shares[count] = tree.child[edge], each * visits
                     count += 1
-        if rows[node, 0] != UNKNOWN:
-            known += each
-            for index in range(rows.shape[1]):
-                owner = rows[node, index] / STEPS
-                sums[index] += each * owner
-                squares[index] += each * owner * owner
+        known += _add_row(rows, node, each, sums, squares)
     return known
+
+
+@kernel
+def _add_row(rows, node, weight, sums, squares):
+    """Add what one node says; returns the weight, 0 where it says nothing."""
+    row = rows[node]
+    if row[0] == UNKNOWN:
+        return 0.0
+    for index in range(len(row)):
+        owner = np.float64(row[index])
+        sums[index] += weight * owner
+        squares[index] += weight * owner * owner
+    return weight
 
 
 @kernel

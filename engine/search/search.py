@@ -334,7 +334,8 @@ class Search:
             score = float(root_lead(tree)) if setup.has_scores else None
             nodes = int(tree.meta[META_USED_NODES])
             own_lead = float(tree.lead[tree.meta[META_ROOT]]) if setup.has_network_score and visits else None
-            owners = shared.owners.of_root(tree) if keeps and shared.owners and visits else NO_OWNERS
+            sums = shared.owners.add_up(tree) if keeps and shared.owners and visits else None
+        owners = NO_OWNERS if sums is None else sums.means()
         moves = owners.given_to(moves_in(table, visited, count, fewest, setup.has_scores))
         return Report(
             visits=visits,

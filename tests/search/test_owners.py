@@ -1,5 +1,7 @@
 """Ownership as the mean over the search tree, compared with a slow twin that walks the tree and asks the network."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from engine.go.scoring import area_owner
 from engine.inference.server import InferenceServer
 from engine.insight.raw_policy import inputs
 from engine.nets.fakes import HashNetwork
+from engine.search import owners
 from engine.search.limits import SearchLimits
 from engine.search.pools import META_ROOT, NONE, TERMINAL
 from engine.search.report import Watcher
@@ -91,6 +94,24 @@ def test_ownership_is_the_mean_over_all_nodes(server, size):
             mean, deviation = mean_and_deviation(all_below(tree, children[move.point], after, 1.0))
             np.testing.assert_allclose(move.ownership_black, mean, atol=STEP)
             np.testing.assert_allclose(move.ownership_stdev, deviation, atol=2 * STEP)
+
+
+def test_owners_are_added_up_once_with_the_lock_held_and_divided_without(server, monkeypatch):
+    """Each move's map was worked out by itself while the search stood still."""
+    search, _, _ = searched(server)
+    done, is_free = [], []
+    add, means = owners.add_root_owners, owners.OwnerSums.means
+    monkeypatch.setattr(owners, "add_root_owners", lambda *given: (done.append(given), add(*given))[1])
+
+    def dividing(sums):
+        other = threading.Thread(target=lambda: is_free.append(search._shared.changed.acquire(timeout=0)))
+        other.start()
+        other.join()
+        return means(sums)
+
+    monkeypatch.setattr(owners.OwnerSums, "means", dividing)
+    report = search.report(keeps=True)
+    assert len(done) == 1 and is_free == [True] and len([move for move in report.moves if move.visits]) > 5
 
 
 def test_one_visit_says_what_the_network_says(server):
