@@ -1,6 +1,6 @@
-"""Policy, search and ownership in the types of reply that GoGui draws; ``gogui-analyze_commands`` lists them.
+"""Policy, search and ownership in the types of reply that GoGui draws.
 
-A colour that is not given is the side to move.
+``gogui-analyze_commands`` lists them. A colour that is not given is the side to move.
 """
 
 from collections.abc import Iterator
