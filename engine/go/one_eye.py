@@ -163,7 +163,7 @@ def _eyes_around(board, root):
         count += 1
         for neighbour in (point - stride, point - 1, point + 1, point + stride):
             if board.color[neighbour] == BLACK or board.color[neighbour] == WHITE:
-                chain = np.int64(board.head[neighbour])
+                chain = int(board.head[neighbour])
                 parted = parted or (first != 0 and first != chain)
                 first = chain
         point = board.next[point]

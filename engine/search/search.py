@@ -322,9 +322,8 @@ class Search:
         with shared.changed:
             visits = int(tree.meta[META_ROOT_VISITS])
             visited, count = read_root(tree, tuning, run.move_filter[0], fewest, table)
-            value = float(root_value(tree, tuning))
+            value, nodes = float(root_value(tree, tuning)), int(tree.meta[META_USED_NODES])
             score = float(root_lead(tree)) if setup.has_scores else None
-            nodes = int(tree.meta[META_USED_NODES])
             sums = shared.owners.add_up(tree) if keeps and shared.owners and visits else None
         owners = NO_OWNERS if sums is None else sums.means()
         moves = owners.given_to(moves_in(table, visited, count, fewest, setup.has_scores))
