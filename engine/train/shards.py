@@ -50,7 +50,7 @@ class Shards:
 
     @property
     def said(self) -> str:
-        """The way in words, for whoever watches a run."""
+        """The way in words, for the log of a run."""
         bits = "bfloat16" if learns_in_bfloat16(self._device) else "float32"
         if self._device.type != "cpu":
             return f"learning in {bits} on {self._device}"

@@ -28,7 +28,7 @@ PACES = (
     (64 << 20, "slow on a processor"),
     (math.inf, "for a GPU"),
 )
-"""How fast a network is by the bytes of its file, up to so many: 4 bytes a parameter"""
+"""Largest file in bytes (4 a parameter) and how fast a network of that size is"""
 SHOWN = 240
 """Characters of one line of a training record"""
 NETWORK = click.argument("network", metavar="NETWORK")
