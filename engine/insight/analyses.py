@@ -327,7 +327,7 @@ def _tell(job: Job, glancing: Glancing | None, ending: RootEnding, report: Repor
 
 def _analysis(report: Report, glance: Glance, ending: RootEnding) -> Analysis:
     """What was found, with the count of the position where the game is at its end."""
-    return Analysis(ending.applied(report) if ending.matters(glance.ownership_black) else report, glance)
+    return Analysis(ending.applied(report) if ending.matters(lambda: glance.ownership_black) else report, glance)
 
 
 def _glance(job: Job, glancing: Glancing | None) -> Glance:

@@ -14,6 +14,9 @@ from engine.search.move_filter import MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
 
+OWNERSHIP_S = 0.1
+"""The longest that an analysis waits for the network's ownership before its search: updates are to come at once"""
+
 
 def analyze(
     search: Search,
@@ -33,8 +36,10 @@ def analyze(
     if interrupted.is_set():
         return
 
-    # A clock does not run: what the network says of ownership is asked before the search.
-    shows_ending = ending is not None and ending.matters(search.network_ownership_black(interrupt=interrupted))
+    deadline_s = time.perf_counter() + OWNERSHIP_S
+    shows_ending = ending is not None and ending.matters(
+        lambda: search.network_ownership_black(deadline_s, interrupted)
+    )
 
     def tell(report: Report) -> None:
         # After an interruption no more is wanted, though the search still has some leaves to bring home.

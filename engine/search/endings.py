@@ -82,18 +82,19 @@ class RootEnding:
         """The count for the side to move at the root."""
         return self.counted.lead_black * (1.0 if self._root.meta[META_TO_MOVE] == BLACK else -1.0)
 
-    def matters(self, network_ownership: NDArray[np.float32] | None) -> bool:
+    def matters(self, network_ownership: Callable[[], NDArray[np.float32] | None]) -> bool:
         """Whether a report of the root needs the count.
 
         Args:
-            network_ownership: float32[N*N], of either side; None = not known.
+            network_ownership: gives float32[N*N], of either side, or None where it is not known; called on boards
+                alone that are full enough, since it may cost evaluations.
         """
         if self._passes > 0:
             return True
-        if network_ownership is None or not is_full(self._root):
+        owners = network_ownership() if is_full(self._root) else None
+        if owners is None:
             return False
-        doubtful = np.count_nonzero(np.abs(network_ownership) < DOUBTFUL)
-        return bool(doubtful <= DOUBTFUL_SHARE * network_ownership.size)
+        return bool(np.count_nonzero(np.abs(owners) < DOUBTFUL) <= DOUBTFUL_SHARE * owners.size)
 
     def score_leaves(self, batch: Batch, count: int, owners: NDArray[np.float32] | None = None) -> None:
         """Write the count into the leaves of a batch where the game is over behind passes alone.

@@ -80,3 +80,8 @@ def test_an_open_root_stays_as_it_was_searched():
 def test_without_leads_settled_roots_stay_as_they_were_searched():
     before = replace(report(None, move("D4", None)), network_score_stm=None)
     assert ending().applied(before) == before
+
+
+def test_an_open_board_asks_no_network_whether_its_count_matters():
+    assert not ending().matters(lambda: pytest.fail("asked"))
+    assert ending(2).matters(lambda: pytest.fail("asked"))
