@@ -34,7 +34,7 @@ def same_settings(path: Path, settings: dict[str, Any], what: str, is_begun: boo
         before = dict(_leaves(json.loads(path.read_text(encoding="utf-8")).items()))
     except (ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: not the settings of a {what}") from error
-    now = dict(_leaves(settings.items()))
+    now = dict(_leaves(json.loads(json.dumps(settings)).items()))
     changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
     if changed and not is_begun:
         _write(path, settings)

@@ -10,7 +10,10 @@ from bench.folder import add_line, read_lines, same_settings
 def test_settings_are_written_once_and_compared_after(tmp_path):
     path, settings = tmp_path / "match.json", {"size": 9, "time": {"main_s": 60.0, "kind": None}}
     for _ in range(2):
+        # JSON has no tuples: those of an option with several values come back as lists.
+        same_settings(tmp_path / "learner.json", {"labels": ("first", "second")}, "learner")
         same_settings(path, settings, "match")
+    (tmp_path / "learner.json").unlink()
     assert json.loads(path.read_text()) == settings and list(tmp_path.iterdir()) == [path]
     with pytest.raises(ValueError, match=r"holds a match with other settings: time.main_s was 60.0 and is 5.0; choose"):
         same_settings(path, {"size": 9, "time": {"main_s": 5.0, "kind": None}}, "match")
