@@ -44,8 +44,7 @@ bench: $(DEV) ## measure the speed of rollouts, encoders and networks, then play
 	@$(BIN)/python -m bench.speed.inference
 	@$(BIN)/keima match --size 9 --games 4 --first "$(BIN)/keima gtp --visits 50" --second "$(BIN)/keima gtp --policy-only" $(ARGS)
 
-map: $(DEV) ## write what docs/architecture.md, gtp.md and rules.md list of the sources anew
-	@$(BIN)/python -m tests.architecture_map
+map: $(DEV) ## write what docs/gtp.md and docs/rules.md list of the sources anew
 	@$(BIN)/python -m tests.listed
 
 signature: $(DEV) ## print a hash of what the search does; it changes only in commits that mean it to
