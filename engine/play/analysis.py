@@ -9,10 +9,10 @@ import time
 from dataclasses import replace
 
 from engine.search.endings import RootEnding
-from engine.search.limits import SearchLimits
 from engine.search.move_filter import MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 
 OWNERSHIP_S = 0.1
 """The longest that an analysis waits for the network's ownership before its search: updates are to come at once"""

@@ -28,10 +28,10 @@ from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RU
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
 from engine.play.score import Score, root_ending, score, strict_end
-from engine.search.limits import SearchLimits
+from engine.search.choosing import choose
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
-from engine.search.root import choose
+from engine.search.stoppers import SearchLimits
 from weights import NetworkPath
 
 WARM_UP = SearchLimits(visits=8)

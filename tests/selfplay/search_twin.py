@@ -20,9 +20,8 @@ from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.rollout.random import next_unit, seed_state
 from engine.rollout.run import is_sensible
 from engine.search.leaves import list_moves
-from engine.search.priors import rank
+from engine.search.priors import GONE, prior_of, rank, to_prior_code
 from engine.search.root_targets import draw_gamma
-from engine.search.unchosen import GONE, prior_of, to_prior_code
 from engine.selfplay.search_steps import LARGEST
 
 

@@ -20,9 +20,9 @@ from engine.nets.files.checkpoint import save_network
 from engine.records.games import MAX_MOVES, join
 from engine.records.labels import read_labels
 from engine.rollout.random import seed_state
-from engine.search.limits import SearchLimits
-from engine.search.pools import META_ROOT, META_ROOT_VISITS, NONE, TERMINAL
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, TERMINAL
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.drawn_positions import DEEPEST, draw_positions, new_drawn_positions
 from engine.selfplay.reached import ReachedPlan
