@@ -48,7 +48,7 @@ def _game(encoder: str) -> None:
 
 def _encoder(encoder: str) -> None:
     """What a network is shown when it is loaded."""
-    from engine.features.samples import sample_inputs
+    from engine.features.encoder import sample_inputs
 
     sample_inputs(encoder, SIZE)
 
@@ -151,10 +151,10 @@ def _rollouts(encoder: str) -> None:
 def _rollout_search(encoder: str) -> None:
     """A search without the network, which chooses moves where that does not answer in time."""
     from engine.go.position import new_position
+    from engine.go.random import seed_state
     from engine.rollout.last_good_replies import new_last_good_replies
     from engine.rollout.model import load_both
     from engine.rollout.policy import new_weights
-    from engine.rollout.random import seed_state
     from engine.rollout.softmax import new_candidates
     from engine.search.leaves import new_batch, prepare_by_patterns, roll_out_by_policy
     from weights import find_patterns

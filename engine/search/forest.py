@@ -1,13 +1,13 @@
 """Many small trees in one block of memory, one leaf in flight in each, so that one kernel call can walk through all.
 
 A forest is a :class:`Tree`, and its leaves are a :class:`Batch`, of which every array has one more axis in front: the
-number of the tree. :func:`engine.system.structs.row_of` gives a row of them as views to the kernels of this room, which
+number of the tree. :func:`engine.system.arrays.row_of` gives a row of them as views to the kernels of this room, which
 know no forest. Room is fixed, and no values are corrected.
 """
 
 from engine.search.leaves import MAX_DEPTH, Batch
 from engine.search.tree import META_FIELDS, Tree, new_tree
-from engine.system.structs import allocate
+from engine.system.arrays import allocate
 
 EDGES_PER_VISIT = 4
 """A playout adds one edge at most; a run of edges has room for up to twice as many, beside the one it came from."""

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from engine.go.geometry import index_of, point_of
-from engine.rollout.random import next_unit
+from engine.go.random import next_unit
 from engine.search.priors import is_move
 from engine.search.selection import edge_worth, root_stats
 from engine.search.tree import META_ROOT, NONE, add_edge, follow

@@ -30,10 +30,10 @@ from engine.go.position import (
     is_legal_move,
     play_move,
 )
+from engine.go.random import GOLDEN
 from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, remove_dead, white_komi
 from engine.go.seki import score_with_dame_filled
-from engine.go.splitmix import GOLDEN
 from engine.inference.cache import as_stored, insert, probe
 from engine.rollout.last_good_replies import remember
 from engine.rollout.ownership import rollout_ownership
@@ -43,8 +43,8 @@ from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import LAST_BEFORE, LAST_CAPTURED, LAST_MOVE, consider, weigh
 from engine.search.priors import rank, rank_evenly
 from engine.search.value_bias import bucket_key
+from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel, kernel
-from engine.system.structs import allocate
 
 MAX_DEPTH = 512
 """Moves below the root that a path may hold; a node that deep is not searched further."""

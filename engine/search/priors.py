@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from engine.rollout.random import next_below
+from engine.go.random import next_below
 from engine.system.jit import inlined_kernel, kernel
 
 HALF = np.float32(0.5)

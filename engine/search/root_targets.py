@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from engine.go.geometry import index_of
-from engine.rollout.random import next_unit
+from engine.go.random import next_unit
 from engine.search.priors import GONE, prior_of, to_prior_code
 from engine.search.selection import edge_worth, exploration, puct, root_stats
 from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, replace_priors

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.splitmix import mix
+from engine.go.random import mix
 from engine.search.leaves import KNOWN, MAX_DEPTH, NEW, ROLLED
 from engine.search.priors import index_of_best, is_move, prior_of_best
 from engine.search.tree import (

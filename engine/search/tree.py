@@ -36,8 +36,8 @@ import numpy as np
 
 from engine.go.geometry import PASS, on_board_points
 from engine.search.priors import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
+from engine.system.arrays import allocate, fields_of
 from engine.system.jit import inlined_kernel, kernel
-from engine.system.structs import allocate, fields_of
 
 UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
 NONE = -1

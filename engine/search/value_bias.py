@@ -16,7 +16,7 @@ import numpy as np
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, META_STRIDE
 from engine.go.geometry import BORDER, EMPTY, PASS
 from engine.go.position import META_N_MOVES, META_TO_MOVE
-from engine.go.splitmix import mix
+from engine.go.random import mix
 from engine.search.tree import NONE
 from engine.system.jit import kernel
 

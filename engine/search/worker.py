@@ -31,12 +31,12 @@ import numpy as np
 
 from engine.features.symmetry import symmetry_table
 from engine.go.position import META_N_MOVES, META_TO_MOVE, Position, new_position
+from engine.go.random import seed_state
 from engine.inference.cache import Cache
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.inference.slots import Request, State
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import new_weights
-from engine.rollout.random import seed_state
 from engine.rollout.softmax import new_candidates
 from engine.search.alphago_2016 import adapted, back_up_rollouts_early, open_with_placeholders
 from engine.search.backup import complete, release

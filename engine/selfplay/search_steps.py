@@ -14,14 +14,13 @@ import math
 
 import numpy as np
 
-from engine.go.arrays import copy_items
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import META_N_MOVES, META_TO_MOVE, begin, play_move
+from engine.go.random import next_unit
 from engine.go.rules import RULE_FIELDS
 from engine.go.scoring import area_owner, final_score_black
 from engine.records.games import RESIGNED
-from engine.rollout.random import next_unit
 from engine.rollout.run import is_sensible
 from engine.search.backup import complete
 from engine.search.halving import (
@@ -41,8 +40,8 @@ from engine.selfplay.boards import position_of
 from engine.selfplay.drawn_positions import draw_positions
 from engine.selfplay.search_table import DECIDED, EARLY, FAST, FULL, HANDED_OVER
 from engine.selfplay.table import draw, fill_state, how_it_ended
+from engine.system.arrays import copy_items, row_of
 from engine.system.jit import kernel
-from engine.system.structs import row_of
 
 LARGEST = 65535
 """What the largest probability of a target that is no visit count is stored as"""

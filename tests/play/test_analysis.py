@@ -9,7 +9,7 @@ from engine.config import SearchOptions
 from engine.go.game import DEFAULT_KOMI, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
-from engine.play.analysis import analyze
+from engine.play.player import analyze
 from engine.search import tuning
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Watcher

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.rollout.random import seed_state
+from engine.go.random import seed_state
 from engine.search.priors import (
     GONE,
     NO_MOVE,

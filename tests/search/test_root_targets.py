@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.go.geometry import on_board_points
-from engine.rollout.random import seed_state
+from engine.go.random import seed_state
 from engine.search.backup import complete
 from engine.search.forest import new_forest
 from engine.search.halving import (
@@ -30,7 +30,7 @@ from engine.search.root_targets import (
 )
 from engine.search.selection import select
 from engine.search.tree import META_ROOT, META_ROOT_VISITS, Tree, add_edge, clear, new_tree
-from engine.system.structs import row_of
+from engine.system.arrays import row_of
 from tests.search.tree_tools import give_moves
 from tests.search.tree_twin import tuning_of
 

@@ -1,8 +1,10 @@
-"""Structs of arrays: NamedTuples whose annotations give the dtype and shape of each field, once.
+"""Arrays for kernels: structs of arrays declared once, views of their rows, and copying, filling, appending.
 
-A field is declared as ``value: Annotated[np.ndarray, "float32[nodes, A]"]``: a dtype, and lengths that are numbers or
-names. :func:`allocate` makes all arrays from these, :func:`row_of` gives kernels one row of arrays that have a further
-axis in front.
+A struct of arrays is a NamedTuple. A field is declared as ``value: Annotated[np.ndarray, "float32[nodes, A]"]``: a
+dtype, and lengths that are numbers or names. :func:`allocate` makes all arrays from these, :func:`row_of` gives kernels
+one row of arrays that have a further axis in front.
+
+Copying and filling are loops, which compilers turn into vector code; slice assignment they do not.
 """
 
 import re
@@ -12,6 +14,8 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 from numba.core import types
 from numba.extending import overload
+
+from engine.system.jit import kernel
 
 Struct = TypeVar("Struct", bound=tuple)
 FIELD = re.compile(r"(\w+)\[([\w, ]*)\]")
@@ -67,3 +71,35 @@ def _row_of(arrays, row):
     scope: dict[str, Any] = {"struct": arrays.instance_class, "row_of": row_of}
     exec(f"def view(arrays, row):\n    return struct({', '.join(parts)})", scope)
     return scope["view"]
+
+
+@kernel
+def copy_items(target, source, count):
+    """Copy the first ``count`` items of an array of one dimension into another."""
+    for i in range(count):
+        target[i] = source[i]
+
+
+@kernel
+def fill_items(target, value):
+    """Set every item of an array of one dimension."""
+    for i in range(len(target)):
+        target[i] = value
+
+
+@kernel
+def append_once(items, start, end, item):
+    """Append an item to a list if there is room and the list does not hold it.
+
+    Args:
+        items: an array of one dimension; the list is ``items[start:end]``.
+    Returns:
+        int: the list's new end.
+    """
+    if end == len(items):
+        return end
+    for i in range(start, end):
+        if items[i] == item:
+            return end
+    items[end] = item
+    return end + 1
