@@ -146,7 +146,7 @@ class KatagoGame:
                 break
             played += cell is not None
         colors = [color for _, color in self.moves[:end]]
-        if any(pair == (WHITE, WHITE) for pair in zip(colors, colors[1:], strict=False)):
+        if any(pair == (WHITE, WHITE) for pair in pairwise(colors)):
             played = 0
         stones = len(self.start) + played
         return stones if stones > 1 and WHITE not in self.start.values() else 0
