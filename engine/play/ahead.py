@@ -1,12 +1,12 @@
 """Compiling ahead: every kernel that play with a network calls, by a record, shared among several processes.
 
-``kernels.txt`` names the kernels that Python called in warm games, each with the types of its arguments, in the order
-of their first calls; ``python -m tests.play.warm_game`` plays these games and writes it. Each process
+``kernels.txt`` names the kernels that Python called in warm games, each with the types of its arguments, those of
+the board first; ``python -m tests.play.warm_game`` plays these games and writes it. Each process
 compiles the first kernel of the list that no other one is at; what two kernels call is compiled once all the same
 (:mod:`engine.system.jit`). Torch is not needed here.
 
 A line is ``first`` or ``later`` (whether the first move waits for it), the kernel, and the types. ENCODE and SCRATCH
-stand for the encoder's kernel and the type of its working memory.
+stand for the encoder's kernel and the type of its working memory, LINES for the lines of a network's program.
 
 ``python -m engine.play.ahead ENCODER`` is a helper, which :func:`start_helpers` starts: it compiles what is left and
 ends.
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from filelock import FileLock, Timeout
 from numba.core import types
 
@@ -37,7 +38,7 @@ RECORD = Path(__file__).with_name("kernels.txt")
 MAX_HELPERS = 3
 """More find no kernel to work on."""
 POLL_S = 0.2
-SCRATCH, ENCODE = "SCRATCH", "ENCODE"
+SCRATCH, ENCODE, LINES = "SCRATCH", "ENCODE", "LINES"
 
 
 def read_record() -> dict[str, tuple[bool, str]]:
@@ -99,9 +100,12 @@ def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
             ``struct(NAME, TYPE, ...)``.
         scratch: the encoder's.
     """
+    from engine.nets.compute.program_kernels import LINE
+
     scope: dict[str, Any] = {
-        SCRATCH: numba.typeof(scratch), "array": types.Array, "Tuple": types.Tuple, "bool": types.boolean, "C": "C",
-        "A": "A", "struct": lambda struct, *fields: types.BaseTuple.from_types(fields, struct),
+        SCRATCH: numba.typeof(scratch), LINES: numba.typeof(np.zeros(0, LINE)), "C": "C", "A": "A",
+        "array": types.Array, "Tuple": types.Tuple, "bool": types.boolean,
+        "struct": lambda struct, *fields: types.BaseTuple.from_types(fields, struct),
     }  # fmt: skip
     for name in set(re.findall(r"[A-Za-z_]\w*", text)) - set(scope):
         struct = _structs().get(name)

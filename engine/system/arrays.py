@@ -73,7 +73,13 @@ def row_of(arrays: Struct, row: int) -> Struct:
 
 
 def numba_type(struct: type) -> types.Type:
-    """The type that Numba gives a struct whose arrays :func:`allocate` made, or one of Python numbers."""
+    """The type that Numba gives a struct whose arrays :func:`allocate` made, or one of Python numbers.
+
+    Raises:
+        TypeError: the struct does not say the types of its fields.
+    """
+    if not issubclass(struct, tuple):
+        raise TypeError(f"{struct.__name__}: not a struct with declared fields")
     found: list[Any] = []
     for field in fields_of(struct).values():
         if isinstance(field, Field):

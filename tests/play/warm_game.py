@@ -8,10 +8,14 @@ import re
 import subprocess
 import sys
 
+import numpy as np
+from numba import typeof
+
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.features.encoder import ENCODERS, kernel_of
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
+from engine.nets.compute.program_kernels import LINE
 from engine.play import ahead
 from engine.play.keeper import Purpose
 from engine.search.report import Watcher
@@ -45,9 +49,11 @@ def compiled(scratch):
 
 def written(one, scratch):
     """A type as the record has it."""
+    if one == typeof(np.zeros(0, LINE)):
+        return ahead.LINES
     struct = getattr(one, "instance_class", None)
     if struct is type(scratch):
-        return "SCRATCH"
+        return ahead.SCRATCH
     if struct is not None:
         try:
             if numba_type(struct) == one:
