@@ -10,7 +10,8 @@ import numpy as np
 from bench.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart, side_by_side
 from bench.match.elo import Rated
 from bench.zero.ladder import GNUGO, RANDOM, Match, standings
-from engine.insight.review import svg
+from engine.pictures.boards import board, circle, label
+from engine.pictures.drawing import LIGHT
 from engine.selfplay.empty_board import first_moves
 from engine.selfplay.zero import Zero
 from engine.selfplay.zero_networks import NETWORK
@@ -73,7 +74,7 @@ def _page(
     """The lines of the page."""
     size = zero.ways.play.size
     yield f'<!doctype html><meta charset=utf-8><meta http-equiv=refresh content="{RELOAD_S}">'
-    yield f"<title>keima zero {size}x{size}</title><style>{PAGE_STYLE}</style>"
+    yield f"<title>keima zero {size}x{size}</title><style>{LIGHT}{PAGE_STYLE}svg{{max-width:460px}}</style>"
     yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"
     yield f"<p>{escape(status)} <small>({time.strftime('%Y-%m-%d %H:%M:%S')})</small></p><table>"
     for name, text in _latest_numbers(zero, curves, players):
@@ -143,15 +144,14 @@ def board_picture(policy: np.ndarray, size: int) -> str:
     Args:
         policy: float64[N*N + 1] in policy order.
     """
-    (width, height), most = svg.side(size), max(float(policy[:-1].max()), 1e-9)
-    parts = [svg.STANDALONE, svg.grid(size)]
-    for index, share in enumerate(policy[:-1].tolist()):
-        if share >= 0.005:
-            x, y = svg.centre(index, size)
-            place = f'cx="{x:g}" cy="{y:g}" r="{svg.CELL * 0.48:.1f}"'
-            parts.append(f'<circle {place} fill="#1b6ca8" opacity="{share / most:.2f}"/>')
-            parts.append(f'<text x="{x:g}" y="{y + 4:g}" text-anchor="middle" fill="#fff">{100 * share:.0f}</text>')
-    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(parts)}</svg>'
+    shares, most = policy[:-1].tolist(), max(float(policy[:-1].max()), 1e-9)
+    shown = {index: share for index, share in enumerate(shares) if share >= 0.005}
+    drawn = [
+        circle(index, size, 11.5, f'fill="var(--s0)" opacity="{share / most:.2f}"')
+        + label(index, size, f"{100 * share:.0f}", "var(--stone-w)")
+        for index, share in shown.items()
+    ]
+    return board(size, "".join(drawn), "Probabilities of the first moves, in percent")
 
 
 def _options(zero: Zero) -> str:

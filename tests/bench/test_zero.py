@@ -88,7 +88,7 @@ def test_a_run_that_goes_on_needs_its_folder_alone(killed):
 
 def test_the_page_shows_the_run(killed):
     out, *_ = killed
-    page = (out / "index.html").read_text()
+    page = (out / "index.html").read_text().replace("http://www.w3.org/2000/svg", "the name of SVG is no address")
     assert "http://" not in page and "https://" not in page and "stopped" in page
     pictures = page.count("<svg")
     assert pictures >= 12

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from engine.insight.review.page import page_of
+from engine.insight.review.writing import page_of
 from tests.insight.reviews import reviewed
 
 LEADS = (0, 0, 0, 0, 0, -1, 0, -3, 4, -16, 0)

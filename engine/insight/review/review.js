@@ -1,9 +1,7 @@
-"use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
   const D = JSON.parse($("data").textContent);
-  const S = D.size, LAST = D.moves.length, BLACK = 1;
-  const NAMES = { 1: "Black", 2: "White" }, COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ", LETTERS = "ABCDEF";
+  const S = D.size, LAST = D.moves.length, NAMES = { 1: "Black", 2: "White" }, LETTERS = "ABCDEF";
   const LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+";
   for (const turn of D.turns) {
     for (const move of turn.m) {
@@ -12,8 +10,7 @@
   }
   let now = 0, shownLine = -1, showOwners = false, showBest = true, thresholds = D.thresholds.slice();
 
-  const vertex = (i) => (i < 0 ? "pass" : COLUMNS[i % S] + (S - Math.floor(i / S)));
-  const at = (i) => [24 * ((i % S) + 1.5), 24 * (Math.floor(i / S) + 1)];
+  const board = $("board"), { circle, word, stone, vertex, owners, draw: show, pointAt } = newBoard(board, S);
   const unit = (loss) => {
     const points = loss.toFixed(1);
     return D.unit === "points" ? `${points} point${points === "1.0" ? "" : "s"}` : `${loss.toFixed(0)}% of the win rate`;
@@ -36,30 +33,11 @@
     return { colors, numbers };
   }
 
-  const circle = (i, r, style) => { const [x, y] = at(i); return `<circle cx="${x}" cy="${y}" r="${r}" ${style}/>`; };
-  const word = (i, text, fill, size = 11) => {
-    const [x, y] = at(i);
-    return `<text x="${x}" y="${y + 4}" font-size="${size}" text-anchor="middle" fill="${fill}">${text}</text>`;
-  };
-  const stone = (i, c) =>
-    circle(i, 11.2, `fill="var(--stone-${c === BLACK ? "b" : "w"})" stroke="var(--edge)" stroke-width=".7"`);
-  const inkOn = (c) => (c === BLACK ? "var(--stone-w)" : "var(--stone-b)");
-
   function drawBoard() {
     const turn = D.turns[now], { colors } = position(now), last = now ? D.moves[now - 1] : null, next = D.moves[now];
-    let owners = "", stones = "", marks = "";
+    let stones = "", [below, marks] = ["", ""];
     if (showOwners && turn.o) {
-      for (let i = 0; i < S * S; i++) {
-        const o = (LEVELS.indexOf(turn.o[i]) / 62) * 2 - 1;
-        if (Math.abs(o) < 0.1) continue;
-        const [x, y] = at(i), isOthers = colors[i] && colors[i] !== (o > 0 ? BLACK : 3 - BLACK);
-        const wide = (isOthers ? 11 : 20) * Math.sqrt(Math.abs(o));
-        if (isOthers) { // A stone that is the other's in the end: the mark lies upon it.
-          marks += `<rect x="${x - wide / 2}" y="${y - wide / 2}" width="${wide}" height="${wide}"
-            fill="var(--stone-${o > 0 ? "b" : "w"})"/>`;
-        } else owners += `<rect x="${x - wide / 2}" y="${y - wide / 2}" width="${wide}" height="${wide}" opacity=".55"
-          fill="var(--stone-${o > 0 ? "b" : "w"})"/>`;
-      }
+      [below, marks] = owners(Array.from(turn.o, (letter) => (LEVELS.indexOf(letter) / 62) * 2 - 1), colors);
     }
     colors.forEach((c, i) => { if (c) stones += stone(i, c); });
     if (shownLine >= 0 && turn.m[shownLine]) {
@@ -67,12 +45,11 @@
       turn.m[shownLine][0].forEach((i, n) => {
         if (i < 0 || seen.has(i)) return;
         seen.add(i);
-        const c = n % 2 ? 3 - turn.c : turn.c;
-        stones += stone(i, c) + word(i, n + 1, inkOn(c));
+        stones += stone(i, n % 2 ? 3 - turn.c : turn.c, n + 1);
       });
     } else {
       if (last && last.i >= 0 && colors[last.i]) {
-        marks += circle(last.i, 5, `fill="none" stroke="${inkOn(last.c)}" stroke-width="2"`);
+        marks += circle(last.i, 5, `fill="none" stroke="${ink(3 - last.c)}" stroke-width="2"`);
       }
       if (showBest) {
         turn.m.forEach((m, n) => {
@@ -83,10 +60,10 @@
         });
       }
       if (next && next.i >= 0 && !colors[next.i]) {
-        marks += circle(next.i, 11.4, `fill="none" stroke="var(--stone-${next.c === BLACK ? "b" : "w"})" stroke-width="2"`);
+        marks += circle(next.i, 11.4, `fill="none" stroke="${ink(next.c)}" stroke-width="2"`);
       }
     }
-    $("owners").innerHTML = owners; $("stones").innerHTML = stones; $("marks").innerHTML = marks;
+    show(below, stones, marks);
   }
 
   function said() {
@@ -127,10 +104,12 @@
     if (held >= 0) (list.children[held]?.firstElementChild || $("board")).focus({ preventScroll: true });
   }
 
+  const graphs = document.querySelectorAll("svg[data-left]");
+  const ends = (graph) => [graph.dataset.left, graph.dataset.right].map(Number);
   function drawCursors() {
-    for (const graph of document.querySelectorAll("svg[data-inner]")) {
-      const [left, , width] = graph.dataset.inner.split(" ").map(Number), cursor = graph.querySelector(".cursor");
-      cursor.setAttribute("transform", `translate(${left + (width * now) / Math.max(1, LAST)} 0)`);
+    for (const graph of graphs) {
+      const [left, right] = ends(graph), cursor = graph.querySelector(".cursor");
+      cursor.setAttribute("transform", `translate(${left + ((right - left) * now) / Math.max(1, LAST)} 0)`);
       cursor.setAttribute("visibility", "visible");
     }
     document.querySelector("#moves tr.now")?.classList.remove("now");
@@ -213,7 +192,6 @@
     event.preventDefault();
   });
 
-  const board = $("board");
   let begun = null;
   board.addEventListener("pointerdown", (event) => { begun = [event.clientX, event.clientY]; });
   board.addEventListener("pointercancel", () => { begun = null; });
@@ -223,22 +201,19 @@
     begun = null;
     if (Math.abs(dx) > 30 && Math.abs(dx) > Math.abs(dy)) return go(now + (dx < 0 ? 1 : -1));
     if (Math.hypot(dx, dy) > 10) return;
-    const box = board.getBoundingClientRect(), wide = 24 * (S + 1);
-    const x = ((event.clientX - box.left) / box.width) * wide, y = ((event.clientY - box.top) / box.height) * wide;
-    const column = Math.round(x / 24 - 1.5), row = Math.round(y / 24 - 1);
-    if (column < 0 || row < 0 || column >= S || row >= S) return;
-    const i = row * S + column, line = D.turns[now].m.findIndex((m) => m[0][0] === i);
-    const number = position(now).numbers[i];
+    const i = pointAt(event);
+    if (i === undefined) return;
+    const line = D.turns[now].m.findIndex((m) => m[0][0] === i), number = position(now).numbers[i];
     if (shownLine >= 0) showLine(-1);
     else if (line >= 0) showLine(line);
     else if (number) go(number);
-    else go(now + (x > wide / 2 ? 1 : -1));
+    else go(now + (i % S > (S - 1) / 2 ? 1 : -1));
   });
-  for (const graph of document.querySelectorAll("svg[data-inner]")) {
-    const [left, , width] = graph.dataset.inner.split(" ").map(Number), whole = graph.viewBox.baseVal.width;
+  for (const graph of graphs) {
+    const [left, right] = ends(graph), whole = graph.viewBox.baseVal.width;
     const jump = (event) => {
       const box = graph.getBoundingClientRect(), x = ((event.clientX - box.left) / box.width) * whole;
-      go(Math.round(((x - left) / width) * LAST));
+      go(Math.round(((x - left) / (right - left)) * LAST));
     };
     graph.addEventListener("pointerdown", jump);
     graph.addEventListener("pointermove", (event) => { if (event.buttons) jump(event); });

@@ -1,38 +1,119 @@
-"""The games that are to be reviewed: read from files, folders and archives, and given names of their own."""
+"""The games to be reviewed: read from files, folders and archives, given names of their own, and replayed."""
 
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.go.rules import Rules
+from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
+from engine.go.geometry import BLACK, EMPTY, PASS, index_of, on_board_points
+from engine.go.position import META_TO_MOVE, Position, hide_course, with_capacity
+from engine.go.rules import RULE_SETS, Rules
 from engine.go.sgf import SgfGame, read_sgf
 from engine.go.sgf_tree import SgfTree, read_trees
-from engine.insight.review.annotate import is_review
-from engine.insight.review.game import MOST_MOVES, GameToReview, game_to_review
 from engine.records.archive import Document, documents
+from engine.records.sgf_records import komi_meant, rules_meant
 
 SMALLEST, LARGEST = 2, 19
 """Boards that are analysed"""
 UNUSABLE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
 """What names of files cannot hold, on one system or another"""
-RESERVED = frozenset(
-    (
-        "con",
-        "prn",
-        "aux",
-        "nul",
-        "conin$",
-        "conout$",
-        *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³"),
-    )
-)
+RESERVED = frozenset(("con", "prn", "aux", "nul", "conin$", "conout$",
+                      *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")))  # fmt: skip
 """Names of Windows' devices, with whatever stands behind a dot. Source: learn.microsoft.com, "Naming files, paths" """
 LONGEST_NAME = 150
 """Bytes of a name in UTF-8; with what is put behind it systems take 255."""
 REVIEW = "-review"
 """Suffix of a review's name where the folder has an SGF file of that name that is no review"""
+MOST_MOVES = 2000
+"""A game of more is no game that people played"""
+MARK = "KEIMA"
+"""The SGF property that a review leaves on each node: which of the node's properties are ours"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a move does, in policy indices."""
+
+    color: int
+    point: int
+    index: int
+    """-1 = a pass"""
+    captured: list[int]
+
+
+@dataclass
+class GameToReview:
+    """A record, replayed."""
+
+    record: SgfGame
+    rules: Rules
+    komi: float
+    handicap: int
+    positions: list[Position] = field(repr=False)
+    """before each move, the colour that made it to move; then the last one"""
+    steps: list[Step] = field(repr=False)
+
+    @property
+    def played(self) -> list[tuple[int, int]]:
+        """Colour and point of each move."""
+        return [(step.color, step.point) for step in self.steps]
+
+    @property
+    def handicap_moves(self) -> int:
+        """Number of moves at the beginning that are handicap stones; some servers write them so."""
+        stones = [number for number, (color, point) in enumerate(self.played, 1) if color == BLACK and point != PASS]
+        left = self.handicap - len(self.record.black)
+        return stones[left - 1] if left > 0 else 0
+
+    def colors(self, turn: int) -> list[int]:
+        """Colour of each point after some moves, in policy order."""
+        found: list[int] = self.positions[turn].board.color[on_board_points(self.record.size)].tolist()
+        return found
+
+
+def game_to_review(
+    record: SgfGame, rules: Rules = RULE_SETS[DEFAULT_RULES], komi: float = DEFAULT_KOMI
+) -> GameToReview:
+    """Replay a record.
+
+    Moves out of turn are played as they are. Komi and rules are those which the server meant. The stones that Black
+    places before White's first are a handicap, as the position itself knows them.
+
+    Args:
+        rules, komi: those in force where the file does not name them.
+    Raises:
+        ValueError: an impossible move or setup; one line.
+    """
+    # The whole game first, whose errors say where they are.
+    meant = replace(record, komi=komi_meant(record), rules=rules_meant(record))
+    meant.to_game(rules, komi)
+    game = replace(meant, moves=[]).to_game(rules, komi)
+    points = on_board_points(record.size)
+    positions, steps = [], []
+    for color, point in record.moves:
+        positions.append(_with_to_move(game, color))
+        before = game.position.board.color[points].copy()
+        game.play(color, point)
+        after = game.position.board.color[points]
+        index = -1 if point == PASS else int(index_of(point, record.size))
+        # A stone that takes its own chain off leaves its point empty too, though it was so before.
+        gone = [int(at) for at in ((before != EMPTY) & (after == EMPTY)).nonzero()[0]]
+        if index >= 0 and after[index] == EMPTY:
+            gone.append(index)
+        steps.append(Step(color, point, index, gone))
+    positions.append(_with_to_move(game, game.to_move))
+    return GameToReview(record, game.rules, game.komi, game.handicap, positions, steps)
+
+
+def _with_to_move(game: Game, color: int) -> Position:
+    """A copy of the game's position with a colour to move, to be analysed by itself."""
+    copy = with_capacity(game.position, game.n_moves)
+    copy.meta[META_TO_MOVE] = color
+    hide_course(copy)
+    return copy
 
 
 class Source(NamedTuple):
@@ -43,10 +124,6 @@ class Source(NamedTuple):
     piece: bytes
     """the game alone, in UTF-8"""
     record: SgfGame
-
-    def game(self, rules: Rules, komi: float) -> GameToReview:
-        """The game replayed; errors as of :func:`engine.insight.review.game.game_to_review`."""
-        return game_to_review(self.record, rules, komi)
 
     def tree(self) -> SgfTree:
         """The file's tree, to be written into."""
@@ -127,3 +204,11 @@ def _is_foreign(out: Path, name: str) -> bool:
 
 def _is_inside(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
+
+
+def is_review(data: bytes) -> bool:
+    """Whether a file holds what a review wrote: a game whose first node names a comment of ours."""
+    if MARK.encode() not in data:
+        return False
+    trees = (tree for _, tree in read_trees(data))
+    return any(isinstance(tree, SgfTree) and b"C" in tree.main_line()[0].get(MARK, []) for tree in trees)
