@@ -16,8 +16,9 @@ from typing import NamedTuple
 import click
 import numpy as np
 
-from bench.charts import interval_chart, stand_alone
 from bench.match.record import GameRecord, different, read_records
+from engine.pictures.charts import interval_chart
+from engine.pictures.drawing import stand_alone
 from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.charts import interval_chart
 from bench.match.elo import (
     Z_95,
     command,
@@ -24,6 +23,7 @@ from bench.match.elo import (
     wilson_interval,
 )
 from bench.match.record import GameRecord
+from engine.pictures.charts import interval_chart
 
 
 def expected_rate(difference):
@@ -175,7 +175,7 @@ def test_ratings_count_from_the_reference_and_stand_in_a_picture(tmp_path):
     texts = {item.text: item for item in root if item.text}
     assert float(texts["a network < 1"].get("x")) > 6 * len("a network < 1")
     chart = interval_chart("", [("first " * 9, 0.0, -1.0, 1.0), ("n" * 36, 0.0, -1.0, 1.0)], "")
-    for item in ElementTree.fromstring(chart).iter("text"):
+    for item in ElementTree.fromstring(chart).iter("{http://www.w3.org/2000/svg}text"):
         if item.text and item.text.startswith(("first", "nn")):
             assert float(item.get("x")) >= 6 * len(item.text) > 200
     (tmp_path / "games.jsonl").write_text(_line("a", "b", None))

@@ -13,14 +13,15 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from bench.charts import curves_of, line_chart
 from bench.match.elo import ELO_SCALE, Z_95
 from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, read_ladder, standings
 from bench.zero.page import _latest_numbers, board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for
+from engine.pictures.charts import line_chart
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_match import Outcome
 from engine.system.files import alone_in
+from engine.train.curves import series_of
 from gtp.cli import main
 from tests.bench.parents import kill_parent
 
@@ -69,7 +70,7 @@ def test_kills_lose_no_game_of_a_shard_and_double_none(killed):
     assert len(numbers) == len(set(numbers))
     assert numbers[: len(reported)] == reported
     assert len(numbers) > len(reported) > 0
-    steps = [step for step, _ in curves_of(out)["zero/rows"]]
+    steps = [step for step, _ in series_of(out / "curves.csv")["zero/rows"]]
     assert steps == sorted(set(steps))
 
 

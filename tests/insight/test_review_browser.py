@@ -49,10 +49,10 @@ ACT = """<script>
   const input = document.querySelectorAll("#thresholds input")[4];
   const bars = () => $("g-loss").querySelector('[data-move="8"]').getAttribute("fill");
   seen.before = [bars(), document.querySelector('#moves [data-move="8"] .kind').textContent];
-  input.value = "5"; input.dispatchEvent(new Event("change"));
+  input.value = "5"; input.dispatchEvent(new Event("change", {bubbles: true}));
   seen.after = [bars(), document.querySelector('#moves [data-move="8"] .kind').textContent,
     document.querySelector('#kinds [data-color="2"][data-kind="5"]').textContent];
-  input.value = "0"; input.dispatchEvent(new Event("change")); seen.wrong = !$("t-wrong").hidden;
+  input.value = "0"; input.dispatchEvent(new Event("change", {bubbles: true})); seen.wrong = !$("t-wrong").hidden;
   $("theme").click(); seen.theme = document.documentElement.dataset.theme;
   seen.label = board.getAttribute("aria-label");
   setTimeout(() => {

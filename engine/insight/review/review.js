@@ -2,7 +2,6 @@
   const $ = (id) => document.getElementById(id);
   const D = JSON.parse($("data").textContent);
   const S = D.size, LAST = D.moves.length, NAMES = { 1: "Black", 2: "White" }, LETTERS = "ABCDEF";
-  const LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+";
   for (const turn of D.turns) {
     for (const move of turn.m) {
       move[0] = move[0].match(/../g).map((p) => (p === ".." ? -1 : (p.charCodeAt(1) - 97) * S + p.charCodeAt(0) - 97));
@@ -37,7 +36,7 @@
     const turn = D.turns[now], { colors } = position(now), last = now ? D.moves[now - 1] : null, next = D.moves[now];
     let stones = "", [below, marks] = ["", ""];
     if (showOwners && turn.o) {
-      [below, marks] = owners(Array.from(turn.o, (letter) => (LEVELS.indexOf(letter) / 62) * 2 - 1), colors);
+      [below, marks] = owners(Array.from(turn.o, (letter) => (D.owners.indexOf(letter) / 62) * 2 - 1), colors);
     }
     colors.forEach((c, i) => { if (c) stones += stone(i, c); });
     if (shownLine >= 0 && turn.m[shownLine]) {
@@ -87,65 +86,51 @@
   function drawLines() {
     const turn = D.turns[now], list = $("lines");
     const held = Array.from(list.children).findIndex((item) => item.contains(document.activeElement));
-    list.textContent = "";
-    turn.m.forEach((m, n) => {
-      const [line, visits, rate, s, prior] = m, item = document.createElement("li"), button = document.createElement("button");
-      button.type = "button";
-      button.setAttribute("aria-pressed", String(n === shownLine));
-      button.innerHTML = `<b>${LETTERS[n]}</b><b>${vertex(line[0])}</b><span>Black ${rate.toFixed(1)}%` +
-        `${s === null ? "" : " " + lead(s)}, ${visits} ${visits === 1 ? "visit" : "visits"}</span>` +
-        `<span class="moves">${line.map(vertex).join(" ")}</span>`;
-      button.title = `Policy ${prior}%`;
-      button.addEventListener("click", () => showLine(n === shownLine ? -1 : n));
-      item.append(button);
-      list.append(item);
-    });
+    list.innerHTML = turn.m.map(([line, visits, rate, s, prior], n) =>
+      `<li><button type="button" data-line="${n}" aria-pressed="${n === shownLine}" title="Policy ${prior}%">` +
+      `<b>${LETTERS[n]}</b><b>${vertex(line[0])}</b><span>Black ${rate.toFixed(1)}%${s === null ? "" : " " + lead(s)}, ` +
+      `${visits} ${visits === 1 ? "visit" : "visits"}</span><span class="moves">${line.map(vertex).join(" ")}</span>` +
+      "</button></li>").join("");
     // The keys go on from where the focus was, or from the board.
-    if (held >= 0) (list.children[held]?.firstElementChild || $("board")).focus({ preventScroll: true });
+    if (held >= 0) (list.children[held]?.firstElementChild || board).focus({ preventScroll: true });
   }
 
   const graphs = document.querySelectorAll("svg[data-left]");
-  const ends = (graph) => [graph.dataset.left, graph.dataset.right].map(Number);
+  const axis = ({ dataset }) => [Number(dataset.left), dataset.right - dataset.left];
   function drawCursors() {
     for (const graph of graphs) {
-      const [left, right] = ends(graph), cursor = graph.querySelector(".cursor");
-      cursor.setAttribute("transform", `translate(${left + ((right - left) * now) / Math.max(1, LAST)} 0)`);
+      const [left, wide] = axis(graph), cursor = graph.querySelector(".cursor");
+      cursor.setAttribute("transform", `translate(${left + (wide * now) / LAST} 0)`);
       cursor.setAttribute("visibility", "visible");
     }
     document.querySelector("#moves tr.now")?.classList.remove("now");
     document.querySelector(`#moves tr[data-move="${now}"]`)?.classList.add("now");
   }
 
-  function draw() {
+  function go(n, line = -1) {
+    now = Math.max(0, Math.min(LAST, n));
+    shownLine = line;
     const text = said();
     drawBoard(); drawLines(); drawCursors();
     $("status").textContent = text;
-    $("board").setAttribute("aria-label", `Board of ${S} by ${S}. ${text}`);
+    board.setAttribute("aria-label", `Board of ${S} by ${S}. ${text}`);
     $("slider").value = now;
     $("slider").setAttribute("aria-valuetext", `move ${now} of ${LAST}`);
   }
 
-  function go(n, line = -1) {
-    now = Math.max(0, Math.min(LAST, n));
-    shownLine = line;
-    draw();
-  }
   function showLine(n) {
     shownLine = n < D.turns[now].m.length ? n : -1;
     drawBoard();
     document.querySelectorAll("#lines button").forEach((b, k) => b.setAttribute("aria-pressed", String(k === shownLine)));
     if (shownLine >= 0) $("status").textContent = `${said()} Line: ${D.turns[now].m[shownLine][0].map(vertex).join(" ")}.`;
   }
-  const isBlamed = (n) => n >= 1 && n <= LAST && kindOf(D.moves[n - 1]) >= 3;
   function blamed(step) {
-    let n = now + step;
-    while (n >= 1 && n <= LAST && !isBlamed(n)) n += step;
-    if (isBlamed(n)) go(n);
+    for (let n = now + step; n >= 1 && n <= LAST; n += step) if (kindOf(D.moves[n - 1]) >= 3) return go(n);
   }
   function toggle(name) {
     if (name === "owners") showOwners = !showOwners; else showBest = !showBest;
-    $("t-owners").setAttribute("aria-pressed", String(showOwners));
-    $("t-best").setAttribute("aria-pressed", String(showBest));
+    $("t-owners").setAttribute("aria-pressed", showOwners);
+    $("t-best").setAttribute("aria-pressed", showBest);
     drawBoard();
   }
 
@@ -157,7 +142,8 @@
       counts[m.c][kind]++;
       document.querySelector(`#g-loss rect[data-move="${k + 1}"]`)?.setAttribute("fill", `var(--k${kind})`);
       const cell = document.querySelector(`#moves tr[data-move="${k + 1}"] .kind`);
-      if (cell) { cell.textContent = D.kinds[kind]; cell.className = `left kind k${kind}`; }
+      cell.textContent = D.kinds[kind];
+      cell.className = `left kind k${kind}`;
     });
     for (const cell of document.querySelectorAll("#kinds td[data-kind]")) {
       cell.textContent = counts[cell.dataset.color][cell.dataset.kind];
@@ -175,10 +161,18 @@
   const actions = {
     first: () => go(0), back: () => go(now - 1), next: () => go(now + 1), last: () => go(LAST),
     worse: () => blamed(1), earlier: () => blamed(-1), owners: () => toggle("owners"), best: () => toggle("best"),
+    theme: () => {
+      const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+    },
   };
-  for (const button of document.querySelectorAll("button[data-do]")) {
-    button.addEventListener("click", actions[button.dataset.do]);
-  }
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest("button"), link = target.closest("a");
+    if (button?.dataset.do) actions[button.dataset.do]();
+    else if (button) showLine(Number(button.dataset.line) === shownLine ? -1 : Number(button.dataset.line));
+    // An address that is the link's already does not change.
+    if (link?.hash && link.hash === location.hash) followHash();
+  });
   $("slider").addEventListener("input", (event) => go(Number(event.target.value)));
   const KEYS = { ArrowLeft: actions.back, ArrowRight: actions.next, o: actions.owners, b: actions.best, n: actions.worse,
     p: actions.earlier, Escape: () => showLine(-1) };
@@ -210,35 +204,25 @@
     else go(now + (i % S > (S - 1) / 2 ? 1 : -1));
   });
   for (const graph of graphs) {
-    const [left, right] = ends(graph), whole = graph.viewBox.baseVal.width;
     const jump = (event) => {
-      const box = graph.getBoundingClientRect(), x = ((event.clientX - box.left) / box.width) * whole;
-      go(Math.round(((x - left) / (right - left)) * LAST));
+      const [left, wide] = axis(graph), box = graph.getBoundingClientRect();
+      const x = ((event.clientX - box.left) / box.width) * graph.viewBox.baseVal.width;
+      go(Math.round(((x - left) / wide) * LAST));
     };
     graph.addEventListener("pointerdown", jump);
     graph.addEventListener("pointermove", (event) => { if (event.buttons) jump(event); });
   }
-  for (const input of document.querySelectorAll("#thresholds input")) {
-    input.addEventListener("change", () => {
-      const values = Array.from(document.querySelectorAll("#thresholds input"), (one) => Number(one.value));
-      const rises = values.every((v, n) => v > 0 && (n === 0 || v >= values[n - 1]));
-      $("t-wrong").hidden = rises;
-      if (!rises) return;
-      thresholds = values;
-      classify(); draw();
-    });
-  }
-  $("theme").addEventListener("click", () => {
-    const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+  $("thresholds").addEventListener("change", () => {
+    const values = Array.from(document.querySelectorAll("#thresholds input"), (one) => Number(one.value));
+    const rises = values.every((v, n) => v > 0 && (n === 0 || v >= values[n - 1]));
+    $("t-wrong").hidden = rises;
+    if (!rises) return;
+    thresholds = values;
+    classify();
+    go(now, shownLine);
   });
   addEventListener("hashchange", followHash);
-  for (const link of document.querySelectorAll('a[href^="#m"], a[href^="#b"]')) {
-    // An address that is the link's already does not change.
-    link.addEventListener("click", () => { if (location.hash === link.hash) followHash(); });
-  }
   for (const part of document.querySelectorAll("[data-script]")) part.hidden = false;
-  classify();
   go(0);
   followHash();
 })();

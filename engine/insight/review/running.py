@@ -5,7 +5,6 @@ What has been analysed of a game is kept in a file, so that a review that was ki
 
 import hashlib
 import json
-import os
 import queue
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -58,32 +57,20 @@ class Work:
             OSError: it cannot be read or written.
         """
         self.name, self.game = name, game
-        first = json.dumps({"format": FORMAT, **subject}, sort_keys=True)
+        first = json.dumps({"format": FORMAT, **subject}, sort_keys=True).encode("ascii")
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{hashlib.sha256(first.encode()).hexdigest()[:24]}.jsonl"
+        self.path = folder / f"{hashlib.sha256(first).hexdigest()[:24]}.jsonl"
         self._found: dict[int, Turn] = {}
-        data = self.path.read_bytes() if self.path.exists() else b""
-        sound = self._read(data, first)
-        if not sound:
-            self.path.write_bytes(first.encode("ascii") + b"\n")
-        elif sound < len(data):
-            os.truncate(self.path, sound)
-        self._file = self.path.open("ab")
-
-    def _read(self, data: bytes, first: str) -> int:
-        """Read the turns that are there; returns the bytes that are sound, 0 = none."""
-        lines = data.split(b"\n")
-        if lines[0] != first.encode() or len(lines) < 2:
-            return 0
-        sound = len(lines[0]) + 1
-        for line in lines[1:-1]:
-            try:
+        lines = self.path.read_bytes().split(b"\n") if self.path.exists() else []
+        sound = [first]
+        with suppress(ValueError):
+            for line in lines[1:-1] if lines[:1] == [first] else ():
                 turn = from_line(line.decode("ascii"))
-            except ValueError:
-                break
-            self._found[turn.number] = turn
-            sound += len(line) + 1
-        return sound
+                self._found[turn.number] = turn
+                sound.append(line)
+        if lines != [*sound, b""]:
+            self.path.write_bytes(b"".join(line + b"\n" for line in sound))
+        self._file = self.path.open("ab")
 
     @property
     def missing(self) -> list[int]:

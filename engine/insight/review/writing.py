@@ -15,7 +15,7 @@ from engine import __version__
 from engine.go.geometry import BLACK, PASS, WHITE, index_of, to_sgf
 from engine.go.notation import color_letter
 from engine.go.sgf_tree import SgfTree
-from engine.insight.glance import owner_letters
+from engine.insight.raw_outputs import OWNER_LETTERS, owner_letters
 from engine.insight.review.annotate import annotate
 from engine.insight.review.judgement import KINDS, PHASES, POINTS, Move, Score
 from engine.insight.review.review import NOTHING, Review, lead_text, mean_loss, standing
@@ -237,6 +237,7 @@ def page_data(review: Review) -> dict[str, Any]:
         "unit": review.unit,
         "thresholds": review.thresholds,
         "kinds": KINDS,
+        "owners": OWNER_LETTERS,
         "start": "".join(map(str, review.game.colors(0))),
         "moves": [
             {

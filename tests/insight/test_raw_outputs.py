@@ -9,7 +9,7 @@ from engine.features.symmetry import INVERSE
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex
 from engine.go.rules import rules_from
-from engine.insight.raw_policy import raw_evaluation
+from engine.insight.raw_outputs import raw_evaluation
 from engine.nets.raw import RawNetwork
 from tests.references import rows
 from weights import find_network
