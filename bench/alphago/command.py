@@ -14,12 +14,11 @@ from bench.alphago.page import PAGE, REPORT, write_report
 from bench.alphago.presets import PRESETS, chosen
 from bench.alphago.runner import CommandFailed, Observer, Record, run_stage
 from bench.alphago.stages import Command, Stage, Way, all_stages
-from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
 from gtp.cli.arguments import PATHS, OneOf, Whole
 from gtp.cli.help_style import KeimaCommand
-from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar, say
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")
 PRESET_HELP = "tour: 7x7, minutes; evening: 9x9; published: 19x19, the paper's sizes"

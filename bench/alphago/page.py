@@ -14,7 +14,7 @@ import click
 
 from bench.alphago.results import report_of
 from bench.alphago.stages import Way, all_stages
-from bench.charts import PAGE_STYLE, curves_of, interval_chart, line_chart
+from engine.insight.charts import PAGE_STYLE, curves_of, interval_chart, line_chart
 from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from bench.alphago.stages import PLAYERS, Way
-from bench.charts import Series, curves_of
-from bench.match.elo import rated, results_in, weakest, wilson_interval, win_rate
+from bench.match.elo import results_in
 from bench.match.record import read_records
 from bench.match.summary import tally
+from engine.evaluation.elo import rated, weakest, wilson_interval, win_rate
+from engine.insight.charts import Series, curves_of
 from engine.records.games import Games, join, read_games
 from engine.records.shards import MANIFEST, every_shard_file
 from engine.rollout.model import load_patterns

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.alphago.stages import Command, Stage
-from bench.child import start_child
 from bench.match.folder import SETTINGS
 from bench.match.record import ROLES
 from engine.config.declaration import core_count
 from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole
+from engine.system.programs import start_child
 from engine.system.signals import StopOnSignal
 
 RECORD, LOG = "alphago.json", "log.txt"

@@ -21,9 +21,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.alphago.presets import Preset
-from bench.match.engines import find_gnugo, gnugo, keima
 from engine.records.archive import disk_bytes
 from engine.records.shards import MANIFEST
+from engine.system.programs import find_gnugo, gnugo, keima
 
 GNUGO_LEVEL = 10
 SHIPPED_SIZES = range(7, 20)

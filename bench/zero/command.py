@@ -10,7 +10,6 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
-from bench.terminal import say
 from bench.zero.ladder import Ladder, LadderOptions
 from bench.zero.presets import recipe_for
 from bench.zero.status import Shown
@@ -31,7 +30,7 @@ from engine.train.turns import first_network
 from gtp.cli.arguments import Number, Whole
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.options import GroupedCommand, options_from, options_of
-from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, one_line_errors, say
 from weights import find
 
 PLAYING = tuple(item.name for item in fields(SearchPlayOptions) if item.name != "size")

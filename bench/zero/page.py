@@ -7,9 +7,9 @@ from html import escape
 
 import numpy as np
 
-from bench.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart, side_by_side
-from bench.match.elo import Rated
 from bench.zero.ladder import GNUGO, RANDOM, Match, standings
+from engine.evaluation.elo import Rated
+from engine.insight.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart, side_by_side
 from engine.insight.review import svg
 from engine.selfplay.empty_board import first_moves
 from engine.selfplay.zero import Zero

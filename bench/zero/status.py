@@ -9,11 +9,11 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench.terminal import say
 from bench.zero.ladder import Ladder
 from bench.zero.page import write_page
 from engine.selfplay.zero import Zero
 from engine.selfplay.zero_turn import Watch
+from gtp.cli.terminal import say
 
 PAGE_S = 20.0
 """Between two drawings of the page while nothing new was measured"""

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import click
 import numpy as np
@@ -24,15 +23,13 @@ from bench.alphago.presets import PRESETS, PUBLISHED, TOUR, Preset, chosen
 from bench.alphago.results import _ablation, counted, outcomes_of, report_of
 from bench.alphago.runner import CommandFailed, Observer, Record, run_stage
 from bench.alphago.stages import PLAYERS, TORCHRUN, Way, all_stages
-from bench.charts import interval_chart, line_chart
-from bench.child import start_child
-from bench.match import engines
-from bench.match.elo import ELO_SCALE, Z_95
-from bench.match.engines import keima
 from bench.match.record import GameRecord
+from engine.evaluation.elo import ELO_SCALE, Z_95
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.records.games import Games, write_games
+from engine.system import programs as child_programs
+from engine.system.programs import keima, start_child
 from gtp.cli import main
 from gtp.cli.settings import read_settings
 from tests.bench.parents import kill_parent
@@ -155,7 +152,7 @@ def runs(tmp_path):
 @pytest.fixture
 def programs(monkeypatch):
     """Commands are programs for Python, not for keima."""
-    monkeypatch.setattr(engines, "PROGRAM", (sys.executable,))
+    monkeypatch.setattr(child_programs, "PROGRAM", (sys.executable,))
 
 
 def test_what_has_ended_is_not_run_again_and_what_follows_is(tmp_path, programs):
@@ -216,10 +213,10 @@ def test_a_way_that_is_killed_takes_its_command_along(tmp_path):
     """Otherwise the next one would work in the same folder beside it."""
     stage_of(tmp_path, "waits")
     code = (
-        "import sys; from pathlib import Path; from bench.match import engines\n"
+        "import sys; from pathlib import Path; from engine.system import programs\n"
         "from bench.alphago.runner import Observer, Record, run_stage\n"
         "from tests.bench.small_stage import stage_of\n"
-        "engines.PROGRAM = (sys.executable,); out = Path(sys.argv[1])\n"
+        "programs.PROGRAM = (sys.executable,); out = Path(sys.argv[1])\n"
         "run_stage(stage_of(out, 'waits'), Record(out / 'alphago.json'), (), False, Observer())"
     )
     kill_parent(code, tmp_path, tmp_path / "made-0")
@@ -372,17 +369,3 @@ def test_gnu_go_is_met_from_openings(tmp_path, monkeypatch):
     drawn, match = list(Way(tmp_path, TOUR, (tmp_path,), "cpu", 1).supervised())[-2:]
     assert match.words[match.words.index("--openings") + 1] == str(drawn.makes)
     assert drawn.words[:2] == ("data", "play") and int(drawn.words[drawn.words.index("--games") + 1]) == 2
-
-
-def test_charts_draw_what_there_is():
-    assert line_chart("t", {"a": [], "b": []}, "x") == "" and interval_chart("t", [], "x") == ""
-    drawn = line_chart("a < b", {"one": [(i, float(i * i)) for i in range(1000)], "flat": [(0, 2.0)]}, "step")
-    assert drawn.count("<polyline") == 2 and "a &lt; b" in drawn
-    for chart in (drawn, interval_chart("t", [("p", 10.0, -5.0, 20.0)], "Elo")):
-        root = ElementTree.fromstring(chart)
-        assert all(
-            0 <= float(value) <= 460
-            for item in root
-            for name, value in item.attrib.items()
-            if name in ("x", "x1", "cx")
-        )

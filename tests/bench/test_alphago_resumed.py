@@ -11,7 +11,7 @@ from bench.alphago.command import _about
 from bench.alphago.presets import TOUR
 from bench.alphago.runner import Observer, Record, run_stage
 from bench.alphago.stages import Way, all_stages
-from bench.match.engines import keima
+from engine.system.programs import keima
 from tests.bench.small_stage import stage_of
 
 

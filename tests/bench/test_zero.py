@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from bench.charts import curves_of, line_chart
-from bench.match.elo import ELO_SCALE, Z_95
 from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, read_ladder, standings
 from bench.zero.page import _latest_numbers, board_picture, by_minutes, elo_chart
 from bench.zero.presets import RECIPES, recipe_for
+from engine.evaluation.elo import ELO_SCALE, Z_95
+from engine.insight.charts import curves_of, line_chart
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_match import Outcome
 from engine.system.files import alone_in
@@ -272,12 +272,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace as Made
 
-from bench.match import engines
+from engine.system import programs
 from bench.zero import ladder
 
 out = Path(sys.argv[1])
 code = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(600)"
-engines.PROGRAM = (sys.executable, "-c", code, str(out / "begun"))
+programs.PROGRAM = (sys.executable, "-c", code, str(out / "begun"))
 play, watch = Made(size=3, komi=2.0), Made(at=lambda *_: None)
 zero = Made(ways=Made(play=play), watch=watch, is_stopped=False)
 ladder.Ladder(out, ladder.LadderOptions())._play_gnugo(zero, "network 1", out / "1", out / "gnugo", "gnugo")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bench.folder import add_line, read_lines, same_settings
+from engine.system.work_folder import add_line, read_lines, same_settings
 
 
 def test_settings_are_written_once_and_compared_after(tmp_path):

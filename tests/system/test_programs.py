@@ -2,7 +2,7 @@
 
 import subprocess
 
-from bench.match.engines import gnugo, keima
+from engine.system.programs import gnugo, keima
 
 
 def test_a_file_of_the_working_folder_stands_in_for_no_module(tmp_path):
