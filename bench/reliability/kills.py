@@ -210,8 +210,8 @@ def _evaluation(out: Path) -> list[str]:
 def _zero(out: Path) -> list[str]:
     return keima(
         "zero", "--out", out, "--size", 3, "--turns", TURNS, "--blocks", 1, "--channels", 8, "--first-rows", 200,
-        "--rows", 100, "--batch", 16, "--visits", 8, "--fast-visits", 4, "--at-once", 4, "--ladder-games", 4,
-        "--ladder-visits", 2, "--device", "cpu", "--threads", 1,
+        "--rows", 100, "--batch", 16, "--visits", 8, "--fast-visits", 4, "--at-once", 4, "--device", "cpu",
+        "--threads", 1,
     )  # fmt: skip
 
 

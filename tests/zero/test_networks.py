@@ -13,12 +13,12 @@ from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_model, new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.on_device import load_network
-from engine.selfplay.empty_board import look_at_empty_board
 from engine.selfplay.search_match import Outcome
-from engine.selfplay.zero import Zero
-from engine.selfplay.zero_networks import NETWORK
-from engine.selfplay.zero_turn import CHECK
-from tests.selfplay.zero_runs import CPU, WAYS, run
+from engine.zero.facts import look_at_empty_board
+from engine.zero.loop import Zero
+from engine.zero.networks import NETWORK
+from engine.zero.turn import CHECK
+from tests.zero.runs import CONFIG, CPU, run
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_network_of_one_rule_set_says_the_same_under_all(finished):
 
 
 def test_a_network_that_knew_rules_goes_on_knowing_them(tmp_path):
-    model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals} | WAYS.shape)
+    model = new_model("keima-resnet", {"planes": KEIMA.planes, "globals": KEIMA.globals} | CONFIG.shape)
     torch.nn.init.normal_(model.stem_globals.weight)
     save_network(tmp_path / "start.safetensors", model, new_spec(model, "start", sizes=(3, 3)), {})
     zero = run(tmp_path / "run", turns=1, start=tmp_path / "start.safetensors")
@@ -76,15 +76,15 @@ def test_the_newest_network_is_ready_to_play_before_its_matches(tmp_path):
 def test_the_gate_counts_for_the_new_network(tmp_path, monkeypatch, won, plays_new):
     seen = []
     monkeypatch.setattr(Zero, "match", lambda zero, paths, *_: seen.append(paths) or Outcome(won, 0, 4 - won))
-    zero = run(tmp_path, replace(WAYS, loop=replace(WAYS.loop, gate=0.55, first_rows=60)), turns=1)
+    zero = run(tmp_path, replace(CONFIG, loop=replace(CONFIG.loop, gate=0.55, first_rows=60)), turns=1)
     assert seen == [(zero.networks.path(zero.learner.step), zero.networks.path(0))]
     assert (zero.turn.network == zero.learner.step) == plays_new
 
 
 def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
-    ways = replace(WAYS, loop=replace(WAYS.loop, gate=1.0, gate_games=4, first_rows=60))
-    zero = run(tmp_path, ways, turns=1)
-    assert "gate" in zero.watch.phases
+    config = replace(CONFIG, loop=replace(CONFIG.loop, gate=1.0, gate_games=4, first_rows=60))
+    zero = run(tmp_path, config, turns=1)
+    assert "gate" in zero.progress.phases
     assert zero.turn.network == 0 < zero.learner.step
     assert load_model(tmp_path / NETWORK)[2]["step"] == 0
 
@@ -92,11 +92,11 @@ def test_a_network_that_does_not_pass_the_gate_does_not_play(tmp_path):
 @pytest.mark.parametrize(("gate", "is_there"), [(0.0, True), (0.55, False)])
 def test_a_turn_that_is_cut_off_leaves_what_it_has_learnt(tmp_path, gate, is_there):
     """The clock of --minutes may have ended the run for good. A network that is to pass a gate has not."""
-    loop = replace(WAYS.loop, gate=gate)
-    zero = run(tmp_path / "run", replace(WAYS, loop=loop), stop=("training", 10.0))
+    loop = replace(CONFIG.loop, gate=gate)
+    zero = run(tmp_path / "run", replace(CONFIG, loop=loop), stop=("training", 10.0))
     assert 0 < zero.learner.step < zero.turn.last_step
     _, _, record = load_model(zero.out / NETWORK)
     assert record["step"] == (zero.learner.step if is_there else 0)
     assert sorted(path.stem for path in (zero.out / "networks").iterdir()) == ["00000000"]
-    zero = run(tmp_path / "run", replace(WAYS, loop=replace(loop, gate=0.0)), turns=1)
+    zero = run(tmp_path / "run", replace(CONFIG, loop=replace(loop, gate=0.0)), turns=1)
     assert load_model(zero.out / NETWORK)[2]["step"] == zero.learner.step == zero.turn.network

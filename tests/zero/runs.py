@@ -4,12 +4,12 @@ import torch
 
 from engine.config import TrainOptions
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.zero import Zero
-from engine.selfplay.zero_options import ZeroOptions
-from engine.selfplay.zero_turn import Watch, Ways
+from engine.zero.loop import Zero
+from engine.zero.options import ZeroConfig, ZeroOptions
+from engine.zero.turn import Progress
 
 CPU = torch.device("cpu")
-WAYS = Ways(
+CONFIG = ZeroConfig(
     ZeroOptions(first_rows=120, rows=60, samples=4.0, batch=16, window=100, at_once=4),
     SearchPlayOptions(size=3, visits=8, fast_visits=4, full_share=0.5, komi=2.0),
     TrainOptions(schedule="constant", warmup=10, ema=0.9),
@@ -17,7 +17,7 @@ WAYS = Ways(
 )
 
 
-class Stopping(Watch):
+class Stopping(Progress):
     """Stops a run as soon as a phase has come so far."""
 
     def __init__(self, phase="", done=0.0):
@@ -29,8 +29,8 @@ class Stopping(Watch):
             self.zero.stop()
 
 
-def run(out, ways=WAYS, turns=0, stop=("", 0.0), **rest):
-    watch = Stopping(*stop)
-    watch.zero = zero = Zero(out, ways, CPU, threads=1, watch=watch, **rest)
+def run(out, config=CONFIG, turns=0, stop=("", 0.0), **rest):
+    progress = Stopping(*stop)
+    progress.zero = zero = Zero(out, config, CPU, threads=1, progress=progress, **rest)
     zero.run(turns)
     return zero

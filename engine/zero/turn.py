@@ -1,18 +1,9 @@
-"""What the loop of AlphaGo Zero writes down of a turn, tells of it, and goes by."""
+"""The record of one turn of ``keima zero``, and the reports that a run makes."""
 
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from engine.config import TrainOptions
-from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.zero_options import ZeroOptions
+from engine.zero.options import ZeroOptions
 
-WEIGHTS = tuple(item.name for item in fields(TrainOptions) if item.name.endswith("_weight"))
-LEARNING = (
-    *("optimizer", "rate", "warmup", "weight_decay", "clip", "ema", "workers"),
-    *(name for name in WEIGHTS if name not in ("result_weight", "decided_weight")),
-)
-"""Options of training that say something here: the two weights left out are of results and labels that others gave"""
 PLAY, TRAIN, CHECK = "play", "train", "check"
 """What a turn is at"""
 
@@ -43,16 +34,6 @@ class Turn:
     shards: list[str] = field(default_factory=list)
     """of the window, oldest first"""
 
-    @classmethod
-    def of(cls, found: dict[str, Any], loop: ZeroOptions) -> "Turn":
-        """As a manifest has it, without what only earlier versions wrote.
-
-        One that counts no samples yet was trained with the same batch all the time.
-        """
-        before = max(0, found["wanted"] - loop.rows) if found["number"] else 0
-        turn = {"rows_before": before, "batch": loop.batch, "trained": loop.batch * found["last_step"]} | found
-        return cls(**{one.name: turn[one.name] for one in fields(cls) if one.name in turn})
-
     @property
     def rows(self) -> int:
         """New rows that this turn wants, or has once its window is fixed."""
@@ -74,7 +55,7 @@ class Turn:
         )  # fmt: skip
 
 
-class Watch:
+class Progress:
     """Told what a run does and waits for; this one ignores it."""
 
     def at(self, phase: str, done: float, total: float, words: str) -> None:
@@ -85,22 +66,3 @@ class Watch:
 
     def measured(self) -> None:
         """A network was trained and measured."""
-
-
-@dataclass(frozen=True)
-class Ways:
-    """All options of a run."""
-
-    loop: ZeroOptions
-    play: SearchPlayOptions
-    train: TrainOptions
-    shape: dict[str, int]
-    """of a new network"""
-    rest: dict[str, Any] = field(default_factory=dict)
-    """options that are not the loop's own, by group: those of its checks"""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """For the manifest: what a later start goes on with unless it is given anew."""
-        learning = {name: getattr(self.train, name) for name in LEARNING}
-        return {"loop": asdict(self.loop), "play": asdict(self.play), "train": learning} | self.rest

@@ -25,21 +25,21 @@ from engine.features.encoder import ENCODERS
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.records.search_rows import SearchRows, join_rows, read_search_rows
-from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, match_options
 from engine.selfplay.search_match_job import SearchMatchJob
 from engine.selfplay.search_options import MOST_KOMI
-from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
-from engine.selfplay.zero_networks import NETWORK, NETWORKS, ZeroNetworks
-from engine.selfplay.zero_play import ZeroPlay
-from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
 from engine.system.crew.job import Crew
 from engine.system.files import sha256_of
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network
 from engine.train.window import WindowBatches, newest
+from engine.zero.facts import EmptyBoard, facts_of_board, facts_of_rows, first_moves, look_at_empty_board
+from engine.zero.networks import NETWORK, NETWORKS, ZeroNetworks
+from engine.zero.options import ZeroConfig
+from engine.zero.self_play import ZeroPlay
+from engine.zero.turn import CHECK, PLAY, TRAIN, Progress, Turn
 
 MANIFEST, ROWS, CURVES = "zero.json", "rows", "curves.csv"
 FORMAT = "keima zero"
@@ -47,7 +47,6 @@ COOL = 0.1
 """Share of the learning rate in the cooldown"""
 KOMI_STEP = 0.5
 """How far towards what the games found fair the komi goes in a turn"""
-
 
 Check = Callable[["Zero", Path], None]
 """Plays a new network against others; it says itself what it waits for, and ends early where the run is to stop"""
@@ -57,8 +56,8 @@ class Zero:
     """One run in one folder; the folder must be this process's alone."""
 
     def __init__(
-        self, out: Path, ways: Ways, device: Any, threads: int = 0, start: Path | None = None,
-        watch: Watch | None = None, check: Check | None = None, minutes: float = 0.0, crew: Crew | None = None,
+        self, out: Path, config: ZeroConfig, device: Any, threads: int = 0, start: Path | None = None,
+        progress: Progress | None = None, check: Check | None = None, minutes: float = 0.0, crew: Crew | None = None,
     ) -> None:  # fmt: skip
         """Begin a run, or go on.
 
@@ -72,21 +71,21 @@ class Zero:
         Raises:
             ValueError: the folder holds something else, or a network cannot play so; one line.
         """
-        if ways.play.full_share <= 0.0:
+        if config.play.full_share <= 0.0:
             raise ValueError("full_share is 0: no search would give a row to learn from")
-        self.out, self.ways, self.watch = out, ways, watch or Watch()
+        self.out, self.config, self.progress = out, config, progress or Progress()
         self._check, self._minutes, self._begun_s = check, minutes, time.monotonic()
         self._is_asked = False
         idle = device.type == "cuda" or crew is not None
-        self._is_beside = idle if ways.loop.side_by_side == "auto" else ways.loop.side_by_side == "on"
+        self._is_beside = idle if config.loop.side_by_side == "auto" else config.loop.side_by_side == "on"
         self._shards: dict[str, SearchRows] = {}
-        self.networks = ZeroNetworks(out, device, threads, crew, ways.loop.at_once)
+        self.networks = ZeroNetworks(out, device, threads, crew, config.loop.at_once)
         self.board: EmptyBoard | None = None
         """as the newest network sees it; None = not looked at since the start"""
         self._pace: dict[str, float] = {}
         """of the turn at hand: how long its parts took"""
         refuse_foreign(out, MANIFEST, "keima zero")
-        fixed = {name: getattr(ways.play, name) for name in ("size", "rules", "seed")}
+        fixed = {name: getattr(config.play, name) for name in ("size", "rules", "seed")}
         asked, first = {"format": FORMAT, "options": fixed}, start
         if (out / MANIFEST).exists():
             known = open_manifest(out / MANIFEST, asked, {})
@@ -94,11 +93,11 @@ class Zero:
             first = self.networks.path(0) if self.networks.path(0).exists() else start
             if first is None and known["start"]:
                 raise ValueError(f"{out}: stopped before its start was copied: give --start once more")
-        model, spec = first_network(ways.shape, ways.play.size, first, ways.play.seed)
-        asked["shape"] = asdict(model.shape) | (ways.shape if first != start else {})
+        model, spec = first_network(config.shape, config.play.size, first, config.play.seed)
+        asked["shape"] = asdict(model.shape) | (config.shape if first != start else {})
         begun = {
             "start": None if start is None else {"name": start.stem, "sha256": sha256_of(start)},
-            "settings": ways.settings, "seconds": 0.0, "turn": asdict(self._first_turn(start is None)),
+            "settings": config.settings, "seconds": 0.0, "turn": asdict(self._first_turn(start is None)),
         }  # fmt: skip
         self._manifest = open_manifest(out / MANIFEST, asked, begun)
         if start is not None and (self._manifest["start"] or {}).get("sha256") != sha256_of(start):
@@ -106,11 +105,11 @@ class Zero:
         self._seconds = float(self._manifest["seconds"])
         self.turn = self._turn_at_hand()
         (out / NETWORKS).mkdir(exist_ok=True)
-        self.learner = TurnLearner(model, spec, ways.train, device, out, RULE_SETS[ways.play.rules])
+        self.learner = TurnLearner(model, spec, config.train, device, out, RULE_SETS[config.play.rules])
         if not self.turn.first_step <= self.learner.step <= max(self.turn.first_step, self.turn.last_step):
             raise ValueError(f"{out}: step {self.learner.step} of its state is not one of turn {self.turn.number}")
         self.curves = Curves(out / CURVES, self.learner.step)
-        self.play = ZeroPlay(out / ROWS, ways, crew)
+        self.play = ZeroPlay(out / ROWS, config, crew)
         if not self.networks.path(0).exists():
             self.learner.write_network(self.networks.path(0), self._record())
         if not (out / NETWORK).exists():
@@ -119,16 +118,19 @@ class Zero:
 
     def _turn_at_hand(self) -> Turn:
         """Where the run stands, under the options of this start, which the manifest has from now on."""
-        before, self._manifest["settings"] = self._manifest["settings"], self.ways.settings
-        turn = Turn.of(self._manifest["turn"], self.ways.loop)
+        before, self._manifest["settings"] = self._manifest["settings"], self.config.settings
+        found = self._manifest["turn"]
+        if found.keys() != asdict(Turn()).keys():
+            raise ValueError(f"{self.out}: begun by an earlier version of Keima; choose another folder")
+        turn = Turn(**found)
         # Another rate counts at once: the turn may have hours to go.
-        is_other = before["train"].get("rate") != self.ways.train.rate
-        return replace(turn, rate=self.ways.train.rate) if is_other else turn
+        is_other = before["train"].get("rate") != self.config.train.rate
+        return replace(turn, rate=self.config.train.rate) if is_other else turn
 
     def _first_turn(self, is_random: bool) -> Turn:
         """What a run begins with."""
-        komi = 0.0 if self.ways.loop.fair_komi and is_random else self.ways.play.komi
-        return Turn(wanted=self.ways.loop.first_rows, komi=komi, rate=self.ways.train.rate)
+        komi = 0.0 if self.config.loop.fair_komi and is_random else self.config.play.komi
+        return Turn(wanted=self.config.loop.first_rows, komi=komi, rate=self.config.train.rate)
 
     @property
     def seconds(self) -> float:
@@ -171,7 +173,7 @@ class Zero:
 
     def _record(self) -> dict[str, Any]:
         """What network files say of their training."""
-        return {"run": "keima zero", "size": self.ways.play.size, "start": self._manifest["start"]}
+        return {"run": "keima zero", "size": self.config.play.size, "start": self._manifest["start"]}
 
     @property
     def is_random(self) -> bool:
@@ -181,7 +183,7 @@ class Zero:
     def _play(self) -> None:
         """Self-play, until there are enough rows; then the window is fixed."""
         turn, path, rows = self.turn, self.networks.path(self.turn.network), self.play.rows
-        self.watch.at("self-play", 0, 1, f"loading network {turn.network}")
+        self.progress.at("self-play", 0, 1, f"loading network {turn.network}")
         with self.networks.serve(path) as server:
             self._look(server)
             begun_s, games, had = time.monotonic(), rows.games, rows.all_rows
@@ -193,7 +195,7 @@ class Zero:
                     f"network {turn.network}; {rows.games:,} games, {(rows.games - games) / spent:.1f} games/s, "
                     f"{(rows.all_rows - had) / spent:.0f} rows/s; then training"
                 )
-                self.watch.at("self-play", rows.all_rows - turn.rows_before, turn.rows, words)
+                self.progress.at("self-play", rows.all_rows - turn.rows_before, turn.rows, words)
                 if self.is_stopped:
                     rows.stop()
 
@@ -207,7 +209,7 @@ class Zero:
 
     def _fix_window(self) -> None:
         """Say which rows are trained on next, and for how many steps."""
-        loop, rows = self.ways.loop, self.play.rows
+        loop, rows = self.config.loop, self.play.rows
         shards = rows.shards
         count = newest([shard["rows"] for shard in shards], loop.window_of(rows.all_rows))
         self.turn = self.turn.in_training(rows.all_rows, self.learner.step, loop)
@@ -215,8 +217,8 @@ class Zero:
 
     def _rate(self) -> float:
         """The learning rate of a turn that begins now."""
-        rate, spent = self.ways.train.rate, time.monotonic() - self._begun_s
-        is_cool = self._minutes > 0.0 and spent >= 60.0 * self._minutes * (1.0 - self.ways.loop.cooldown)
+        rate, spent = self.config.train.rate, time.monotonic() - self._begun_s
+        is_cool = self._minutes > 0.0 and spent >= 60.0 * self._minutes * (1.0 - self.config.loop.cooldown)
         return rate * COOL if is_cool else rate
 
     def _window(self) -> list[SearchRows]:
@@ -239,16 +241,16 @@ class Zero:
     def _train(self) -> None:
         """The steps of this turn, the network they come to, and what it is like."""
         turn, learner = self.turn, self.learner
-        self.watch.at("training", 0, 1, "reading the window")
+        self.progress.at("training", 0, 1, "reading the window")
         window = join_rows(self._window())
-        encoder, seed = ENCODERS[learner.spec.encoder], self.ways.play.seed
+        encoder, seed = ENCODERS[learner.spec.encoder], self.config.play.seed
         data = WindowBatches(encoder, window, turn.batch, seed)
 
         def report(step: int, losses: dict[str, float]) -> None:
             words = ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
             words += f"; on {len(window.game):,} rows; "
             words += f"self-play beside it, {rows.all_rows - turn.wanted:,} rows" if is_beside else "then self-play"
-            self.watch.at("training", step - turn.first_step, turn.last_step - turn.first_step, words)
+            self.progress.at("training", step - turn.first_step, turn.last_step - turn.first_step, words)
             self.play.check()
 
         # Games of a random network are as good as none where there is a better one soon.
@@ -261,7 +263,7 @@ class Zero:
         self._pace["train_s"] = time.monotonic() - begun_s
         self.play.enough()
         if learner.step < turn.last_step:
-            if self.ways.loop.gate <= 0.0 and learner.step > turn.first_step:
+            if self.config.loop.gate <= 0.0 and learner.step > turn.first_step:
                 # The clock may end the run here for good: hours of training on large boards, or all of a cooldown.
                 learner.write_network(self.out / NETWORK, self._record())
             return
@@ -272,7 +274,7 @@ class Zero:
 
     def _measure(self, path: Path, losses: dict[str, float], window: SearchRows) -> None:
         """Enter what a turn has come to."""
-        play = self.ways.play
+        play = self.config.play
         with self.networks.serve(path) as server:
             board = self._look(server)
         measured = {f"train/{name}": value for name, value in losses.items()} | facts_of_board(board)
@@ -286,7 +288,7 @@ class Zero:
         # A start that was killed here has entered them already.
         self.curves = Curves(self.out / CURVES, self.turn.first_step)
         self.curves.enter(self.learner.step, measured)
-        self.watch.say(
+        self.progress.say(
             f"network {self.learner.step}, {self.seconds / 60:.1f} min: {self.turn.wanted:,} rows; "
             + ", ".join(f"{name} {value:.3f}" for name, value in losses.items())
             + f"; empty board: {first_moves(board, play.size)}, value {board.value:+.2f} at komi {play.komi:g}, "
@@ -295,14 +297,14 @@ class Zero:
 
     def _look(self, server: InferenceServer) -> EmptyBoard:
         """What a network says of the empty board."""
-        play = self.ways.play
+        play = self.config.play
         self.board = look_at_empty_board(server, play.size, play.rules, play.komi)
         return self.board
 
     def _check_network(self) -> None:
         """Play the new network against others, decide who plays next, and begin the next turn."""
         path = self.networks.path(self.learner.step)
-        if self.ways.loop.gate <= 0.0:
+        if self.config.loop.gate <= 0.0:
             # Before the matches, in which the time of the run may be over.
             self.networks.ship(self.learner.step)
         if self._check:
@@ -310,25 +312,25 @@ class Zero:
         step = self._next_player()
         if self.is_stopped:
             return
-        if self.ways.loop.gate > 0.0:
+        if self.config.loop.gate > 0.0:
             self.networks.ship(step)
         self._begin_turn(step)
-        self.watch.measured()
+        self.progress.measured()
 
     def _next_player(self) -> int:
         """The step of the network that plays next: the new one, if it passes the gate."""
-        loop, old, new = self.ways.loop, self.turn.network, self.learner.step
+        loop, old, new = self.config.loop, self.turn.network, self.learner.step
         if loop.gate <= 0.0:
             return new
-        self.watch.at("gate", 0, 1, f"{loop.gate_games} games of network {new} against {old}; then self-play")
-        visits = self.ways.play.visits
+        self.progress.at("gate", 0, 1, f"{loop.gate_games} games of network {new} against {old}; then self-play")
+        visits = self.config.play.visits
         outcome = self.match((self.networks.path(new), self.networks.path(old)), (visits, visits), loop.gate_games)
         if outcome is None:
             return old
         share = outcome.points / outcome.games
         self.curves.enter(new, {"gate/points": share})
         plays = new if share >= loop.gate else old
-        self.watch.say(f"network {new} wins {share:.0%} against network {old}: network {plays} plays next")
+        self.progress.say(f"network {new} wins {share:.0%} against network {old}: network {plays} plays next")
         return plays
 
     def match(self, paths: tuple[Path, Path | None], visits: tuple[int, int], games: int) -> Outcome | None:
@@ -340,18 +342,18 @@ class Zero:
         Raises:
             RuntimeError: a network failed.
         """
-        options = match_options(self.ways.play, self.learner.step)
-        job = SearchMatchJob(options, visits, self.learner.spec.encoder, self.ways.loop.at_once)
+        options = match_options(self.config.play, self.learner.step)
+        job = SearchMatchJob(options, visits, self.learner.spec.encoder, self.config.loop.at_once)
         return self.networks.match(paths, job, games, lambda: self.is_stopped)
 
     def _begin_turn(self, step: int) -> None:
         """The next turn, in which the network of a step plays."""
         resign = 0.0
-        if self.ways.loop.resigns:
+        if self.config.loop.resigns:
             resign = max(0.0, 0.5 + 0.5 * resignation_bound(join_rows(self._window())))
         self._write(
             number=self.turn.number + 1, phase=PLAY, network=step, rows_before=self.turn.wanted,
-            wanted=self.turn.wanted + self.ways.loop.rows, komi=self._next_komi(), resign=resign,
+            wanted=self.turn.wanted + self.config.loop.rows, komi=self._next_komi(), resign=resign,
             first_step=self.learner.step, last_step=self.learner.step,
         )  # fmt: skip
         self._forget()
@@ -363,9 +365,9 @@ class Zero:
         that follows it swings about what is fair. Where games are resigned, those that are played out all the same say
         it: a resigned one tells who had won, not by how much.
         """
-        if not self.ways.loop.fair_komi:
-            return self.ways.play.komi
-        most, komi, rows = min(self.ways.play.size**2, MOST_KOMI), self.turn.komi, self._new_rows()
+        if not self.config.loop.fair_komi:
+            return self.config.play.komi
+        most, komi, rows = min(self.config.play.size**2, MOST_KOMI), self.turn.komi, self._new_rows()
         games = rows.games
         tells = ~rows.quits if np.isnan(games.margin).any() else np.isfinite(games.margin)
         if not tells.any():
@@ -378,7 +380,7 @@ class Zero:
         rows = self.play.rows
         names = [shard["file"] for shard in rows.shards]
         sizes = [(self.out / ROWS / name).stat().st_size for name in names]
-        unused, excess = names.index(self.turn.shards[0]), sum(sizes) - self.ways.loop.disk_gib * 2**30
+        unused, excess = names.index(self.turn.shards[0]), sum(sizes) - self.config.loop.disk_gib * 2**30
         count = 0
         while count < unused and excess > 0:
             excess -= sizes[count]

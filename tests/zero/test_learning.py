@@ -11,17 +11,16 @@ from engine.go.position import META_TO_MOVE, apply_rules, begin, new_position, p
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
-from engine.selfplay.empty_board import look_at_empty_board
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.zero import Zero
-from engine.selfplay.zero_networks import NETWORK
-from engine.selfplay.zero_options import ZeroOptions
-from engine.selfplay.zero_turn import Ways
+from engine.zero.facts import look_at_empty_board
+from engine.zero.loop import Zero
+from engine.zero.networks import NETWORK
+from engine.zero.options import ZeroConfig, ZeroOptions
 from gtp.cli import main
 from tests.go.solver import Solver
-from tests.selfplay.zero_runs import CPU
+from tests.zero.runs import CPU
 
-WAYS = Ways(
+CONFIG = ZeroConfig(
     ZeroOptions(first_rows=1500, rows=1000, batch=64, window=2000, at_once=32),
     SearchPlayOptions(
         size=3, visits=32, fast_visits=8, full_share=0.5, komi=9.0, komi_sd=2.0, wide_komi_share=0.2
@@ -50,7 +49,7 @@ def value_for_black(server, moves, komi):
 def learnt(tmp_path_factory):
     """A server of the network that ten turns on 3x3 come to."""
     folder = tmp_path_factory.mktemp("zero-3")
-    Zero(folder / "run", WAYS, CPU, threads=1).run(turns=10)
+    Zero(folder / "run", CONFIG, CPU, threads=1).run(turns=10)
     with InferenceServer(load_network(folder / "run" / NETWORK, CPU), threads=1) as server:
         yield server
 

@@ -7,14 +7,14 @@ from html import escape
 
 import numpy as np
 
-from bench.zero.ladder import GNUGO, RANDOM, Match, standings
 from engine.evaluation.elo import Rated
 from engine.insight.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart, side_by_side
 from engine.insight.review import svg
-from engine.selfplay.empty_board import first_moves
-from engine.selfplay.zero import Zero
-from engine.selfplay.zero_networks import NETWORK
 from engine.system.files import written_whole
+from engine.zero.facts import first_moves
+from engine.zero.ladder import GNUGO, RANDOM, Match, standings
+from engine.zero.loop import Zero
+from engine.zero.networks import NETWORK
 
 PAGE, PICTURE = "index.html", "curves.svg"
 RELOAD_S = 30
@@ -71,7 +71,7 @@ def _page(
     zero: Zero, matches: list[Match], status: str, curves: Series, players: list[Rated], charts: list[str]
 ) -> Iterator[str]:  # fmt: skip
     """The lines of the page."""
-    size = zero.ways.play.size
+    size = zero.config.play.size
     yield f'<!doctype html><meta charset=utf-8><meta http-equiv=refresh content="{RELOAD_S}">'
     yield f"<title>keima zero {size}x{size}</title><style>{PAGE_STYLE}</style>"
     yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"
@@ -106,8 +106,8 @@ def _latest_numbers(zero: Zero, curves: Series, players: list[Rated]) -> Iterato
     yield "window, samples of a row", f"{latest('zero/window'):,.0f} rows, {latest('zero/samples_per_row'):.2f}"
     yield "games a second", f"{latest('zero/games_per_s'):.1f}"
     if zero.board is not None:
-        komi = zero.ways.play.komi
-        yield "first moves", first_moves(zero.board, zero.ways.play.size)
+        komi = zero.config.play.komi
+        yield "first moves", first_moves(zero.board, zero.config.play.size)
         yield "empty board", f"value {zero.board.value:+.2f} at komi {komi:g}, score {zero.board.score:+.1f}"
     for one in [one for one in players if one.name not in (RANDOM, GNUGO)][-1:]:
         yield "Elo of the newest rated", f"{one.name}: {one.elo:.0f} ({one.low:.0f} to {one.high:.0f}), random moves 0"
@@ -157,6 +157,6 @@ def board_picture(policy: np.ndarray, size: int) -> str:
 def _options(zero: Zero) -> str:
     """All options of the run, a line each."""
     lines = []
-    for group, options in zero.ways.settings.items():
+    for group, options in zero.config.settings.items():
         lines += [f"{group}.{name} = {value}" for name, value in options.items()]
     return "\n".join(lines)

@@ -2,10 +2,12 @@
 
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -13,24 +15,25 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from bench.zero.ladder import GNUGO, RANDOM, Ladder, LadderOptions, Match, name_of, read_ladder, standings
-from bench.zero.page import _latest_numbers, board_picture, by_minutes, elo_chart
-from bench.zero.presets import RECIPES, recipe_for
 from engine.evaluation.elo import ELO_SCALE, Z_95
 from engine.insight.charts import curves_of, line_chart
 from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_match import Outcome
 from engine.system.files import alone_in
+from engine.zero.ladder import GNUGO, RANDOM, Ladder, Match, name_of, read_ladder, standings
+from engine.zero.options import RECIPES, LadderOptions, recipe_for
+from engine.zero.page import _latest_numbers, board_picture, by_minutes, elo_chart
 from gtp.cli import main
+from gtp.cli.zero import RECIPE_ONLY
 from tests.bench.parents import kill_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = (
     "--size", "3", "--blocks", "1", "--channels", "8", "--first-rows", "80", "--rows", "40", "--batch", "16",
-    "--visits", "8", "--fast-visits", "4", "--at-once", "4", "--threads", "1", "--ladder-games", "4",
-    # Nearly all of the time: how many matches there are does not depend on how busy the machine is.
-    "--ladder-visits", "2", "--ladder-share", "0.9", "--device", "cpu",
+    "--visits", "8", "--fast-visits", "4", "--at-once", "4", "--threads", "1", "--device", "cpu",
 )  # fmt: skip
+# Nearly all of the time: how many matches there are does not depend on how busy the machine is.
+LADDER = "ladder-games = 4\nladder-visits = 2\nladder-share = 0.9\n"
 
 
 def played(folder):
@@ -43,7 +46,8 @@ def played(folder):
 def killed(tmp_path_factory):
     """A run that was killed in training, and then went on to its third network; what it had, and what it said."""
     out = tmp_path_factory.mktemp("zero") / "run"
-    command = [sys.executable, "-P", "-m", "gtp.cli", "zero", "--out", str(out), *TINY]
+    (recipe := out.with_name("recipe.toml")).write_text(LADDER)
+    command = [sys.executable, "-P", "-m", "gtp.cli", "zero", "--out", str(out), *TINY, "--recipe", str(recipe)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         while not is_in_training(out):
             assert process.poll() is None, process.stderr.read()
@@ -83,7 +87,7 @@ def test_a_run_that_goes_on_needs_its_folder_alone(killed):
     out, _, told = killed
     settings = json.loads((out / "zero.json").read_text())["settings"]
     assert (settings["loop"]["first_rows"], settings["loop"]["batch"], settings["play"]["visits"]) == (80, 16, 8)
-    assert "the same command goes on" in told and str(out / "network.safetensors") in told
+    assert "the same command resumes" in told and str(out / "network.safetensors") in told
 
 
 def test_the_page_shows_the_run(killed):
@@ -141,25 +145,53 @@ def test_a_start_has_a_shape_of_its_own(name):
     assert found.exit_code == 1 and f"--start has a shape of its own: leave out --{name}" in found.stderr
 
 
+def dry_run(*words):
+    """The settings that a run would have, by their names in Python."""
+    found = CliRunner().invoke(main, ["zero", "--out", "nowhere", *map(str, words), "--dry-run"])
+    assert found.exit_code == 0, found.output
+    assert not Path("nowhere").exists()
+    return {key.replace("-", "_"): value for key, value in tomllib.loads(found.stdout).items()}
+
+
 def test_size_alone_chooses_a_recipe():
     for size, largest in ((3, 5), (5, 5), (6, 7), (9, 9), (10, 13), (25, 19)):
-        recipe = recipe_for(size)
-        assert recipe.shape == RECIPES[largest].shape and RECIPES[largest].options.items() <= recipe.options.items()
-    assert all(abs(recipe_for(size).options["komi"]) <= size**2 for size in range(2, 26)), "both sides can win"
-    for size in (5, 7, 9, 13, 19):
-        found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--size", str(size), "--dry-run"])
-        assert found.exit_code == 0, found.output
-        shown = json.loads(found.stdout)
-        assert RECIPES[size].shape.items() <= shown["shape"].items()
-        options = {name: value for group in ("loop", "play", "train", "ladder") for name, value in shown[group].items()}
-        assert recipe_for(size).options.items() <= options.items()
-    assert not Path("nowhere").exists()
+        assert RECIPES[largest].items() <= recipe_for(size).items()
+    assert all(abs(recipe_for(size)["komi"]) <= size**2 for size in range(2, 26)), "both sides can win"
+    for size in RECIPES:
+        assert (recipe_for(size) | {"size": size}).items() <= dry_run("--size", size).items()
 
 
-def test_what_is_given_stands_above_the_recipe():
-    words = ["zero", "--out", "nowhere", "--size", "5", "--rate", "0.01", "--visits", "99", "--dry-run"]
-    shown = json.loads(CliRunner().invoke(main, words).stdout)
-    assert (shown["train"]["rate"], shown["play"]["visits"], shown["play"]["fast_visits"]) == (0.01, 99, 12)
+def test_settings_given_override_those_of_a_file_and_the_file_those_of_the_board_size(tmp_path):
+    (file := tmp_path / "mine.toml").write_text("rate = 0.1\nvisits = 98\nwindow = 77\nchannels = 8\nsize = 5\n")
+    found = dry_run("--recipe", file, "--rate", "0.01", "--visits", "99")
+    names = ("rate", "visits", "window", "fast_visits", "channels", "blocks", "size")
+    assert [found[name] for name in names] == [0.01, 99, 77, 12, 8, 4, 5]
+
+
+def test_a_recipe_that_was_printed_is_the_same_recipe(tmp_path):
+    words = ["zero", "--out", "nowhere", "--size", "7", "--dry-run"]
+    (file := tmp_path / "mine.toml").write_text(CliRunner().invoke(main, words).stdout)
+    assert dry_run("--recipe", file) == dry_run("--size", "7")
+
+
+@pytest.mark.parametrize("line", ["ladder-games = 1", "no-such = 2", "steps = 3", "ladder_games = 40"])
+def test_a_recipe_with_a_wrong_line_is_refused_in_one_line(tmp_path, line):
+    (file := tmp_path / "mine.toml").write_text(line)
+    found = CliRunner().invoke(main, ["zero", "--out", "nowhere", "--recipe", str(file)])
+    assert found.exit_code == 1 and found.output.count("\n") == 1 and line.split()[0] in found.output
+
+
+@pytest.mark.parametrize("name", sorted(RECIPE_ONLY))
+def test_settings_that_are_no_options_any_more_say_where_they_are(name):
+    key = name.replace("_", "-")
+    found = CliRunner().invoke(main, ["zero", "--out", "nowhere", f"--{key}", "1"])
+    assert found.exit_code == 2
+    assert f"--{key} is a setting of the recipe: write {key} = VALUE into a file for --recipe" in found.output
+
+
+def test_help_shows_some_two_dozen_options_and_says_where_the_others_are():
+    text = CliRunner().invoke(main, ["zero", "--help"]).output
+    assert 20 <= len(re.findall(r"^  --", text, re.MULTILINE)) <= 26 and "--dry-run prints" in " ".join(text.split())
 
 
 MATCHES = [
@@ -253,8 +285,8 @@ def test_a_ladder_without_a_share_plays_nothing(tmp_path):
 def test_a_match_of_the_ladder_counts_for_the_new_network(tmp_path, outcome):
     """And is said; and is not entered where it was stopped."""
     asked, told, ladder = [], [], Ladder(tmp_path, LadderOptions(ladder_visits=8, ladder_games=4))
-    watch = SimpleNamespace(at=lambda *_: None, say=told.append)
-    zero = SimpleNamespace(watch=watch, match=lambda *of: asked.append(of) or outcome)
+    progress = SimpleNamespace(at=lambda *_: None, say=told.append)
+    zero = SimpleNamespace(progress=progress, match=lambda *of: asked.append(of) or outcome)
     new, old = tmp_path / "new", tmp_path / "old"
     for name, opponent in ((RANDOM, None), (name_of(100), old)):
         ladder._play(zero, name_of(200), new, name, opponent)
@@ -273,14 +305,15 @@ from pathlib import Path
 from types import SimpleNamespace as Made
 
 from engine.system import programs
-from bench.zero import ladder
+from engine.zero import ladder
+from engine.zero.options import LadderOptions
 
 out = Path(sys.argv[1])
 code = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(600)"
 programs.PROGRAM = (sys.executable, "-c", code, str(out / "begun"))
-play, watch = Made(size=3, komi=2.0), Made(at=lambda *_: None)
-zero = Made(ways=Made(play=play), watch=watch, is_stopped=False)
-ladder.Ladder(out, ladder.LadderOptions())._play_gnugo(zero, "network 1", out / "1", out / "gnugo", "gnugo")
+play, progress = Made(size=3, komi=2.0), Made(at=lambda *_: None)
+zero = Made(config=Made(play=play), progress=progress, is_stopped=False)
+ladder.Ladder(out, LadderOptions())._play_gnugo(zero, "network 1", out / "1", out / "gnugo", "gnugo")
 """
 
 

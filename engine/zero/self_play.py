@@ -11,15 +11,26 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
-from engine.selfplay.search_games import Origin
+from engine.nets.fakes import UniformNetwork
+from engine.records.search_rows import join_rows
+from engine.selfplay.search_games import Origin, SearchGroup
 from engine.selfplay.search_job import NETWORK_FILE, SearchJob, played_here
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
-from engine.selfplay.zero_turn import Turn, Ways
+from engine.system import jit
 from engine.system.crew.job import Away, Crew
 from engine.system.files import sha256_of
+from engine.train.window import WindowBatches
+from engine.zero.facts import look_at_empty_board
+from engine.zero.options import ZeroConfig
+from engine.zero.turn import Turn
 
+COMPILED_SIZE, STAMP = 3, "self-play "
+"""Board on which kernels are compiled, and the name of the stamp that says so, before that of the encoder"""
 LOOK_S = 0.5
 """How often the caller hears of games that it waits for"""
 
@@ -27,7 +38,7 @@ LOOK_S = 0.5
 class ZeroPlay:
     """The rows of a run in the making; close it at the end. Threads: one caller, but for :meth:`stop`."""
 
-    def __init__(self, folder: Path, ways: Ways, crew: Crew | None) -> None:
+    def __init__(self, folder: Path, config: ZeroConfig, crew: Crew | None) -> None:
         """Open the folder of rows, or begin one.
 
         Args:
@@ -35,8 +46,8 @@ class ZeroPlay:
         Raises:
             ValueError: the folder holds something else; one line.
         """
-        self.rows = SearchPlay(folder, ways.play)
-        self._ways, self._crew = ways, crew
+        self.rows = SearchPlay(folder, config.play)
+        self._config, self._crew = config, crew
         self._enough = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -49,7 +60,7 @@ class ZeroPlay:
         Args:
             is_random: the network that plays has learnt nothing yet.
         """
-        play, loop = self._ways.play, self._ways.loop
+        play, loop = self._config.play, self._config.loop
         play = replace(play, komi=turn.komi, resign=turn.resign or play.resign)
         if not is_random:
             return play
@@ -60,7 +71,7 @@ class ZeroPlay:
 
     def _players(self, turn: Turn, is_random: bool, path: Path, server: InferenceServer) -> Away:
         """Who plays: the crew, or this process."""
-        options, at_once = self.options(turn, is_random), self._ways.loop.at_once
+        options, at_once = self.options(turn, is_random), self._config.loop.at_once
         origin = Origin(int(sha256_of(path)[:16], 16), turn.network)
         if self._crew is None:
             return played_here(server, options, origin, at_once)
@@ -88,7 +99,7 @@ class ZeroPlay:
         """
         self._enough.clear()
         self._held.enter_context(server)
-        players, wanted = self._players(turn, False, path, server), turn.wanted + self._ways.loop.rows
+        players, wanted = self._players(turn, False, path, server), turn.wanted + self._config.loop.rows
 
         def work() -> None:
             try:
@@ -135,3 +146,22 @@ class ZeroPlay:
             self._thread.join()
         self._held.close()
         self.rows.close()
+
+
+def is_compiled(encoder: str) -> bool:
+    """Whether an earlier start has compiled the kernels of self-play and training."""
+    return jit.is_stamped(STAMP + encoder)
+
+
+def compile_self_play(encoder: str) -> None:
+    """Compile the kernels of games by search and of batches: play and learn once on a tiny board.
+
+    Players need none of these kernels, so :mod:`engine.play.ahead` leaves them out.
+    """
+    options = SearchPlayOptions(size=COMPILED_SIZE, visits=4, fast_visits=2, komi=2.0, sensible=0.5)
+    with InferenceServer(UniformNetwork(encoder), threads=1) as server:
+        rows = join_rows(list(SearchGroup(server, options, 2).play(iter(range(4)))))
+        look_at_empty_board(server, COMPILED_SIZE, options.rules, options.komi)
+    rows = rows._replace(weight=np.ones_like(rows.weight))
+    WindowBatches(ENCODERS[encoder], rows, 2, 1).batch_at(0)
+    jit.stamp(STAMP + encoder)

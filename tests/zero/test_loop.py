@@ -18,13 +18,13 @@ from engine.records.search_rows import join_rows, read_search_rows
 from engine.selfplay import zero as loop_module
 from engine.selfplay import zero_play
 from engine.selfplay.search_play import SearchPlay
-from engine.selfplay.zero import MANIFEST, ROWS, Zero
-from engine.selfplay.zero_facts import facts_of_rows
-from engine.selfplay.zero_networks import NETWORK
-from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch
 from engine.train.turns import STATE
 from engine.train.window import newest
-from tests.selfplay.zero_runs import CPU, WAYS, run
+from engine.zero.facts import facts_of_rows
+from engine.zero.loop import MANIFEST, ROWS, Zero
+from engine.zero.networks import NETWORK
+from engine.zero.turn import CHECK, PLAY, TRAIN, Progress, Turn
+from tests.zero.runs import CONFIG, CPU, run
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_no_game_is_played_twice(finished):
 def test_the_window_is_the_newest_rows(finished):
     shards = shards_of(finished.out)
     counts = [shard["rows"] for shard in shards]
-    wanted = WAYS.loop.window_of(sum(counts))
+    wanted = CONFIG.loop.window_of(sum(counts))
     held = newest(counts, wanted)
     assert finished.turn.shards == [shard["file"] for shard in shards[-held:]]
     assert sum(counts[-held:]) >= wanted
@@ -89,49 +89,48 @@ def test_the_window_is_the_newest_rows(finished):
 def test_a_turn_is_worth_the_samples_of_its_own_rows(finished, tmp_path, change):
     """Whatever --batch and --samples were before: no turn is left out, and none makes up for earlier ones."""
     shutil.copytree(finished.out, tmp_path / "run")
-    loop, before = replace(WAYS.loop, **change), finished.learner.step
+    loop, before = replace(CONFIG.loop, **change), finished.learner.step
     rows = sum(shard["rows"] for shard in shards_of(finished.out))
-    zero = run(tmp_path / "run", replace(WAYS, loop=loop), turns=4)
+    zero = run(tmp_path / "run", replace(CONFIG, loop=loop), turns=4)
     new, steps = sum(shard["rows"] for shard in shards_of(zero.out)) - rows, zero.learner.step - before
     assert steps > 1
-    assert abs(loop.batch * steps - loop.samples * new) <= max(loop.batch, WAYS.loop.batch)
-    trained = WAYS.loop.batch * before + loop.batch * steps
+    assert abs(loop.batch * steps - loop.samples * new) <= max(loop.batch, CONFIG.loop.batch)
+    trained = CONFIG.loop.batch * before + loop.batch * steps
     assert latest(zero.out)["zero/samples_per_row"] == pytest.approx(trained / (rows + new), rel=1e-4)
 
 
 def test_what_rounding_leaves_of_a_turn_is_not_lost():
     """Turns together take the steps that all their rows are worth; one that takes a step too many is made up for."""
-    loop, turn = replace(WAYS.loop, samples=0.5, batch=16), Turn()
+    loop, turn = replace(CONFIG.loop, samples=0.5, batch=16), Turn()
     for rows, step in ((40, 1), (80, 2), (120, 3), (128, 4), (136, 5), (200, 6), (480, 15)):
         turn = turn.in_training(rows, turn.last_step, loop)
         assert (turn.last_step, turn.trained) == (step, 16 * step)
         turn = replace(turn, rows_before=rows)
 
 
-def test_a_run_that_was_begun_before_samples_were_counted_goes_on(finished, tmp_path):
-    """One that has options which are no more, too."""
+def test_a_run_of_an_earlier_version_is_refused_in_one_line(finished, tmp_path):
+    """Its turns counted no samples. The folder stays as it is."""
     shutil.copytree(finished.out, tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
-    for name in ("rows_before", "batch", "trained", "owed"):
-        del manifest["turn"][name]
-    manifest["turn"]["search_value"] = 0.3
-    (tmp_path / "run" / MANIFEST).write_text(json.dumps(manifest))
-    turn = Zero(tmp_path / "run", WAYS, CPU).turn
-    assert replace(turn, owed=0.0) == replace(finished.turn, owed=0.0)
+    del manifest["turn"]["trained"]
+    (tmp_path / "run" / MANIFEST).write_text(text := json.dumps(manifest))
+    with pytest.raises(ValueError, match="begun by an earlier version of Keima"):
+        Zero(tmp_path / "run", CONFIG, CPU)
+    assert (tmp_path / "run" / MANIFEST).read_text() == text
 
 
 def test_a_run_that_was_killed_before_its_start_was_copied_asks_for_it(finished, tmp_path):
     start, out = finished.networks.path(finished.turn.network), tmp_path / "run"
-    zero = Zero(out, WAYS, CPU, start=start)
+    zero = Zero(out, CONFIG, CPU, start=start)
     assert not zero.is_random
     zero.networks.path(0).unlink()
     (out / NETWORK).unlink()
     with pytest.raises(ValueError, match="give --start once more"):
-        Zero(out, WAYS, CPU)
-    again = Zero(out, WAYS, CPU, start=start)
+        Zero(out, CONFIG, CPU)
+    again = Zero(out, CONFIG, CPU, start=start)
     assert again.networks.path(0).exists()
     (out / NETWORK).unlink()
-    Zero(out, WAYS, CPU)
+    Zero(out, CONFIG, CPU)
     assert (out / NETWORK).read_bytes() == again.networks.path(0).read_bytes()
 
 
@@ -143,8 +142,8 @@ def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
     assert zero.turn.phase == TRAIN and zero.learner.step == 0
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     run(tmp_path / "a", stop=("self-play", 0.0))
-    other = replace(WAYS.loop, batch=64)
-    zero = run(tmp_path / "b", replace(WAYS, loop=other), stop=("training", 10.0))
+    other = replace(CONFIG.loop, batch=64)
+    zero = run(tmp_path / "b", replace(CONFIG, loop=other), stop=("training", 10.0))
     assert 0 < zero.learner.step < zero.turn.last_step
     zero = run(tmp_path / "b", stop=("self-play", 0.0))
     assert zero.turn.number == 1
@@ -158,9 +157,9 @@ def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
 def test_a_turn_is_measured_on_all_its_games(tmp_path, monkeypatch):
     """Not on its last shard alone, which holds the games that took longest."""
     monkeypatch.setattr(zero_play, "SearchPlay", partial(SearchPlay, rows_per_shard=20))
-    ways, seen = replace(WAYS, loop=replace(WAYS.loop, first_rows=100, window=1000)), 0
+    config, seen = replace(CONFIG, loop=replace(CONFIG.loop, first_rows=100, window=1000)), 0
     for turns in (1, 2):
-        zero = run(tmp_path, ways, turns=turns)
+        zero = run(tmp_path, config, turns=turns)
         shards = shards_of(tmp_path)[seen:]
         assert len(shards) > 2
         facts = facts_of_rows(join_rows([read_search_rows(tmp_path / ROWS / shard["file"]) for shard in shards]))
@@ -200,7 +199,7 @@ def test_a_kill_between_training_and_the_next_turn_trains_nothing_twice(tmp_path
     assert all(torch.equal(state[name], again[name]) for name in state)
 
 
-class Waiting(Watch):
+class Waiting(Progress):
     """Lets training wait until a game that is played beside it has ended."""
 
     def __init__(self):
@@ -216,11 +215,11 @@ class Waiting(Watch):
 
 
 def test_games_of_the_next_turn_are_played_beside_training(tmp_path):
-    ways = replace(WAYS, loop=replace(WAYS.loop, side_by_side="on"))
-    watch = Waiting()
-    watch.zero = zero = Zero(tmp_path, ways, CPU, threads=1, watch=watch)
+    config = replace(CONFIG, loop=replace(CONFIG.loop, side_by_side="on"))
+    progress = Waiting()
+    progress.zero = zero = Zero(tmp_path, config, CPU, threads=1, progress=progress)
     zero.run(3)
-    assert watch.waited > 0
+    assert progress.waited > 0
     numbers = all_games(tmp_path)
     assert len(numbers) == len(set(numbers))
     shards = shards_of(tmp_path)
@@ -232,7 +231,7 @@ def test_games_of_the_next_turn_are_played_beside_training(tmp_path):
 def test_a_failure_beside_training_ends_the_run(tmp_path, monkeypatch):
     """Else it would train on without further games."""
     run(tmp_path, turns=1)
-    ways = replace(WAYS, loop=replace(WAYS.loop, side_by_side="on"))
+    config = replace(CONFIG, loop=replace(CONFIG.loop, side_by_side="on"))
 
     def fail(play, *_, enough=None, **__):
         if enough is not None:
@@ -242,13 +241,13 @@ def test_a_failure_beside_training_ends_the_run(tmp_path, monkeypatch):
     whole = SearchPlay.play_rows
     monkeypatch.setattr(SearchPlay, "play_rows", fail)
     with pytest.raises(OSError, match="no space left"):
-        run(tmp_path, ways, turns=2)
+        run(tmp_path, config, turns=2)
 
 
 def test_a_random_network_searches_little_and_plays_sensible_moves(finished):
-    play = replace(WAYS.play, visits=40, fast_visits=10)
-    ways = replace(WAYS, play=play, loop=replace(WAYS.loop, first_visits=0.25))
-    rows = zero_play.ZeroPlay(finished.out / "other rows", ways, None)
+    play = replace(CONFIG.play, visits=40, fast_visits=10)
+    config = replace(CONFIG, play=play, loop=replace(CONFIG.loop, first_visits=0.25))
+    rows = zero_play.ZeroPlay(finished.out / "other rows", config, None)
     first, later = rows.options(finished.turn, True), rows.options(finished.turn, False)
     assert (first.visits, first.fast_visits, first.sensible, first.forced) == (10, 2, 2.0, 0.0)
     assert (later.visits, later.fast_visits, later.sensible, later.forced) == (40, 10, 0.0, 2.0)
@@ -260,33 +259,33 @@ def test_a_run_from_another_network_goes_on_without_it(finished, tmp_path):
     model, _, _ = load_model(finished.out / NETWORK)
     start = tmp_path / "start.safetensors"
     save_network(start, model, new_spec(model, "start", sizes=(2, 7)), {})
-    ways = replace(WAYS, loop=replace(WAYS.loop, first_rows=60), shape={"blocks": 6})
-    zero = run(tmp_path / "run", ways, stop=("self-play", 0.0), start=start)
+    config = replace(CONFIG, loop=replace(CONFIG.loop, first_rows=60), shape={"blocks": 6})
+    zero = run(tmp_path / "run", config, stop=("self-play", 0.0), start=start)
     assert zero.turn.komi == 2.0 and zero.play.options(zero.turn, zero.is_random).sensible == 0.0
     start.unlink()
-    zero = run(tmp_path / "run", replace(ways, shape=asdict(model.shape)), turns=1)
+    zero = run(tmp_path / "run", replace(config, shape=asdict(model.shape)), turns=1)
     spec = load_model(tmp_path / "run" / NETWORK)[1]
     assert (spec.min_size, spec.max_size) == (2, 7)
     with pytest.raises(ValueError, match="plays boards of 2 to 7, not 9"):
-        Zero(tmp_path / "large", replace(ways, play=replace(WAYS.play, size=9)), CPU, start=zero.networks.path(0))
+        Zero(tmp_path / "large", replace(config, play=replace(CONFIG.play, size=9)), CPU, start=zero.networks.path(0))
 
 
 def test_another_start_is_refused_where_a_run_goes_on(finished, tmp_path):
     first, other = (finished.networks.path(step) for step in (0, finished.learner.step))
-    ways = replace(WAYS, loop=replace(WAYS.loop, first_rows=1000))
-    run(tmp_path / "run", ways, stop=("self-play", 0.0), start=first)
-    run(tmp_path / "run", ways, stop=("self-play", 0.0), start=first)
+    config = replace(CONFIG, loop=replace(CONFIG.loop, first_rows=1000))
+    run(tmp_path / "run", config, stop=("self-play", 0.0), start=first)
+    run(tmp_path / "run", config, stop=("self-play", 0.0), start=first)
     with pytest.raises(ValueError, match=f"begun with another start than {other.name}"):
-        Zero(tmp_path / "run", ways, CPU, start=other)
+        Zero(tmp_path / "run", config, CPU, start=other)
     shutil.copytree(finished.out, tmp_path / "random")
     with pytest.raises(ValueError, match="begun with another start"):
-        Zero(tmp_path / "random", WAYS, CPU, start=first)
+        Zero(tmp_path / "random", CONFIG, CPU, start=first)
 
 
 def test_play_that_gives_no_rows_is_refused(tmp_path):
     """It would play for ever."""
     with pytest.raises(ValueError, match="full_share is 0: no search would give a row to learn from"):
-        Zero(tmp_path / "run", replace(WAYS, play=replace(WAYS.play, full_share=0.0)), CPU)
+        Zero(tmp_path / "run", replace(CONFIG, play=replace(CONFIG.play, full_share=0.0)), CPU)
     assert not (tmp_path / "run").exists()
 
 
@@ -294,7 +293,7 @@ def test_a_first_start_that_was_killed_leaves_a_folder_to_begin_in(tmp_path):
     """It had got no further than to write its first manifest."""
     for name in (f"{MANIFEST}.partial", "keima.lock"):
         (tmp_path / name).write_text("{")
-    assert Zero(tmp_path, WAYS, CPU).turn.number == 0
+    assert Zero(tmp_path, CONFIG, CPU).turn.number == 0
 
 
 def test_a_check_is_repeated_until_it_was_not_stopped(tmp_path):
@@ -312,8 +311,8 @@ def test_a_check_is_repeated_until_it_was_not_stopped(tmp_path):
 
 
 def test_old_rows_go_where_the_disk_is_short(tmp_path):
-    ways = replace(WAYS, loop=replace(WAYS.loop, disk_gib=0.0, window=20, window_slope=0.1))
-    zero = run(tmp_path, ways, turns=3)
+    config = replace(CONFIG, loop=replace(CONFIG.loop, disk_gib=0.0, window=20, window_slope=0.1))
+    zero = run(tmp_path, config, turns=3)
     manifest = json.loads((tmp_path / ROWS / "rows.json").read_text())
     files = {path.name for path in (tmp_path / ROWS).glob("*.xz")}
     assert files == {shard["file"] for shard in manifest["shards"]} == set(zero.turn.shards)
@@ -347,12 +346,12 @@ def test_the_komi_of_self_play_follows_the_games(finished, tmp_path, monkeypatch
     resigned = [komi + np.inf] * 6 + [komi - 2]
     assert next_komi([*resigned, komi - 1, komi + 2, komi + 5], played_out=3) == 1.0
     assert next_komi(resigned) == 0.0
-    ways = replace(WAYS, loop=replace(WAYS.loop, fair_komi=False, first_rows=40))
-    assert run(tmp_path, ways, turns=1).turn.komi == 2.0
+    config = replace(CONFIG, loop=replace(CONFIG.loop, fair_komi=False, first_rows=40))
+    assert run(tmp_path, config, turns=1).turn.komi == 2.0
 
 
 def test_games_are_resigned_below_the_bound_that_was_found(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_module, "resignation_bound", lambda rows: -0.8)
-    zero = run(tmp_path, replace(WAYS, loop=replace(WAYS.loop, resigns=True, first_rows=40)), turns=1)
+    zero = run(tmp_path, replace(CONFIG, loop=replace(CONFIG.loop, resigns=True, first_rows=40)), turns=1)
     assert zero.turn.resign == pytest.approx(0.1)
     assert zero.play.options(zero.turn, zero.is_random).resign == pytest.approx(0.1)

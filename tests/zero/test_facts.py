@@ -9,8 +9,7 @@ import torch
 from engine.features.symmetry import symmetry_table
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
-from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
-from engine.selfplay.zero_facts import facts_of_board
+from engine.zero.facts import EmptyBoard, facts_of_board, first_moves, look_at_empty_board
 
 SIZE, SHARE = 3, 0.5
 

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.config.declaration import Checked, option
 from engine.evaluation.elo import Rated, rated, weakest
 from engine.selfplay.search_match import Outcome
-from engine.selfplay.zero import Zero
 from engine.system.programs import find_gnugo, gnugo, keima, start_child
 from engine.system.work_folder import add_line, read_lines
+from engine.zero.loop import Zero
+from engine.zero.options import LadderOptions
 
 LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
 RANDOM, GNUGO = "random", "gnugo"
@@ -30,21 +30,6 @@ BEATEN = 0.98
 GNUGO_S = 60.0
 """What the first match against GNU Go is taken to last"""
 POLL_S = 0.5
-
-
-@dataclass(frozen=True)
-class LadderOptions(Checked):
-    """What networks are measured by while they learn."""
-
-    heading = "The ladder"
-    ladder_share: float = option(0.05, "of the time that goes to the ladder; 0 = none", low=0.0, high=0.9)
-    ladder_games: int = option(40, "against each opponent", low=2)
-    ladder_visits: int = option(
-        16, "of each network's searches, against GNU Go too; 1 = the policy alone", low=1, high=30000
-    )
-    gnugo_share: float = option(0.03, "of the time that goes to games against GNU Go", low=0.0, high=0.9)
-    gnugo_games: int = option(10, "against GNU Go", low=2)
-    gnugo_level: int = option(10, "at which it plays", low=0, high=10)
 
 
 @dataclass(frozen=True)
@@ -105,7 +90,7 @@ def _wins(matches: list[Match]) -> dict[tuple[str, str], float]:
 
 
 class Ladder:
-    """Plays a run's networks; called by the loop after each of them (:data:`engine.selfplay.zero.Check`)."""
+    """Plays a run's networks; called by the loop after each of them (:data:`engine.zero.loop.Check`)."""
 
     def __init__(self, out: Path, options: LadderOptions) -> None:
         """Read what was played; errors as of :func:`read_ladder`."""
@@ -148,7 +133,7 @@ class Ladder:
     def _play(self, zero: Zero, first: str, path: Path, name: str, opponent: Path | None) -> None:
         """One match by small searches; entered when it is over."""
         options, begun_s = self._options, time.monotonic()
-        zero.watch.at("ladder", 0, 1, f"{options.ladder_games} games of {first} against {name}; then self-play")
+        zero.progress.at("ladder", 0, 1, f"{options.ladder_games} games of {first} against {name}; then self-play")
         visits = options.ladder_visits, options.ladder_visits if opponent else 1
         if outcome := zero.match((path, opponent), visits, options.ladder_games):
             self._ended(zero, Match(first, name, outcome, time.monotonic() - begun_s))
@@ -158,7 +143,7 @@ class Ladder:
         self._enter(match)
         ranked = standings(self.matches)
         own = next(one for one in ranked if one.name == match.first)
-        zero.watch.say(
+        zero.progress.say(
             f"ladder: {match.first} against {match.second}: {match.outcome.won} won, {match.outcome.drawn} drawn, "
             f"{match.outcome.lost} lost; Elo {own.elo:.0f} ({own.low:.0f} to {own.high:.0f}), "
             f"{reference_of(self.matches)} being 0"
@@ -172,7 +157,7 @@ class Ladder:
 
     def _play_gnugo(self, zero: Zero, first: str, path: Path, folder: Path, program: str) -> None:
         """A match against GNU Go, by ``keima match``; what was played is kept where it is stopped."""
-        options, play, begun_s = self._options, zero.ways.play, time.monotonic()
+        options, play, begun_s = self._options, zero.config.play, time.monotonic()
         # Games differ by the first moves of the network.
         engine = keima(
             "gtp", "--config", "none", "--weights", path, "--size", play.size, "--visits", options.ladder_visits,
@@ -190,14 +175,14 @@ class Ladder:
         process = start_child(command, None, log)
         while process.poll() is None:
             games = (folder / "games.jsonl").read_bytes().count(b"\n") if (folder / "games.jsonl").exists() else 0
-            zero.watch.at("ladder", games, options.gnugo_games, f"{first} against GNU Go; then self-play")
+            zero.progress.at("ladder", games, options.gnugo_games, f"{first} against GNU Go; then self-play")
             if zero.is_stopped:
                 process.send_signal(signal.SIGINT)
                 process.wait()
                 return
             time.sleep(POLL_S)
         if process.returncode:
-            zero.watch.say(f"the match against GNU Go ended with status {process.returncode}, see {log}")
+            zero.progress.say(f"the match against GNU Go ended with status {process.returncode}, see {log}")
             return
         found = json.loads(summary.read_text(encoding="utf-8"))["all"]
         outcome = Outcome(found["won"], found["drawn"], found["lost"])
