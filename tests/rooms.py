@@ -18,7 +18,7 @@ FLOORS = (
     ("engine.records", "engine.search"),
     ("engine.play", "engine.train"),
     ("engine.insight", "engine.evaluation", "engine.selfplay"),
-    ("engine.zero",),
+    ("engine.alphago", "engine.zero"),
     ("gtp",),
     ("bench",),
 )
