@@ -18,6 +18,7 @@ FLOORS = (
     ("engine.records", "engine.search"),
     ("engine.play", "engine.train"),
     ("engine.insight", "engine.evaluation", "engine.selfplay"),
+    ("engine.alphago", "engine.zero"),
     ("gtp",),
     ("bench",),
 )
