@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import click
@@ -186,7 +185,8 @@ def _run(
 ) -> None:  # fmt: skip
     """Run the loop with a status line."""
     chosen, cores = choose_device(device, threads), threads or own_cores()
-    with ExitStack() as stack, TerminalProgress(console) as shown:
+    shown = TerminalProgress(console)
+    with ExitStack() as stack, shown.bar:
         actors = crew.open(stack, CHUNK_TABLES * config.loop.at_once) if crew.ray else None
         if not is_compiled(KEIMA.name):
             shown.at("compiling", 0, 1, "kernels of self-play and training, once on this machine; a minute or two")
@@ -208,7 +208,7 @@ def _run(
 
 
 class TerminalProgress(Progress):
-    """A status line on the terminal, and the page with the same words; use as a context manager."""
+    """A status line on the terminal, which shows within ``bar``, and the page with the same words."""
 
     def __init__(self, console: Console) -> None:
         columns = (
@@ -218,28 +218,19 @@ class TerminalProgress(Progress):
         self.console, self.status = console, ""
         self.draw: Callable[[str], None] = lambda status: None
         """writes the page with a status"""
-        self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("", phase="", count="", words="")
+        self.bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self.bar.add_task("", phase="", count="", words="")
         self._phase = ""
         self._said_s = self._drawn_s = 0.0
-
-    def __enter__(self) -> "TerminalProgress":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._bar.stop()
 
     def at(self, phase: str, done: float, total: float, words: str) -> None:
         """See :class:`engine.zero.turn.Progress`."""
         count = f"{done:,.0f}/{total:,.0f}" if total > 1 else ""
         is_due = phase != self._phase or time.monotonic() - self._said_s > LINES_S
         if phase != self._phase:
-            self._bar.reset(self._task)
+            self.bar.reset(self._task)
         self._phase, self.status = phase, " ".join(filter(None, (f"{phase}:", count, words)))
-        self._bar.update(self._task, completed=done, total=total, phase=phase, count=count, words=words)
+        self.bar.update(self._task, completed=done, total=total, phase=phase, count=count, words=words)
         if is_due and not self.console.is_terminal:
             self._said_s = time.monotonic()
             say(self.console, self.status)
