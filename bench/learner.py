@@ -24,9 +24,9 @@ from typing import Any
 
 import click
 
-from bench.child import start_child
-from bench.folder import add_line, same_settings
 from engine.system.files import alone_in, written_whole
+from engine.system.programs import start_child
+from engine.system.work_folder import add_line, same_settings
 from weights import DEFAULT, find_network
 
 KEIMA = (sys.executable, "-m", "gtp.cli")

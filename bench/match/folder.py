@@ -10,13 +10,13 @@ short is played again.
 from pathlib import Path
 from typing import Any
 
-from bench.folder import add_line, same_settings
 from bench.match.record import GameRecord, read_records, record_line
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
 from engine.go.rules import rules_named
 from engine.go.sgf import write_sgf
 from engine.system.files import written_whole
+from engine.system.work_folder import add_line, same_settings
 
 SETTINGS = "match.json"
 

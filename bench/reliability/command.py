@@ -18,10 +18,9 @@ from bench.reliability.folder import CampaignFolder, Record
 from bench.reliability.part import NAMES, Campaign, Case, Part, load_part
 from bench.reliability.runner import run_cases
 from bench.reliability.table import Row, as_markdown, print_figures, show
-from bench.terminal import progress_bar, say
 from engine.config.declaration import core_count
 from gtp.cli.arguments import PATHS
-from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar, say
 from weights import DEFAULT
 
 FOLDER = click.Path(file_okay=False, path_type=Path)

@@ -11,7 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from bench.folder import add_line, read_lines, same_settings
+from engine.system.work_folder import add_line, read_lines, same_settings
 
 
 @dataclass(frozen=True)

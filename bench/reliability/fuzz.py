@@ -23,11 +23,11 @@ from typing import IO
 
 import click
 
-from bench.match.engines import keima
 from bench.reliability.fuzz_lines import ANALYZE, lines, reply_to
 from bench.reliability.fuzzed_process import FuzzedProcess
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.figures import print_figure
+from engine.system.programs import keima
 from weights import DEFAULT
 
 ENGINES: dict[str, tuple[str, ...]] = {

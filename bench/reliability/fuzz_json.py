@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from bench.match.engines import keima
 from bench.reliability.fuzzed_process import FuzzedProcess
 from bench.reliability.json_lines import lines
 from bench.reliability.part import Campaign, Case, Outcome, Part
+from engine.system.programs import keima
 
 LINES = 5_000
 """of one case"""

@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from safetensors import safe_open
 
-from bench.match.engines import keima
 from bench.reliability.originals import game_shard, keima_network, made_games
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.nets.files.read import read_network
@@ -35,6 +34,7 @@ from engine.records.search_rows import read_search_rows, unpacked
 from engine.selfplay.game_journal import blocks_of, numbers_in
 from engine.selfplay.numbers import numbers_of
 from engine.system.files import sha256_of
+from engine.system.programs import keima
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0
@@ -210,8 +210,8 @@ def _evaluation(out: Path) -> list[str]:
 def _zero(out: Path) -> list[str]:
     return keima(
         "zero", "--out", out, "--size", 3, "--turns", TURNS, "--blocks", 1, "--channels", 8, "--first-rows", 200,
-        "--rows", 100, "--batch", 16, "--visits", 8, "--fast-visits", 4, "--at-once", 4, "--ladder-games", 4,
-        "--ladder-visits", 2, "--device", "cpu", "--threads", 1,
+        "--rows", 100, "--batch", 16, "--visits", 8, "--fast-visits", 4, "--at-once", 4, "--device", "cpu",
+        "--threads", 1,
     )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.match.engines import find_gnugo
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.strength.endings import from_files, from_shard
 from engine.go.game import Game
@@ -22,6 +21,7 @@ from engine.go.notation import color_word
 from engine.go.position import legal_moves
 from engine.go.rules import Rules
 from engine.go.sgf import read_sgf
+from engine.system.programs import find_gnugo
 
 POSITIONS = 2000
 """of a case"""

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.match.engines import keima
 from bench.match.gtp_client import ROOT, EngineRefused, GtpClient
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.inference.server import InferenceServer
@@ -37,6 +36,7 @@ from engine.selfplay.search_games import Origin
 from engine.selfplay.search_job import CACHE_MIB, played_here
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
+from engine.system.programs import keima
 from gtp.cli.settings import NO_FILE
 
 TOLERANCE, QUICK_TOLERANCE = 0.02, 0.10

@@ -8,8 +8,7 @@ from rich.console import Console
 from bench.reliability.folder import Record
 from bench.reliability.part import Case, Part
 from bench.speed.figures import print_figure, rounded
-from bench.terminal import say
-from gtp.cli.terminal import new_table
+from gtp.cli.terminal import new_table, say
 
 SHOWN_FAULTS = 20
 """Faults that are listed below the table; all are in the folder"""
