@@ -6,21 +6,22 @@ works with them.
 
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
 import torch
 
 from bench.match.folder import MatchFolder
 from bench.match.summary import render, summarise
+from bench.process_memory import PeakMemory
+from bench.reliability.campaign import Outcome, Part
 from bench.reliability.mutations import mutated
 from bench.reliability.originals import MATCH_SETTINGS, ORIGINALS, made_games, tiny_model
-from bench.reliability.part import Campaign, Case, Outcome, Part
-from bench.reliability.peak_memory import PeakMemory
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.go.sgf import SgfGame, read_sgf, read_sgf_games
@@ -126,7 +127,14 @@ READERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "rows": (_rows, "file"), "owners": (_owners, "file"), "patterns": (_patterns, "file"), "state": (_state, "file"),
     "match": (_match, "match/games.jsonl"), "match-settings": (_match, "match/match.json"),
 }  # fmt: skip
-"""By what files are, who reads them, and by which name"""
+"""By the kind of file: its reader, and its name"""
+PART = Part(
+    title="Damaged files: networks (three formats), SGF, settings, shards, states, match folders",
+    unit="files",
+    wanted=f"{FILES:,} of each of {len(READERS)} kinds: one line, bounded time and memory",
+    figures={"slowest file, s": max, "most memory for one, MiB": max},
+    limit_s=1800.0,
+)
 
 
 @cache
@@ -153,14 +161,19 @@ def _one_line(read: Callable[[], None]) -> str:
     return ""
 
 
-def _run(kind: str, first: int, count: int, folder: Path) -> Outcome:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Blocks of files of each kind."""
+    files, block = (5, 5) if metafunc.config.option.campaign["quick"] else (FILES, BLOCK)
+    cases = [(kind, first, block) for kind in READERS for first in range(1, files + 1, block)]
+    metafunc.parametrize(("kind", "first", "amount"), cases)
+
+
+def test_files(kind: str, first: int, amount: int, folder: Path, outcome: Outcome) -> None:
     """Damage a file in some ways and have each read."""
     read, name = READERS[kind]
-    sound, faults = _original(kind), []
-    slowest, grown = 0.0, 0.0
-    for number in range(first, first + count):
-        place = folder / str(number)
-        path = place / name
+    sound, slowest, grown = _original(kind), 0.0, 0.0
+    for number in range(first, first + amount):
+        path = folder / str(number) / name
         path.parent.mkdir(parents=True)
         path.write_bytes(mutated(sound, Random(f"{kind} {number}")))
         path.with_name("curves.csv").write_bytes(path.read_bytes()[:4096])
@@ -171,24 +184,5 @@ def _run(kind: str, first: int, count: int, folder: Path) -> Outcome:
         if seconds > MAX_SECONDS or mib > MAX_MIB:
             fault += f" took {seconds:.1f} s and {mib:.0f} MiB, expected at most {MAX_SECONDS:g} s and {MAX_MIB} MiB"
         if fault:
-            faults.append(f"{kind} {number}: {fault}")
-    return Outcome(faults, {"slowest file, s": slowest, "most memory for one, MiB": grown})
-
-
-def _cases(campaign: Campaign) -> Iterator[Case]:
-    """Blocks of files of each kind."""
-    files, block = (5, 5) if campaign.quick else (FILES, BLOCK)
-    for kind in READERS:
-        for first in range(1, files + 1, block):
-            yield Case(f"{kind}-{first}", partial(_run, kind, first, block), block)
-
-
-PART = Part(
-    __name__,
-    title="Damaged files: networks (three formats), SGF, settings, shards, states, match folders",
-    unit="files",
-    wanted=f"{FILES:,} of each of {len(READERS)} kinds: one line, bounded time and memory",
-    cases=_cases,
-    figures={"slowest file, s": max, "most memory for one, MiB": max},
-    limit_s=1800.0,
-)
+            outcome.faults.append(f"{kind} {number}: {fault}")
+    outcome.figures = {"slowest file, s": slowest, "most memory for one, MiB": grown}
