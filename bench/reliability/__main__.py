@@ -64,7 +64,10 @@ def collected(names: tuple[str, ...], campaign: dict[str, Any], chosen: str) -> 
         ValueError: a part's module cannot be read.
     """
     found, files = Collected(), [str(HERE / f"{name}.py") for name in names]
-    status = run_pytest(campaign, found, "--collect-only", "-qq", "-k", chosen, *files)
+    collecting = ("--collect-only", "--continue-on-collection-errors", "-qq", "-k", chosen)
+    status = run_pytest(campaign, found, *collecting, *files)
+    if status == pytest.ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise ValueError("pytest cannot collect the cases; it says why above")
     rows = []

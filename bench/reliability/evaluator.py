@@ -1,7 +1,7 @@
-"""A network that fails, hangs, runs out of memory or says no numbers while the engine plays.
+"""A network that fails, hangs, runs out of memory or outputs NaN while the engine plays.
 
-Wanted is that the game continues, or ends with one line of an answer: every move is legal and in time, none is a pass or
-a resignation in the opening, standard error says what is wrong in lines, and the process ends when it is told to.
+The game must continue, or end with one line of an answer: every move is legal and in time, none is a pass or a
+resignation in the opening, standard error says what is wrong in lines, and the process ends at ``quit``.
 """
 
 import time

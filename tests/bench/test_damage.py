@@ -9,11 +9,6 @@ from bench import process_memory
 from bench.reliability import damage
 from bench.reliability.campaign import Outcome
 from bench.reliability.mutations import GZIP, XZ, ZIP, mutated
-from bench.reliability.originals import ORIGINALS
-
-
-def test_every_kind_has_an_original_and_a_reader():
-    assert ORIGINALS.keys() == damage.READERS.keys()
 
 
 @pytest.mark.parametrize("kind", ["keima", "katago", "sgf", "settings", "games", "rows", "patterns", "match"])
