@@ -77,7 +77,8 @@ WORDS = (
     "7.5", "-0.5", "1e9", "nan", "inf", "999999999", "99999999999999999999", "true", "all", "dead", "alive", "seki",
     "chinese", "japanese", "{", '{"ko":"SIMPLE"}', "byoyomi", "canadian", "fischer", "none", "\u00e9", "\u56f2\u7881",
 )  # fmt: skip
-BEFORE = (b"\xef\xbb\xbf", b"\xff\xfe", b"\t", b"   ", b"\x1b[A", b"=", b"?")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BEFORE = (BYTE_ORDER_MARK, b"\xff\xfe", b"\t", b"   ", b"\x1b[A", b"=", b"?")
 BEHIND = (b"\r", b" \t ", b" # words", b"#", b"\x00", b"\x0b")
 LONG = (b"", b"5 ", b"# ", b"play b ")
 
@@ -236,7 +237,8 @@ def mutated(rng: random.Random, line: bytes) -> bytes:
 
 def reply_to(line: bytes) -> tuple[bytes, bytes] | None:
     """Id and name of the command in a line, as the protocol's text defines them; None = no reply is due."""
-    text = line[: MAX_LINE + 1].translate(None, CONTROL).partition(b"#")[0].strip(b" \t")
+    text = line[: MAX_LINE + 1].translate(None, CONTROL).partition(b"#")[0]
+    text = text.removeprefix(BYTE_ORDER_MARK).strip(b" \t")
     if not text:
         return None
     found = COMMAND.match(text)

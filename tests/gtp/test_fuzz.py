@@ -19,6 +19,7 @@ LEAST_SPEED = 100.0
         (b" \t\r", None),
         (b"# interrupt", None),
         (b"\x00\x1b", None),
+        (b"\xef\xbb\xbf# interrupt", None),
         (b"name", (b"", b"name")),
         (b" 12\tname # why", (b"12", b"name")),
         (b"12name", (b"", b"12name")),
