@@ -77,7 +77,7 @@ def command(network: dict[str, object], *options: str) -> list[str]:
 @contextmanager
 def started(network: dict[str, object], *options: str) -> Iterator[GtpClient]:
     """An engine with a made network that has loaded all that it plays with; arguments as of :func:`command`."""
-    ahead.compile_pieces(KEIMA.name)
+    ahead.compile_kernels(KEIMA.name)
     with GtpClient(command(network, *options), ROOT) as client:
         for question in ("kata-get-rules", "final_score"):
             client.ask(question, START_S)
