@@ -141,6 +141,7 @@ def _analysis(scale: Scale, weights: str, folder: Path) -> list[float]:
     samples, moves, slices = [], 0, 0
     with _engine(weights, "--size", str(scale.analysed_size)) as client:
         client.ask("clear_board", LIMIT_S)
+        list(_updates(client, 0.1))  # What an analysis needs is compiled before the clock is read.
         begun_s = time.monotonic()
         while (passed_s := time.monotonic() - begun_s) < scale.warm_up_s + scale.analysis_s:
             color = "bw"[moves % 2]
