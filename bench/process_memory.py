@@ -1,10 +1,20 @@
-"""The most memory that this process takes while something runs."""
+"""Memory that processes take, as the system counts it."""
 
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 STATUS = Path("/proc/self/status")
+
+
+def own_mib(pid: int) -> float:
+    """Memory that a process has taken for itself and that is resident. Linux."""
+    return _status_mib(Path(f"/proc/{pid}/status"), "RssAnon:", "RssShmem:")
+
+
+def _status_mib(status: Path, *fields: str) -> float:
+    lines = status.read_text(encoding="ascii").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(fields)) / 1024
 
 
 class PeakMemory:
@@ -25,8 +35,7 @@ class PeakMemory:
 
     def _peak_mib(self) -> float:
         if STATUS.exists():
-            line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
-            return int(line.split()[1]) / 1024
+            return _status_mib(STATUS, "VmHWM:")
         if sys.platform == "win32":
             return 0.0
         import resource
