@@ -133,7 +133,7 @@ def outcomes_of(folder: Path) -> dict[str, Any] | None:
 
 
 def _supervised(curves: Series) -> dict[str, Any]:
-    """Where supervised learning has come to, and how far it still fell."""
+    """The last metrics of supervised learning, and how far its loss still fell."""
     entropy = curves.get("validation/cross_entropy", [])
     found = {name: curves[f"validation/{name}"][-1][1] for name in ("top1", "cross_entropy") if entropy}
     if len(entropy) > 1:
@@ -144,15 +144,15 @@ def _supervised(curves: Series) -> dict[str, Any]:
 
 
 def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
-    """Errors (z - v)^2 of a value network at the step that was chosen, and how many positions it learnt from; what is
-    known of other positions than it was chosen by, the report's ``test``, is in the evaluation."""
+    """Errors (z - v)^2 of a value network at the step that was chosen, and how many positions it learnt from. The
+    evaluation has its error on other positions, the report's ``test``."""
     curves = series_of(folder / "curves.csv")
     tested, trained = (curves.get(f"validation/{key}value_mse", []) for key in ("", "seen/"))
     if not tested:
         return None
     step, error = min(tested, key=lambda point: point[1])
     found = {"step": int(step), "selection": error, "training": dict(trained).get(step)}
-    # A shard at a time: all positions of a whole way are gigabytes.
+    # A shard at a time: all positions of a run are gigabytes.
     parts = map(read_games, every_shard_file(training) if training.is_dir() else ())
     if positions := sum(int((games.position >= 0).sum()) or len(games.moves) for games in parts):
         found["positions"] = positions
@@ -166,10 +166,11 @@ def _ablation(folder: Path) -> dict[str, Any]:
     for path in sorted(folder.glob("*/summary.json")):
         played, (first, second) = _json(path)["all"], path.parent.name.split("-")
         points = [played["won"] + 0.5 * played["drawn"], played["lost"] + 0.5 * played["drawn"]]
-        wins |= {(first, second): points[0], (second, first): points[1]}
+        # An interrupted match may have no game yet.
+        wins |= {(first, second): points[0], (second, first): points[1]} if any(points) else {}
         interval = list(wilson_interval(points[0], int(sum(points))))
         pairs[path.parent.name] = {"points": points, "interval": interval}
-    if not any(wins.values()):
+    if not wins:
         return {}
     found = {one.name: one for one in rated(wins, weakest(wins))}
     players = {

@@ -117,7 +117,7 @@ def test_rollouts_learn_sharper_from_drawn_moves_than_from_those_of_people(tmp_p
 
 
 def test_every_stage_on_5x5(tmp_path, people, monkeypatch):
-    """The whole way, its report, its player; and nothing is run again."""
+    """The whole run, its report, its player; and nothing is run again."""
     monkeypatch.setattr(run, "start_child", InProcess)
     monkeypatch.setitem(stages.PRESETS, "tour", TINY)
     monkeypatch.setattr(stages, "PLAYERS", [player for player in PLAYERS if player.name in ("rvp", "v")])
@@ -182,6 +182,9 @@ def test_intervals_of_the_ablation_are_from_the_weakest(tmp_path):
     half = Z_95 * ELO_SCALE / math.sqrt((40 + 1) * rate * (1 - rate))
     elo = players["rvp"]["elo"]
     assert players["rvp"]["interval"] == pytest.approx([elo - half, elo + half])
+    (tmp_path / "vp-rv").mkdir()
+    (tmp_path / "vp-rv" / "summary.json").write_text(json.dumps({"all": {"won": 0, "lost": 0, "drawn": 0}}))
+    assert _ablation(tmp_path)["ablation"] == players, "a match without a game says nothing"
     assert _ablation(tmp_path / "none") == {}
 
 
