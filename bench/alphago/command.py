@@ -17,8 +17,8 @@ from bench.alphago.stages import Command, Stage, Way, all_stages
 from bench.terminal import progress_bar, say
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.system.files import alone_in
+from gtp.cli import KeimaCommand
 from gtp.cli.arguments import PATHS, OneOf, Whole
-from gtp.cli.help_style import KeimaCommand
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 
 STAGES = ("games", "sl", "patterns", "rl", "values", "value", "ablation")

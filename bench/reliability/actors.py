@@ -22,7 +22,7 @@ from bench.speed.crew import AT_ONCE, SleepingJob
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.bulk_job import BulkWorker
 from engine.system.crew.job import Away, Files
-from gtp.cli.crew import CrewOptions
+from gtp.cli.options import CrewOptions
 
 ACTORS, KILLS, GAMES_PER_KILL = 16, 200, 24
 TABLE, BATCH_S = 4, 0.02

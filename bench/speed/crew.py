@@ -23,7 +23,7 @@ from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.crew.here import Here
 from engine.system.crew.job import Crew, Done, Files
 from gtp.cli.arguments import Number
-from gtp.cli.crew import CrewOptions
+from gtp.cli.options import CrewOptions
 from gtp.cli.terminal import one_line_errors
 
 SIZE, MOVES = 7, 40

@@ -29,8 +29,7 @@ from engine.system.signals import StopOnSignal
 from engine.train.ranks import own_cores
 from engine.train.turns import first_network
 from gtp.cli.arguments import Number, Whole
-from gtp.cli.crew import CrewOptions, ray_options
-from gtp.cli.options import GroupedCommand, options_from, options_of
+from gtp.cli.options import CrewOptions, GroupedCommand, options_from, options_of, ray_options
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import find
 

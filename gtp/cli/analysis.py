@@ -1,12 +1,14 @@
 """``keima analysis``: KataGo's JSON analysis engine, on its command line and on ours."""
 
 import os
+import queue
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,11 +19,15 @@ from gtp.cli.arguments import Whole
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
 from gtp.cli.settings import with_whole_paths
+from gtp.info import described
 from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, read_pairs
-from gtp.json.start import Sender, load_engine
 from gtp.log import start_log
-from gtp.session import IN, LineReader, Output, read_input
-from weights import find_network
+from gtp.session import IN, OUT, LineLog, LineReader, Output, read_input
+from gtp.startup import load_analysing
+from weights import NetworkPath, find_network
+
+if TYPE_CHECKING:
+    from gtp.json.engine import JsonEngine
 
 STARTED = "Started, ready to begin handling requests"
 """KataGo's words: clients wait for them"""
@@ -152,3 +158,75 @@ def _lines() -> Iterator[str]:
         yield from (line.decode("utf-8", "replace") for line in reader.feed(data))
     if reader.rest:
         yield reader.rest.decode("utf-8", "replace")
+
+
+STATUS_UNREAD = 1
+MOST_UNREAD = 1 << 26
+"""Characters that wait for a client; with more no queries are taken, and reports during a search are left out."""
+
+
+def load_engine(settings: Settings, network: NetworkPath | None, device: str, at_once: int,
+                sender: "Sender") -> "JsonEngine":  # fmt: skip
+    """Load what analyses; arguments and errors as of :func:`gtp.startup.load_analysing`."""
+    loaded = load_analysing(settings.search, network, device, at_once)
+    from gtp.json.engine import JsonEngine
+
+    return JsonEngine(loaded.analyses, settings, sender, described(network, loaded.server), sender.is_full)
+
+
+class Sender:
+    """Writes lines to a client; without one that reads them the process ends.
+
+    A thread of its own writes: a client may send all its queries before it reads an answer, so reading them must not
+    wait for the answers to be read, up to ``MOST_UNREAD``.
+    """
+
+    def __init__(self, output: Output, log: LineLog | None = None) -> None:
+        """Start the thread.
+
+        Args:
+            log: told of every line, in that thread.
+        """
+        self._output, self._log = output, log
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        """to be written; None = the end"""
+        self._n_unread, self._changed = 0, threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
+        self._thread.start()
+
+    def __call__(self, text: str) -> None:
+        """Send a line; returns at once. Threads: any."""
+        self._count(len(text))
+        self._lines.put(text)
+
+    def is_full(self) -> bool:
+        """Whether more waits than should. Threads: any."""
+        return self._n_unread > MOST_UNREAD
+
+    def await_room(self) -> None:
+        """Wait until the client has read enough. Threads: any."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.is_full())
+
+    def _count(self, characters: int) -> None:
+        """More characters wait, or fewer."""
+        with self._changed:
+            self._n_unread += characters
+            self._changed.notify_all()
+
+    def finish(self, timeout_s: float | None = None) -> None:
+        """Wait until all is written, at most so long; nothing may be sent any more."""
+        self._lines.put(None)
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        """The thread."""
+        while (text := self._lines.get()) is not None:
+            if self._log is not None:
+                self._log(OUT, text)
+            try:
+                self._output.write(text)
+            except OSError:
+                print("keima: the answers are no longer read", file=sys.stderr, flush=True)
+                os._exit(STATUS_UNREAD)
+            self._count(-len(text))

@@ -17,12 +17,9 @@ from engine.records.games import read_games
 from engine.records.gather import Gathered
 from engine.records.overview import added, cell, overview
 from engine.records.shards import MANIFEST, BuildOptions, build, every_shard_file, verify
+from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, PATHS, Whole
-from gtp.cli.data_play import play_command
-from gtp.cli.data_reached import reached_command
-from gtp.cli.data_values import values_command
-from gtp.cli.help_style import KeimaGroup
-from gtp.cli.label import label_command
+from gtp.cli.bulk import label_command, play_command, reached_command, values_command
 from gtp.cli.options import options_from, options_of
 from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors, workers_for
 

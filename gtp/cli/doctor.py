@@ -25,18 +25,16 @@ from engine.config import PlayOptions, SearchOptions, SetupOptions
 from engine.nets.files.header import expected_input
 from engine.system.files import sha256_of
 from gtp import startup
-from gtp.cli.help_style import KeimaCommand
+from gtp.cli import FIX, HOME, OURS, KeimaCommand, shadows
 from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
-from gtp.cli.progress import compile_ahead, compile_bar
 from gtp.cli.settings import read_settings
-from gtp.cli.shadowing import FIX, HOME, shadows
-from gtp.cli.shadowing import PACKAGES as OURS
+from gtp.cli.terminal import compile_ahead, compile_bar
 from gtp.startup import PlayerSettings, calm_openmp, load_player
 from weights import FOLDER, NetworkPath, entries, files_of, find_network, players
 
 WELL, NOTE, WRONG = "well", "note", "WRONG"
 OLDEST_PYTHON = (3, 11)
-PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich", "filelock")
+PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich", "filelock", "platformdirs", "tomlkit")
 INSTALL = "install again: pip install -c constraints.txt . in a virtual environment"
 SEARCH_S = 2.0
 SLOW = 20.0

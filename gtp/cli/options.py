@@ -1,16 +1,20 @@
 """How the engine's options come from the command line and the settings file: decorators for click commands."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import Field, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from engine.config import REMOVED, SearchOptions, removed
 from engine.config.declaration import Checked, bounds_text, help_text, key_of, parse, range_text, sections, type_of
-from gtp.cli.help_style import KeimaCommand
+from engine.system.crew.job import Crew
+from gtp.cli import KeimaCommand
+from gtp.cli.arguments import Whole
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
 from weights import NO_NETWORK, NetworkPath, find_network, players
 
@@ -202,3 +206,44 @@ def network_of(context: click.Context, config: Path | None, weights: str) -> Net
         if context.get_parameter_source("weights") is ParameterSource.DEFAULT_MAP:
             raise ValueError(f"{config}: weights: {error}") from error
         raise
+
+
+class CrewOptions(NamedTuple):
+    """Who works."""
+
+    ray: str | None
+    """address of a Ray cluster; None = this process"""
+    actors: int
+
+    def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> Crew:
+        """Ray's crew, which ``stack`` closes.
+
+        Args:
+            chunk: pieces of work that an actor gets at once.
+            at_once: chunks that an actor does side by side.
+            waiting: chunks that wait at an actor besides those that it does.
+        Raises:
+            ValueError: Ray is not there; one line.
+        """
+        assert self.ray
+        try:
+            from engine.system.crew.on_ray import OnRay
+        except ImportError as error:
+            raise ValueError(f"--ray needs Ray: pip install 'ray>=2.50' beside Keima ({error})") from error
+        crew = OnRay(self.ray, self.actors, chunk, at_once, waiting)
+        stack.callback(crew.close)
+        return crew
+
+
+def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: ``--ray`` and ``--actors``, which the command gets as ``crew``, a :class:`CrewOptions`."""
+
+    @wraps(function)
+    def command(*, ray: str | None, actors: int, **rest: Any) -> Any:
+        return function(crew=CrewOptions(ray, actors), **rest)
+
+    options = (
+        click.option("--ray", metavar="ADDRESS", help="let actors of a Ray cluster work; local: Ray on this machine"),
+        click.option("--actors", default=0, type=Whole(0), help="actors of Ray; 0 = one a GPU, or a processor"),
+    )
+    return with_options(command, options)

@@ -15,8 +15,8 @@ from engine.rollout.model import PatternModel, load_patterns, save_patterns
 from engine.rollout.vocabulary import Numbers, unfold
 from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
+from gtp.cli import KeimaCommand
 from gtp.cli.arguments import PATHS, Number, Whole
-from gtp.cli.help_style import KeimaCommand
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find_patterns
 

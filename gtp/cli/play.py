@@ -76,7 +76,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
 
 def show_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
     """A bar while kernels are compiled; rich is imported only where there is something to show."""
-    from gtp.cli.progress import compile_bar
+    from gtp.cli.terminal import compile_bar
 
     compile_bar(counts, finished)
 

@@ -23,12 +23,12 @@ from engine.insight.review.store import Store
 from engine.system.files import alone_in
 from engine.system.signals import StopOnSignal
 from gtp import startup
-from gtp.analysing import load_analysing
 from gtp.cli.arguments import PATHS, Number, Whole, parsed
 from gtp.cli.bulk import GOES_ON, identity
 from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.play import show_bar
 from gtp.cli.terminal import INTERRUPTED, bar, one_line_errors
+from gtp.startup import load_analysing
 from weights import files_of
 
 KEPT = ".analysis"

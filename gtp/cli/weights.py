@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.nets.files.header import Header, expected_input, recognise
+from gtp.cli import KeimaGroup
 from gtp.cli.arguments import AS_JSON, Number
-from gtp.cli.help_style import KeimaGroup
 from gtp.cli.terminal import WIDTH, new_table, one_line_errors, tell
 from gtp.startup import calm_openmp
 from weights import FOLDER, entries, files_of, find, find_network, players

@@ -1,11 +1,17 @@
-"""The board, komi and handicap. Source of ``set_position``: KataGo, docs/GTP_Extensions.md."""
+"""The game on the board: size, handicap, komi, rules and game records.
+
+Rules may change during a game: its moves are replayed under the new rules. Sources: KataGo, docs/GTP_Extensions.md;
+kgsGtp's documentation of ``kgs-rules``.
+"""
 
 from contextlib import nullcontext
+from pathlib import Path
 
 from engine.go.points import BLACK, WHITE
+from engine.go.rules import rules_from, rules_json, rules_named, with_flag
 from gtp.commands import arguments
 from gtp.host import Host
-from gtp.protocol import CommandError, Registry, integer, number
+from gtp.protocol import INTEGER, CommandError, Registry, integer, number
 from gtp.startup import compile_progress
 
 COMMANDS = Registry()
@@ -99,3 +105,71 @@ def set_free_handicap(host: Host, *vertex: str) -> None:
     except CommandError as error:
         raise CommandError(f"bad vertex list: {error}") from error
     host.record.set_free_handicap(stones)
+
+
+@COMMANDS.command("kata-get-rules")
+def kata_get_rules(host: Host) -> str:
+    """The rules in force as a JSON object of flags."""
+    return rules_json(host.record.game.rules)
+
+
+@COMMANDS.command("kata-set-rules")
+def kata_set_rules(host: Host, *rules: str) -> None:
+    """Play by these rules: a name such as chinese, japanese, aga, or a JSON object of flags."""
+    if not rules:
+        raise CommandError("syntax error: expected kata-set-rules NAME or kata-set-rules {FLAGS}")
+    host.record.set_rules(rules_from(" ".join(rules)))
+
+
+@COMMANDS.command("kata-set-rule")
+def kata_set_rule(host: Host, flag: str, value: str) -> None:
+    """Change one flag of the rules: ko, scoring, tax, suicide, hasButton, whiteHandicapBonus or friendlyPassOk."""
+    host.record.set_rules(with_flag(host.record.game.rules, flag, value))
+
+
+@COMMANDS.command("kgs-rules")
+def kgs_rules(host: Host, rules: str) -> None:
+    """Play by the rules that KGS calls chinese, japanese, aga or new_zealand."""
+    # KGS plays its Chinese rules with superko.
+    host.record.set_rules(rules_named("chinese-kgs" if rules.lower() == "chinese" else rules))
+
+
+MAX_BYTES = 1 << 24
+"""Of a file that is read at all"""
+
+
+@COMMANDS.command("loadsgf")
+def loadsgf(host: Host, file: str, *move: str) -> None:
+    """Load a game from an SGF file: all of it, or up to just before a move's number.
+
+    A name may hold spaces; a number behind it is taken as the move.
+    """
+    words = [file, *move]
+    number = integer(words.pop()) if len(words) > 1 and INTEGER.fullmatch(words[-1]) else None
+    path = Path(" ".join(words))
+    try:
+        if not path.is_file():
+            raise ValueError(f"{path} is no file")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES)
+        keeper = host.keeper
+        with compile_progress():
+            keeper.load_sgf(data, None if number is None else max(0, number - 1))
+    except (OSError, ValueError) as error:
+        raise CommandError(f"cannot load file: {error}") from error
+
+
+@COMMANDS.command("printsgf")
+def printsgf(host: Host, *file: str) -> str:
+    """Give the game as SGF, as for the file ``-``, or write it to a file."""
+    from engine.system.files import written_whole
+
+    text = host.keeper.sgf()
+    if file in ((), ("-",)):
+        return text
+    try:
+        with written_whole(Path(" ".join(file))) as part:
+            part.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write file: {error}") from error
+    return ""

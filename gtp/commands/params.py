@@ -1,4 +1,4 @@
-"""Parameters while the engine runs: its options by name, as on the command line, and by KataGo's names.
+"""Parameters of the running engine by our names and KataGo's, its networks, and how fast it searches.
 
 A parameter that KataGo has under another name answers to both. Ranges and messages are those of the command line; a
 change counts from the next move on and until it is changed again. Sources: KataGo, docs/GTP_Extensions.md and
@@ -8,15 +8,18 @@ cpp/configs/gtp_example.cfg.
 import json
 import math
 from dataclasses import Field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.config import PlayOptions, SearchOptions, removed
 from engine.config.declaration import find_option, key_of, parse
 from gtp.host import Host
-from gtp.katago_names import SEARCH_OPTIONS
-from gtp.models import described
-from gtp.protocol import CommandError, Registry, switch
+from gtp.info import described
+from gtp.json.settings import SEARCH_OPTIONS
+from gtp.protocol import CommandError, Registry, Reply, integer, switch
 from gtp.startup import compile_progress
+
+if TYPE_CHECKING:
+    from engine.search.report import Report
 
 COMMANDS = Registry()
 KATAGO = {
@@ -174,3 +177,51 @@ def _named(name: str) -> Field[Any]:
     if ours in FIXED:
         raise CommandError(f"{name} is no parameter: {FIXED[ours]}")
     raise CommandError(removed(name) or f"unknown parameter {name!r}, expected one that kata-list-params lists")
+
+
+@COMMANDS.command("kata-benchmark")
+def kata_benchmark(host: Host, visits: str, *, reply: Reply) -> str:
+    """Search ten positions of this board size with this number of visits each, and tell how fast that was.
+
+    Options are those in force but for limits of visits and time. Tree and cache are lost, the game stays. The command
+    keima benchmark finds the settings that play strongest on this machine.
+    """
+    from engine.inference.server import NetworkFailed
+    from engine.play.benchmark import POSITIONS, measure
+
+    count = integer(visits)
+    if count < 1:
+        raise CommandError(f"syntax error: {count} visits, expected 1 or more")
+    player = host.player
+    server, size = player.server, player.game.size
+    network = "no network" if server is None else f"network {server.spec.name}"
+    reply.line(f"{size}x{size}, {network}, {count} visits for each of {POSITIONS} positions")
+    reports = []
+    try:
+        for measured in measure(player, count):
+            if host.is_interrupted:
+                break
+            reports.append(measured.report)
+            speed = _speed(*_sums([measured.report]))
+            reply.line(f"{len(reports)}/{POSITIONS}, {measured.n_moves} moves played: {speed}")
+    except NetworkFailed as error:
+        return f"{error}"
+    return f"together: {_speed(*_sums(reports))}" if reports else "interrupted"
+
+
+def _sums(reports: list["Report"]) -> tuple[int, int, float]:
+    """Visits, evaluations and seconds of some searches."""
+    return (
+        sum(report.playouts_this_run for report in reports),
+        sum(report.evaluations for report in reports),
+        sum(report.seconds for report in reports),
+    )
+
+
+def _speed(visits: int, evaluations: int, seconds: float) -> str:
+    """Searches in numbers; a moment at least, so that the shortest has a speed too."""
+    moment_s = max(seconds, 1e-3)
+    return (
+        f"{visits} visits in {seconds:.2f} s, {visits / moment_s:.0f} visits/s, "
+        f"{evaluations} evaluations, {evaluations / moment_s:.0f} evaluations/s"
+    )

@@ -8,9 +8,9 @@ import sys
 
 from engine import __version__
 from gtp.commands import arguments
+from gtp.gogui import live_graphics
 from gtp.host import Host
 from gtp.info import lz_summary, winrate
-from gtp.live_graphics import live_graphics
 from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()

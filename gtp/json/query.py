@@ -16,9 +16,9 @@ from engine.go.position import Position, hide_course, new_position, with_capacit
 from engine.go.rules import KATAGO_KEYS, Rules
 from engine.search.move_filter import MoveFilter, Restriction
 from gtp.info import Extras
-from gtp.json.rules import MOST_KOMI, parse_rules
 from gtp.json.settings import Settings, override, unknown
 from gtp.json.values import (
+    MOST_KOMI,
     FieldError,
     Vertex,
     boolean,
@@ -26,6 +26,7 @@ from gtp.json.values import (
     integers,
     moves,
     number,
+    parse_rules,
     player,
     vertices,
 )

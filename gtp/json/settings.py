@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config import SearchOptions
-from gtp.katago_names import SEARCH_OPTIONS
 from gtp.protocol import COLORS
 
+SEARCH_OPTIONS = {
+    "cpuctExploration": "c_puct",
+    "cpuctExplorationLog": "c_puct_growth",
+    "fpuReductionMax": "fpu_reduction",
+    "subtreeValueBiasFactor": "value_bias",
+    "valueWeightExponent": "value_weight",
+}
+"""KataGo's name -> our search option, where both mean the same"""
 _NUMBERS = """
 avoidRepeatedPatternUtility -3 3, chosenMovePrune 0 1e10, chosenMoveSubtract 0 1e10, chosenMoveTemperature 0 5,
 chosenMoveTemperatureEarly 0 5, chosenMoveTemperatureHalflife 0.1 100000, chosenMoveTemperatureOnlyBelowProb 0 1,

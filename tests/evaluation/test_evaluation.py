@@ -257,7 +257,7 @@ def test_the_command_prints_tables_that_fit_and_draws_pictures(shard, tmp_path):
 def test_tables_fit_even_where_the_last_row_is_open():
     from rich.console import Console
 
-    from gtp.cli.evaluate_tables import tables_of
+    from gtp.cli.evaluate import tables_of
 
     row = {"positions": 50000, "value_mse": 0.999, "value_accuracy": 1.0}
     rolled = {"positions": 50000, "network": 1.234, "10": 1.234, "100": 1.234, "1000": 1.234}

@@ -18,8 +18,7 @@ from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import Checked, option
 from gtp.cli.analysis import analysis
 from gtp.cli.arguments import NewFile
-from gtp.cli.crew import CrewOptions
-from gtp.cli.options import options_of
+from gtp.cli.options import CrewOptions, options_of
 from gtp.cli.play import gtp
 from gtp.cli.review import review
 from tests.conftest import ROOT

@@ -9,9 +9,8 @@ from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex
 from engine.go.position import META_N_MOVES, META_TO_MOVE
 from engine.go.rules import rules_named
 from gtp.json.query import KOMI, NO_RULES, RESTRICTIONS, SIZES, SQUARE, read_query
-from gtp.json.rules import parse_rules
 from gtp.json.settings import LEAST_SECONDS, Settings, override, read_config, read_pairs, unknown
-from gtp.json.values import VERTEX_PAIRS, FieldError, parse_line, to_line, vertex
+from gtp.json.values import VERTEX_PAIRS, FieldError, parse_line, parse_rules, to_line, vertex
 
 GOOD = {"id": "q", "moves": [["b", "C3"], ["w", "D4"]], "rules": "tromp-taylor", "boardXSize": 9, "boardYSize": 9}
 DEFAULTS = Settings(SearchOptions())
