@@ -13,7 +13,7 @@ import torch
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.go.rules import Rules, rules_from
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import choose_device, load_network
