@@ -3,7 +3,7 @@
 import threading
 
 from gtp.cli.analysis import Sender
-from gtp.json import start
+from gtp.cli import analysis as start
 from tests.gtp.json_talk import ANSWER_S, QUERY, Talk
 
 
