@@ -9,14 +9,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from gtp.host import Host
 from gtp.info import caption
 
 if TYPE_CHECKING:
-    from engine.play.player import Player
     from engine.search.report import Report, Watcher
 
 LIVE = "gogui-gfx:"
 """Begins graphics on standard error; they end with an empty line"""
+CLEAR = f"{LIVE} CLEAR\n"
+INTERVAL_S = 0.5
+"""Between two drawings; people read no faster"""
+FIRST_S = 0.02
+"""Before the first drawing, so that short searches are shown too"""
 
 
 def board(words: Iterable[str], size: int) -> str:
@@ -33,54 +38,27 @@ def pairs(labels: Iterable[tuple[str, str]]) -> str:
 
 
 def graphic(*commands: str) -> str:
-    """Graphics commands, one a line; those without anything to draw are left out."""
+    """Graphics commands such as ``LABEL`` and ``VAR``, one a line; those without arguments are left out."""
     return "\n".join(command for command in commands if " " in command.rstrip())
 
 
 def shades(shares: Iterable[tuple[str, float]]) -> str:
-    """Commands that colour points by a share, 0 to 1: pale yellow to red."""
-    return "\n".join(f"COLOR #ff{_fade(255, share):02x}{_fade(160, share):02x} {vertex}" for vertex, share in shares)
+    """Commands that colour points by a share, 0 to 1: pale yellow to red; small shares still differ."""
 
+    def fade(channel: int, share: float) -> int:
+        return round(channel * (1.0 - math.sqrt(share)))
 
-def _fade(channel: int, share: float) -> int:
-    """A colour channel that vanishes as the share grows; small shares still differ."""
-    return round(channel * (1.0 - math.sqrt(share)))
-
-
-def labels(words: Iterable[tuple[str, str]]) -> str:
-    """The command that writes words on points."""
-    return f"LABEL {pairs(words)}"
-
-
-def points(shape: str, vertices: str) -> str:
-    """The command that marks points, given in one line: TRIANGLE, SQUARE, CIRCLE or MARK."""
-    return f"{shape} {vertices}"
-
-
-def variation(moves: Iterable[tuple[str, str]]) -> str:
-    """The command that shows moves, each a colour (b or w) and a vertex, as numbered stones."""
-    return f"VAR {pairs(moves)}"
-
-
-def live(*commands: str) -> str:
-    """What to write to standard error to show graphics while a command runs."""
-    return f"{LIVE}\n{graphic(*commands)}\n\n"
-
-
-INTERVAL_S = 0.5
-"""Between two drawings; people read no faster"""
-FIRST_S = 0.02
-"""Before the first one, so that short searches are seen too"""
-CLEAR = f"{LIVE} CLEAR\n"
+    return "\n".join(f"COLOR #ff{fade(255, share):02x}{fade(160, share):02x} {vertex}" for vertex, share in shares)
 
 
 @contextmanager
-def live_graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
-    """A watcher that draws a search for a colour; None if the options ask for none. The end of the block clears it.
+def live_graphics(host: Host, color: int) -> Iterator["Watcher | None"]:
+    """A watcher that draws a search for a colour, if GoGui or the options ask for it; the end of the block clears it.
 
     Threads: it draws in the thread of the search's caller, the command thread.
     """
-    if not player.options.live_graphics:
+    player = host.player
+    if not (host.draws_live or player.options.live_graphics):
         yield None
         return
     from engine.search.report import Watcher
@@ -90,31 +68,28 @@ def live_graphics(player: "Player", color: int) -> Iterator["Watcher | None"]:
     def draw(report: "Report") -> None:
         nonlocal is_drawn
         is_drawn = True
-        _write(_drawing(report, player.game.size, color))
+        _write(f"{LIVE}\n{_drawing(report, player.game.size, color)}\n\n")
 
     try:
         yield Watcher(draw, INTERVAL_S, FIRST_S)
     finally:
         if is_drawn:
-            # GoGui may read what was drawn last only after the answer, and would draw it over the next position.
+            # GoGui may read the last drawing only after the answer, and would draw it over the next position.
             _write(CLEAR)
 
 
 def _write(text: str) -> None:
-    """Send graphics; where they are not read, the search goes on."""
+    """Send graphics; a closed standard error does not stop the search."""
     with suppress(OSError):
         print(text, end="", file=sys.stderr, flush=True)
 
 
 def _drawing(report: "Report", size: int, color: int) -> str:
-    """Shares of the visits, and the line the search expects."""
+    """Shares of the visits, and the principal variation."""
     from engine.go.geometry import BLACK, PASS, other, to_vertex
 
-    shares = [(move.point, move.visits / max(1, report.visits)) for move in report.moves]
+    shares = [(to_vertex(move.point, size), move.visits / max(1, report.visits)) for move in report.moves
+              if move.point != PASS]  # fmt: skip
     sides = " bw"[color] + " bw"[other(color)]
-    line = [(sides[n % 2], to_vertex(point, size)) for n, point in enumerate(report.moves[0].pv)]
-    return live(
-        shades((to_vertex(point, size), share) for point, share in shares if point != PASS),
-        variation(line),
-        f"TEXT {caption(report, color == BLACK)}",
-    )
+    line = ((sides[n % 2], to_vertex(point, size)) for n, point in enumerate(report.moves[0].pv))
+    return graphic(shades(shares), f"VAR {pairs(line)}", f"TEXT {caption(report, color == BLACK)}")

@@ -213,7 +213,9 @@ class PlayOptions(Checked):
     ponder_visits: int = option(
         0, "visits that pondering ends at, with which it is done without a clock too; 0 = no limit", low=0, high=10**9
     )
-    live_graphics: bool = option(False, "draw the search on GoGui's board while it runs, by lines on standard error")
+    live_graphics: bool = option(
+        False, "draw the running search by GoGui's graphics on standard error; GoGui itself switches it on"
+    )
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,7 @@ SUBCOMMANDS = {
     ),
     "review": ("gtp.cli.review:review", "Review games: say what each move cost and what was better"),
     "doctor": ("gtp.cli.doctor:doctor", "Check that everything works here, and say what to fix"),
-    "match": (
-        "bench.match.command:command",
-        "Let two GTP engines play a match, and print the Elo difference",
-    ),
+    "match": ("bench.match.command:command", "Let two GTP engines play a match, and print the Elo difference"),
     "benchmark": ("bench.speed.benchmark:command", "Find the settings that play strongest on this machine"),
     "weights": ("gtp.cli.weights:weights_group", "Show, check, find, convert and average network files"),
     "train": ("gtp.cli.train:train", "Train networks on game records and teacher's labels"),

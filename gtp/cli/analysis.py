@@ -16,7 +16,7 @@ from engine import __version__
 from engine.config import SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
 from gtp.cli.arguments import Whole
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
+from gtp.cli.options import GroupedCommand, options_of, player_from, settings_option
 from gtp.cli.play import show_bar
 from gtp.cli.settings import with_whole_paths
 from gtp.info import described
@@ -24,7 +24,7 @@ from gtp.json.settings import AT_START, FALSE, Settings, override, read_config, 
 from gtp.log import start_log
 from gtp.session import IN, OUT, LineLog, LineReader, Output, read_input
 from gtp.startup import load_analysing
-from weights import NetworkPath, find_network
+from weights import NetworkPath
 
 if TYPE_CHECKING:
     from gtp.json.engine import JsonEngine
@@ -97,19 +97,18 @@ def analysis(
     if human_model:
         print(f"keima: {human_model} is not used: human play is not imitated", file=sys.stderr)
     try:
-        values = with_player(ctx, values | {"weights": model or values["weights"]})
-        log_file = with_whole_paths(values, Path.cwd())["log_file"]
+        player = player_from(ctx, config, values | {"weights": model or values["weights"]})
+        log_file = with_whole_paths(player.values, Path.cwd())["log_file"]
         log = start_log(Path(log_file)) if log_file else None
         given = {key: value for name in configs for key, value in read_config(Path(name)).items()}
         given |= {key: value for text in overrides for key, value in read_pairs(text).items()}
-        settings = _start_settings(Settings(options_from(SearchOptions, values), visits), given)
+        settings = _start_settings(Settings(player.search, visits), given)
         if at_once and "numAnalysisThreads" in given:
             raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given besides")
         at_once = at_once or _count(given, "numAnalysisThreads", 0, MOST_POSITIONS)
-        network = find_network(model) if model else network_of(ctx, config, str(values["weights"]))
         startup.bar = show_bar
         sender = Sender(output, log.note if log else None)
-        engine = load_engine(settings, network, str(values["device"]), at_once, sender)
+        engine = load_engine(settings, player.network, player.setup.device, at_once, sender)
     except Exception as error:
         _say_uncaught(str(error))
         os._exit(FAILED)

@@ -14,6 +14,9 @@ PATHS = click.Path(exists=True, path_type=Path)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of tables")
 
 
+DEVICE = click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+
+
 def parsed(read: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """The callback of an option whose text a function reads, each of them where it is repeated.
 
@@ -58,6 +61,9 @@ class Whole(click.IntRange):
 
     def _describe_range(self) -> str:
         return bounds_text(self.min, self.max)
+
+
+THREADS = click.option("--threads", default=0, type=Whole(0), help="CPU threads of the networks; 0 = one a core")
 
 
 class Number(click.FloatRange):

@@ -21,12 +21,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from engine import __version__
-from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.config import PlayOptions, SetupOptions
 from engine.nets.files.header import expected_input
 from engine.system.files import sha256_of
 from gtp import startup
 from gtp.cli import FIX, HOME, OURS, KeimaCommand, shadows
-from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
+from gtp.cli.options import options_of, player_from, settings_option
 from gtp.cli.settings import read_settings
 from gtp.cli.terminal import compile_ahead, compile_bar
 from gtp.startup import PlayerSettings, calm_openmp, load_player
@@ -75,9 +75,8 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
     checks: list[Check] = [_versions, _packages, _devices, _kernels, partial(_settings_file, config)]
     try:
         values = read_settings(config) if config is not None else {}
-        values = with_player(ctx, values | {"weights": weights, "device": device, "size": size})
-        setup, search = options_from(SetupOptions, values), options_from(SearchOptions, values)
-        network = network_of(ctx, config, setup.weights)
+        player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
+        network = player.network
     except ValueError as error:
         told = Finding("network", WRONG, str(error))
         checks.append(lambda: iter([told]))
@@ -86,7 +85,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
             checks += [partial(_file, file), partial(_self_test, file, device)]
         # Two seconds to the end, on the board as it begins.
         play = PlayOptions(seconds=SEARCH_S)
-        checks.append(partial(_search, PlayerSettings(setup, play, search, network)))
+        checks.append(partial(_search, PlayerSettings(player.setup, play, player.search, network)))
     # First, and by itself: it shows a bar.
     found = list(_guarded(partial(_compiled, network))) if network else []
     with Console(stderr=True).status("looking"):

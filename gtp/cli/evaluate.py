@@ -31,7 +31,7 @@ from engine.selfplay.many_games import groups_for
 from engine.selfplay.policy_rollouts import policy_values
 from engine.train.metrics import STAGES
 from gtp.cli import KeimaGroup
-from gtp.cli.arguments import AS_JSON, PATHS, OneOf, Whole
+from gtp.cli.arguments import AS_JSON, DEVICE, PATHS, OneOf, Whole
 from gtp.cli.bulk import AT_ONCE
 from gtp.cli.patterns import KINDS, evaluate_command
 from gtp.cli.terminal import bar, new_table, one_line_errors, tell, workers_for
@@ -78,7 +78,7 @@ def evaluate() -> None:
               help="also the value through game K of DATA, counted from 1")  # fmt: skip
 @click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw plots (PNG) in")
 @click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
-@click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+@DEVICE
 @AS_JSON
 def evaluate_named(
     network: str, data: Path, positions: int, symmetries: str, rollouts: int, policies: tuple[str, ...],

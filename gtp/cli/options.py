@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from engine.config import REMOVED, SearchOptions, removed
+from engine.config import REMOVED, SearchOptions, SetupOptions, removed
 from engine.config.declaration import Checked, bounds_text, help_text, key_of, parse, range_text, sections, type_of
 from engine.system.crew.job import Crew
 from gtp.cli import KeimaCommand
@@ -173,39 +173,43 @@ def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
     return kind(**{name: value for name, value in values.items() if name in names})
 
 
-def with_player(context: click.Context, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A command's values with the settings of the shipped player that ``--weights`` names, if it names one.
+class Player(NamedTuple):
+    """The player that a command's options describe."""
 
-    What the command line or a settings file says stays.
+    values: dict[str, Any]
+    """all options, by name"""
+    setup: SetupOptions
+    search: SearchOptions
+    network: NetworkPath | None
+    """a network's file, or two; None = rollouts alone"""
+
+
+def player_from(context: click.Context, config: Path | None, values: Mapping[str, Any]) -> Player:
+    """The player of a command's options; a shipped player's settings apply unless a user's option overrides them.
 
     Args:
-        values: also of options that the command itself does not have, as its settings file says.
-
+        config: the settings file in force.
+        values: also those of options that the command does not have, from its settings file.
     Raises:
-        ValueError: the player's file cannot be used; one line.
+        ValueError: a value is out of range, or the network or the player's file cannot be used; one line.
     """
-    player = players().get(values["weights"])
-    own = read_settings(player) if player else {}
+    shipped = players().get(values["weights"])
+    own = read_settings(shipped) if shipped else {}
 
-    def is_said(name: str) -> bool:
+    def is_given(name: str) -> bool:
         source = context.get_parameter_source(name)
         return name in values if source is None else source is not ParameterSource.DEFAULT
 
-    return dict(values) | {name: value for name, value in own.items() if name == "weights" or not is_said(name)}
-
-
-def network_of(context: click.Context, config: Path | None, weights: str) -> NetworkPath | None:
-    """What ``--weights`` means: a network's file, or two; None = no network is wanted.
-
-    Raises:
-        ValueError: no such file; where the settings file named it, so does the message.
-    """
+    values = dict(values) | {name: value for name, value in own.items() if name == "weights" or not is_given(name)}
+    setup, search = options_from(SetupOptions, values), options_from(SearchOptions, values)
     try:
-        return None if weights == NO_NETWORK else find_network(weights)
+        network = None if setup.weights == NO_NETWORK else find_network(setup.weights)
     except ValueError as error:
-        if context.get_parameter_source("weights") is ParameterSource.DEFAULT_MAP:
+        is_of_file = context.get_parameter_source("weights") is ParameterSource.DEFAULT_MAP
+        if is_of_file and (context.default_map or {})["weights"] == setup.weights:
             raise ValueError(f"{config}: weights: {error}") from error
         raise
+    return Player(values, setup, search, network)
 
 
 class CrewOptions(NamedTuple):

@@ -20,12 +20,7 @@ from gtp.cli.arguments import PATHS, Number, Whole
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find_patterns
 
-BOARD = click.option(
-    "--size",
-    default=19,
-    type=Whole(MIN_SIZE, MAX_SIZE),
-    help="games of this board are read",
-)
+BOARD = click.option("--size", default=19, type=Whole(MIN_SIZE, MAX_SIZE), help="games of this board are read")
 KINDS = {
     "rollout": "the fast policy that plays games to the end",
     "tree": "the policy whose priors stand in for a network's",
@@ -42,12 +37,7 @@ def train_command(kind: str) -> click.Command:
     @click.option("--validation", type=PATHS, required=True, help="shard of games to measure the accuracy on")
     @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="file to write (.npz)")
     @click.option("--shards", default=4, type=Whole(0), help="shards to use of those found; 0 = all")
-    @click.option(
-        "--rate",
-        default=RATE,
-        type=Number(0.0, 100.0, min_open=True),
-        help="first learning rate of AdaGrad",
-    )
+    @click.option("--rate", default=RATE, type=Number(0.0, 100.0, min_open=True), help="first learning rate of AdaGrad")
     @click.option(
         "--temperature",
         default=1.0,
@@ -88,12 +78,7 @@ def evaluate_command(kind: str) -> click.Command:
         show_default="the shipped one",
         help="pattern policy: a shipped one or a file",
     )
-    @click.option(
-        "--positions",
-        default=0,
-        type=Whole(0),
-        help="positions to look at, spread; 0 = all",
-    )
+    @click.option("--positions", default=0, type=Whole(0), help="positions to look at, spread; 0 = all")
     @BOARD
     @click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
     def command(data: Path, patterns: str | None, positions: int, size: int, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from engine import __version__
 from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptions
 from gtp import startup
-from gtp.cli.options import GroupedCommand, network_of, options_from, options_of, settings_option, with_player
+from gtp.cli.options import GroupedCommand, options_from, options_of, player_from, settings_option
 from gtp.cli.settings import KINDS, render, user_file, with_whole_paths
 from gtp.commands import COMMANDS
 from gtp.host import Host
@@ -44,18 +44,15 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
-        values = with_player(ctx, values)
-        setup, play = options_from(SetupOptions, values), options_from(PlayOptions, values)
-        search = options_from(SearchOptions, values)
-        network = network_of(ctx, config, setup.weights)
+        player = player_from(ctx, config, values)
+        values = with_whole_paths(player.values, Path.cwd())
+        play = options_from(PlayOptions, values)
         if print_config:
-            text = render(with_whole_paths(values, Path.cwd()))
-            # As bytes, since TOML is UTF-8 whatever the terminal speaks.
-            click.echo(text.encode(), nl=False)
+            # As bytes: TOML is UTF-8 in any locale.
+            click.echo(render(values).encode(), nl=False)
             return
-        log_file = with_whole_paths(values, Path.cwd())["log_file"]
         output = Output()
-        log = start_log(Path(log_file)) if log_file else None
+        log = start_log(Path(values["log_file"])) if values["log_file"] else None
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if sys.stdin is not None and sys.stdin.isatty():
@@ -64,7 +61,7 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
         print(f"settings from {config}", file=sys.stderr)
     startup.bar = show_bar
     editor = line_editor(_history_file())
-    settings = PlayerSettings(setup, play, search, network, ctx.obj)
+    settings = PlayerSettings(player.setup, play, player.search, player.network, ctx.obj)
     status = converse(settings, output, log, values["name"], editor.read if editor else read_input)
     if editor:
         editor.close()

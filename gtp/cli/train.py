@@ -6,11 +6,12 @@ the metric that early stopping watches (``KINDS_OF_NETWORK``). The pattern polic
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import click
@@ -42,9 +43,9 @@ from engine.train.ranks import join_ranks, own_cores
 from engine.train.teacher import Teacher
 from engine.train.trainer import Goal, Measure, Observer, Trainer
 from gtp.cli import KeimaCommand, KeimaGroup
-from gtp.cli.arguments import PATHS, OneOf, Whole
-from gtp.cli.bulk import GOES_ON, OUT_OPTION, identity, machine_options, share, variety_options
-from gtp.cli.options import Decorator, GroupedCommand, options_from, options_of
+from gtp.cli.arguments import DEVICE, PATHS, THREADS, OneOf, Whole
+from gtp.cli.bulk import OUT, RESUMES, identity, share, variety_options
+from gtp.cli.options import GroupedCommand, options_from, options_of, with_options
 from gtp.cli.patterns import KINDS, train_command
 from gtp.cli.terminal import bar, one_line_errors
 from weights import files_of, find, find_network
@@ -72,179 +73,144 @@ PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "s
 
 
 class NetworkKind(NamedTuple):
-    """What ``keima train`` knows of one kind of network."""
+    """One kind of network as ``keima train`` trains it."""
 
     help: str
     goal: Goal
-    defaults: dict[str, object]
-    """options whose default differs from that of TrainOptions"""
-    hidden: tuple[str, ...]
-    """options that say nothing here"""
-    uses_labels: bool
+    uses_labels: bool = False
+    defaults: Mapping[str, object] = MappingProxyType({})
+    """defaults that differ from those of TrainOptions"""
+    hidden: tuple[str, ...] = ()
+    """options without effect"""
 
 
 KINDS_OF_NETWORK = {
     "policy": NetworkKind(
-        "Train AlphaGo's policy network (48 planes, 13 layers) to play the moves people played.",
-        Goal("top1", 1),
-        PLAIN,
-        (*LABEL_OPTIONS, "value_weight", "result_weight", "value_loss"),
-        uses_labels=False,
+        "Train AlphaGo's policy network (48 planes, 13 layers) to predict human moves.",
+        Goal("top1", 1), defaults=PLAIN, hidden=(*LABEL_OPTIONS, "value_weight", "result_weight", "value_loss"),
     ),
     "value": NetworkKind(
         "Train AlphaGo's value network (49 planes, 15 layers) to predict the results of games.",
-        Goal("value_mse", -1),
-        {**PLAIN, "value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
-        LABEL_OPTIONS,
-        uses_labels=False,
+        Goal("value_mse", -1), hidden=LABEL_OPTIONS,
+        defaults=PLAIN | {"value_loss": "mse", "positions_per_game": 1, "result_weight": 1.0},
     ),
     "dual": NetworkKind(
-        "Train a network with policy and value: our own for all board sizes, or AlphaGo Zero's.\n\nGames teach the "
-        "policy people's moves, the value their results, and where the last board could be counted, score and "
-        "ownership. Labels, and a teacher that evaluates positions of the games meanwhile, teach all of these.",
-        Goal("top1", 1),
-        {},
-        (),
-        uses_labels=True,
+        "Train a network with policy and value: our own for all board sizes, or AlphaGo Zero's.\n\nThe policy learns "
+        "the moves of games, the value their results, and score and ownership the final boards that could be counted. "
+        "Labels, and a teacher that evaluates positions of the games during training, teach all of these.",
+        Goal("top1", 1), uses_labels=True,
     ),
-}
+}  # fmt: skip
 
 
-def _trained_by(command: str) -> tuple[str, ...]:
-    """The architectures that ``keima train COMMAND`` offers; the first is the default."""
-    return tuple(name for name, architecture in ARCHITECTURES.items() if architecture.trained_by == command)
-
-
-def _shape_options(architectures: tuple[str, ...]) -> Decorator:
-    """A decorator that adds the shape of the network."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        usual: dict[str, list[str]] = {}
-        texts: dict[str, str] = {}
-        for architecture in architectures:
-            for item in fields(ARCHITECTURES[architecture].shape):
-                if item.name not in ("planes", "globals"):
-                    texts.setdefault(item.name, f"new network: {item.metadata['help']}")
-                    usual.setdefault(item.name, []).append(f"{architecture}: {item.default}")
-        for name, text in reversed(texts.items()):
-            command = click.option(
-                "--" + key_of(name), name, type=Whole(), show_default="; ".join(usual[name]), help=text
-            )(command)
-        return command
-
-    return decorate
+def _shape_options(command: Callable[..., Any], architectures: tuple[str, ...]) -> Callable[..., Any]:
+    """A command with options for the shape of the network."""
+    usual: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
+    for architecture in architectures:
+        for item in fields(ARCHITECTURES[architecture].shape):
+            if item.name not in ("planes", "globals"):
+                texts.setdefault(item.name, f"new network: {item.metadata['help']}")
+                usual.setdefault(item.name, []).append(f"{architecture}: {item.default}")
+    return with_options(command, [
+        click.option("--" + key_of(name), name, type=Whole(), show_default="; ".join(usual[name]), help=text)
+        for name, text in texts.items()
+    ])  # fmt: skip
 
 
 def _network_command(name: str, kind: NetworkKind) -> click.Command:
     """The command ``keima train NAME``."""
-    architectures = _trained_by(name)
+    # The first architecture is the default.
+    architectures = tuple(name_ for name_, one in ARCHITECTURES.items() if one.trained_by == name)
+    label_option = partial(click.option, hidden=not kind.uses_labels)
 
     @click.command(name, cls=GroupedCommand, help=kind.help)
     @click.option("--games", type=PATHS, multiple=True, help="shard of games (.npz.xz) or folder of them")
-    @click.option("--labels", type=PATHS, multiple=True, hidden=not kind.uses_labels,
-                  help="shard of labels (.npz.xz) or folder of them")  # fmt: skip
-    @click.option("--validation", type=PATHS, required=True, help="shard of games to measure on; never trained on")
-    @click.option("--label-validation", type=PATHS, hidden=not kind.uses_labels,
-                  help="shard of labels to measure on; never trained on")  # fmt: skip
-    @click.option("--teacher", hidden=not kind.uses_labels, metavar="NETWORK",
-                  help="network (name or file) that evaluates positions of games")  # fmt: skip
-    @click.option("--rules", hidden=not kind.uses_labels, **RULES)
-    @click.option("--komi", hidden=not kind.uses_labels, **KOMI)
-    @click.option("--boards", hidden=not kind.uses_labels, **BOARDS)
-    @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run goes on")
-    @click.option(
-        "--start",
-        metavar="NETWORK",
-        help="network (name or file) to start from instead of random weights; keima-resnet may be smaller",
-    )
+    @label_option("--labels", type=PATHS, multiple=True, help="shard of labels (.npz.xz) or folder of them")
+    @click.option("--validation", type=PATHS, required=True, help="shard of held-out games to measure on")
+    @label_option("--label-validation", type=PATHS, help="shard of held-out labels to measure on")
+    @label_option("--teacher", metavar="NETWORK", help="network (name or file) that evaluates positions of games")
+    @label_option("--rules", **RULES)
+    @label_option("--komi", **KOMI)
+    @label_option("--boards", **BOARDS)
+    @click.option("--out", type=click.Path(path_type=Path), required=True, help="run folder; a started run resumes")
+    @click.option("--start", metavar="NETWORK",
+                  help="network (name or file) to start from instead of random weights; keima-resnet may be smaller",
+                  )  # fmt: skip
     @click.option("--network", "architecture", type=OneOf(architectures), default=architectures[0],
                   hidden=len(architectures) == 1, help="architecture")  # fmt: skip
-    @click.option("--device", default="auto", metavar="DEVICE", help="auto, cpu, cuda or mps")
+    @DEVICE
     @click.option("--threads", default=0, type=Whole(), help="CPU threads of torch; 0 = torch's choice")
-    @_shape_options(architectures)
+    @partial(_shape_options, architectures=architectures)
     @options_of(TrainOptions, defaults=kind.defaults, hidden=kind.hidden)
     def command(**given: Any) -> None:
         with one_line_errors(RuntimeError):
             options = options_from(TrainOptions, given)
-            rest = {name: value for name, value in given.items() if name not in vars(options)}
-            about = {item.name: rest.pop(item.name) for item in fields(_Asked) if item.name in rest}
-            _train(kind, options, _Asked(**about, shape=rest))
+            _train(kind, options, **{name: value for name, value in given.items() if name not in vars(options)})
 
     return command
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What the command line says of a run beside the options of training."""
+def _train(
+    kind: NetworkKind, options: TrainOptions, games: tuple[Path, ...], labels: tuple[Path, ...], validation: Path,
+    label_validation: Path | None, teacher: str | None, rules: Shares[Rules], komi: Shares[Komi],
+    boards: tuple[tuple[int, float], ...], out: Path, start: str | None, architecture: str, device: str, threads: int,
+    **shape: int | None,
+) -> None:  # fmt: skip
+    """One training run.
 
-    games: tuple[Path, ...]
-    labels: tuple[Path, ...]
-    validation: Path
-    label_validation: Path | None
-    teacher: str | None
-    rules: Shares[Rules]
-    komi: Shares[Komi]
-    """both empty = those of the games"""
-    boards: tuple[tuple[int, float], ...]
-    """board sizes and their shares; empty = as there are games and labels"""
-    out: Path
-    start: str | None
-    architecture: str
-    device: str
-    threads: int
-    shape: dict[str, int | None]
-    """of a new network; None = left open"""
-
-
-def _train(kind: NetworkKind, options: TrainOptions, asked: _Asked) -> None:
-    """One run with its options read.
-
+    Args:
+        rules, komi: what the teacher evaluates positions under; both empty = those of the games.
+        boards: board sizes and their shares; empty = as in games and labels.
+        shape: of a new network; None = the architecture's default.
     Raises:
         ValueError: a file, the device or the folder's earlier state cannot be used.
     """
     with contextlib.ExitStack() as stack:
         torch.manual_seed(options.seed)
-        ranks, chosen = join_ranks(choose_device(asked.device, asked.threads))
+        ranks, chosen = join_ranks(choose_device(device, threads))
         stack.push(lambda kind, *_: ranks.leave(kind is not None))
         console = Console(stderr=True, quiet=not ranks.is_first)
         if ranks.is_first:
-            stack.enter_context(alone_in(asked.out))
-        model, begun = _new_network(asked.architecture, asked.shape, asked.start)
-        game_files = shard_files(asked.games, asked.validation)
-        label_files = shard_files(asked.labels, asked.label_validation)
+            stack.enter_context(alone_in(out))
+        model, begun = _new_network(architecture, shape, start)
+        game_files = shard_files(games, validation)
+        label_files = shard_files(labels, label_validation)
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
-        game_shards, labels = [read_games(path) for path in game_files], [read_labels(path) for path in label_files]
-        shown = [*game_shards, *(one.games for one in labels)]
-        sizes = sizes_shown(begun, shown, asked.boards) if begun and not hasattr(model.shape, "size") else None
-        spec = new_spec(model, asked.out.name, sizes=sizes)
+        game_shards, label_shards = (
+            [read_games(path) for path in game_files],
+            [read_labels(path) for path in label_files],
+        )
+        shown = [*game_shards, *(one.games for one in label_shards)]
+        sizes = sizes_shown(begun, shown, boards) if begun and not hasattr(model.shape, "size") else None
+        spec = new_spec(model, out.name, sizes=sizes)
         record: dict[str, Any] = {
             "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
-            "validation": asked.validation.name,
-            "label_validation": asked.label_validation.name if asked.label_validation else None,
-            "processes": ranks.count, "boards": {str(size): share for size, share in asked.boards},
+            "validation": validation.name,
+            "label_validation": label_validation.name if label_validation else None,
+            "processes": ranks.count, "boards": {str(size): share for size, share in boards},
         }  # fmt: skip
-        variety = _variety(asked)
+        variety = _variety(teacher, rules, komi)
         if variety:
             record["shown"] = variety.record()
-        if asked.start:
-            start = find(asked.start)
-            record["start"] = identity(start, start.stem) | {"training": load_model(start)[2]}
-        teacher = None
-        if asked.teacher:
-            found = find_network(asked.teacher)
-            record["teacher"] = [identity(path, path.stem) for path in files_of(found)]
-            teacher = Teacher(load_network(found, str(chosen)), own_cores())
-            stack.callback(teacher.close)
+        if start:
+            path = find(start)
+            record["start"] = identity(path, path.stem) | {"training": load_model(path)[2]}
+        teaching = None
         if teacher:
-            _check_teacher(teacher, game_shards, variety)
-        is_told = _is_told(teacher, options, game_shards)
+            found = find_network(teacher)
+            record["teacher"] = [identity(path, path.stem) for path in files_of(found)]
+            teaching = Teacher(load_network(found, str(chosen)), own_cores())
+            stack.callback(teaching.close)
+            _check_teacher(teaching, game_shards, variety)
+        is_told = _is_told(teaching, options, game_shards)
         owners = _final_owners(game_shards, console) if spec.has_ownership and not is_told else ()
         draw_rules = (lambda numbers, size: variety.draw(options.seed, numbers, size)[0]) if variety else None
-        material = Material(game_shards, labels, owners, teacher, dict(asked.boards) or None, draw_rules)
+        material = Material(game_shards, label_shards, owners, teaching, dict(boards) or None, draw_rules)
         data = Mixture(ENCODERS[spec.encoder], material, options, spec.sizes, ranks)
-        validate = _validation(spec, asked.validation, asked.label_validation, data, chosen)
-        measure = Measure(validate, LABEL_GOAL if asked.label_validation else kind.goal)
-        trainer = Trainer(model, spec, data, measure, options, asked.out, chosen, record)
+        validate = _validation(spec, validation, label_validation, data, chosen)
+        measure = Measure(validate, LABEL_GOAL if label_validation else kind.goal)
+        trainer = Trainer(model, spec, data, measure, options, out, chosen, record)
         console.print(trainer.shards.said, highlight=False)
         with bar(console) as progress:
             trainer.run(Display(progress, progress.add_task("training", total=options.steps)))
@@ -302,8 +268,8 @@ def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety |
         shown = {bound for komi, _ in variety.komi for bound in (komi.low, komi.high)}
     if not shown <= {known}:
         raise ValueError(
-            f"--teacher: network {teacher.spec.name} knows no komi but {known:g} and would judge positions of others "
-            f"by it: say --komi {known:g}=1"
+            f"--teacher: network {teacher.spec.name} knows only komi {known:g} and would evaluate all games by it: add "
+            f"--komi {known:g}=1"
         )
 
 
@@ -314,17 +280,17 @@ def _is_told(teacher: Teacher | None, options: TrainOptions, shards: Sequence[Ga
     return all(teacher.plays(size) for shard in shards for size in np.unique(shard.size).tolist())
 
 
-def _variety(asked: _Asked) -> Variety | None:
-    """What the teacher is shown positions under; None = as they were in their games.
+def _variety(teacher: str | None, rules: Shares[Rules], komi: Shares[Komi]) -> Variety | None:
+    """The rules and komi that the teacher sees positions under; None = those of their games.
 
     Raises:
         ValueError: there is no teacher.
     """
-    if not asked.rules and not asked.komi:
+    if not rules and not komi:
         return None
-    if not asked.teacher:
-        raise ValueError("--rules and --komi say what a teacher is asked under, but there is no --teacher")
-    return Variety(asked.rules or ((RULE_SETS["chinese"], 1.0),), asked.komi or ((Komi(), 1.0),), ((1.0, 1.0),))
+    if not teacher:
+        raise ValueError("--rules and --komi need --teacher: the teacher evaluates positions under them")
+    return Variety(rules or ((RULE_SETS["chinese"], 1.0),), komi or ((Komi(), 1.0),), ((1.0, 1.0),))
 
 
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
@@ -390,13 +356,14 @@ SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
 
 @click.command("reinforce", cls=KeimaCommand)
 @click.argument("network")
-@OUT_OPTION
+@OUT
 @click.option(
     "--baseline", metavar="NETWORK", show_default="nothing", help="network whose value is taken off the rewards"
 )
 @variety_options
 @options_of(ReinforceOptions)
-@machine_options
+@DEVICE
+@THREADS
 def reinforce_command(
     network: str, out: Path, baseline: str | None, variety: Variety, device: str, threads: int, **rest: float | str
 ) -> None:
@@ -436,7 +403,7 @@ def reinforce_command(
 
             run.run(lambda: stop.asked, report)
         if run.learner.step < options.updates:
-            console.print(GOES_ON, highlight=False)
+            console.print(RESUMES, highlight=False)
 
 
 @click.group(cls=KeimaGroup)

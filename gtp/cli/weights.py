@@ -23,11 +23,7 @@ from gtp.startup import calm_openmp
 from weights import FOLDER, entries, files_of, find, find_network, players
 from weights.places import EVERY_DEPTH, Place, candidates, places
 
-PACES = (
-    (8 << 20, "fast on a processor"),
-    (64 << 20, "slow on a processor"),
-    (math.inf, "for a GPU"),
-)
+PACES = ((8 << 20, "fast on a processor"), (64 << 20, "slow on a processor"), (math.inf, "for a GPU"))
 """Largest file in bytes (4 a parameter) and how fast a network of that size is"""
 SHOWN = 240
 """Characters of one line of a training record"""

@@ -50,7 +50,8 @@ none/Clear tree and cache/clear_cache"""
 
 @COMMANDS.command("gogui-analyze_commands")
 def gogui_analyze_commands(host: Host) -> str:
-    """List the commands of GoGui's analyze menu with the kinds of their replies."""
+    """List the commands of GoGui's analyze menu with the kinds of their replies; from then on, draw searches live."""
+    host.draws_live = True
     return ANALYZE_COMMANDS
 
 
@@ -225,7 +226,7 @@ def keima_search(host: Host, color: str = "") -> str:
         labels.append((vertex, f"{100 * share:.0f}"))
         if abs(share - move.prior) > AGREED:
             colors.append(f"COLOR {'green' if share > move.prior else 'red'} {vertex}")
-    return gogui.graphic(*colors, gogui.labels(labels), f"TEXT {caption(report, side == BLACK)}")
+    return gogui.graphic(*colors, f"LABEL {gogui.pairs(labels)}", f"TEXT {caption(report, side == BLACK)}")
 
 
 @COMMANDS.command("keima-scores")
@@ -273,8 +274,8 @@ def keima_ladders(host: Host, color: str = "") -> str:
     side = arguments.optional_color(host, color)
     captures, escapes = ladders(host.keeper.game.position.board, side)
     return gogui.graphic(
-        gogui.points("TRIANGLE", arguments.vertices(host, captures)),
-        gogui.points("SQUARE", arguments.vertices(host, escapes)),
+        f"TRIANGLE {arguments.vertices(host, captures)}",
+        f"SQUARE {arguments.vertices(host, escapes)}",
         f"TEXT {_name(side)} to move: {len(captures)} moves capture in a ladder, {len(escapes)} escape from one",
     )
 
@@ -287,7 +288,7 @@ def _name(color: int) -> str:
 
 def _report(host: Host, color: int) -> "Report":
     """What a search as long as a move's finds for a colour."""
-    with live_graphics(host.player, color) as watcher:
+    with live_graphics(host, color) as watcher:
         return host.player.look(color, watcher=watcher)
 
 
@@ -308,6 +309,6 @@ def _heat(host: Host, probabilities: "np.ndarray", text: str) -> str:
     found = list(zip(vertices, probabilities[:-1].tolist(), strict=True))
     return gogui.graphic(
         gogui.shades((vertex, p) for vertex, p in found if p >= SHADED),
-        gogui.labels((vertex, f"{100 * p:.0f}") for vertex, p in found if p >= LABELLED),
+        f"LABEL {gogui.pairs((vertex, f'{100 * p:.0f}') for vertex, p in found if p >= LABELLED)}",
         f"TEXT {text}",
     )

@@ -24,26 +24,30 @@ def play(host: Host, color: str, vertex: str) -> None:
     host.record.play(arguments.color(color), arguments.vertex(host, vertex))
 
 
-@COMMANDS.command("genmove")
-def genmove(host: Host, color: str) -> str:
-    """Choose and play a move for a player, whether or not it is its turn: a vertex, pass or resign."""
-    from engine.play.keeper import RESIGN
+def _choose(host: Host, color: str, purpose: str) -> str:
+    """Choose a move for a purpose, the name of one of :class:`engine.play.keeper.Purpose`."""
+    from engine.play.keeper import RESIGN, Purpose
 
     side = arguments.color(color)
-    with live_graphics(host.player, side) as watcher:
-        move = host.player.genmove(side, watcher=watcher, asked_s=host.read_s)
-    tell_search(host)
+    with live_graphics(host, side) as watcher:
+        move = host.player.genmove(side, Purpose[purpose], watcher, asked_s=host.read_s)
     return "resign" if move == RESIGN else arguments.vertices(host, [move])
+
+
+@COMMANDS.command("genmove")
+def genmove(host: Host, color: str) -> str:
+    """Choose and play a move for a player, even out of turn: a vertex, pass or resign."""
+    move = _choose(host, color, "PLAY")
+    tell_search(host)
+    return move
 
 
 @COMMANDS.command("kgs-genmove_cleanup")
 def kgs_genmove_cleanup(host: Host, color: str) -> str:
     """Like genmove, but capture all dead stones of the opponent before passing, and never resign."""
-    from engine.play.keeper import Purpose
-
-    move = host.player.genmove(arguments.color(color), Purpose.CLEAN_UP, asked_s=host.read_s)
+    move = _choose(host, color, "CLEAN_UP")
     tell_search(host)
-    return arguments.vertices(host, [move])
+    return move
 
 
 @COMMANDS.command("kgs-game_over")
@@ -92,22 +96,13 @@ def tell_search(host: Host) -> None:
 @COMMANDS.command("reg_genmove")
 def reg_genmove(host: Host, color: str) -> str:
     """Choose a move for a player without playing it."""
-    from engine.play.keeper import Purpose
-
-    side = arguments.color(color)
-    with live_graphics(host.player, side) as watcher:
-        return arguments.vertices(host, [host.player.genmove(side, Purpose.SAY, watcher)])
+    return _choose(host, color, "SAY")
 
 
 @COMMANDS.command("kata-search")
 def kata_search(host: Host, color: str) -> str:
     """Choose a move as genmove does, without playing it: a vertex, pass or resign."""
-    from engine.play.keeper import RESIGN, Purpose
-
-    side = arguments.color(color)
-    with live_graphics(host.player, side) as watcher:
-        move = host.player.genmove(side, Purpose.PROPOSE, watcher, asked_s=host.read_s)
-    return "resign" if move == RESIGN else arguments.vertices(host, [move])
+    return _choose(host, color, "PROPOSE")
 
 
 @COMMANDS.command("kata-search_cancellable", open_ended=True)
@@ -116,8 +111,8 @@ def kata_search_cancellable(host: Host, color: str) -> str:
     arguments.color(color)
     if host.uninterrupted_player is None:
         return CANCELLED
-    move = kata_search(host, color)
-    return CANCELLED if host.is_interrupted else str(move)
+    move = _choose(host, color, "PROPOSE")
+    return CANCELLED if host.is_interrupted else move
 
 
 @COMMANDS.command("restricted_genmove")
@@ -128,7 +123,7 @@ def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
 
     side, player = arguments.color(color), host.player
     named = only(side, [arguments.vertex(host, vertex) for vertex in vertices])
-    with live_graphics(player, side) as watcher:
+    with live_graphics(host, side) as watcher:
         moves = player.look(side, moves=named, watcher=watcher).moves
     return arguments.vertices(host, [moves[0].point if moves else unsearched_move(player.game, side, named)])
 

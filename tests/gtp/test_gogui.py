@@ -34,7 +34,7 @@ FAILS = {
 
 @pytest.fixture(scope="module")
 def process():
-    with Engine("--seconds", "0.25", "--no-early-stop", "--seed", "3", "--live-graphics") as engine:
+    with Engine("--seconds", "0.25", "--no-early-stop", "--seed", "3") as engine:
         yield engine
 
 
@@ -205,6 +205,7 @@ def test_live_graphics_of_a_search(process, ask):
         return [drawing for drawing in b"".join(process.errors).decode().split("gogui-gfx:") if drawing]
 
     assert ask("kata-set-param seconds 600") == "="
+    ask("gogui-analyze_commands")
     for command, answer in (("genmove b", f"= {VERTEX}"), ("keima-pv", "= .*")):
         process.send(command + "\n")
         while drawn()[-1:] in ([], [" CLEAR\n"]):
