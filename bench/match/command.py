@@ -31,8 +31,7 @@ from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
 from engine.go.rules import RULE_SETS, rules_named
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Crew, Done, Opened
+from engine.system.crew import Away, Crew, Done, Here, Opened
 from engine.system.files import alone_in
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole, parsed

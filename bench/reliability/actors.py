@@ -21,7 +21,7 @@ from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.crew import AT_ONCE, SleepingJob
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.bulk_job import BulkWorker
-from engine.system.crew.job import Away, Files
+from engine.system.crew import Away, Files
 from gtp.cli.options import CrewOptions
 
 ACTORS, KILLS, GAMES_PER_KILL = 16, 200, 24

@@ -24,8 +24,8 @@ from engine.selfplay.zero import MANIFEST, Zero
 from engine.selfplay.zero_networks import NETWORK
 from engine.selfplay.zero_options import ZeroOptions
 from engine.selfplay.zero_turn import LEARNING, Ways
+from engine.system.crew import StopOnSignal
 from engine.system.files import alone_in
-from engine.system.signals import StopOnSignal
 from engine.train.ranks import own_cores
 from engine.train.turns import first_network
 from gtp.cli.arguments import Number, Whole

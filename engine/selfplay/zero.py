@@ -35,7 +35,7 @@ from engine.selfplay.zero_facts import facts_of_board, facts_of_rows
 from engine.selfplay.zero_networks import NETWORK, NETWORKS, ZeroNetworks
 from engine.selfplay.zero_play import ZeroPlay
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
-from engine.system.crew.job import Crew
+from engine.system.crew import Crew
 from engine.system.files import sha256_of
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network

@@ -17,7 +17,7 @@ from engine.selfplay.search_job import NETWORK_FILE, SearchJob, played_here
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.search_play import SearchPlay
 from engine.selfplay.zero_turn import Turn, Ways
-from engine.system.crew.job import Away, Crew
+from engine.system.crew import Away, Crew
 from engine.system.files import sha256_of
 
 LOOK_S = 0.5

@@ -28,3 +28,13 @@ def user_folder(kind: str) -> Path:
     if not folder.is_absolute():
         raise RuntimeError("the user has no home folder")
     return folder
+
+
+MOST_CHARACTERS = 200
+"""Length of an error in one line"""
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an error's message, of bounded length; its type if the message is empty."""
+    first, *_ = str(error).strip().splitlines() or [""]
+    return " ".join(first.split())[:MOST_CHARACTERS] or type(error).__name__

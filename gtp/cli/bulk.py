@@ -33,9 +33,8 @@ from engine.selfplay.reached import ReachedPlan
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.values import ATTEMPTS, ValuePlan
 from engine.selfplay.variety import Komi, Shares, Variety, parse_share, read_komi, read_size, read_temperature
-from engine.system.crew.job import Away, Job
+from engine.system.crew import Away, Job, StopOnSignal
 from engine.system.files import alone_in
-from engine.system.signals import StopOnSignal
 from engine.train.ranks import find_ranks, own_cores
 from engine.train.teacher import Teacher
 from gtp.cli import KeimaCommand

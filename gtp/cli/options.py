@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from engine.config import REMOVED, SearchOptions, SetupOptions, removed
 from engine.config.declaration import Checked, bounds_text, help_text, key_of, parse, range_text, sections, type_of
-from engine.system.crew.job import Crew
+from engine.system.crew import Crew
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Whole
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
@@ -231,7 +231,7 @@ class CrewOptions(NamedTuple):
         """
         assert self.ray
         try:
-            from engine.system.crew.on_ray import OnRay
+            from engine.system.on_ray import OnRay
         except ImportError as error:
             raise ValueError(f"--ray needs Ray: pip install 'ray>=2.50' beside Keima ({error})") from error
         crew = OnRay(self.ray, self.actors, chunk, at_once, waiting)

@@ -20,8 +20,8 @@ from engine.insight.review.review import Means, review_of
 from engine.insight.review.running import Running, Work, subject_of
 from engine.insight.review.sources import Source, sources
 from engine.insight.review.store import Store
+from engine.system.crew import StopOnSignal
 from engine.system.files import alone_in
-from engine.system.signals import StopOnSignal
 from gtp import startup
 from gtp.cli.arguments import PATHS, Number, Whole, parsed
 from gtp.cli.bulk import RESUMES, identity

@@ -34,8 +34,8 @@ from engine.records.labels import read_labels
 from engine.selfplay.reinforce import Reinforce, ReinforceOptions
 from engine.selfplay.variety import Komi, Shares, Variety, read_komi, read_size
 from engine.system import jit
+from engine.system.crew import StopOnSignal
 from engine.system.files import alone_in
-from engine.system.signals import StopOnSignal
 from engine.train.dataset import Material, Mixture
 from engine.train.grow import grown, on_newest_inputs, sizes_shown
 from engine.train.metrics import game_metrics, in_training, label_metrics, sample_positions
