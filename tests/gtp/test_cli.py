@@ -51,16 +51,16 @@ def test_switches_that_are_on_can_be_switched_off(words, on, off):
 
 def test_an_option_of_earlier_versions_is_answered_by_what_is_instead():
     answer = CliRunner().invoke(gtp, ["--reply-chance", "0.3"])
-    assert "reply-chance is no option any more: it is reply-probability now" in answer.output
+    assert "option reply-chance was removed: use reply-probability" in answer.output
     answer = CliRunner().invoke(gtp, ["--mercy", "0.3"])
     assert answer.exit_code == 2
-    assert "mercy is no option any more: rollouts are played to their end" in answer.output
+    assert "option mercy was removed: rollouts are played to the end" in answer.output
     for words in (
         ["--transpositions"],
         ["--no-transpositions", "--visits", "5"],
         ["--transpositions", "--visits", "5"],
     ):
-        assert "transpositions is no option any more: it gained nothing" in CliRunner().invoke(gtp, words).output
+        assert "option transpositions was removed: it gained nothing" in CliRunner().invoke(gtp, words).output
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch):

@@ -29,7 +29,7 @@ FAILS = {
     "kata-set-param chosenMoveTemperature 0.1": "? chosenMoveTemperature is no parameter: after "
     "temperature-moves the best move is played; set chosenMoveTemperatureEarly",
     "kata-get-param rules": "? rules is no parameter: use kata-set-rules",
-    "kata-set-param mercy 0.3": "? mercy is no option any more: rollouts are played to their end",
+    "kata-set-param mercy 0.3": "? option mercy was removed: rollouts are played to the end",
     "kata-get-param": "? syntax error: expected kata-get-param NAME",
     "kata-set-param allowResignation no": "? syntax error: allowResignation is 'no', expected true or false",
     "kata-set-params": '? syntax error: expected an object of JSON such as {"maxVisits":200}',

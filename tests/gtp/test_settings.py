@@ -349,4 +349,4 @@ def test_a_key_of_earlier_versions_is_told_and_left_out(tmp_path, capsys):
     path = tmp_path / "keima.toml"
     path.write_text("mercy = 0.0\nvisits = 7\n")
     assert read_settings(path) == {"visits": 7}
-    assert capsys.readouterr().err == f"{path}: mercy is no option any more: rollouts are played to their end\n"
+    assert capsys.readouterr().err == f"{path}: option mercy was removed: rollouts are played to the end\n"
