@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 STARTED = "Started, ready to begin handling requests"
 """KataGo's words: clients wait for them"""
 FAILED = 2
-"""Exit status of a start that failed; KaTrain takes 1 for an end that was asked for"""
+"""Exit status of a start that failed; KaTrain takes 1 for a stop on request"""
 MAX_LINE = 1 << 24
 """Bytes of a line"""
 QUIT_S = 1.0
-"""How long an end that waits for nothing waits for a client to read what has been answered"""
+"""How long ``-quit-without-waiting`` waits for the client to read the answers"""
 MOST_POSITIONS = 16384
 RANDOMIZE = "nnRandomize"
-"""KataGo's setting of its network: false = every position is shown as it lies, so that a search can be repeated"""
+"""KataGo's setting of its network: false = no random symmetries, so that a search can be repeated"""
 
 
 class AnalysisCommand(GroupedCommand):
@@ -54,24 +54,26 @@ class AnalysisCommand(GroupedCommand):
 
 
 def _say_uncaught(reason: str) -> None:
-    """Say why there is no start, in KataGo's words, which its clients show to people."""
+    """Print the reason of a failed start in KataGo's words, which its clients show."""
     print(f"Uncaught exception: {' '.join(reason.split())}", file=sys.stderr, flush=True)
 
 
 @click.command(cls=AnalysisCommand, context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.option("-config", "configs", multiple=True, metavar="FILE", help="KataGo's config file; repeatable")
-@click.option("-model", metavar="FILE", help="the network's file, as --weights")
-@click.option("-human-model", metavar="FILE", help="understood, but human play is not imitated")
+@click.option("-model", metavar="FILE", help="network file, same as --weights")
+@click.option("-human-model", metavar="FILE", help="ignored: human play is not imitated")
 @click.option(
     "-override-config", "overrides", multiple=True, metavar="KEY=VALUE,...", help="KataGo's settings; repeatable"
 )
 @click.option(
     "-analysis-threads", "--at-once", type=Whole(1, MOST_POSITIONS), show_default="16, before a GPU 64",
-    help="positions searched side by side, no more than one for 16 MiB of memory",
+    help="number of positions searched in parallel, one for 16 MiB of memory at most",
 )  # fmt: skip
-@click.option("-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input drop what still waits")
-@click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries that say nothing of them")
-@click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version, and end")
+@click.option(
+    "-quit-without-waiting", "quits_at_once", is_flag=True, help="at the end of input, drop unanswered queries"
+)
+@click.option("--visits", default=Settings.visits, type=Whole(1), help="visits of queries without maxVisits")
+@click.version_option(__version__, "-version", "--version", prog_name="Keima", help="show the version and exit")
 @settings_option(SearchOptions, SetupOptions, SessionOptions)
 @options_of(SetupOptions, "weights", "device")
 @options_of(SearchOptions)
@@ -88,14 +90,14 @@ def analysis(
         echo '{"id":"1","moves":[],"rules":"chinese","komi":7.5,"boardXSize":9,"boardYSize":9,"maxVisits":50}' \\
           | keima analysis
 
-    The options with one dash are KataGo's, so its clients' command lines work as they are; its settings that have no
-    counterpart here change nothing.
+    The options with one dash are KataGo's, so the command lines of its clients work unchanged; settings without a
+    counterpart have no effect.
     """
     output = Output()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     if human_model:
-        print(f"keima: {human_model} is not used: human play is not imitated", file=sys.stderr)
+        print(f"keima: {human_model} is ignored: human play is not imitated", file=sys.stderr)
     try:
         player = player_from(ctx, config, values | {"weights": model or values["weights"]})
         log_file = with_whole_paths(player.values, Path.cwd())["log_file"]
@@ -104,7 +106,7 @@ def analysis(
         given |= {key: value for text in overrides for key, value in read_pairs(text).items()}
         settings = _start_settings(Settings(player.search, visits), given)
         if at_once and "numAnalysisThreads" in given:
-            raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given besides")
+            raise ValueError("numAnalysisThreads is in the config: -analysis-threads cannot be given too")
         at_once = at_once or _count(given, "numAnalysisThreads", 0, MOST_POSITIONS)
         startup.bar = show_bar
         sender = Sender(output, log.note if log else None)
@@ -128,10 +130,10 @@ def analysis(
 
 
 def _start_settings(settings: Settings, given: dict[str, str]) -> Settings:
-    """The settings in force where queries say nothing else: those of KataGo's config files and command line.
+    """The settings of queries without their own: those of KataGo's config files and command line.
 
     Raises:
-        ValueError: a value that its key cannot have.
+        ValueError: a value that its key does not accept.
     """
     if given.get(RANDOMIZE, "true").lower() in FALSE:
         settings = replace(settings, search=replace(settings.search, random_symmetry=False, root_symmetries="1"))
@@ -151,7 +153,7 @@ def _count(given: dict[str, str], key: str, default: int, most: int) -> int:
 
 
 def _lines() -> Iterator[str]:
-    """Lines of standard input; one that is too long is cut, so it is answered by an error."""
+    """Lines of standard input; one that is too long is cut and answered by an error."""
     reader = LineReader(MAX_LINE)
     while data := read_input():
         yield from (line.decode("utf-8", "replace") for line in reader.feed(data))
@@ -226,6 +228,6 @@ class Sender:
             try:
                 self._output.write(text)
             except OSError:
-                print("keima: the answers are no longer read", file=sys.stderr, flush=True)
+                print("keima: the client no longer reads the answers", file=sys.stderr, flush=True)
                 os._exit(STATUS_UNREAD)
             self._count(-len(text))

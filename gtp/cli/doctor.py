@@ -1,7 +1,7 @@
-"""``keima doctor``: whether everything that playing needs works on this machine, and what to do where it does not.
+"""``keima doctor``: checks of all that play needs on this machine, with a fix for each problem.
 
-Every check is a generator of findings, run one after the other; an unexpected failure is itself a
-finding. Whatever is heavy is imported inside the checks, since a broken installation is what they look for.
+Each check is a generator of findings; its exception is a finding too. Heavy modules are imported inside the checks,
+since these look for broken installations.
 """
 
 import importlib.metadata
@@ -38,20 +38,20 @@ PACKAGES = ("torch", "numba", "numpy", "safetensors", "sgfmill", "click", "rich"
 INSTALL = "install again: pip install -c constraints.txt . in a virtual environment"
 SEARCH_S = 2.0
 SLOW = 20.0
-"""Visits a second below which something is probably not as it should be"""
+"""Visits a second below which something is probably wrong"""
 WIDTH = 100
 """Widest table"""
 
 
 class Finding(NamedTuple):
-    """What one look has shown."""
+    """The result of one check."""
 
     what: str
     verdict: str
-    """``WELL``; ``NOTE`` = it plays, but could do better; ``WRONG``"""
+    """``WELL``; ``NOTE`` = it plays, but could play better; ``WRONG``"""
     text: str
     fix: str = ""
-    """what to do about it"""
+    """how to fix it"""
 
 
 Check = Callable[[], Iterator[Finding]]
@@ -65,9 +65,8 @@ Check = Callable[[], Iterator[Finding]]
 def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str, size: int, as_json: bool) -> None:
     """Check that everything works here, and say what to fix.
 
-    Looks at versions, packages of others under our names, devices, the folder of compiled kernels, the settings file
-    and the network, compares what the network computes with plain float32, and searches two seconds. Exit status 1 if
-    something is wrong.
+    Checks versions, conflicting packages, devices, the kernel cache, the settings file and the network, compares the
+    network's outputs with float32 on the CPU, and searches for two seconds. Exit status 1 if something is wrong.
     """
     startup.bar = compile_bar
     calm_openmp()
@@ -86,7 +85,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
         # Two seconds to the end, on the board as it begins.
         play = PlayOptions(seconds=SEARCH_S)
         checks.append(partial(_search, PlayerSettings(player.setup, play, player.search, network)))
-    # First, and by itself: it shows a bar.
+    # First and alone, since it shows a bar.
     found = list(_guarded(partial(_compiled, network))) if network else []
     with Console(stderr=True).status("looking"):
         found += [finding for check in checks for finding in _guarded(check)]
@@ -98,7 +97,7 @@ def doctor(ctx: click.Context, /, config: Path | None, weights: str, device: str
 
 
 def _guarded(check: Check) -> Iterator[Finding]:
-    """A check's findings; whatever ends it is one of them."""
+    """A check's findings; its exception is one of them."""
     name = (check.func if isinstance(check, partial) else check).__name__.strip("_").replace("_", " ")
     try:
         yield from check()
@@ -145,7 +144,7 @@ def _kernels() -> Iterator[Finding]:
 
     fix = f"make {cache_root()} writable, or set {CACHE_VARIABLE} to a folder that is"
     if FOLDER is None:
-        yield Finding("kernel cache", WRONG, "no folder can be written: every start compiles for minutes", fix)
+        yield Finding("kernel cache", WRONG, "no writable folder: every start compiles for minutes", fix)
     elif not FOLDER.is_relative_to(cache_root()):
         yield Finding("kernel cache", NOTE, f"{FOLDER}, which may be cleared at any time", fix)
     else:
@@ -187,7 +186,7 @@ def _file(path: Path) -> Iterator[Finding]:
     kind = f"{found['name']} ({found['format']}), boards {low} to {high}, {found['bytes'] / 2**20:.1f} MiB"
     text = f"{kind}, SHA-256 {digest[:16]}"
     is_damaged = path.parent == FOLDER and shipped.get(path.name, digest) != digest
-    fix = f"{path} is not the file that was shipped: get it again"
+    fix = f"{path} is not the shipped file: install it again"
     yield Finding("network", WRONG if is_damaged else WELL, text, fix if is_damaged else "")
 
 
@@ -202,7 +201,7 @@ def _self_test(path: Path, device: str) -> Iterator[Finding]:
     for chosen in choose_devices(device):
         playing = [check for check in verify(model, spec, [chosen], sample_inputs) if check.plays]
         if not playing:
-            yield Finding(f"self-test {chosen}", WRONG, "computes the network wrongly: the CPU plays", fix)
+            yield Finding(f"self-test {chosen}", WRONG, "computes the network wrongly: the CPU is used instead", fix)
         for check in playing:
             errors = ", ".join(f"{head} {error:.2g}" for head, error in check.errors.items())
             text = f"{check.dtype} against plain float32: {errors} at most"
@@ -240,4 +239,4 @@ def _show(found: list[Finding]) -> None:
         if finding.fix:
             console.print(f"{finding.what}: {finding.fix}", markup=False, soft_wrap=True)
     wrong = sum(finding.verdict == WRONG for finding in found)
-    console.print(f"{wrong} of {len(found)} found wrong." if wrong else "Everything works.")
+    console.print(f"{wrong} of {len(found)} checks failed." if wrong else "Everything works.")

@@ -41,7 +41,7 @@ EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
 
 class EvaluateGroup(KeimaGroup):
-    """``evaluate rollout DATA``, ``evaluate tree DATA``, and anything else names a network."""
+    """``evaluate rollout DATA``, ``evaluate tree DATA``, or ``evaluate NETWORK DATA``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((word for word in args if not word.startswith("-")), None)
@@ -54,7 +54,7 @@ class EvaluateGroup(KeimaGroup):
 def evaluate() -> None:
     """Measure a network or a pattern policy on held-out positions.
 
-    NETWORK is a name such as default, a file, or a policy and a value network as POLICY+VALUE; its options:
+    NETWORK is a name such as default, a file, or a policy and a value network as POLICY+VALUE. Options for networks:
     keima evaluate default --help
     """
 
@@ -63,39 +63,39 @@ def evaluate() -> None:
 @click.argument("network")
 @click.argument("data", type=PATHS)
 @click.option("--positions", default=50000, type=Whole(1),
-              help="positions to look at, a fixed sample spread over all games")  # fmt: skip
+              help="number of positions, a fixed sample of all games")  # fmt: skip
 @click.option("--symmetries", default="1", type=OneOf(("1", "8")),
-              help="8: also the ensemble of all eight symmetries")  # fmt: skip
+              help="number of symmetries; 8 = also the mean of all eight")  # fmt: skip
 @click.option("--rollouts", default=0, type=Whole(0), metavar="POSITIONS",
-              help="compare the value with 10, 100 and 1,000 rollouts by policy on this number of positions; "
-              "about a quarter of a second each on a core")  # fmt: skip
+              help="also compare the value with 10, 100 and 1,000 rollouts on this number of positions; about a "
+              "quarter of a second each on a core")  # fmt: skip
 @click.option("--policy", "policies", multiple=True, metavar="[NAME=]POLICY",
-              help="compare the value with 100 rollouts by this policy instead: uniform, rollout (the shipped one), a "
-              "file of it (.npz) or a policy network; may be given more than once")  # fmt: skip
+              help="policy of 100 rollouts to compare the value with: uniform, rollout (the shipped one), its file "
+              "(.npz) or a policy network; repeatable")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="[NAME=]NETWORK",
-              help="network whose value is measured on the same positions; may be given more than once")  # fmt: skip
+              help="another network to compare the value with; repeatable")  # fmt: skip
 @click.option("--game", default=0, type=Whole(0), metavar="K",
-              help="also the value through game K of DATA, counted from 1")  # fmt: skip
-@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder to draw plots (PNG) in")
-@click.option("--labels", type=PATHS, help="shard of labels: value, score and ownership by board size as well")
+              help="also show the value of each position of game K, counted from 1")  # fmt: skip
+@click.option("--plots", type=click.Path(file_okay=False, path_type=Path), help="folder for plots (PNG)")
+@click.option("--labels", type=PATHS, help="shard of labels: also compare value, score and ownership by board size")
 @DEVICE
 @AS_JSON
 def evaluate_named(
     network: str, data: Path, positions: int, symmetries: str, rollouts: int, policies: tuple[str, ...],
     others: tuple[str, ...], game: int, plots: Path | None, labels: Path | None, device: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """How well NETWORK predicts the moves and the results of the games of DATA.
+    """Measure how well NETWORK predicts the moves and the results of the games of DATA.
 
     DATA is a packed shard (.npz.xz), an SGF file, a zip or tar archive, or a folder of such.
 
-    For the strength of its policy without search, play keima match with keima gtp --policy-only.
+    To measure the strength of its policy, use keima match with keima gtp --policy-only.
     """
     wanted = Wanted(positions, int(symmetries), rollouts, game)
     with one_line_errors(RuntimeError), ExitStack() as shown:
         if plots:
             check_plots(plots)
         if policies and not rollouts:
-            raise ValueError("--policy needs --rollouts: the number of positions to roll out")
+            raise ValueError("--policy needs --rollouts, the number of positions")
         loaded = load_network(find_network(network), device)
         console = Console(stderr=True)
         games, label_rows = _read(data, console), read_labels(labels) if labels else None
@@ -119,7 +119,7 @@ def evaluate_named(
         return
     tell(f"{loaded.spec.name} on {data.name}: {report['positions']:,} positions")
     if report["skipped_games"]:
-        tell(f"{report['skipped_games']:,} games left out: the network does not play their boards")
+        tell(f"{report['skipped_games']:,} games skipped: the network does not play their board size")
     for heading, table in tables_of(report):
         tell(f"\n{heading}", table)
     for path in drawn:
@@ -127,10 +127,10 @@ def evaluate_named(
 
 
 def _named(texts: tuple[str, ...]) -> dict[str, str]:
-    """What an option says, ``NAME=WHAT`` or ``WHAT``, by name; without one what it says is its name.
+    """The values of an option by name: ``NAME=VALUE``, or ``VALUE``, which is then its own name.
 
     Raises:
-        ValueError: a name that is used twice, or that reports use for something else.
+        ValueError: a name that is used twice, or that is a column of reports.
     """
     named: dict[str, str] = {}
     for text in texts:
@@ -144,9 +144,9 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _with_value(network: Network) -> Network:
-    """A network that has a value, or ValueError."""
+    """A network, or ValueError if it has no value head."""
     if not network.spec.has_value:
-        raise ValueError(f"network {network.spec.name} has no value to stand beside another's")
+        raise ValueError(f"network {network.spec.name} has no value to compare")
     return network
 
 
@@ -154,9 +154,9 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
     """Values by rollouts of a policy: ``uniform``, a rollout policy or a policy network.
 
     Args:
-        sizes: int64[G]: boards that it has to play.
+        sizes: int64[G]: board sizes of the games.
     Raises:
-        ValueError: there is no such policy; one line.
+        ValueError: no such policy; one line.
     """
     if text == "uniform" or text in PATTERNS or text.endswith(".npz"):
         tables = None if text == "uniform" else load_rollout(find_patterns(text))
@@ -167,7 +167,7 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
         return by_patterns
     network = load_network(find_network(text), device)
     if not network.spec.has_policy:
-        raise ValueError(f"network {network.spec.name} has no policy to play by")
+        raise ValueError(f"network {network.spec.name} has no policy")
     network.spec.check_sizes(sizes)
 
     def by_network(games: Games, rows: np.ndarray, plies: np.ndarray, done: Progressed) -> np.ndarray:
@@ -192,11 +192,11 @@ def _read(data: Path, console: Console) -> Games:
         for found in gather([data], EVERY_GAME, 0, workers_for([data])):
             parts += [] if found.games is None else [found.games]
             problems += found.problems
-    told = ": ".join(problems[0]) if problems else "there are none in it"
+    told = ": ".join(problems[0]) if problems else "there are none"
     if not parts:
         raise ValueError(f"{data}: no game could be read; {told}")
     if problems:
-        text = f"{len(problems):,} files or games could not be read and are left out, the first: {told}"
+        text = f"{len(problems):,} files or games could not be read and are skipped, the first: {told}"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     return join(parts)
 

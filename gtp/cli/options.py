@@ -1,4 +1,4 @@
-"""How the engine's options come from the command line and the settings file: decorators for click commands."""
+"""Decorators for click commands: the engine's options from the command line and the settings file, and Ray's."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 UNITS = {"s": "SECONDS", "min": "MINUTES", "MiB": "MIB", "GiB": "GIB", "points": "POINTS"}
-"""Unit of an option -> what its value is called in help"""
+"""Unit of an option -> metavar in help"""
 
 
 def _reader(item: Field[Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """The callback that makes a value of an option from its text; from a settings file it comes as it is."""
+    """The callback that parses the text of an option; values of a settings file are parsed already."""
 
     def read(value: Any) -> Any:
         name = item.metadata["flag"] or key_of(item.name)
@@ -60,7 +60,7 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(KeimaCommand):
-    """A command whose help has a heading for every options class."""
+    """A command whose help has a section for each options class."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -118,7 +118,7 @@ def with_options(function: Callable[..., Any], options: Sequence[Decorator]) -> 
 
 
 def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that says what is instead of options that earlier versions had."""
+    """A command that answers options of earlier versions in one line."""
 
     def refuse(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -136,7 +136,7 @@ def _with_removed(function: Callable[..., Any]) -> Callable[..., Any]:
 def settings_option(*kinds: type) -> Decorator:
     """Decorator: ``--config``, the settings file whose values replace the defaults of some options classes.
 
-    The command gets it as ``config``: the file's path, None = none was wanted. The user's own may not exist.
+    The command gets its path as ``config``; None = settings files are switched off. The user's own may not exist.
     """
     names = {item.name for kind in kinds for item in fields(kind)}
 
@@ -213,21 +213,21 @@ def player_from(context: click.Context, config: Path | None, values: Mapping[str
 
 
 class CrewOptions(NamedTuple):
-    """Who works."""
+    """The executor that a command's options ask for."""
 
     ray: str | None
     """address of a Ray cluster; None = this process"""
     actors: int
 
     def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> Crew:
-        """Ray's crew, which ``stack`` closes.
+        """The actors of Ray, which ``stack`` closes.
 
         Args:
-            chunk: pieces of work that an actor gets at once.
-            at_once: chunks that an actor does side by side.
-            waiting: chunks that wait at an actor besides those that it does.
+            chunk: pieces of work in a chunk.
+            at_once: chunks that an actor works on in parallel.
+            waiting: further chunks in an actor's queue.
         Raises:
-            ValueError: Ray is not there; one line.
+            ValueError: Ray is not installed; one line.
         """
         assert self.ray
         try:
@@ -247,7 +247,14 @@ def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(crew=CrewOptions(ray, actors), **rest)
 
     options = (
-        click.option("--ray", metavar="ADDRESS", help="let actors of a Ray cluster work; local: Ray on this machine"),
-        click.option("--actors", default=0, type=Whole(0), help="actors of Ray; 0 = one a GPU, or a processor"),
+        click.option(
+            "--ray", metavar="ADDRESS", help="Ray cluster whose actors do the work; local = Ray on this machine"
+        ),
+        click.option(
+            "--actors",
+            default=0,
+            type=Whole(0),
+            help="number of Ray actors; 0 = one a GPU, or one a CPU core without GPUs",
+        ),
     )
     return with_options(command, options)

@@ -20,32 +20,30 @@ from gtp.cli.arguments import PATHS, Number, Whole
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find_patterns
 
-BOARD = click.option("--size", default=19, type=Whole(MIN_SIZE, MAX_SIZE), help="games of this board are read")
+BOARD = click.option("--size", default=19, type=Whole(MIN_SIZE, MAX_SIZE), help="board size of the games")
 KINDS = {
-    "rollout": "the fast policy that plays games to the end",
-    "tree": "the policy whose priors stand in for a network's",
+    "rollout": "the fast policy of rollouts",
+    "tree": "the tree policy, which gives placeholder priors",
 }
 
 
 def train_command(kind: str) -> click.Command:
     """``keima train KIND``."""
 
-    @click.command(
-        kind, cls=KeimaCommand, help=f"Learn {KINDS[kind]} from the games people played; takes some minutes."
-    )
+    @click.command(kind, cls=KeimaCommand, help=f"Learn {KINDS[kind]} from human games; takes some minutes.")
     @click.option("--games", type=PATHS, multiple=True, required=True, help="shard of games or folder of them")
-    @click.option("--validation", type=PATHS, required=True, help="shard of games to measure the accuracy on")
-    @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="file to write (.npz)")
-    @click.option("--shards", default=4, type=Whole(0), help="shards to use of those found; 0 = all")
+    @click.option("--validation", type=PATHS, required=True, help="shard of held-out games to measure on")
+    @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="output file (.npz)")
+    @click.option("--shards", default=4, type=Whole(0), help="number of shards to use; 0 = all")
     @click.option("--rate", default=RATE, type=Number(0.0, 100.0, min_open=True), help="first learning rate of AdaGrad")
     @click.option(
         "--temperature",
         default=1.0,
         type=Number(0.0, 100.0, min_open=True),
-        help="what the weights are divided by in the end; 0.5 for rollouts learnt from moves that a network drew",
+        help="divisor of the weights after training; 0.5 for rollouts trained on moves that a network drew",
     )
     @BOARD
-    @click.option("--seed", default=1, type=Whole(), help="seed of the order of the games")
+    @click.option("--seed", default=1, type=Whole(), help="random seed of the order of the games")
     def command(
         games: tuple[Path, ...], validation: Path, out: Path, shards: int, rate: float, temperature: float,
         size: int, seed: int,
@@ -69,7 +67,7 @@ def evaluate_command(kind: str) -> click.Command:
     @click.command(
         kind,
         cls=KeimaCommand,
-        help=f"Accuracy of {KINDS[kind]} on the moves people played in the games of DATA (.npz.xz).",
+        help=f"Accuracy of {KINDS[kind]} on the moves of the games of DATA (.npz.xz).",
     )
     @click.argument("data", type=PATHS)
     @click.option(
@@ -78,9 +76,9 @@ def evaluate_command(kind: str) -> click.Command:
         show_default="the shipped one",
         help="pattern policy: a shipped one or a file",
     )
-    @click.option("--positions", default=0, type=Whole(0), help="positions to look at, spread; 0 = all")
+    @click.option("--positions", default=0, type=Whole(0), help="number of positions, a sample of all games; 0 = all")
     @BOARD
-    @click.option("--json", "as_json", is_flag=True, help="one JSON object instead of a table")
+    @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table")
     def command(data: Path, patterns: str | None, positions: int, size: int, as_json: bool) -> None:
         with one_line_errors():
             model = load_patterns(find_patterns(patterns or kind))
@@ -93,9 +91,9 @@ def evaluate_command(kind: str) -> click.Command:
 
 
 def _read(path: Path, size: int) -> Games:
-    """The games of a shard that the patterns are learnt from: on one board size, from the empty board, Black first.
+    """The games of a shard to learn patterns from: of one board size, from the empty board, Black first.
 
-    Those of which one position alone may be used are left out: what led there is not to be learnt.
+    Games with one usable position are skipped: their other moves are not to be learnt.
 
     Raises:
         ValueError: there are none.
@@ -103,7 +101,7 @@ def _read(path: Path, size: int) -> Games:
     games = read_games(path)
     plain = games.starts_even() & (games.size == size) & (games.position < 0)
     if not plain.any():
-        raise ValueError(f"{path}: no whole game of {size}x{size} that begins on the empty board")
+        raise ValueError(f"{path}: no complete game on {size}x{size} that begins on the empty board")
     return games if plain.all() else select(games, plain)
 
 

@@ -24,12 +24,12 @@ from gtp.session import Output, Session, read_input
 from gtp.startup import PlayerSettings, greet, load_player
 
 HISTORY = "history"
-"""File of what was typed at a terminal"""
+"""File of the lines typed at a terminal"""
 
 
 @click.command(cls=GroupedCommand)
 @settings_option(*KINDS)
-@click.option("--print-config", is_flag=True, help="print a complete settings file with the values in force, and end")
+@click.option("--print-config", is_flag=True, help="print a complete settings file with the current values and exit")
 @options_of(SetupOptions)
 @options_of(PlayOptions)
 @options_of(SearchOptions)
@@ -38,9 +38,9 @@ HISTORY = "history"
 def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values: Any) -> None:
     """Play: speak GTP on standard input and output.
 
-    A move takes as long as the client's clock allows; without a clock --seconds, or as many as --visits need.
+    The client's clock limits the time of a move; without a clock --seconds and --visits do.
     """
-    # The context's object is a loader of networks (engine.play.assembly.Loader); None = the usual one.
+    # The context's object is a loader of networks (engine.play.assembly.Loader) of tests; None = the usual one.
     if values["visits"] and not _is_as_near(ctx, "seconds", "visits"):
         values["seconds"] = 0.0
     try:
@@ -67,19 +67,19 @@ def gtp(ctx: click.Context, /, config: Path | None, print_config: bool, **values
         editor.close()
     if log:
         log.note(OWN, f"process {os.getpid()} ended with status {status}")
-    # Threads that are importing, compiling or waiting for input must not delay the end, nor crash in it.
+    # Threads that import, compile or wait for input must not delay the exit, nor crash in it.
     os._exit(status)
 
 
 def show_bar(counts: Callable[[], tuple[int, int]], finished: threading.Event) -> None:
-    """A bar while kernels are compiled; rich is imported only where there is something to show."""
+    """A bar while kernels are compiled; rich is imported only then."""
     from gtp.cli.terminal import compile_bar
 
     compile_bar(counts, finished)
 
 
 def _history_file() -> Path | None:
-    """Where what was typed is kept: beside the user's own settings; None = the user has no home folder."""
+    """The file of typed lines, beside the user's own settings; None = the user has no home folder."""
     with suppress(RuntimeError):
         return user_file().with_name(HISTORY)
     return None
@@ -108,7 +108,7 @@ def converse(
             # KataGo's words: LizGoban asks for nothing before it has read them.
             print(f"Keima {__version__}: GTP ready", file=sys.stderr, flush=True)
         except Exception as error:
-            # What is wrong with a setting says so itself; anything else is a fault of ours or of the machine.
+            # A ValueError about a setting explains itself; anything else is a fault of ours or of the machine.
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             session.fail(kind + " ".join(str(error).split()))
 

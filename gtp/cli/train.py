@@ -1,4 +1,4 @@
-"""``keima train``: from files on disk to a trained network.
+"""``keima train``: networks trained on game records and labels.
 
 One command a kind of network; they differ in the architecture, in what is known of its training by default and in
 the metric that early stopping watches (``KINDS_OF_NETWORK``). The pattern policies' subcommands are in
@@ -51,25 +51,25 @@ from gtp.cli.terminal import bar, one_line_errors
 from weights import files_of, find, find_network
 
 VALIDATION_POSITIONS = 4000
-"""Of networks with a policy; of a value alone as many on 19x19, and on smaller boards what takes as long"""
+"""Validation positions of networks with a policy; networks with a value alone get as many points of the board"""
 USUAL_AREA = 361
 RULES = share("NAME=SHARE", rules_from, text="rules that the teacher sees positions under",
               usual="its game's, or chinese with --komi")  # fmt: skip
-KOMI = share("KOMI=SHARE", read_komi, text="komi likewise: usual, a number, or a range: 5.5..9.5",
+KOMI = share("KOMI=SHARE", read_komi, text="komi that the teacher sees positions under: usual, a number, or a range: 5.5..9.5",
              usual="its game's, or usual with --rules")  # fmt: skip
-BOARDS = share("SIZE=SHARE", read_size, text="how many of the steps are on such boards",
+BOARDS = share("SIZE=SHARE", read_size, text="share of steps on boards of a size",
                usual="as there are games and labels")  # fmt: skip
 LABEL_POSITIONS = 2000
-"""Of each board size"""
+"""Validation positions of each board size with labels"""
 LABEL_GOAL, LABEL_LOSSES = Goal("label_loss", -1), ("policy_kl", "value_ce")
-"""Where there are held-out labels, since people's moves are not what a teacher teaches: their sum, all boards alike"""
+"""The goal with held-out labels, since a teacher does not teach human moves: the sum of these losses"""
 LABEL_OPTIONS = (
     "label_share", "decided_weight", "reached_share", "echo", "teacher_share", "score_weight", "ownership_weight",
     "policy_weight", "reply_weight",
 )  # fmt: skip
 
 PLAIN: dict[str, object] = {"optimizer": "sgd", "rate": 0.005, "warmup": 500, "schedule": "cosine"}
-"""How plain networks of 13 and 15 layers learn by default: without normalisation faster ways get stuck"""
+"""Defaults of plain networks of 13 and 15 layers: without normalisation faster optimizers get stuck"""
 
 
 class NetworkKind(NamedTuple):
@@ -235,8 +235,7 @@ class Display(Observer):
 def _new_network(
     architecture: str, shape: dict[str, int | None], start: str | None
 ) -> tuple[Model, NetworkSpec | None]:
-    """A network of random weights, or one that begins as the file ``start``, and its spec; the shape's None are left
-    open."""
+    """A network of random weights, or of the file ``start`` with its spec; None in a shape = default."""
     shape = {name: value for name, value in shape.items() if value is not None}
     encoder = ENCODERS[ARCHITECTURES[architecture].encoder]
     known = {item.name for item in fields(ARCHITECTURES[architecture].shape)}
@@ -246,7 +245,7 @@ def _new_network(
     ARCHITECTURES[architecture].shape.read(inputs | shape)
     model, spec = on_newest_inputs(*load_model(find(start))[:2])
     if type(model) is not ARCHITECTURES[architecture].module:
-        raise ValueError(f"{start}: another architecture than {architecture}")
+        raise ValueError(f"{start}: not of the architecture {architecture}")
     if spec.encoder != encoder.name:
         raise ValueError(f"{start}: reads {spec.encoder}, {architecture} reads {encoder.name}")
     present: Any = model.shape
@@ -255,7 +254,7 @@ def _new_network(
 
 
 def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety | None) -> None:
-    """Refuse a teacher that knows one komi alone, if it is shown others.
+    """Refuse a teacher that knows one komi only, if games have others.
 
     Raises:
         ValueError: one line.
@@ -274,7 +273,7 @@ def _check_teacher(teacher: Teacher, shards: Sequence[Games], variety: Variety |
 
 
 def _is_told(teacher: Teacher | None, options: TrainOptions, shards: Sequence[Games]) -> bool:
-    """Whether all that games could say of score and ownership comes from the teacher."""
+    """Whether the teacher gives score and ownership of all positions."""
     if not teacher or options.teacher_share < 1.0 or not (teacher.spec.has_score and teacher.spec.has_ownership):
         return False
     return all(teacher.plays(size) for shard in shards for size in np.unique(shard.size).tolist())
@@ -294,7 +293,7 @@ def _variety(teacher: str | None, rules: Shares[Rules], komi: Shares[Komi]) -> V
 
 
 def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners]:
-    """Who owned what at the end of the scored games; the first run computes it, later ones read it."""
+    """Final ownership of the scored games; the first run computes it, later ones read it."""
     with Progress(console=console) as progress:
         task = progress.add_task(
             "final owners of scored games", total=sum((shard.margin >= 0).sum() for shard in shards)
@@ -306,7 +305,9 @@ def _final_owners(shards: Iterable[Games], console: Console) -> list[FinalOwners
         jit.drop_unused()
         progress.update(task, completed=progress.tasks[0].total)
     games = sum(len(shard.size) for shard in shards)
-    console.print(f"score and ownership are known of {sum((one.row >= 0).sum() for one in found):,} of {games:,} games")
+    console.print(
+        f"score and ownership are known for {sum((one.row >= 0).sum() for one in found):,} of {games:,} games"
+    )
     return found
 
 
@@ -351,14 +352,14 @@ def _validation(
 
 
 SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
-"""Metrics of matches, told in a line of their own"""
+"""Metrics of matches, printed in a line of their own"""
 
 
 @click.command("reinforce", cls=KeimaCommand)
 @click.argument("network")
 @OUT
 @click.option(
-    "--baseline", metavar="NETWORK", show_default="nothing", help="network whose value is taken off the rewards"
+    "--baseline", metavar="NETWORK", show_default="nothing", help="network whose value is subtracted from the rewards"
 )
 @variety_options
 @options_of(ReinforceOptions)
@@ -367,10 +368,10 @@ SHOWN = ("win_rate/start", "win_rate/newest", "win_rate/pool")
 def reinforce_command(
     network: str, out: Path, baseline: str | None, variety: Variety, device: str, threads: int, **rest: float | str
 ) -> None:
-    """Improve the policy of NETWORK by games against its earlier selves, as AlphaGo did (REINFORCE).
+    """Improve the policy of NETWORK by games against earlier versions of itself, as AlphaGo did (REINFORCE).
 
-    A run that was stopped, in any way, goes on as if it had not been when the same command is given again. Processes
-    that torchrun starts share out games and gradient: torchrun --nproc-per-node GPUS --no-python -- keima ...
+    A stopped run resumes when the same command is given again. Processes that torchrun starts share games and
+    gradients: torchrun --nproc-per-node GPUS --no-python -- keima ...
 
     \b
         keima train reinforce alphago-9-sl --size 9 --updates 2000 --pool-every 100 --out rl-9
@@ -387,7 +388,7 @@ def reinforce_command(
             path = find_network(baseline)
             loaded = load_network(path, chosen)
             if not loaded.spec.has_value:
-                raise ValueError(f"network {loaded.spec.name} has no value to be a baseline")
+                raise ValueError(f"network {loaded.spec.name} has no value to use as a baseline")
             known = loaded, identity(path, loaded.spec.name)
         run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads, ranks)
         console.print(run.learner.said, highlight=False)
@@ -411,7 +412,7 @@ def train() -> None:
     """Train networks on game records and teacher's labels.
 
     On several GPUs, machines or cores: torchrun --nproc-per-node GPUS --no-python -- keima train ...; each process
-    takes --batch positions a step.
+    computes --batch positions a step.
     """
 
 

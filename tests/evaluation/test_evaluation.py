@@ -313,8 +313,8 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
         (["--rollouts", 2, "--policy", "network=uniform"], "'network=uniform': expected NAME=uniform"),
         (["--rollouts", 2, "--policy", "uniform", "--policy", "uniform"], "with a name of its own"),
         (["--beside", "SMALL"], "network SMALL plays boards of 5 alone, not 9"),
-        (["--beside", "POLICY"], "network POLICY has no value to stand beside another's"),
-        (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy to play by"),
+        (["--beside", "POLICY"], "network POLICY has no value to compare"),
+        (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy"),
         (["--rollouts", 2, "--policy", "POLICY"], "network POLICY plays boards of 5 alone, not 9"),
     ],
 )
