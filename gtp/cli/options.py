@@ -248,7 +248,9 @@ def ray_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         click.option(
-            "--ray", metavar="ADDRESS", help="Ray cluster whose actors do the work; local = Ray on this machine"
+            "--ray",
+            metavar="ADDRESS",
+            help="address of the Ray cluster whose actors do the work; local = Ray on this machine",
         ),
         click.option(
             "--actors",

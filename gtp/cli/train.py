@@ -55,7 +55,7 @@ VALIDATION_POSITIONS = 4000
 USUAL_AREA = 361
 RULES = share("NAME=SHARE", rules_from, text="rules that the teacher sees positions under",
               usual="its game's, or chinese with --komi")  # fmt: skip
-KOMI = share("KOMI=SHARE", read_komi, text="komi that the teacher sees positions under: usual, a number, or a range: 5.5..9.5",
+KOMI = share("KOMI=SHARE", read_komi, text="komi that the teacher sees: usual, a number, or a range: 5.5..9.5",
              usual="its game's, or usual with --rules")  # fmt: skip
 BOARDS = share("SIZE=SHARE", read_size, text="share of steps on boards of a size",
                usual="as there are games and labels")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Moves: the client's and the engine's, and how KGS ends a game.
+"""Moves of the client and the engine, and the end of games on KGS and CGOS.
 
 Sources: of ``kgs-`` commands kgsGtp's documentation, of ``kata-`` commands KataGo's docs/GTP_Extensions.md, of
 ``cgos-`` commands the client in zakki/cgos.
@@ -15,12 +15,12 @@ from gtp.protocol import CommandError, Registry, integer
 
 COMMANDS = Registry()
 CANCELLED = "cancelled"
-"""KataGo's word where a search was cut short by another line"""
+"""KataGo's reply to a search that another line cancelled"""
 
 
 @COMMANDS.command("play")
 def play(host: Host, color: str, vertex: str) -> None:
-    """Play a move for a player, whether or not it is its turn, also one that only ko or suicide of stones forbids."""
+    """Play a move for a player, even out of turn, and even if ko or suicide forbids it."""
     host.record.play(arguments.color(color), arguments.vertex(host, vertex))
 
 
@@ -52,14 +52,14 @@ def kgs_genmove_cleanup(host: Host, color: str) -> str:
 
 @COMMANDS.command("kgs-game_over")
 def kgs_game_over(host: Host) -> None:
-    """The game is over: stop thinking until the next command."""
+    """The game is over: stop pondering until the next command."""
     host.stop_pondering()
 
 
 # Not listed: newer versions of kgsGtp break down over a list that has it.
 @COMMANDS.command("kgs-chat", is_listed=False)
 def kgs_chat(host: Host, kind: str, name: str, *words: str) -> str:
-    """Answer a message, whatever it says, with who is playing and how the latest move looked to it."""
+    """Answer any chat message with the engine, its network and its latest win rate."""
     player = host.player
     network = "without a network" if player.server is None else f"with {player.server.spec.name}"
     report = player.last_genmove_report
@@ -81,13 +81,13 @@ def cgos_opponent_rating(host: Host, *rating: str) -> None:
 
 @COMMANDS.command("cgos-gameover")
 def cgos_gameover(host: Host, *result: str) -> None:
-    """The game is over: note the result on standard error, and stop thinking until the next command."""
+    """The game is over: note the result on standard error, and stop pondering until the next command."""
     host.stop_pondering()
     print(f"result: {' '.join(result)}", file=sys.stderr, flush=True)
 
 
 def tell_search(host: Host) -> None:
-    """Print what the latest move's search has found to standard error, if that is wanted and there was one."""
+    """Print a summary of the latest move's search to standard error, if the options ask for it."""
     player = host.player
     if player.options.search_summary and player.last_genmove_report is not None:
         print(lz_summary(player.last_genmove_report, player.game.size), file=sys.stderr, flush=True)
@@ -107,7 +107,7 @@ def kata_search(host: Host, color: str) -> str:
 
 @COMMANDS.command("kata-search_cancellable", open_ended=True)
 def kata_search_cancellable(host: Host, color: str) -> str:
-    """Like kata-search, but any line that arrives meanwhile, an empty one too, ends it: then ``cancelled``."""
+    """Like kata-search, but the next line, even an empty one, cancels it: ``cancelled``."""
     arguments.color(color)
     if host.uninterrupted_player is None:
         return CANCELLED
@@ -117,7 +117,7 @@ def kata_search_cancellable(host: Host, color: str) -> str:
 
 @COMMANDS.command("restricted_genmove")
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
-    """Choose among some moves for a player without playing it; pass if none of them is legal."""
+    """Choose one of some moves for a player without playing it; pass if none is legal."""
     from engine.play.move_plan import unsearched_move
     from engine.search.move_filter import only
 
@@ -130,16 +130,16 @@ def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
 
 @COMMANDS.command("undo")
 def undo(host: Host) -> None:
-    """Take the last move back."""
+    """Undo the last move."""
     host.record.undo()
 
 
 @COMMANDS.command("gg-undo")
 def gg_undo(host: Host, moves: str = "1") -> None:
-    """Take this number of moves back, or none if there are fewer."""
+    """Undo a number of moves, or none if there are fewer."""
     count = integer(moves)
     if count < 0:
-        raise CommandError(f"syntax error: {count} is no number of moves")
+        raise CommandError(f"syntax error: {count} moves, expected 0 or more")
     if count > host.record.game.n_moves:
         raise CommandError("cannot undo")
     for _ in range(count):
@@ -148,5 +148,5 @@ def gg_undo(host: Host, moves: str = "1") -> None:
 
 @COMMANDS.command("clear_cache")
 def clear_cache(host: Host) -> None:
-    """Clear the tree and the network's cache, so that the next search begins with nothing; the game stays."""
+    """Clear the search tree and the result cache; the game stays."""
     host.player.forget()

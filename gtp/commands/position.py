@@ -20,19 +20,19 @@ COMMANDS = Registry()
 
 @COMMANDS.command("is_legal")
 def is_legal(host: Host, color: str, vertex: str) -> str:
-    """Say whether a move is legal under the rules in force: 1 or 0."""
+    """Whether a move is legal under the current rules: 1 or 0."""
     return str(int(host.keeper.game.is_legal(arguments.color(color), arguments.vertex(host, vertex))))
 
 
 @COMMANDS.command("all_legal")
 def all_legal(host: Host, color: str) -> str:
-    """List the points where a player may move."""
+    """List the legal moves of a player, without the pass."""
     return arguments.vertices(host, legal_points(host, arguments.color(color)))
 
 
 @COMMANDS.command("captures")
 def captures(host: Host, color: str) -> str:
-    """The number of stones that a player has taken."""
+    """The number of stones that a player has captured."""
     return str(host.keeper.game.captures(arguments.color(color)))
 
 
@@ -46,14 +46,14 @@ def legal_points(host: Host, color: int) -> list[int]:
 
 @COMMANDS.command("final_score")
 def final_score(host: Host) -> str:
-    """The result as the rules count it once both have passed, dead stones taken off but under strict area rules
-    (Tromp-Taylor's), where every stone on the board counts; before that an estimate."""
+    """The score under the current rules after both players passed, dead stones removed except under Tromp-Taylor rules;
+    before that an estimate."""
     return host.player.final_score()
 
 
 @COMMANDS.command("final_status_list")
 def final_status_list(host: Host, status: str) -> str:
-    """List the stones that are alive, dead or in seki as final_score counts them, one chain a line."""
+    """List the stones that are alive, dead or seki in final_score, one chain a line."""
     return "\n".join(arguments.vertices(host, chain) for chain in host.player.final_status(status.lower()))
 
 
@@ -62,9 +62,9 @@ HEATMAP_USAGE = "expected heatmap [SYMMETRY], a symmetry from 0 to 7, average or
 
 @COMMANDS.command("estimate_score")
 def estimate_score(host: Host) -> str:
-    """The score as final_score has it, and its bounds in White's points if all that is in doubt goes to one side."""
+    """The score of final_score, and its bounds in White's points if one side gets all unsettled points."""
     found = host.player.score()
-    # A whole number where it is one, as in final_score; a draw must begin with a colour too, for GoGui.
+    # A draw begins with a colour too, for GoGui.
     winner = "B" if found.lead_black > 0 else "W"
     bounds = f"upper bound: {-found.low_black:.1f}, lower: {-found.high_black:.1f}"
     return f"{winner}+{abs(found.lead_black):.1f} ({bounds})"
@@ -74,9 +74,8 @@ def estimate_score(host: Host) -> str:
 def heatmap(host: Host, symmetry: str = "0") -> str:
     """Show the policy of the side to move in thousandths and its win rate: heatmap [SYMMETRY].
 
-    The symmetry in which the network sees the board is 0 to 7; average is the mean of all, all shows each. It is
-    asked as it plays, perhaps in 16 bits; kata-raw-nn is exact. Without a network this is the policy of patterns,
-    which has no win rate.
+    The symmetry of the network's input is 0 to 7; average is the mean of all, all shows each. The network is evaluated
+    as in play, perhaps in 16 bits; kata-raw-nn is exact. Without a network this is the tree policy, without a win rate.
     """
     import numpy as np  # by now it is loaded
 
@@ -93,7 +92,7 @@ def heatmap(host: Host, symmetry: str = "0") -> str:
 
 
 def _heatmap_text(probabilities: list[float], win: float, size: int) -> str:
-    """A policy as Leela Zero lays it out."""
+    """A policy in Leela Zero's layout."""
     *words, pass_word = (str(round(1000 * one)) for one in probabilities)
     rate = "" if win != win else f"\nwinrate: {win:.6f}"
     return f"{gogui.board(words, size)}\npass: {pass_word}{rate}"
@@ -101,15 +100,15 @@ def _heatmap_text(probabilities: list[float], win: float, size: int) -> str:
 
 RAW_USAGE = "expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM], a symmetry from 0 to 7 or all, an optimism from 0 to 1"
 OPTIMISM = 0.2
-"""KataGo's own where it moves"""
+"""KataGo's default for the side to move"""
 
 
 @COMMANDS.command("kata-raw-nn")
 def kata_raw_nn(host: Host, *words: str) -> str:
-    """Show the network's output for the position, in float32 on the CPU: kata-raw-nn [COLOR] SYMMETRY [OPTIMISM].
+    """Show the network's raw output, in float32 on the CPU: kata-raw-nn [COLOR] SYMMETRY [OPTIMISM].
 
-    The symmetry is 0 to 7 or all; the optimism, from 0 to 1, mixes the two policies that some networks have. Win rates,
-    points and ownership are White's; nan = the network has no such output, or the move is illegal.
+    The symmetry is 0 to 7 or all; the optimism, 0 to 1, mixes the two policies of some networks. Win rates, points and
+    ownership are White's; nan = the network has no such output, or the move is illegal.
     """
     given = list(words)
     color = arguments.leading_color(host, given)
@@ -117,13 +116,13 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     from engine.features.symmetry import INVERSE
     from engine.insight.raw_policy import evaluation_for
 
-    # KataGo flips the board before it exchanges rows and columns, we do afterwards.
+    # KataGo flips the board before it transposes it, we flip it afterwards.
     asked = ((s, evaluation_for(host.player, color, INVERSE[s], optimism)) for s in symmetries)
     return "\n".join(_raw_text(host, symmetry, found) for symmetry, found in asked)
 
 
 def _asked(words: list[str]) -> tuple[Iterable[int], float]:
-    """The symmetries and the optimism that a command asks for."""
+    """The symmetries and the optimism of a command."""
     if not 1 <= len(words) <= 2 or words[0].lower() not in ("all", *"01234567"):
         raise CommandError(f"syntax error: {RAW_USAGE}")
     optimism = number(words[1]) if len(words) == 2 else OPTIMISM
@@ -133,7 +132,7 @@ def _asked(words: list[str]) -> tuple[Iterable[int], float]:
 
 
 def _raw_text(host: Host, symmetry: int, found: "RawEvaluation") -> str:
-    """One symmetry's answer."""
+    """The answer of one symmetry."""
     output, size = found.output, host.keeper.game.size
     lines = [
         f"symmetry {symmetry}",

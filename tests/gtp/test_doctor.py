@@ -104,7 +104,7 @@ def test_a_shipped_file_that_is_damaged_is_wrong(monkeypatch):
     name, entry = next(iter(entries().items()))
     monkeypatch.setattr("gtp.cli.doctor.entries", lambda: {name: replace(entry, sha256="0" * 64)})
     (finding,) = gtp.cli.doctor._file(gtp.cli.doctor.FOLDER / entry.file)
-    assert finding.verdict == "WRONG" and "get it again" in finding.fix
+    assert finding.verdict == "WRONG" and "install it again" in finding.fix
 
 
 def test_a_device_that_computes_something_else_is_wrong(monkeypatch, tiny):

@@ -25,10 +25,10 @@ FAILS = {
     "gogui-setup b D4 w D4": "? setup: a point is named twice",
     "gogui-setup b pass": "? setup: a point is not on the board",
     "gogui-setup w A1 b A2 b B1": "? setup: a chain has no liberty",
-    "gogui-setup_player x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+    "gogui-setup_player x": "? invalid color or coordinate: 'x' is not a color, expected b or w",
     "gogui-play_sequence b D4 w": "? syntax error: expected pairs of color and vertex",
     "gogui-play_sequence b D4 w D4": "? illegal move",
-    "keima-policy x": "? invalid color or coordinate: 'x' is no color, expected b or w",
+    "keima-policy x": "? invalid color or coordinate: 'x' is not a color, expected b or w",
 }
 
 
