@@ -37,6 +37,27 @@ from gtp.cli.patterns import KINDS, evaluate_command
 from gtp.cli.terminal import bar, new_table, one_line_errors, tell, workers_for
 from weights import PATTERNS, find_network, find_patterns
 
+METRICS = {
+    "top1": ("first choice", "{:.1%}"),
+    "top5": ("among the first five", "{:.1%}"),
+    "cross_entropy": ("cross-entropy, nats", "{:.3f}"),
+    "value_mse": ("value MSE", "{:.3f}"),
+    "constant_mse": ("of the best constant", "{:.3f}"),
+    "value_accuracy": ("winner predicted", "{:.1%}"),
+}
+LABEL_METRICS = {
+    "teacher_top1": ("same first choice", "{:.1%}"),
+    "value_mse": ("value: mean squared error", "{:.3f}"),
+    "score_mae": ("score: mean absolute error (points)", "{:.1f}"),
+    "ownership_mse": ("ownership: mean squared error", "{:.3f}"),
+}
+ERRORS = {
+    "beside": "Value MSE by moves played, beside other networks and the best constant",
+    "policy_rollouts": f"Value MSE by moves played, beside {ROLLOUTS} rollouts by each policy",
+}
+GAME_COLUMNS = 10
+LONGEST = 1000
+"""A stage that ends later is open"""
 EVERY_GAME = Filters(sizes=(), max_handicap=255, setups=True, results="any")
 
 
@@ -201,35 +222,8 @@ def _read(data: Path, console: Console) -> Games:
     return join(parts)
 
 
-for _kind in KINDS:
-    evaluate.add_command(evaluate_command(_kind))
-
-
-METRICS = {
-    "top1": ("first choice", "{:.1%}"),
-    "top5": ("among the first five", "{:.1%}"),
-    "cross_entropy": ("cross-entropy, nats", "{:.3f}"),
-    "value_mse": ("value MSE", "{:.3f}"),
-    "constant_mse": ("of the best constant", "{:.3f}"),
-    "value_accuracy": ("winner predicted", "{:.1%}"),
-}
-LABEL_METRICS = {
-    "teacher_top1": ("same first choice", "{:.1%}"),
-    "value_mse": ("value: mean squared error", "{:.3f}"),
-    "score_mae": ("score: mean absolute error (points)", "{:.1f}"),
-    "ownership_mse": ("ownership: mean squared error", "{:.3f}"),
-}
-ERRORS = {
-    "beside": "Value MSE by moves played, beside other networks and the best constant",
-    "policy_rollouts": f"Value MSE by moves played, beside {ROLLOUTS} rollouts by each policy",
-}
-GAME_COLUMNS = 10
-LONGEST = 1000
-"""A stage that ends later has no end."""
-
-
 def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
-    """Everything a report holds, each table with its heading."""
+    """The tables of a report of :func:`evaluate_network`, each with its heading."""
     yield "Moves and results predicted; value MSE is the mean of (z - v)^2 with z = 1 or -1", _metrics(report)
     if "calibration" in report:
         yield f"Calibration of the value, off by {report['calibration_error']:.1%} in the mean", _calibration(report)
@@ -239,7 +233,8 @@ def tables_of(report: dict[str, Any]) -> Iterator[tuple[str, Table]]:
         yield "Value MSE by moves played", _by_move(report)
     for key, heading in ERRORS.items():
         if key in report:
-            yield heading, _errors(report[key])
+            columns = {name: name for name in report[key] if name != "by_move"}
+            yield heading, _ranges([(report[key], columns)])
     if any(name.partition("/")[2].isdigit() for name in report):
         yield "Agreement with the teacher's labels", _labels(report)
     if "game" in report:
@@ -263,7 +258,7 @@ def _metrics(report: dict[str, Any]) -> Table:
 
 
 def _shown(row: dict[str, Any], key: str, form: str) -> str:
-    """A metric as text, empty where there is none."""
+    """A metric as text; empty if the row has none."""
     return form.format(row[key]) if key in row else ""
 
 
@@ -279,40 +274,34 @@ def _calibration(report: dict[str, Any]) -> Table:
 def _by_move(report: dict[str, Any]) -> Table:
     """The value through the game, beside rollouts on some of the positions."""
     whole, rolled = report.get("by_move", []), report.get("rollouts", {"by_move": []})
-    sides = []
-    if whole:
-        total = report | {"positions": sum(row["positions"] for row in whole)}
-        names = {"positions": "positions", "value_mse": "MSE", "value_accuracy": "winner\npredicted"}
-        sides.append((whole, total, names))
-    if rolled["by_move"]:
-        names = {"positions": "rolled\nout", "network": "network"} | {str(count): f"{count:,}" for count in COUNTS}
-        sides.append((rolled["by_move"], rolled, {key: name for key, name in names.items() if key in rolled}))
-    table = new_table("moves", *(name for _, _, columns in sides for name in columns.values()))
-    starts = {row["from"]: row["to"] for rows, _, _ in sides for row in rows}
-    held = [({row["from"]: row for row in rows}, columns) for rows, _, columns in sides]
-    for start, last in sorted(starts.items()):
-        span = f"from {start}" if last is None else f"{start}-{last}"
-        table.add_row(span, *(cell for rows, columns in held for cell in _cells(rows.get(start, {}), columns)))
-    table.add_section()
-    table.add_row("all", *(cell for _, total, columns in sides for cell in _cells(total, columns)))
-    return table
+    total = report | {"by_move": whole, "positions": sum(row["positions"] for row in whole)}
+    names = {"positions": "rolled\nout", "network": "network"} | {str(count): f"{count:,}" for count in COUNTS}
+    return _ranges([
+        (total, {"positions": "positions", "value_mse": "MSE", "value_accuracy": "winner\npredicted"}),
+        (rolled, {key: name for key, name in names.items() if key in rolled}),
+    ])  # fmt: skip
 
 
-def _cells(row: dict[str, Any], names: Iterable[str]) -> Iterator[str]:
-    """Cells of a row by moves."""
+def _ranges(sides: Iterable[tuple[dict[str, Any], dict[str, str]]]) -> Table:
+    """Metrics side by side: a row for each range of moves, then one for all moves.
+
+    Args:
+        sides: totals with their rows as ``by_move``, and the headings of the metrics.
+    """
+    sides = [(total, names) for total, names in sides if total["by_move"]]
     forms = {"positions": "{:,}", "value_accuracy": "{:.1%}"}
-    return (_shown(row, name, forms.get(name, "{:.3f}")) for name in names)
-
-
-def _errors(errors: dict[str, Any]) -> Table:
-    """Errors side by side; a row for each range of moves, and the whole."""
-    columns = [name for name in errors if name != "by_move"]
-    table = new_table("moves", *columns)
-    for row in errors["by_move"]:
-        span = f"from {row['from']}" if row["to"] is None else f"{row['from']}-{row['to']}"
-        table.add_row(span, *_cells(row, columns))
-    table.add_section()
-    table.add_row("all", *_cells(errors, columns))
+    table = new_table("moves", *(heading for _, names in sides for heading in names.values()))
+    starts = {row["from"]: row["to"] for total, _ in sides for row in total["by_move"]}
+    for start, last in [*sorted(starts.items()), ("all", None)]:
+        cells = []
+        for total, names in sides:
+            row = total if start == "all" else next((row for row in total["by_move"] if row["from"] == start), {})
+            cells += [_shown(row, name, forms.get(name, "{:.3f}")) for name in names]
+        if start == "all":
+            table.add_section()
+            table.add_row("all", *cells)
+        else:
+            table.add_row(f"from {start}" if last is None else f"{start}-{last}", *cells)
     return table
 
 
@@ -333,3 +322,7 @@ def _game(game: dict[str, Any]) -> Table:
     for start in range(0, len(rates), GAME_COLUMNS):
         table.add_row(str(start), *rates[start : start + GAME_COLUMNS])
     return table
+
+
+for _kind in KINDS:
+    evaluate.add_command(evaluate_command(_kind))

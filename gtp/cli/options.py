@@ -12,7 +12,6 @@ from click.core import ParameterSource
 
 from engine.config import REMOVED, SearchOptions, SetupOptions, removed
 from engine.config.declaration import Checked, bounds_text, help_text, key_of, parse, range_text, sections, type_of
-from engine.system.crew import Crew
 from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Whole
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE, chosen_file, read_settings, well_formed
@@ -20,6 +19,8 @@ from weights import NO_NETWORK, NetworkPath, find_network, players
 
 if TYPE_CHECKING:
     from click.types import OptionHelpExtra
+
+    from engine.system.crew import Crew
 
 Options = TypeVar("Options", bound=Checked)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -219,7 +220,7 @@ class CrewOptions(NamedTuple):
     """address of a Ray cluster; None = this process"""
     actors: int
 
-    def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> Crew:
+    def open(self, stack: ExitStack, chunk: int, at_once: int = 2, waiting: int = 1) -> "Crew":
         """The actors of Ray, which ``stack`` closes.
 
         Args:

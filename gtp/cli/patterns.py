@@ -16,7 +16,7 @@ from engine.rollout.vocabulary import Numbers, unfold
 from engine.train.pattern_counts import Counts, choose_vocabulary, count_games
 from engine.train.pattern_learning import FIRST_SQUARE, RATE, evaluate_patterns, learn
 from gtp.cli import KeimaCommand
-from gtp.cli.arguments import PATHS, Number, Whole
+from gtp.cli.arguments import AS_JSON, PATHS, Number, Whole
 from gtp.cli.terminal import bar, one_line_errors
 from weights import find_patterns
 
@@ -36,12 +36,9 @@ def train_command(kind: str) -> click.Command:
     @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="output file (.npz)")
     @click.option("--shards", default=4, type=Whole(0), help="number of shards to use; 0 = all")
     @click.option("--rate", default=RATE, type=Number(0.0, 100.0, min_open=True), help="first learning rate of AdaGrad")
-    @click.option(
-        "--temperature",
-        default=1.0,
-        type=Number(0.0, 100.0, min_open=True),
-        help="divisor of the weights after training; 0.5 for rollouts trained on moves that a network drew",
-    )
+    @click.option("--temperature", default=1.0, type=Number(0.0, 100.0, min_open=True),
+                  help="divisor of the weights after training; 0.5 for rollouts trained on moves that a network drew",
+                  )  # fmt: skip
     @BOARD
     @click.option("--seed", default=1, type=Whole(), help="random seed of the order of the games")
     def command(
@@ -51,12 +48,12 @@ def train_command(kind: str) -> click.Command:
         with one_line_errors():
             files = shard_files(games, validation)[: shards or None]
             if not out.absolute().parent.is_dir():
-                raise ValueError(f"{out}: there is no folder {out.absolute().parent}")
+                raise ValueError(f"{out}: folder {out.absolute().parent} does not exist")
             held_out = _read(validation, size)
             model = _learn(kind, files, rate, size, seed).at(temperature)
             metrics = evaluate_patterns(held_out, unfold(model.words), model.theta).as_dict()
             save_patterns(out, model._replace(record=model.record | {"validation": metrics}))
-        _show(metrics, as_json=False)
+        _show(metrics)
 
     return command
 
@@ -64,28 +61,23 @@ def train_command(kind: str) -> click.Command:
 def evaluate_command(kind: str) -> click.Command:
     """``keima evaluate KIND``."""
 
-    @click.command(
-        kind,
-        cls=KeimaCommand,
-        help=f"Accuracy of {KINDS[kind]} on the moves of the games of DATA (.npz.xz).",
-    )
+    @click.command(kind, cls=KeimaCommand, help=f"Measure {KINDS[kind]} on the moves of the games of DATA (.npz.xz).")
     @click.argument("data", type=PATHS)
-    @click.option(
-        "--patterns",
-        metavar="NAME|PATH",
-        show_default="the shipped one",
-        help="pattern policy: a shipped one or a file",
-    )
+    @click.option("--patterns", metavar="NAME|PATH", show_default="the shipped one",
+                  help="pattern policy: a shipped one or a file")  # fmt: skip
     @click.option("--positions", default=0, type=Whole(0), help="number of positions, a sample of all games; 0 = all")
     @BOARD
-    @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table")
+    @AS_JSON
     def command(data: Path, patterns: str | None, positions: int, size: int, as_json: bool) -> None:
         with one_line_errors():
             model = load_patterns(find_patterns(patterns or kind))
             if model.kind != kind:
                 raise ValueError(f"{patterns}: a {model.kind} policy, expected a {kind} policy")
             metrics = evaluate_patterns(_read(data, size), unfold(model.words), model.theta, positions).as_dict()
-        _show(metrics, as_json)
+        if as_json:
+            click.echo(json.dumps(metrics))
+        else:
+            _show(metrics)
 
     return command
 
@@ -122,11 +114,9 @@ def _learn(kind: str, files: list[Path], rate: float, size: int, seed: int) -> P
         order = np.random.default_rng(seed)
         _advance(progress, "learning, games", _learn_shards(shards, order, numbers, theta, squares, rates), n_games)
     record = {
-        "games": [path.name for path in files],
-        "positions": sum(len(games.moves) for games in shards),
-        "rate": rate,
+        "games": [path.name for path in files], "positions": sum(len(games.moves) for games in shards), "rate": rate,
         "patterns": {name: len(patterns) for name, patterns in words._asdict().items()},
-    }
+    }  # fmt: skip
     return PatternModel(words, theta, record)
 
 
@@ -155,10 +145,7 @@ def _advance(progress: Progress, title: str, steps: Iterable[None], total: int) 
     progress.update(task, completed=total)
 
 
-def _show(metrics: dict[str, float | int], as_json: bool) -> None:
+def _show(metrics: dict[str, float | int]) -> None:
     """Print metrics."""
-    if as_json:
-        click.echo(json.dumps(metrics))
-        return
     for name, value in metrics.items():
         click.echo(f"{name:24} {value:.4f}" if isinstance(value, float) else f"{name:24} {value}")
