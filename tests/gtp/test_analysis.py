@@ -354,4 +354,4 @@ def test_the_weights_decide_what_is_known_of_points_and_owners():
         engine.process.stdout.close()
         assert engine.process.wait(ANSWER_S) == 1
         # Before it, on a new machine, the news that kernels are being compiled.
-        assert b"".join(engine.errors).decode().endswith("keima: the replies are no longer read\n")
+        assert b"".join(engine.errors).decode().endswith("keima: the client no longer reads the replies\n")

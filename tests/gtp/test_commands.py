@@ -41,11 +41,11 @@ FAILS = {
     "time_settings 1 2": "? syntax error: expected time_settings MAIN_TIME PERIOD STONES",
     "time_settings a b c": "? syntax error: 'a' is not a number",
     "kgs-time_settings": "? syntax error: expected kgs-time_settings KIND [NUMBERS...]",
-    "kgs-time_settings fischer 10 1": "? syntax error: 'fischer' is not a kind of clock, expected one of none, absolute, "
-    "byoyomi, canadian",
+    "kgs-time_settings fischer 10 1": "? syntax error: 'fischer' is not a kind of clock, expected one of none, "
+    "absolute, byoyomi, canadian",
     "kgs-time_settings byoyomi 10 1": "? syntax error: expected byoyomi MAIN PERIOD PERIODS",
-    "kata-time_settings egg 3": "? syntax error: 'egg' is not a kind of clock, expected one of none, absolute, byoyomi, "
-    "canadian, fischer, fischer-capped",
+    "kata-time_settings egg 3": "? syntax error: 'egg' is not a kind of clock, expected one of none, absolute, "
+    "byoyomi, canadian, fischer, fischer-capped",
     "kata-time_settings none 5": "? syntax error: expected none",
     "kata-time_settings fischer 10 nan": "? syntax error: 'nan' is not a number",
     "kata-time_settings fischer inf 1": "? syntax error: 'inf' is not a number",
