@@ -177,30 +177,24 @@ def _train(
         game_files = shard_files(games, validation)
         label_files = shard_files(labels, label_validation)
         console.print(f"reading {len(game_files)} game shards and {len(label_files)} label shards")
-        game_shards, label_shards = (
-            [read_games(path) for path in game_files],
-            [read_labels(path) for path in label_files],
-        )
+        game_shards, label_shards = [*map(read_games, game_files)], [*map(read_labels, label_files)]
         shown = [*game_shards, *(one.games for one in label_shards)]
         sizes = sizes_shown(begun, shown, boards) if begun and not hasattr(model.shape, "size") else None
         spec = new_spec(model, out.name, sizes=sizes)
         record: dict[str, Any] = {
             "games": [path.name for path in game_files], "labels": [path.name for path in label_files],
-            "validation": validation.name,
-            "label_validation": label_validation.name if label_validation else None,
+            "validation": validation.name, "label_validation": label_validation.name if label_validation else None,
             "processes": ranks.count, "boards": {str(size): share for size, share in boards},
         }  # fmt: skip
-        variety = _variety(teacher, rules, komi)
-        if variety:
+        if variety := _variety(teacher, rules, komi):
             record["shown"] = variety.record()
         if start:
             path = find(start)
             record["start"] = identity(path, path.stem) | {"training": load_model(path)[2]}
         teaching = None
         if teacher:
-            found = find_network(teacher)
-            record["teacher"] = [identity(path, path.stem) for path in files_of(found)]
-            teaching = Teacher(load_network(found, str(chosen)), own_cores())
+            record["teacher"] = [identity(path, path.stem) for path in files_of(find_network(teacher))]
+            teaching = Teacher(load_network(find_network(teacher), str(chosen)), own_cores())
             stack.callback(teaching.close)
             _check_teacher(teaching, game_shards, variety)
         is_told = _is_told(teaching, options, game_shards)

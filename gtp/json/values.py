@@ -28,6 +28,9 @@ NAMED_KOMI = {"new-zealand": 7.0}
 """Komi of named rules, where it differs from the komi of their flags"""
 KOMI_SUFFIX = re.compile(r"komi([^a-zA-Z\s]+)")
 """The komi in KataGo's short form of rules: ``koPOSITIONALscoreAREAtaxNONEsui1komi7.5``"""
+BRACKETED = re.compile(r"\(\s*+([0-9]{1,4}+)\s*+,\s*+([0-9]{1,4}+)\s*+\)")
+"""Column and row from the top left, both from 0"""
+LETTERED = re.compile(r"([A-HJ-Z])([0-9]{1,4})")
 
 
 class Scalar(NamedTuple):
@@ -167,9 +170,9 @@ def vertex(field: str, text: str, size: int, allow_pass: bool) -> int:
     if word in ("PASS", "PSS") and allow_pass:
         return PASS
     column, row = -1, -1
-    if match := re.fullmatch(r"\(\s*([0-9]{1,4})\s*,\s*([0-9]{1,4})\s*\)", word):
+    if match := BRACKETED.fullmatch(word):
         column, row = int(match[1]), int(match[2])
-    elif match := re.fullmatch(rf"([{COLUMNS}])([0-9]{{1,4}})", word):
+    elif match := LETTERED.fullmatch(word):
         column, row = COLUMNS.index(match[1]), size - int(match[2])
     if not (0 <= column < size and 0 <= row < size):
         raise FieldError(field, f"Could not parse board location: {text}")

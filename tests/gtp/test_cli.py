@@ -106,8 +106,12 @@ def test_a_shipped_player_brings_its_options_to_commands_that_have_none_of_them(
 @pytest.mark.parametrize(
     ("command", "words", "message"),
     [
-        (match, ["--first", "a", "--second", "b", "--json", f"{__file__}/x.json"], "test_cli.py is no folder that"),
-        (regress, ["--engine", "a", "--json", f"{__file__}/x.json", __file__], "test_cli.py is no folder that"),
+        (
+            match,
+            ["--first", "a", "--second", "b", "--json", f"{__file__}/x.json"],
+            "test_cli.py is not a writable folder",
+        ),
+        (regress, ["--engine", "a", "--json", f"{__file__}/x.json", __file__], "test_cli.py is not a writable folder"),
         (match, ["--first", "a", "--second", "b", "--patience", "nan"], "nan is not in the range 1.0 or more"),
         (match, ["--first", "a", "--second", "b", "--patience", "inf"], "inf is not in the range 1.0 or more"),
         (review, ["--out", "x", "--seconds", "nan", __file__], "nan is not in the range 0.0 to 86400.0"),
