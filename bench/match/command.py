@@ -30,12 +30,11 @@ from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
 from engine.go.rules import RULE_SETS, rules_named
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Crew, Done, Opened
+from engine.system.crew import Away, Crew, Done, Here, Opened
 from engine.system.files import alone_in
+from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole, parsed
-from gtp.cli.crew import CrewOptions, ray_options
-from gtp.cli.help_style import KeimaCommand
+from gtp.cli.options import CrewOptions, ray_options
 from gtp.cli.terminal import one_line_errors, say
 
 

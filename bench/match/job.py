@@ -13,7 +13,7 @@ from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClien
 from bench.match.play import GameSettings, MatchError, play_game
 from bench.match.record import ROLES, GameRecord, record_line
 from engine.go.geometry import BLACK, WHITE
-from engine.system.crew.job import Done, Files
+from engine.system.crew import Done, Files
 
 POLL_S = 0.2
 REFEREE = "referee"
@@ -38,7 +38,7 @@ class Match:
 
 
 class MatchWorker:
-    """Plays games, some at once, each with engines of its own. See :class:`engine.system.crew.job.Worker`."""
+    """Plays games, some at once, each with engines of its own. See :class:`engine.system.crew.Worker`."""
 
     def __init__(
         self, match: Match, stack: ExitStack, at_once: int,
@@ -60,7 +60,7 @@ class MatchWorker:
             self._free.put(engines)
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: a line of ``games.jsonl`` each; games count from 1.
+        """See :meth:`engine.system.crew.Worker.do`: a line of ``games.jsonl`` each; games count from 1.
 
         Raises:
             MatchError, EngineError: the match cannot go on.
@@ -102,7 +102,7 @@ class MatchWorker:
 
 @dataclass(frozen=True)
 class MatchJob:
-    """Games of a match, wherever they are played. See :class:`engine.system.crew.job.Job`."""
+    """Games of a match, wherever they are played. See :class:`engine.system.crew.Job`."""
 
     match: Match
     at_once: int

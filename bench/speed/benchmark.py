@@ -17,12 +17,11 @@ from rich.table import Table
 
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from gtp import startup
+from gtp.cli import KeimaCommand
 from gtp.cli.arguments import Number, Whole
-from gtp.cli.help_style import KeimaCommand
-from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
-from gtp.cli.progress import compile_bar
+from gtp.cli.options import options_of, player_from, settings_option
 from gtp.cli.settings import read_settings, write_settings
-from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar
+from gtp.cli.terminal import INTERRUPTED, compile_bar, one_line_errors, progress_bar
 from gtp.startup import calm_openmp, compile_progress
 from weights import NetworkPath
 
@@ -73,11 +72,10 @@ def command(ctx, config, weights, device, size, seconds, move_seconds, evaluator
     startup.bar = compile_bar
     calm_openmp()
     with one_line_errors(RuntimeError):
-        values = with_player(ctx, values | {"weights": weights, "device": device, "size": size})
-        setup = options_from(SetupOptions, values)
-        size, network = setup.size, network_of(ctx, config, setup.weights)
+        player = player_from(ctx, config, values | {"weights": weights, "device": device, "size": size})
+        size, network = player.setup.size, player.network
         with compile_progress():
-            parts = _load(options_from(SearchOptions, values), network, device, size)
+            parts = _load(player.search, network, device, size)
     from bench.speed.tuning import as_options, best_of, settings_to_try
     from engine.config.declaration import core_count
 

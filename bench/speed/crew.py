@@ -20,10 +20,9 @@ from engine.nets.fakes import SerialNetwork
 from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import unpacked_games
 from engine.selfplay.plan import BulkOptions, Plan
-from engine.system.crew.here import Here
-from engine.system.crew.job import Crew, Done, Files
+from engine.system.crew import Crew, Done, Files, Here
 from gtp.cli.arguments import Number
-from gtp.cli.crew import CrewOptions
+from gtp.cli.options import CrewOptions
 from gtp.cli.terminal import one_line_errors
 
 SIZE, MOVES = 7, 40
@@ -34,7 +33,7 @@ AT_ONCE = 2
 
 @dataclass(frozen=True)
 class SleepingJob:
-    """Games in bulk with a network that sleeps. See :class:`engine.system.crew.job.Job`."""
+    """Games in bulk with a network that sleeps. See :class:`engine.system.crew.Job`."""
 
     games: int
     """of a table"""

@@ -29,8 +29,8 @@ from engine.selfplay.plan import BulkOptions, setups_of
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.variety import Komi, Variety
-from engine.system.crew.threads import SharedNumbers
-from gtp.cli.data_play import AT_ONCE
+from engine.system.crew import SharedNumbers
+from gtp.cli.bulk import AT_ONCE
 from weights import DEFAULT
 
 WAIT_S = 0.01

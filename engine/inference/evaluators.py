@@ -23,7 +23,7 @@ from engine.inference.slots import Request, State
 from engine.nets.compute.runner import new_runner
 from engine.nets.network import Network
 from engine.nets.notices import say_once
-from engine.system.errors import one_line
+from engine.system import one_line
 
 Reload = Callable[..., Network]
 """Loads the network anew on the device that is its argument; with ``reduced=False`` in 32 bits"""

@@ -21,7 +21,7 @@ from engine.inference.cache import OwnerCaches, new_cache, new_owner_caches, wip
 from engine.inference.evaluators import Evaluators, Reload, finish
 from engine.inference.slots import Request, State
 from engine.nets.network import NetArrays, Network
-from engine.system.errors import one_line
+from engine.system import one_line
 
 UNLIMITED = 1 << 30
 """Positions, where the time of one is not known yet"""

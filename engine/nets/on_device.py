@@ -13,7 +13,7 @@ from engine.nets.files.read import read_network
 from engine.nets.network import Model, Network, NetworkSpec
 from engine.nets.notices import say_once
 from engine.nets.pair import AlphaGoPair
-from engine.system.errors import one_line
+from engine.system import one_line
 from weights import NetworkPath, files_of
 
 EXPECTED = "auto, cpu, mps, cuda or cuda:N"

@@ -85,7 +85,8 @@ def load(name: str, encoder: str) -> None:
 
     # Processors with a matrix unit compute networks otherwise.
     if not (name.startswith("engine.nets.") and "+amx-tile" in FEATURES.split(",")):
-        scratch = ENCODERS[encoder].new_scratch(2)
+        # Without a network there is no encoder; kernels of endings need none.
+        scratch: Any = ENCODERS[encoder].new_scratch(2) if encoder else None
         module, _, function = name.partition("#")[0].rpartition(".")
         kernel = getattr(import_module(module), function) if module else kernel_of(scratch)
         kernel.compile(argument_types(KERNELS[name][1], scratch))

@@ -62,7 +62,7 @@ from engine.search.state import Run, Setup, SharedTree
 from engine.search.stoppers import UNLIMITED, playouts_allowed
 from engine.search.tree import EDGE_CLASSES, META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, reserve
 from engine.search.values import weigh_paths
-from engine.system.errors import one_line
+from engine.system import one_line
 
 BATCH_SECONDS = 0.02
 """Where a run is urgent, a batch is kept to what the network evaluates in this time."""

@@ -27,8 +27,7 @@ from engine.selfplay.numbers import Numbers
 from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.table import NEVER
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Done, Opened
+from engine.system.crew import Away, Done, Here, Opened
 from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"

@@ -27,8 +27,7 @@ from engine.selfplay.numbers import numbers_of, ranges_of
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
-from engine.system.crew.job import Away, Done
-from engine.system.crew.threads import work_in_threads
+from engine.system.crew import Away, Done, work_in_threads
 from engine.system.files import sha256_of
 from engine.train.teacher import Teacher
 

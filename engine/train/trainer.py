@@ -22,8 +22,8 @@ from engine.config.declaration import key_of, resolve
 from engine.nets.files.checkpoint import save_network
 from engine.nets.files.header import read_header
 from engine.nets.network import Model, NetworkSpec
-from engine.system.errors import one_line
-from engine.system.signals import StopOnSignal
+from engine.system import one_line
+from engine.system.crew import StopOnSignal
 from engine.train.curves import Curves
 from engine.train.dataset import Mixture
 from engine.train.learner import Learner

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from bench.reliability import actors
 from bench.reliability.campaign import Outcome
 from bench.speed.crew import AT_ONCE, SleepingJob, _rate, command
-from engine.system.crew.here import Here
+from engine.system.crew import Here
 
 
 def test_threads_of_this_process_have_a_speed_too():

@@ -257,7 +257,7 @@ def test_the_command_prints_tables_that_fit_and_draws_pictures(shard, tmp_path):
 def test_tables_fit_even_where_the_last_row_is_open():
     from rich.console import Console
 
-    from gtp.cli.evaluate_tables import tables_of
+    from gtp.cli.evaluate import tables_of
 
     row = {"positions": 50000, "value_mse": 0.999, "value_accuracy": 1.0}
     rolled = {"positions": 50000, "network": 1.234, "10": 1.234, "100": 1.234, "1000": 1.234}
@@ -313,8 +313,8 @@ def test_values_of_other_networks_and_of_policies_stand_beside(shard, tmp_path):
         (["--rollouts", 2, "--policy", "network=uniform"], "'network=uniform': expected NAME=uniform"),
         (["--rollouts", 2, "--policy", "uniform", "--policy", "uniform"], "with a name of its own"),
         (["--beside", "SMALL"], "network SMALL plays boards of 5 alone, not 9"),
-        (["--beside", "POLICY"], "network POLICY has no value to stand beside another's"),
-        (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy to play by"),
+        (["--beside", "POLICY"], "network POLICY has no value to compare"),
+        (["--rollouts", 2, "--policy", "SMALL"], "network SMALL has no policy"),
         (["--rollouts", 2, "--policy", "POLICY"], "network POLICY plays boards of 5 alone, not 9"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_network_that_is_not_there_and_a_package_that_is_missing_are_wrong(mon
     monkeypatch.setattr("importlib.metadata.version", version)
     text = run("--weights", "gone", status=1)
     assert "unknown network 'gone'" in " ".join(text.split()) and "sgfmill: install again" in text
-    assert "\n2 of " in text and text.endswith(" found wrong.\n")
+    assert "\n2 of " in text and text.endswith(" checks failed.\n")
 
 
 def test_a_cache_that_cannot_be_written_is_wrong_and_one_elsewhere_is_told(monkeypatch, tmp_path):
@@ -104,7 +104,7 @@ def test_a_shipped_file_that_is_damaged_is_wrong(monkeypatch):
     name, entry = next(iter(entries().items()))
     monkeypatch.setattr("gtp.cli.doctor.entries", lambda: {name: replace(entry, sha256="0" * 64)})
     (finding,) = gtp.cli.doctor._file(gtp.cli.doctor.FOLDER / entry.file)
-    assert finding.verdict == "WRONG" and "get it again" in finding.fix
+    assert finding.verdict == "WRONG" and "install it again" in finding.fix
 
 
 def test_a_device_that_computes_something_else_is_wrong(monkeypatch, tiny):

@@ -110,8 +110,8 @@ def test_every_shipped_network_can_be_shown(name):
 
 def test_verify_says_that_a_sound_network_is_sound(zero):
     text = run("verify", zero / "leela", "--device", "cpu")
-    assert "leela on 19x19" in text and "float32" in text and "bfloat16" in text and "plays so" in text
-    assert "TOO FAR OFF" not in text and "eight views" in text
+    assert "leela on 19x19" in text and "float32" in text and "bfloat16" in text and "used for play" in text
+    assert "ERROR TOO LARGE" not in text and "eight symmetries" in text
     told = json.loads(run("verify", DEFAULT, "--device", "cpu", "--json"))
     assert [way["is_close"] for way in told["ways"]] == [True, True]
     assert set(told["symmetry_spread"]) == {"win rate", "score"}
@@ -119,7 +119,7 @@ def test_verify_says_that_a_sound_network_is_sound(zero):
 
 def test_verify_ends_with_status_1_where_something_is_too_far_off(zero, monkeypatch):
     monkeypatch.setitem(engine.nets.compute.verify.LIMITS_32, "policy", -1.0)
-    assert run("verify", zero / "leela", "--device", "cpu", status=1).count("TOO FAR OFF") == 1
+    assert run("verify", zero / "leela", "--device", "cpu", status=1).count("ERROR TOO LARGE") == 1
 
 
 def test_find_lists_networks_below_folders(zero):

@@ -173,4 +173,4 @@ def test_a_komi_that_the_network_does_not_know_is_refused(tmp_path):
 def test_a_baseline_needs_a_value(start, tmp_path):
     words = ["train", "reinforce", str(start), "--out", str(tmp_path / "out"), "--size", "5"]
     done = CliRunner().invoke(main, [*words, "--baseline", str(start)])
-    assert done.exit_code == 1 and "has no value to be a baseline" in done.stderr
+    assert done.exit_code == 1 and "has no value to use as a baseline" in done.stderr

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from engine.nets.network import NetOutput, Network
 from engine.nets.notices import say_once
-from engine.system.errors import one_line
+from engine.system import one_line
 
 ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Rows that graphs are made for"""
