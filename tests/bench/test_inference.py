@@ -7,7 +7,7 @@ import torch
 from click.testing import CliRunner
 
 from bench.speed.inference import command
-from bench.speed.networks import NETWORKS, shape_of
+from bench.speed.subjects import NETWORKS, shape_of
 from engine.nets.architectures.registry import new_model
 from engine.nets.compute.speed import forward_flops, matrix_rate
 
