@@ -12,6 +12,11 @@ from engine.go.notation import color_word
 
 ROLES = ("first", "second")
 COLORS = color_word(BLACK), color_word(WHITE)
+SECONDS = int | float
+KINDS: dict[str, type | UnionType] = {
+    "names": str, "scores": str, "slowest_s": SECONDS, "spent_s": SECONDS, "overrun_s": SECONDS, "stray_lines": int
+}  # fmt: skip
+"""Dictionaries of a record, and what their values are; JSON's keys are text"""
 
 
 @dataclass
@@ -104,29 +109,15 @@ def _check(record: GameRecord) -> None:
     Raises:
         ValueError: they are.
     """
-    texts = (record.result, record.reason, record.detail)
-    times = (record.slowest_s, record.spent_s, record.overrun_s)
+    maps = {name: getattr(record, name) for name in KINDS}
     if not (
-        _is_count(record.game, 1)
+        all(type(count) is int and count >= least for count, least in ((record.game, 1), (record.opening, 0)))
         and record.first_color in COLORS
-        and _is_map(record.names, str)
-        and set(record.names) == set(ROLES)
         and isinstance(record.moves, list)
-        and all(isinstance(text, str) for text in (*record.moves, *texts))
-        and _is_count(record.opening, 0)
+        and all(isinstance(text, str) for text in (*record.moves, record.result, record.reason, record.detail))
         and record.winner in (*ROLES, "draw", None)
-        and _is_map(record.scores, str)
-        and all(_is_map(seconds, int | float) for seconds in times)
-        and _is_map(record.stray_lines, int)
+        and all(isinstance(found, dict) for found in maps.values())
+        and all(isinstance(value, KINDS[name]) for name, found in maps.items() for value in found.values())
+        and set(record.names) == set(ROLES)
     ):
         raise ValueError
-
-
-def _is_count(value: object, least: int) -> bool:
-    """Whether a value is a whole number from some number on."""
-    return type(value) is int and value >= least
-
-
-def _is_map(value: object, kind: type | UnionType) -> bool:
-    """Whether a value is a dictionary of values of a kind; JSON's keys are text."""
-    return isinstance(value, dict) and all(isinstance(one, kind) for one in value.values())
