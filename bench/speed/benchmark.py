@@ -207,9 +207,9 @@ def measure(
 
 def _search(parts: "Parts", server: "InferenceServer | None", position: "Position", seconds: float) -> Searched:
     """Search a position with nothing known of it."""
-    from engine.search.limits import SearchLimits
     from engine.search.report import Watcher
     from engine.search.search import Search
+    from engine.search.stoppers import SearchLimits
 
     search = Search(parts.options, server, parts.encoder, parts.patterns)
     try:

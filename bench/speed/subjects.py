@@ -15,6 +15,7 @@ from engine.config.declaration import core_count
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, Position, new_position, play_move
+from engine.go.random import seed_state
 from engine.inference.evaluators import FLIGHTS
 from engine.inference.slots import Request
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
@@ -25,7 +26,6 @@ from engine.nets.files.read import read_network
 from engine.nets.on_device import choose_device
 from engine.play.assembly import shipped_patterns
 from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
-from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
 from engine.system.jit import kernel
 from weights import DEFAULT, find_network
