@@ -14,7 +14,7 @@ import numpy as np
 from bench.alphago.stages import PLAYERS, Way
 from bench.charts import Series, curves_of
 from bench.match.elo import rated, results_in, weakest, wilson_interval, win_rate
-from bench.match.record import read_records
+from bench.match.folder import read_records
 from bench.match.summary import tally
 from engine.records.games import Games, join, read_games
 from engine.records.shards import MANIFEST, every_shard_file

@@ -18,8 +18,7 @@ from typing import Any
 
 from bench.alphago.stages import Command, Stage
 from bench.child import start_child
-from bench.match.folder import SETTINGS
-from bench.match.record import ROLES
+from bench.match.folder import ROLES, SETTINGS
 from engine.config.declaration import core_count
 from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole

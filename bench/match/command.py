@@ -13,9 +13,8 @@ from typing import Any
 import click
 
 from bench.match.clocks import time_control
-from bench.match.folder import MatchFolder
+from bench.match.folder import MatchFolder, read_openings
 from bench.match.gtp_client import argument_words
-from bench.match.openings import read_openings
 from bench.match.play import GameSettings, Match
 from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.match.summary import Hypotheses

@@ -17,7 +17,7 @@ import click
 import numpy as np
 
 from bench.charts import interval_chart, stand_alone
-from bench.match.record import GameRecord, different, read_records
+from bench.match.folder import GameRecord, different, read_records
 from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 

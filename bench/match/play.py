@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.match.clocks import Dialect, PlayerClock, kind_of
+from bench.match.folder import ROLES, GameRecord, record_line
 from bench.match.gtp_client import START_S, EngineError, EngineRefused, EngineTimeout, GtpClient, shortened
-from bench.match.record import ROLES, GameRecord, record_line
 from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK, WHITE, from_vertex, other, to_vertex

@@ -9,10 +9,9 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.match.folder import MatchFolder
+from bench.match.folder import ROLES, GameRecord, MatchFolder, read_record
 from bench.match.gtp_client import EngineError
 from bench.match.play import POLL_S, MatchError
-from bench.match.record import ROLES, GameRecord, read_record
 from bench.match.summary import Hypotheses, SequentialTest, render, summarise, to_json
 from bench.terminal import progress_bar, say
 from engine.system.crew.job import Crew, Done, Job

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.match.elo import ELO_SCALE, elo_difference, win_rate
+from bench.match.folder import ROLES, GameRecord, different
 from bench.match.play import scores_alike
-from bench.match.record import ROLES, GameRecord, different
 
 ERROR = 0.05
 """Probability of accepting either difference when the other one is true"""
@@ -65,7 +65,7 @@ class SequentialTest:
     def add(self, record: GameRecord) -> None:
         """Count a game, but none without a result, none that was played before, and none after the decision.
 
-        See :func:`bench.match.record.different`.
+        See :func:`bench.match.folder.different`.
         """
         if record.winner is None or self.accepted is not None or (record.moves and record.key in self._seen):
             return

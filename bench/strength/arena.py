@@ -21,9 +21,8 @@ from typing import Any
 import click
 import numpy as np
 
-from bench.match.folder import MatchFolder
+from bench.match.folder import ROLES, GameRecord, MatchFolder, record_line
 from bench.match.play import MatchError
-from bench.match.record import ROLES, GameRecord, record_line
 from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from engine.config import PlayOptions

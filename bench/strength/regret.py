@@ -23,8 +23,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from bench.match.folder import read_openings
 from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClient
-from bench.match.openings import read_openings
 from bench.match.play import tell_rules
 from bench.strength.sides import Networks, Side, drawn_moves, side_from
 from bench.terminal import progress_bar

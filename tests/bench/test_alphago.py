@@ -29,7 +29,7 @@ from bench.child import start_child
 from bench.match import engines
 from bench.match.elo import ELO_SCALE, Z_95
 from bench.match.engines import keima
-from bench.match.record import GameRecord
+from bench.match.folder import GameRecord
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import save_network
 from engine.records.games import Games, write_games

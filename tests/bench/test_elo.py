@@ -23,7 +23,7 @@ from bench.match.elo import (
     unconnected,
     wilson_interval,
 )
-from bench.match.record import GameRecord
+from bench.match.folder import GameRecord
 
 
 def expected_rate(difference):
