@@ -107,7 +107,7 @@ def test_an_engine_that_ends_at_the_score_loses_and_plays_again():
 
 
 def test_a_match_that_its_cluster_leaves_ends_with_what_it_has(monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise RuntimeError("no actor is left")
 
     monkeypatch.setattr("bench.match.runner.Scoreboard.play", fail)
