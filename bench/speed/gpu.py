@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+import torch
 
 from bench.speed.figures import measure, print_figure
 from bench.speed.networks import evaluation_works, evaluator_count, made_network, network_option
@@ -24,9 +25,8 @@ from engine.features.encoder import ENCODERS
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.cuda import CudaRunner
-from engine.nets.compute.runner import PlainRunner, Runner
-from engine.nets.compute.speed import matrix_rate
+from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
+from engine.nets.compute.runner import CudaRunner, PlainRunner, Runner
 from engine.nets.on_device import choose_device
 from engine.search.limits import SearchLimits
 from engine.search.search import Search
@@ -38,7 +38,8 @@ PRODUCTS = 10
 SEARCH_CACHE_MIB = 256
 MERGED = 1024
 """Most positions of a batch in search"""
-WARM_UP_S = 2.0
+WARM_UP, WARM_UP_S = 3, 2.0
+"""Matrix products, and seconds of anything else"""
 
 
 def measure_alone(
@@ -82,6 +83,30 @@ def measure_search(
     print_figure(f"search_evaluations/{name}/{size}", [report.evaluations / wall], "evaluations/s")
     print_figure(f"search_share/{name}/{size}", [visits / alone], "of evaluations alone")
     print_figure(f"cores/{name}/{size}", [cpu / wall / (visits / 1e4)], "cores per 10,000 visits/s")
+
+
+def matrix_rate(device: torch.device, side: int, products: int) -> float:
+    """Operations a second of square matrix products on random numbers, a multiplication with its addition as two.
+
+    In 16 bits where networks run in 16 bits, else in float32.
+
+    Args:
+        side: rows and columns.
+        products: to take the time of together.
+    """
+    dtype = reduced_dtype(device) if prefers_bfloat16(device) else torch.float32
+    left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+    out = torch.empty_like(left)
+
+    def multiply(count: int) -> float:
+        for _ in range(count):
+            torch.mm(left, right, out=out)
+        # Reading a number waits for the device, whichever it is.
+        float(out[0, 0])
+        return time.perf_counter()
+
+    start = multiply(WARM_UP)
+    return products * 2.0 * side**3 / (multiply(products) - start)
 
 
 @click.command(context_settings={"show_default": True})

@@ -9,13 +9,12 @@ import torch
 from bench.speed.figures import Work
 from engine.config.declaration import core_count
 from engine.features.encoder import ENCODERS
-from engine.inference.evaluators import FLIGHTS
+from engine.inference.server import FLIGHTS
 from engine.inference.slots import Request
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.runner import Runner
-from engine.nets.compute.speed import forward_flops
-from engine.nets.files.read import read_network
+from engine.nets.files.read import forward_flops, read_network
 from engine.nets.network import Network
 from engine.nets.on_device import choose_device
 from weights import DEFAULT, find_network

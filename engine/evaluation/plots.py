@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.evaluation.value_errors import ROLLOUTS
-from engine.train.drawing import new_figure, save_figure
+from engine.evaluation.values import ROLLOUTS
+from engine.train.curves import new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

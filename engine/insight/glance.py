@@ -95,10 +95,10 @@ class Glancing:
         home = symmetry_table(request.size)[self._symmetry][:-1]
         owners = request.ownership[0].reshape(-1)[home] * (1.0 if position.meta[META_TO_MOVE] == BLACK else -1.0)
         return Glance(
-            float(request.value[0]) if spec.has_value else None,
-            float(request.score[0]) if spec.has_score else None,
-            move_probabilities(request.policy[0], position, self._symmetry) if spec.has_policy else None,
-            owners.astype(np.float32) if spec.has_ownership else None,
+            float(request.value[0]) if "value" in spec.heads else None,
+            float(request.score[0]) if "score" in spec.heads else None,
+            move_probabilities(request.policy[0], position, self._symmetry) if "policy" in spec.heads else None,
+            owners.astype(np.float32) if "ownership" in spec.heads else None,
         )
 
     def abandon(self) -> None:

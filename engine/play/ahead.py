@@ -190,16 +190,16 @@ def _endings(encoder: str) -> None:
 
 def _network(encoder: str) -> None:
     """Networks on processors without a matrix unit; others, and GPUs, compute them otherwise."""
-    from engine.nets.compute import program_kernels
     from engine.nets.compute.lanes import FEATURES
-    from engine.nets.compute.winograd_tiles import padded, tiles_a_line
+    from engine.nets.compute.program import LINE, run_program
+    from engine.nets.compute.winograd import padded, tiles_a_line
 
     if "+amx-tile" in FEATURES.split(","):
         return
     padded(1), tiles_a_line(1, 3)
-    numbers, nothing = np.zeros(1, np.float32), np.zeros(0, program_kernels.LINE)
+    numbers, nothing = np.zeros(1, np.float32), np.zeros(0, LINE)
     inputs = np.zeros((0, 1, 1), np.float32), np.zeros((0, 1), np.float32)
-    program_kernels.run(nothing, numbers, np.zeros(2, np.int64), *inputs, 1, 3, 1, numbers, numbers, numbers, numbers)
+    run_program(nothing, numbers, np.zeros(2, np.int64), *inputs, 1, 3, 1, numbers, numbers, numbers, numbers)
 
 
 PIECES: dict[str, Callable[[str], None]] = {

@@ -14,7 +14,7 @@ from engine.config.declaration import core_count
 from engine.evaluation.evaluation import Beside, Wanted, evaluate_network
 from engine.evaluation.plots import check_plots, write_plots
 from engine.evaluation.rollout_values import rollout_values
-from engine.evaluation.value_errors import OWN_NAMES, ROLLOUTS, Estimate, Progressed
+from engine.evaluation.values import OWN_NAMES, ROLLOUTS, Estimate, Progressed
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
@@ -143,7 +143,7 @@ def _named(texts: tuple[str, ...]) -> dict[str, str]:
 
 def _with_value(network: Network) -> Network:
     """A network that has a value, or ValueError."""
-    if not network.spec.has_value:
+    if "value" not in network.spec.heads:
         raise ValueError(f"network {network.spec.name} has no value to stand beside another's")
     return network
 
@@ -164,7 +164,7 @@ def _policy(text: str, device: str, sizes: np.ndarray) -> Estimate:
 
         return by_patterns
     network = load_network(find_network(text), device)
-    if not network.spec.has_policy:
+    if "policy" not in network.spec.heads:
         raise ValueError(f"network {network.spec.name} has no policy to play by")
     network.spec.check_sizes(sizes)
 

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from engine.evaluation.rollout_values import COUNTS
-from engine.evaluation.value_errors import ROLLOUTS
+from engine.evaluation.values import ROLLOUTS
 from engine.train.metrics import STAGES
 from gtp.cli.terminal import new_table
 

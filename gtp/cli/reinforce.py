@@ -54,7 +54,7 @@ def reinforce_command(
         if baseline:
             path = find_network(baseline)
             loaded = load_network(path, chosen)
-            if not loaded.spec.has_value:
+            if "value" not in loaded.spec.heads:
                 raise ValueError(f"network {loaded.spec.name} has no value to be a baseline")
             known = loaded, identity(path, loaded.spec.name)
         run = Reinforce(start, identity(start, start.stem), options, out, chosen, known, threads, ranks)

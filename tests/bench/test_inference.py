@@ -6,10 +6,11 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from bench.speed.gpu import matrix_rate
 from bench.speed.inference import command
 from bench.speed.networks import NETWORKS, shape_of
 from engine.nets.architectures.registry import new_model
-from engine.nets.compute.speed import forward_flops, matrix_rate
+from engine.nets.files.read import forward_flops
 
 QUICK = ["--device", "cpu", "--seconds", "0.01", "--repeats", "1", "--threads", "2"]
 
