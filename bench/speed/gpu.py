@@ -28,8 +28,8 @@ from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
 from engine.nets.compute.runner import CudaRunner, PlainRunner, Runner
 from engine.nets.on_device import choose_device
-from engine.search.limits import SearchLimits
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from gtp.cli.arguments import Number
 from weights import DEFAULT
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from engine.go.random import seed_state
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, join, read_games, shard_files, write_games
 from engine.records.shards import FORMAT as BUILT
-from engine.rollout.random import seed_state
 from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay
 from engine.selfplay.bulk_job import BulkWorker
 from engine.selfplay.game_journal import GameJournal, packed_games, unpacked_games

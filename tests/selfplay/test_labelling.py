@@ -11,13 +11,13 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from engine.features.symmetry import SYMMETRIES, symmetry_table
+from engine.go.random import next_below, next_unit, seed_state
 from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
 from engine.records.filters import Filters
 from engine.records.games import join, read_arrays, read_games, write_games
 from engine.records.labels import LABEL_ARRAYS, RECORDED, SELF_PLAYED, read_labels
 from engine.records.shards import BuildOptions, build
-from engine.rollout.random import next_below, next_unit, seed_state
 from engine.selfplay.journal import Journal, new_rows, row_type
 from engine.selfplay.label_job import LabelWorker
 from engine.selfplay.label_options import LabelOptions
