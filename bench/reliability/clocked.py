@@ -68,7 +68,7 @@ def _play(kind: str, cost_s: float, size: int, seed: int, most_moves: int, folde
     settings, dialect, tells_left = KINDS[kind]
     clocks = {color: PlayerClock(settings, dialect) for color in "bw"}
     options = ("--size", str(size), "--seed", str(seed), "--memory", "128")
-    ahead.compile_pieces(KEIMA.name)
+    ahead.compile_kernels(KEIMA.name)
     faults, longest_s, stolen_before_s = list[str](), 0.0, stolen_s()
     with GtpClient(command({"seconds_each": cost_s}, *options), ROOT) as client:
         client.ask("komi 7", START_S)

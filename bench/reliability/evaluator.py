@@ -42,7 +42,7 @@ def _play(fault: str, when: str, limit: str, seed: int, folder: Path) -> Outcome
     network: dict[str, object] = {"fault": fault, "good": START_CALLS + good}
     network |= {"bad": bad} if bad is not None else {}
     words = command(network, "--size", str(SIZE), "--seed", str(seed), "--memory", "64", *options)
-    ahead.compile_pieces(KEIMA.name)
+    ahead.compile_kernels(KEIMA.name)
     faults, slowest_s, game = [], 0.0, Game(SIZE)
     with GtpClient(words, ROOT) as client:
         try:

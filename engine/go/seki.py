@@ -91,7 +91,6 @@ class CountMemory(NamedTuple):
     cleared: Position
     """in the end the position that was counted, its dead stones taken off"""
     against: Annotated[np.ndarray, "float64[L]"]
-
     dead: Annotated[np.ndarray, "uint8[L]"]
     """by point: 1 = a dead stone"""
     seki: SekiMemory

@@ -86,11 +86,8 @@ class RootTable(NamedTuple):
     """The root's moves as arrays of A rows, filled by :func:`read_root`."""
 
     point: Annotated[np.ndarray, "int16[A]"]
-
     visits: Annotated[np.ndarray, "int32[A]"]
-
     prior: Annotated[np.ndarray, "float32[A]"]
-
     value: Annotated[np.ndarray, "float64[A]"]
     """for the side to move at the root"""
     lcb: Annotated[np.ndarray, "float64[A]"]

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
+from numba import from_dtype, typeof
 from numba.core import types
 from numba.extending import overload
 
@@ -69,6 +70,23 @@ def _length(word: str, constants: dict[str, Any], given: dict[str, Any]) -> int:
 def row_of(arrays: Struct, row: int) -> Struct:
     """The views of one row of every array, structs within the struct likewise; called by kernels."""
     return type(arrays)(*(row_of(array, row) if isinstance(array, tuple) else array[row] for array in arrays))
+
+
+def numba_type(struct: type) -> types.Type:
+    """The type that Numba gives a struct whose arrays :func:`allocate` made, or one of Python numbers.
+
+    Raises:
+        TypeError: the struct does not say the types of its fields.
+    """
+    if not issubclass(struct, tuple):
+        raise TypeError(f"{struct.__name__}: not a struct with declared fields")
+    found: list[Any] = []
+    for field in fields_of(struct).values():
+        if isinstance(field, Field):
+            found.append(types.Array(from_dtype(np.dtype(field.dtype)), len(field.shape), "C"))
+        else:
+            found.append(typeof(field(0)) if field in (bool, int, float) else numba_type(field))
+    return types.BaseTuple.from_types(found, struct)
 
 
 @overload(row_of, inline="always")

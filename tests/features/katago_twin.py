@@ -7,6 +7,7 @@ any pruning.
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 
