@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,8 @@ def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
 
     scope: dict[str, Any] = {
         SCRATCH: numba.typeof(scratch), LINES: numba.typeof(np.zeros(0, LINE)), "C": "C", "A": "A",
-        "array": types.Array, "Tuple": types.Tuple, "bool": types.boolean,
+        "array": types.Array, "readonly": partial(types.Array, readonly=True), "Tuple": types.Tuple,
+        "bool": types.boolean,
         "struct": lambda struct, *fields: types.BaseTuple.from_types(fields, struct),
     }  # fmt: skip
     for name in set(re.findall(r"[A-Za-z_]\w*", text)) - set(scope):

@@ -63,7 +63,7 @@ def written(one, scratch):
         return f"struct({struct.__name__}, {', '.join(written(part, scratch) for part in one.types)})"
     if hasattr(one, "types"):
         return f"Tuple(({', '.join(written(part, scratch) for part in one.types)},))"
-    return re.sub(r"\b(\d)d\b", r"\1", str(one).replace("readonly array", "array"))
+    return re.sub(r"\b(\d)d\b", r"\1", str(one).replace("readonly array", "readonly"))
 
 
 def play(name, encoder):
