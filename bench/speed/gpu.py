@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import click
+import torch
 
 from bench.speed.figures import Figure, Timing, bench
 from bench.speed.subjects import evaluation_works, made_network, middle_games, network_option, new_runners
@@ -23,9 +24,8 @@ from engine.features.encoder import ENCODERS
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.nets.compute.adapter import TorchNetwork
-from engine.nets.compute.cuda import CudaRunner
-from engine.nets.compute.runner import PlainRunner, Runner
-from engine.nets.compute.speed import matrix_rate
+from engine.nets.compute.precision import prefers_bfloat16, reduced_dtype
+from engine.nets.compute.runner import CudaRunner, PlainRunner, Runner
 from engine.nets.on_device import choose_device
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
@@ -37,7 +37,8 @@ PRODUCTS = 10
 SEARCH_CACHE_MIB = 256
 MERGED = 1024
 """Most positions of a batch in search"""
-WARM_UP_S = 2.0
+WARM_UP, WARM_UP_S = 3, 2.0
+"""Matrix products, and seconds of anything else"""
 
 
 def alone_figures(
@@ -88,6 +89,30 @@ def search_figures(
     yield f"search_evaluations/{name}", [report.evaluations / wall], "evaluations/s"
     yield f"search_share/{name}", [visits / alone], "of evaluations alone"
     yield f"cores/{name}", [cpu / wall / (visits / 1e4)], "cores per 10,000 visits/s"
+
+
+def matrix_rate(device: torch.device, side: int, products: int) -> float:
+    """Operations a second of square matrix products on random numbers, a multiplication with its addition as two.
+
+    In 16 bits where networks run in 16 bits, else in float32.
+
+    Args:
+        side: rows and columns.
+        products: to take the time of together.
+    """
+    dtype = reduced_dtype(device) if prefers_bfloat16(device) else torch.float32
+    left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+    out = torch.empty_like(left)
+
+    def multiply(count: int) -> float:
+        for _ in range(count):
+            torch.mm(left, right, out=out)
+        # Reading a number waits for the device, whichever it is.
+        float(out[0, 0])
+        return time.perf_counter()
+
+    start = multiply(WARM_UP)
+    return products * 2.0 * side**3 / (multiply(products) - start)
 
 
 @bench("parts to cut it into", 2.0)

@@ -75,7 +75,7 @@ class InstantServer(InferenceServer):
     evaluations = 0
 
     def __init__(self, encoder: Encoder):
-        self.spec = NetworkSpec("null", encoder.name, 2, 25, has_score=False, has_ownership=False)
+        self.spec = NetworkSpec("null", encoder.name, 2, 25)
         # One set of entries: nothing here is worth keeping.
         self.cache = new_cache(0, SIZE * SIZE + 1)
         self.pace = Pace()

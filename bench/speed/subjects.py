@@ -16,13 +16,12 @@ from engine.features.encoder import ENCODERS
 from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, Position, new_position, play_move
 from engine.go.random import seed_state
-from engine.inference.evaluators import FLIGHTS
+from engine.inference.server import FLIGHTS
 from engine.inference.slots import Request
 from engine.nets.architectures.registry import ARCHITECTURES, new_model, new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.runner import Runner, new_runner
-from engine.nets.compute.speed import forward_flops
-from engine.nets.files.read import read_network
+from engine.nets.files.read import forward_flops, read_network
 from engine.nets.on_device import choose_device
 from engine.play.assembly import shipped_patterns
 from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights

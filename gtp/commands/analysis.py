@@ -276,7 +276,7 @@ def _glancing(player: "Player", color: int) -> "Glancing | None":
     from engine.insight.raw_outputs import Glancing
 
     server = player.server
-    if server is None or not server.spec.has_ownership:
+    if server is None or "ownership" not in server.spec.heads:
         return None
     try:
         return Glancing(server, ENCODERS[server.spec.encoder], player.position_for(color))

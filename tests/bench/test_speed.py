@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from bench.speed import features, inference, rollouts, search, selfplay, training
+from bench.speed.gpu import matrix_rate
 from bench.speed.subjects import NETWORKS, shape_of
 from engine.features.encoder import ENCODERS
 from engine.go.geometry import point_of
 from engine.go.position import META_TO_MOVE, is_legal_move, new_position, play_move
 from engine.nets.architectures.registry import new_model
-from engine.nets.compute.speed import forward_flops, matrix_rate
+from engine.nets.files.read import forward_flops
 from tests.bench.lines import figures, refusal
 
 QUICK = ("--device", "cpu", "--seconds", "0.01", "--repeats", "1", "--threads", "2")
