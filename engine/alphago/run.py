@@ -2,7 +2,8 @@
 
 ``OUT/alphago.json`` lists the commands that have ended and how long they took, by :meth:`Plan.key`. A command that is
 not among them, or whose product is gone, is run; so are all commands after it, which resume, or say in one line why
-they cannot. Start at :meth:`Run.run`.
+they cannot. The record also has the key of each command that was begun, and checksums of the files that its text names,
+until the folder of its product is deleted. Start at :meth:`Run.run`.
 """
 
 import json
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable
 from itertools import dropwhile
 from pathlib import Path
+from typing import Any
 
 from engine.alphago.stages import Command, Plan, Stage
 from engine.config.declaration import core_count
@@ -23,8 +25,6 @@ from engine.system.files import sha256_of, written_whole
 from engine.system.programs import start_child
 
 RECORD, LOG, PART = "alphago.json", "log.txt", ".part"
-BEGUN_WITH = "begun-with.json"
-"""Beside the product of a command: checksums of the files that its text names, and its key"""
 MATCH = "match.json"
 """Settings of a match"""
 POLL_S = 0.2
@@ -44,6 +44,7 @@ class Run:
             ValueError: the folder holds something else; one line.
         """
         self.plan, self.ended, self.seconds = plan, set[str](), dict[str, float]()
+        self._begun: dict[str, Any] = {}
         self._is_due = False
         path = plan.out / RECORD
         if not path.exists():
@@ -57,11 +58,12 @@ class Run:
             # Before commands ran in the folder itself, their paths began with OUT.
             self.seconds = {key.replace("OUT/", ""): float(value) for key, value in found["seconds"].items()}
             self.ended = {key.replace("OUT/", "") for key in found["ended"]}
+            self._begun = dict(found.get("begun", {}))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: not the record of keima alphago ({error})") from error
 
     def _write(self) -> None:
-        record = {"ended": sorted(self.ended), "seconds": self.seconds}
+        record = {"ended": sorted(self.ended), "seconds": self.seconds, "begun": self._begun}
         with written_whole(self.plan.out / RECORD) as partial:
             partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -125,15 +127,15 @@ class Run:
     def _start(self, command: Command, core: int | None, processes: int) -> "subprocess.Popen[bytes]":
         """Start a command; a core that it is bound to means a log file instead of the terminal."""
         makes = self.plan.out / command.makes
+        if makes.suffix and not command.prints:
+            self._check_files(command, makes.parent)
         # Only now: the folders of some commands must be new, and hold those of later ones.
         makes.parent.mkdir(parents=True, exist_ok=True)
-        if makes.suffix and not command.prints:
-            self._check_files(command, makes.parent / BEGUN_WITH)
         log = None if core is None else makes.parent / LOG
         printed = makes.with_suffix(PART) if command.prints else Path(os.devnull)
         return start_child(command.arguments(processes), core, log, printed, self.plan.out)
 
-    def _check_files(self, command: Command, path: Path) -> None:
+    def _check_files(self, command: Command, folder: Path) -> None:
         """Refuse to resume what was begun with other files: a command does not see that a network has changed.
 
         Commands that make folders compare their networks themselves.
@@ -142,20 +144,18 @@ class Run:
         named = {name for name in re.split(r"[\s=+']", command.text) if name != command.makes}
         files = {name: sha256_of(out / name) for name in sorted(named) if name and (out / name).is_file()}
         now = {"files": files, "command": self.plan.key(command)}
-        if not path.exists():
-            with written_whole(path) as partial:
-                partial.write_text(json.dumps(now) + "\n", encoding="utf-8")
-            return
-        begun = json.loads(path.read_text(encoding="utf-8"))
+        self._begun = {name: begun for name, begun in self._begun.items() if (out / name).parent.exists()}
+        begun = self._begun.setdefault(command.makes, now)
+        self._write()
         if begun["files"] != files:
             said = f"begun with other files than there are now ({', '.join(files)})"
-            raise CommandFailed(f"{path.parent}: {said}; delete the folder")
-        if begun == now and (path.parent / MATCH).exists():
+            raise CommandFailed(f"{folder}: {said}; delete the folder")
+        if begun == now and (folder / MATCH).exists():
             # The same match, though its engines' program or device may have changed.
-            settings = json.loads((path.parent / MATCH).read_text(encoding="utf-8"))
+            settings = json.loads((folder / MATCH).read_text(encoding="utf-8"))
             words = command.words
             settings |= {role: words[words.index(f"--{role}") + 1] for role in ("first", "second")}
-            with written_whole(path.parent / MATCH) as partial:
+            with written_whole(folder / MATCH) as partial:
                 partial.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
 
     def _end(self, command: Command, seconds: float, is_done: bool) -> None:

@@ -87,6 +87,21 @@ def test_what_was_begun_with_other_files_does_not_resume(tmp_path, programs):
     assert runs(out) == [2]
 
 
+def test_a_folder_that_was_deleted_begins_anew(tmp_path):
+    """Its command resumes nothing, and some refuse folders that are not empty."""
+    run = run_of(tmp_path)
+    command = next(one for one in run.plan.stages()[3].commands if one.makes == stages.RL)
+    (network := tmp_path / stages.SL).parent.mkdir()
+    for text in ("one", "other"):
+        network.write_text(text)
+        run._check_files(command, tmp_path / "rl")
+        assert not (tmp_path / "rl").exists()
+    (tmp_path / "rl").mkdir()
+    network.write_text("third")
+    with pytest.raises(CommandFailed, match=r"rl: begun with other files .*sl/network"):
+        run_of(tmp_path)._check_files(command, tmp_path / "rl")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems let children outlive their parent")
 def test_a_run_that_is_killed_takes_its_command_along(tmp_path):
     """Otherwise the next one would work in the same folder beside it."""
@@ -190,7 +205,7 @@ def test_a_match_resumes_where_its_engines_are_spelled_otherwise(tmp_path):
         command = run.plan.stages()[-1].commands[0]
         folder = (tmp_path / command.makes).parent
         folder.mkdir(parents=True, exist_ok=True)
-        run._check_files(command, folder / loop.BEGUN_WITH)
+        run._check_files(command, folder)
         return command.words, folder / loop.MATCH
 
     words, path = begin("cpu")

@@ -15,11 +15,11 @@ from safetensors.torch import load_file
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.records.search_rows import join_rows, read_search_rows
-from engine.selfplay import zero as loop_module
-from engine.selfplay import zero_play
 from engine.selfplay.search_play import SearchPlay
 from engine.train.turns import STATE
 from engine.train.window import newest
+from engine.zero import loop as loop_module
+from engine.zero import self_play
 from engine.zero.facts import facts_of_rows
 from engine.zero.loop import MANIFEST, ROWS, Zero
 from engine.zero.networks import NETWORK
@@ -156,7 +156,7 @@ def test_training_that_was_stopped_sees_the_same_batches(tmp_path):
 
 def test_a_turn_is_measured_on_all_its_games(tmp_path, monkeypatch):
     """Not on its last shard alone, which holds the games that took longest."""
-    monkeypatch.setattr(zero_play, "SearchPlay", partial(SearchPlay, rows_per_shard=20))
+    monkeypatch.setattr(self_play, "SearchPlay", partial(SearchPlay, rows_per_shard=20))
     config, seen = replace(CONFIG, loop=replace(CONFIG.loop, first_rows=100, window=1000)), 0
     for turns in (1, 2):
         zero = run(tmp_path, config, turns=turns)
@@ -247,7 +247,7 @@ def test_a_failure_beside_training_ends_the_run(tmp_path, monkeypatch):
 def test_a_random_network_searches_little_and_plays_sensible_moves(finished):
     play = replace(CONFIG.play, visits=40, fast_visits=10)
     config = replace(CONFIG, play=play, loop=replace(CONFIG.loop, first_visits=0.25))
-    rows = zero_play.ZeroPlay(finished.out / "other rows", config, None)
+    rows = self_play.ZeroPlay(finished.out / "other rows", config, None)
     first, later = rows.options(finished.turn, True), rows.options(finished.turn, False)
     assert (first.visits, first.fast_visits, first.sensible, first.forced) == (10, 2, 2.0, 0.0)
     assert (later.visits, later.fast_visits, later.sensible, later.forced) == (40, 10, 0.0, 2.0)
