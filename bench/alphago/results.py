@@ -16,7 +16,8 @@ from bench.charts import Series, curves_of
 from bench.match.elo import rated, results_in, weakest, wilson_interval, win_rate
 from bench.match.record import read_records
 from bench.match.summary import tally
-from engine.records.games import Games, join, read_games
+from engine.records.games import Games, read_games
+from engine.records.schema import join
 from engine.records.shards import MANIFEST, every_shard_file
 from engine.rollout.model import load_patterns
 

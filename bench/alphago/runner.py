@@ -21,8 +21,8 @@ from bench.child import start_child
 from bench.match.folder import SETTINGS
 from bench.match.record import ROLES
 from engine.config.declaration import core_count
-from engine.selfplay.run_folder import refuse_foreign
 from engine.system.files import sha256_of, written_whole
+from engine.system.run_folder import refuse_foreign
 from engine.system.signals import StopOnSignal
 
 RECORD, LOG = "alphago.json", "log.txt"

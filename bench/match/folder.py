@@ -10,13 +10,13 @@ short is played again.
 from pathlib import Path
 from typing import Any
 
-from bench.folder import add_line, same_settings
 from bench.match.record import GameRecord, read_records, record_line
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
 from engine.go.rules import rules_named
 from engine.go.sgf_writer import write_sgf
 from engine.system.files import written_whole
+from engine.system.run_folder import add_line, open_manifest
 
 SETTINGS = "match.json"
 
@@ -40,7 +40,7 @@ class MatchFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self.records = read_records(path / "games.jsonl")
-            same_settings(path / SETTINGS, settings, "match", is_begun=bool(self.records))
+            open_manifest(path / SETTINGS, settings, is_begun=bool(self.records))
         except OSError as error:
             raise ValueError(f"{error.filename or path}: {error.strerror}") from error
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import UnionType
 
-from bench.folder import read_lines
 from engine.go.geometry import BLACK, WHITE
 from engine.go.notation import color_word
+from engine.system.run_folder import read_lines
 
 ROLES = ("first", "second")
 COLORS = color_word(BLACK), color_word(WHITE)

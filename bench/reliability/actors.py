@@ -19,8 +19,7 @@ from random import Random
 from bench.reliability.kills import played
 from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.speed.crew import AT_ONCE, SleepingJob
-from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.bulk_job import BulkWorker
+from engine.selfplay.bulk import BulkPlay, BulkWorker
 from engine.system.crew.job import Away, Files
 from gtp.cli.crew import CrewOptions
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from bench.folder import add_line, read_lines, same_settings
+from engine.system.run_folder import add_line, open_manifest, read_lines
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CampaignFolder:
         self._locks: list[FileLock] = []
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
-            same_settings(path / "campaign.json", settings, "campaign")
+            open_manifest(path / "campaign.json", settings)
 
     @property
     def is_kept(self) -> bool:

@@ -34,9 +34,8 @@ from bench.reliability.part import Campaign, Case, Outcome, Part
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.selfplay.search_games import Origin
-from engine.selfplay.search_job import CACHE_MIB, played_here
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_play import SearchPlay
+from engine.selfplay.search_play import CACHE_MIB, SearchPlay, played_here
 from gtp.cli.settings import NO_FILE
 
 TOLERANCE, QUICK_TOLERANCE = 0.02, 0.10

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.child import start_child
-from bench.folder import add_line, read_lines
 from bench.match.elo import Rated, rated, weakest
 from bench.match.engines import find_gnugo, gnugo, keima
 from engine.config.declaration import Checked, option
 from engine.selfplay.search_match import Outcome
 from engine.selfplay.zero import Zero
+from engine.system.run_folder import add_line, read_lines
 
 LADDER, GNUGO_FOLDER = "ladder.jsonl", "gnugo"
 RANDOM, GNUGO = "random", "gnugo"

@@ -8,7 +8,7 @@ import numpy as np
 from engine.features.encoder import ENCODERS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
-from engine.records.search_rows import join_rows
+from engine.records.schema import join
 from engine.selfplay.empty_board import look_at_empty_board
 from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
@@ -32,7 +32,7 @@ def compile_self_play(encoder: str) -> None:
     """Play and learn once on a tiny board with a network that costs nothing."""
     options = SearchPlayOptions(size=SIZE, visits=4, fast_visits=2, komi=2.0, sensible=0.5)
     with InferenceServer(UniformNetwork(encoder), threads=1) as server:
-        rows = join_rows(list(SearchGroup(server, options, 2).play(iter(range(4)))))
+        rows = join(list(SearchGroup(server, options, 2).play(iter(range(4)))))
         look_at_empty_board(server, SIZE, options.rules, options.komi)
     rows = rows._replace(weight=np.ones_like(rows.weight))
     WindowBatches(ENCODERS[encoder], rows, 2, 1).batch_at(0)

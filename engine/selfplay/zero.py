@@ -24,9 +24,9 @@ import numpy as np
 from engine.features.encoder import ENCODERS
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
-from engine.records.search_rows import SearchRows, join_rows, read_search_rows
+from engine.records.schema import join
+from engine.records.search_rows import SearchRows, read_search_rows
 from engine.selfplay.empty_board import EmptyBoard, first_moves, look_at_empty_board
-from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, match_options
 from engine.selfplay.search_match_job import SearchMatchJob
@@ -37,6 +37,7 @@ from engine.selfplay.zero_play import ZeroPlay
 from engine.selfplay.zero_turn import CHECK, PLAY, TRAIN, Turn, Watch, Ways
 from engine.system.crew.job import Crew
 from engine.system.files import sha256_of
+from engine.system.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network
 from engine.train.window import WindowBatches, newest
@@ -234,13 +235,13 @@ class Zero:
     def _new_rows(self) -> SearchRows:
         """The rows of this turn alone; errors as of :meth:`_window`."""
         shards = self._window()
-        return join_rows(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
+        return join(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
 
     def _train(self) -> None:
         """The steps of this turn, the network they come to, and what it is like."""
         turn, learner = self.turn, self.learner
         self.watch.at("training", 0, 1, "reading the window")
-        window = join_rows(self._window())
+        window = join(self._window())
         encoder, seed = ENCODERS[learner.spec.encoder], self.ways.play.seed
         data = WindowBatches(encoder, window, turn.batch, seed)
 
@@ -348,7 +349,7 @@ class Zero:
         """The next turn, in which the network of a step plays."""
         resign = 0.0
         if self.ways.loop.resigns:
-            resign = max(0.0, 0.5 + 0.5 * resignation_bound(join_rows(self._window())))
+            resign = max(0.0, 0.5 + 0.5 * resignation_bound(join(self._window())))
         self._write(
             number=self.turn.number + 1, phase=PLAY, network=step, rows_before=self.turn.wanted,
             wanted=self.turn.wanted + self.ways.loop.rows, komi=self._next_komi(), resign=resign,

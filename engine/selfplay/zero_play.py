@@ -13,9 +13,8 @@ from pathlib import Path
 
 from engine.inference.server import InferenceServer
 from engine.selfplay.search_games import Origin
-from engine.selfplay.search_job import NETWORK_FILE, SearchJob, played_here
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_play import SearchPlay
+from engine.selfplay.search_play import NETWORK_FILE, SearchJob, SearchPlay, played_here
 from engine.selfplay.zero_turn import Turn, Ways
 from engine.system.crew.job import Away, Crew
 from engine.system.files import sha256_of

@@ -11,8 +11,7 @@ from rich.console import Console
 from engine.features.samples import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
-from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.bulk_job import BulkJob
+from engine.selfplay.bulk import BulkJob, BulkPlay
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.openings import OpenedPlan
 from engine.selfplay.plan import BulkOptions, Plan

@@ -85,7 +85,7 @@ def _away(
     """Ray's actors, and what they need."""
     networks = {f"network{k}-{path.name}": path for k, path in enumerate(files_of(network))}
     games = {f"games{k}-{path.name}": path for k, path in enumerate(shards)}
-    job = LabelJob(options, tuple(networks), tuple(games), labelling.begun(), at_once)
+    job = LabelJob(options, tuple(networks), tuple(games), labelling.begun, at_once)
     return Away(crew.open(stack, CHUNK_BATCHES * at_once), job, networks | games)
 
 

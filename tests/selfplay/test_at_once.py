@@ -8,14 +8,14 @@ from click.testing import CliRunner
 
 import gtp.cli.data_play
 from engine.nets.fakes import HashNetwork
-from engine.selfplay.bulk_job import BulkJob
+from engine.selfplay.bulk import BulkJob
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.search_games import Origin
-from engine.selfplay.search_job import NETWORK_FILE, SearchJob
 from engine.selfplay.search_match_job import FIRST, SearchMatchJob
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import NETWORK_FILE, SearchJob
 from engine.selfplay.zero_networks import ZeroNetworks
 from gtp.cli import main
 from tests.selfplay.runs import variety

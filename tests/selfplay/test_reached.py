@@ -17,8 +17,9 @@ from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_spec
 from engine.nets.fakes import HashNetwork
 from engine.nets.files.checkpoint import save_network
-from engine.records.games import MAX_MOVES, join
+from engine.records.games import MAX_MOVES
 from engine.records.labels import read_labels
+from engine.records.schema import join
 from engine.rollout.random import seed_state
 from engine.search.limits import SearchLimits
 from engine.search.pools import META_ROOT, META_ROOT_VISITS, NONE, TERMINAL
