@@ -9,7 +9,7 @@ from engine.config import PlayOptions, SearchOptions, SessionOptions, SetupOptio
 from engine.nets.network import RawHeads
 from engine.records.filters import Filters
 from engine.records.shards import BuildOptions
-from engine.search.root import best_first
+from engine.search.choosing import best_first
 from engine.search.tuning import new_tuning, resolved, root_symmetries
 from engine.selfplay.label_options import LabelOptions
 from engine.train.learner import learning_rate, new_optimizer

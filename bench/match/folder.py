@@ -14,7 +14,7 @@ from bench.match.record import GameRecord, read_records, record_line
 from engine.go.game import Game
 from engine.go.geometry import from_vertex
 from engine.go.rules import rules_named
-from engine.go.sgf_writer import write_sgf
+from engine.go.sgf import write_sgf
 from engine.system.files import written_whole
 from engine.system.run_folder import add_line, open_manifest
 

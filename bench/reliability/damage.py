@@ -23,8 +23,7 @@ from bench.reliability.part import Campaign, Case, Outcome, Part
 from bench.reliability.peak_memory import PeakMemory
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
-from engine.go.sgf import SgfGame, read_sgf, read_sgf_games
-from engine.go.sgf_writer import write_sgf
+from engine.go.sgf import SgfGame, read_sgf, read_sgf_games, write_sgf
 from engine.nets.files.describe import describe
 from engine.nets.files.read import read_network
 from engine.records.final_owners import FinalOwners, find_final_owners, saved_final_owners

@@ -28,8 +28,8 @@ from engine.nets.compute.cuda import CudaRunner
 from engine.nets.compute.runner import PlainRunner, Runner
 from engine.nets.compute.speed import matrix_rate
 from engine.nets.on_device import choose_device
-from engine.search.limits import SearchLimits
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from gtp.cli.arguments import Number
 from weights import DEFAULT
 

@@ -6,9 +6,9 @@ import click
 
 from engine.go.geometry import MAX_SIZE, MIN_SIZE, PASS
 from engine.go.position import META_TO_MOVE, Position, new_position, play_move
+from engine.go.random import seed_state
 from engine.play.assembly import shipped_patterns
 from engine.rollout.policy import begin, clear_responses, draw, follow, list_responses, new_weights
-from engine.rollout.random import seed_state
 from engine.rollout.softmax import Candidates, new_candidates
 from engine.system.jit import kernel
 

@@ -11,12 +11,12 @@ from bench.speed.positions import POSITIONS, SEED, MiddleGame, middle_games, siz
 from engine.go.board import META_SIZE, copy_board, new_board
 from engine.go.geometry import BLACK, PASS
 from engine.go.position import META_TO_MOVE, legal_moves
+from engine.go.random import seed_state
 from engine.play.assembly import shipped_patterns
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import Patterns
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
-from engine.rollout.random import seed_state
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import consider, weigh
 from engine.system.jit import kernel

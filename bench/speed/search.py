@@ -31,9 +31,9 @@ from engine.inference.slots import Request, State
 from engine.nets.compute.runner import new_runner
 from engine.nets.fakes import SerialNetwork
 from engine.nets.network import NetworkSpec
-from engine.search.limits import SearchLimits
-from engine.search.pools import META_USED_NODES, used_bytes
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import META_USED_NODES, used_bytes
 from engine.search.tuning import resolved
 from engine.system.jit import kernel
 from weights import DEFAULT

@@ -16,9 +16,9 @@ from bench.speed.positions import middle_games
 from engine.go.position import Position
 from engine.inference.server import InferenceServer
 from engine.play.assembly import Parts, new_server
-from engine.search.limits import SearchLimits
 from engine.search.report import Watcher
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from engine.search.tuning import resolved
 
 POSITIONS = 5

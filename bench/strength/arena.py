@@ -36,8 +36,8 @@ from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black, result_text
 from engine.play.clock import NO_CLOCK
 from engine.play.resignation import Resignation
-from engine.search.limits import SearchLimits
-from engine.search.root import choose
+from engine.search.choosing import choose
+from engine.search.stoppers import SearchLimits
 from engine.system.files import alone_in, sha256_of
 from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT, files_of, find_network

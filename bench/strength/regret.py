@@ -31,7 +31,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
-from engine.search.limits import SearchLimits
+from engine.search.stoppers import SearchLimits
 from gtp.cli.terminal import new_table, one_line_errors
 from weights import DEFAULT
 

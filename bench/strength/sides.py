@@ -19,10 +19,10 @@ from engine.go.game import Game
 from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
 from engine.play.assembly import Parts, load_parts, new_server, owner_tables, parts_with
-from engine.search.limits import SearchLimits
+from engine.search.choosing import choose
 from engine.search.move_filter import without
-from engine.search.root import choose
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from weights import find_network
 
 POLL_S = 0.2

@@ -15,10 +15,9 @@ from engine.features.encoder import ZERO
 from engine.go.position import Position, new_position
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.search.limits import SearchLimits
-from engine.search.pools import META_ROOT, NONE, Tree
 from engine.search.search import Search
-from engine.search.tree import edge_visits
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import META_ROOT, NONE, Tree, edge_visits
 
 SIGNATURE = "78b6d7b1b6f284b9"
 """What this version of the search gives"""

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.features.common import mix
 from engine.features.encoder import Encoder, encode, key, register
-from engine.features.key_parts import mix
 from engine.features.symmetry import apply_symmetry
 from engine.go.board import META_SIZE
 from engine.go.game import Game

@@ -13,9 +13,9 @@ from engine.config import SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
 from engine.play.assembly import load_parts, new_server
-from engine.search.limits import SearchLimits
-from engine.search.pools import META_ROOT, NONE, Tree
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import META_ROOT, NONE, Tree
 from engine.search.values import edge_mean
 from weights import find_network
 

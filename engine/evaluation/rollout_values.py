@@ -12,11 +12,11 @@ import numpy as np
 from engine.go.board import META_SIZE, copy_board
 from engine.go.geometry import BLACK, PASS, point_of
 from engine.go.position import META_N_MOVES, META_TO_MOVE, copy_position, new_position, play_move
+from engine.go.random import seed_state
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
-from engine.rollout.random import seed_state
 from engine.rollout.run import play_out
 from engine.search.leaves import begin_rollout, end_rollout
 from engine.system.jit import kernel

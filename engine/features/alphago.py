@@ -24,16 +24,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.key_parts import legality_key, recent_moves_key
+from engine.features.common import after_move, legality_key, new_marks, recent_moves_key
 from engine.features.symmetry import apply_symmetry, symmetry_steps
-from engine.features.tactics import after_move, new_marks
-from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, is_eye
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_at
-from engine.go.ladder import ladder_planes
-from engine.go.ladder_search import LadderScratch, new_ladder_scratch
+from engine.go.ladder import LadderScratch, ladder_planes, new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
-from engine.go.splitmix import mix
+from engine.go.random import mix
+from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 MOST = 8
@@ -57,7 +55,7 @@ class AlphaGoScratch(NamedTuple):
     escape: np.ndarray
     """uint8[N*N]: ladder escapes"""
     marks: np.ndarray
-    """int64[L]: see :func:`engine.features.tactics.after_move`"""
+    """int64[L]: see :func:`engine.features.common.after_move`"""
     stamp: np.ndarray
     """int64[1]: likewise"""
     numbers: np.ndarray

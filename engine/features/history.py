@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.features.symmetry import symmetry_steps
-from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, EMPTY, ZOBRIST, point_at
 from engine.go.position import META_N_MOVES, META_TO_MOVE, PAST_BOARDS
-from engine.go.splitmix import mix
+from engine.go.random import mix
+from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 BLACK_TO_MOVE = 2 * PAST_BOARDS

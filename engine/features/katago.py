@@ -4,10 +4,10 @@ All planes are 0 or 1 and from the view of the side to move ("own"):
 
 * 0 on the board; 1, 2 own and opponent's stones; 3, 4, 5 stones of chains with 1, 2, 3 liberties;
 * 6 points that only ko or superko forbids;
-* 9 to 13 the last five moves, latest first (:mod:`engine.features.katago_history`);
+* 9 to 13 the last five moves, latest first;
 * 14, 15, 16 stones that are caught in a ladder now, one and two moves ago; 17 moves by which the side to move catches
-  a chain of two liberties (:mod:`engine.features.katago_ladders`);
-* 18, 19 own and opponent's area (:mod:`engine.features.katago_areas`).
+  a chain of two liberties;
+* 18, 19 own and opponent's area.
 
 Global values:
 
@@ -28,24 +28,49 @@ chain in atari does not count (``preferExcludeTerritoryAdjacentToAtari``) differ
 phases alone.
 
 Source: KataGo, ``NNInputs::fillRowV7`` in cpp/neuralnet/nninputs.cpp: the input specification of model version 8 on.
+
+**Areas** (18, 19) without a tax are area in the sense of Tromp and Taylor but for stones that are surely dead: a region
+of a colour (connected points it does not hold) belongs to it, the opponent's stones included, if all chains around it
+are pass-alive and at most one of its points touches none of them, so that no two eyes fit in. With a tax only
+independent life counts, and stones. Points of one owner that hang together are not independent if one of them touches a
+dame, or is a stone of the owner in atari; of such areas only the owner's stones are shown. The two points that the
+group tax costs are not. Under territory scoring KataGo shows areas in the phases that play out the status of stones
+after the end of a game. We do not play those, so there are none. Source: ``Board::calculateArea``,
+``Board::calculateIndependentLifeArea``.
+
+**History** (9 to 13, 14). An *alternating run* is the moves up to the current position in which the two sides
+alternate. As in KataGo, a side that moves twice, or out of turn, begins a new one, before which nothing counts here.
+(What the rules themselves keep, such as positions that must not recur, is not forgotten.) A game is *over* for KataGo
+after the n-th move of its run if
+
+* the last two moves were passes, one that took the button not counted;
+* under simple ko, the last move was a pass and its player had passed in the same position before; or
+* under simple ko, the position has come for the third time since the latest pass.
+
+If the game is played on nevertheless, moves from before its end no longer show; nor does any at a position whose
+course is hidden (:func:`engine.go.position.hide_course`). Source: ``BoardHistory``.
+
+**Ladders** (14 to 17). A chain of either colour is *caught* if it is in atari and the runner, to move, cannot get away,
+or if it has two liberties and the hunter, to move, has an atari that works. The side to move in the game does not
+matter. Any ko is forgotten before the runner's first move, so a hunter's first move may take one; later on the runner
+wins all kos. KataGo ends some reads early, and about one in a million wrongly: where the runner's extension is also a
+capture, it takes the last capture it has found for the extension. Which one that is depends on the moves that built its
+board, and on the reads before. Ours depend on the position alone: in 30,000 positions of random games one differs in a
+chain. Source: ``iterLadders`` and ``Board::searchIsLadderCaptured``.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.katago_areas import mark_areas
-from engine.features.katago_history import course
-from engine.features.katago_ladders import mark_caught
-from engine.features.key_parts import legality_key, recent_moves_key
-from engine.features.parity import komi_wave
+from engine.features.common import komi_wave, legality_key, recent_moves_key
 from engine.features.symmetry import apply_symmetry, symmetry_steps
-from engine.go.arrays import copy_items, fill_items
-from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, copy_board, is_legal
-from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, index_of, point_at
-from engine.go.ladder_search import LadderScratch, new_ladder_scratch
-from engine.go.life import LifeScratch, new_life_scratch
-from engine.go.position import META_BUTTON_TAKER, META_N_MOVES, META_TO_MOVE, repeats
+from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, META_STRIDE, copy_board, is_legal
+from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, index_of, point_at, point_of
+from engine.go.ladder import CAPTURED, SAVED_ROOT, LadderScratch, new_ladder_scratch, push_ataris, room, search_ladder
+from engine.go.life import LifeScratch, find_life, new_life_scratch
+from engine.go.position import META_BARE_AT, META_BUTTON_TAKER, META_N_MOVES, META_SEEN_FROM, META_TO_MOVE, repeats
+from engine.go.random import mix
 from engine.go.rewind import past_board
 from engine.go.rules import (
     KO_POSITIONAL,
@@ -53,17 +78,250 @@ from engine.go.rules import (
     KO_SITUATIONAL,
     RULE_BUTTON,
     RULE_FIELDS,
+    RULE_FRIENDLY_PASS,
     RULE_KO,
     RULE_SCORING,
     RULE_SUICIDE,
     RULE_TAX,
+    SCORING_AREA,
     SCORING_TERRITORY,
     TAX_ALL,
+    TAX_NONE,
     TAX_SEKI,
 )
-from engine.go.scoring import owner_sign, white_komi
-from engine.go.splitmix import mix
+from engine.go.scoring import area_owner, owner_sign, white_komi
+from engine.system.arrays import copy_items, fill_items
 from engine.system.jit import kernel
+
+
+@kernel
+def mark_areas(board, rules, suicide, scratch, owner):
+    """Write the owner of every point.
+
+    Args:
+        board: the caller's own; what it keeps at empty points is overwritten.
+        rules: ``Position.rules``.
+        suicide: bool, whether pass-alive is meant as if suicide of several stones were legal.
+        scratch: :class:`engine.go.life.LifeScratch` of this board size, the caller's own.
+        owner: int8[N*N] in policy order, overwritten: 1 = Black's, -1 = White's, 0 = neither's.
+    """
+    if rules[RULE_SCORING] == SCORING_TERRITORY:
+        fill_items(owner, 0)
+        return
+    area_owner(board, owner)
+    for color in (BLACK, WHITE):
+        _claim_dead(board, color, suicide, scratch, owner)
+    if rules[RULE_TAX] != TAX_NONE:
+        _give_up_dependent(board, scratch, owner)
+
+
+@kernel
+def _claim_dead(board, color, suicide, scratch, owner):
+    """Give a colour the regions with opponent's stones in which no two eyes fit."""
+    size = board.meta[META_SIZE]
+    find_life(board, color, suicide, scratch)
+    for index in range(size * size):
+        region = scratch.region[point_of(index, size)]
+        if region != 0 and scratch.holds[region] and scratch.region_lives[region] and scratch.inner[region] < 2:
+            owner[index] = owner_sign(color)
+
+
+@kernel
+def _give_up_dependent(board, scratch, owner):
+    """Take from the owners what is no independent life, but for their stones.
+
+    Owners of points given up are doubled while others are looked for.
+    """
+    size = board.meta[META_SIZE]
+    for index in range(size * size):
+        if abs(owner[index]) == 1 and _is_dependent(board, index, owner):
+            _double(board, index, scratch.stack, owner)
+    for index in range(size * size):
+        if abs(owner[index]) == 2:
+            there = board.color[point_of(index, size)]
+            owner[index] = owner[index] // 2 if owner_sign(there) * owner[index] > 0 else 0
+
+
+@kernel
+def _is_dependent(board, index, owner):
+    """Whether a point that is owned is the owner's stone in atari, or touches a dame."""
+    size, stride, cells = board.meta[META_SIZE], board.meta[META_STRIDE], board.color
+    point = point_of(index, size)
+    if owner_sign(cells[point]) == owner[index] and board.libs[board.head[point]] == 1:
+        return True
+    for beside in (point - stride, point - 1, point + 1, point + stride):
+        if cells[beside] == EMPTY and owner[index_of(beside, size)] == 0:
+            return True
+    return False
+
+
+@kernel
+def _double(board, index, stack, owner):
+    """Double the owner of a point and of all that hangs together with it."""
+    size, stride = board.meta[META_SIZE], board.meta[META_STRIDE]
+    mine = owner[index]
+    owner[index] = 2 * mine
+    stack[0] = point_of(index, size)
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        point = np.int64(stack[waiting])
+        for beside in (point - stride, point - 1, point + 1, point + stride):
+            if board.color[beside] == BORDER:
+                continue
+            at = index_of(beside, size)
+            if owner[at] == mine:
+                owner[at] = 2 * mine
+                stack[waiting] = beside
+                waiting += 1
+
+
+MOST_SHOWN = 5
+
+
+@kernel
+def course(position):
+    """What shows of the game's course.
+
+    Where friendly passing is part of area rules, a pass that would end the game is taken not to, and nothing shows.
+
+    Returns:
+        tuple of int and bool: moves shown, 0 to MOST_SHOWN, and whether a pass would end the game as far as the
+        network is to know.
+    """
+    rules, n = position.rules, position.meta[META_N_MOVES]
+    first = _run_start(position)
+    counts_from = max(first, position.meta[META_SEEN_FROM])
+    passes = _passes(position, counts_from, n)
+    again = _passed_here_before(position, counts_from, n)
+    ends = passes >= 1 or again
+    if passes == 1 and not again and rules[RULE_FRIENDLY_PASS] == 1 and rules[RULE_SCORING] == SCORING_AREA:
+        return 0, False
+    shown = MOST_SHOWN
+    for back in range(MOST_SHOWN - 1):
+        if n - back > first and _is_over(position, counts_from, n - back):
+            shown = 1 + back
+            break
+    return (0 if n == position.meta[META_BARE_AT] else min(shown, n - first)), ends
+
+
+@kernel
+def _run_start(position):
+    """The first move of the alternating run; the number of moves if the side to move made the last one."""
+    n, color = position.meta[META_N_MOVES], position.meta[META_TO_MOVE]
+    first = n
+    while first > 0 and position.colors[first - 1] != color:
+        first -= 1
+        color = 3 - color
+    return first
+
+
+@kernel
+def _passes(position, counts_from, n):
+    """Passes that end the first n moves."""
+    passes = 0
+    while n - passes > counts_from and position.moves[n - passes - 1] == PASS:
+        passes += 1
+    return passes
+
+
+@kernel
+def _passed_here_before(position, counts_from, n):
+    """Under simple ko: whether the side to move after n moves has passed in that position before."""
+    if position.rules[RULE_KO] != KO_SIMPLE:
+        return False
+    for before in range(n - 2, counts_from - 1, -2):
+        if position.moves[before] == PASS and position.hashes[before] == position.hashes[n]:
+            return True
+    return False
+
+
+@kernel
+def _is_over(position, counts_from, n):
+    """Whether the game is over after its first n moves, at least one."""
+    if position.moves[n - 1] == PASS:
+        return _passes(position, counts_from, n) >= 2 or (
+            n > counts_from and _passed_here_before(position, counts_from, n - 1)
+        )
+    if position.rules[RULE_KO] != KO_SIMPLE:
+        return False
+    times, before = 1, n
+    while before - 2 >= counts_from and position.moves[before - 1] != PASS and position.moves[before - 2] != PASS:
+        before -= 2
+        times += position.hashes[before] == position.hashes[n]
+    return times >= 3
+
+
+READ_NODES = 25000
+"""Most moves tried for one read, as in KataGo; what is unfinished then is not caught."""
+
+
+@kernel
+def mark_caught(scratch, color, caught, working):
+    """Mark all chains that are caught.
+
+    1. List the chains that may be, each with a first move of the hunter's: an atari, or a pass where it is in atari.
+    2. Read them one by one.
+
+    Args:
+        scratch: :class:`engine.go.ladder.LadderScratch`, the caller's own; its board is the one to look at, and
+            is the same afterwards.
+        color: the side whose ataris are looked for, or EMPTY.
+        caught: uint8[N*N], policy order, overwritten: 1 on the stones of chains that are caught.
+        working: uint8[N*N], overwritten: 1 where an atari by that side works on a chain of two liberties.
+    """
+    board, candidates = scratch.board, scratch.candidates
+    cells, size = board.color, board.meta[META_SIZE]
+    fill_items(caught, 0)
+    fill_items(working, 0)
+    # 1
+    count = _list_reads(board, scratch.pending, candidates)
+    # 2
+    copy_items(scratch.saved[SAVED_ROOT], board.buffer, len(board.buffer))
+    for i in range(0, count, 2):
+        prey, first = np.int64(candidates[i]), np.int64(candidates[i + 1])
+        hunter = 3 - cells[prey]
+        is_asked = first != PASS and hunter == color
+        if caught[index_of(prey, size)] == 1 and not is_asked:
+            continue
+        verdict, _ = search_ladder(scratch, first, prey, True, READ_NODES + 1, True)
+        copy_items(board.buffer, scratch.saved[SAVED_ROOT], len(board.buffer))
+        if verdict == CAPTURED:
+            _mark(board, prey, caught)
+            if is_asked:
+                working[index_of(first, size)] = 1
+
+
+@kernel
+def _list_reads(board, pending, candidates):
+    """Write pairs of a chain and a first move into ``candidates``; returns how many numbers that makes."""
+    cells, head, libs = board.color, board.head, board.libs
+    stride, count = board.meta[META_STRIDE], 0
+    for chain in range(stride + 1, len(cells) - stride - 1):
+        if head[chain] != chain or libs[chain] > 2:
+            continue
+        end = 0
+        if libs[chain] == 2:
+            end = push_ataris(board, chain, board.meta[META_KO_POINT], pending, 0)
+        elif room(board, np.int64(board.lib_sum[chain]), PASS, cells[chain]) < 3:
+            pending[0] = PASS
+            end = 1
+        for i in range(end):
+            candidates[count] = chain
+            candidates[count + 1] = pending[i]
+            count += 2
+    return count
+
+
+@kernel
+def _mark(board, chain, marks):
+    """Mark the stones of a chain."""
+    size = board.meta[META_SIZE]
+    stone = np.int64(chain)
+    for _ in range(board.stones[board.head[chain]]):
+        marks[index_of(stone, size)] = 1
+        stone = np.int64(board.next[stone])
+
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
 LIBERTIES = 3
@@ -134,7 +392,7 @@ def _white_komi(position):
 
 @kernel
 def _write_globals(position, shown, ends, globals_):
-    """Write the global values; ``shown`` and ``ends`` are those of :func:`engine.features.katago_history.course`."""
+    """Write the global values; ``shown`` and ``ends`` are those of :func:`engine.features.katago.course`."""
     rules, area = position.rules, position.board.meta[META_SIZE] * position.board.meta[META_SIZE]
     fill_items(globals_, 0.0)
     n = position.meta[META_N_MOVES]

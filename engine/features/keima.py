@@ -11,11 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.features.key_parts import legality_key, recent_moves_key
-from engine.features.parity import komi_wave
+from engine.features.common import after_move, komi_wave, legality_key, new_marks, recent_moves_key
 from engine.features.symmetry import apply_symmetry
-from engine.features.tactics import after_move, new_marks
-from engine.go.arrays import fill_items
 from engine.go.board import (
     META_CAPTURED_BLACK,
     META_CAPTURED_WHITE,
@@ -26,9 +23,9 @@ from engine.go.board import (
     is_legal,
 )
 from engine.go.geometry import EMPTY, MIN_SIZE, PASS, WHITE, index_of, point_of
-from engine.go.ladder import ladder_planes
-from engine.go.ladder_search import LadderScratch, new_ladder_scratch
+from engine.go.ladder import LadderScratch, ladder_planes, new_ladder_scratch
 from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, apply_rules, new_position, repeats
+from engine.go.random import mix
 from engine.go.rules import (
     KO_POSITIONAL,
     KO_SIMPLE,
@@ -44,7 +41,7 @@ from engine.go.rules import (
     Rules,
 )
 from engine.go.scoring import white_komi
-from engine.go.splitmix import mix
+from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
@@ -68,7 +65,7 @@ PLANES = 23
 
 KOMI, LAST_PASSED, PASSED_BEFORE, TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO = range(8)
 WAVE = 8
-"""see :func:`engine.features.parity.komi_wave`"""
+"""see :func:`engine.features.common.komi_wave`"""
 GLOBALS, GLOBALS_1 = 9, 8
 """of keima-2 and keima-1"""
 OF_RULES = (TERRITORY, SEKI_TAX, GROUP_TAX, SUICIDE_LEGAL, SUPERKO)
@@ -86,7 +83,7 @@ class KeimaScratch(NamedTuple):
     escape: np.ndarray
     """uint8[N*N]: ladder escapes"""
     marks: np.ndarray
-    """int64[L]: see :func:`engine.features.tactics.after_move`"""
+    """int64[L]: see :func:`engine.features.common.after_move`"""
     stamp: np.ndarray
     """int64[1]: likewise"""
 

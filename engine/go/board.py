@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.arrays import append_once, copy_items
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, ZOBRIST, cell_count, on_board_points
+from engine.system.arrays import append_once, copy_items
 from engine.system.jit import inlined_kernel, kernel
 
 META_SIZE, META_STRIDE, META_KO_POINT, META_KO_COLOR, META_N_EMPTY, META_CAPTURED_BLACK, META_CAPTURED_WHITE = range(7)

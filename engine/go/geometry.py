@@ -25,7 +25,7 @@ from engine.go.points import (  # noqa: F401 - points has what needs no kernels,
     other,
     to_vertex,
 )
-from engine.go.splitmix import GOLDEN, mixed
+from engine.go.random import GOLDEN, mixed
 from engine.system.jit import kernel
 
 MAX_CELLS = (MAX_SIZE + 1) * (MAX_SIZE + 2) + 1

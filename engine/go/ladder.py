@@ -17,15 +17,35 @@ ladder that works thus needs no ko threat. Suicide is never played.
 
 A read stops unfinished after ``READ_NODES`` moves, and what is unfinished is neither capture nor escape.
 
-Start at :func:`ladder_planes`, then :func:`_read`; the search itself is in :mod:`engine.go.ladder_search`.
+KataGo's definition (:mod:`engine.features.katago`) shares :func:`search_ladder` and differs at its edges. For KataGo
+
+* a prey in atari on the hunter's turn is captured; for us a lone stone must be captured without a ko;
+* a prey whose two liberties are both kos that the hunter can take, and whose connections gain nothing, is captured
+  (:func:`_dies_by_two_kos`);
+* the hunter does not play where a ko was just taken, also where that would capture more than the ko stone.
+
+Most ladders are a line of forced moves, so moves are played on one board in place, and a copy is kept only where a side
+has a second choice. Start at :func:`ladder_planes`, then :func:`_read` and :func:`search_ladder`.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.arrays import fill_items
-from engine.go.board import META_SIZE, META_STRIDE, copy_board, is_legal
-from engine.go.geometry import PASS, index_of
-from engine.go.ladder_search import CAPTURED, ESCAPED, push_ataris, push_defences, room, search_ladder
+from engine.go.board import (
+    META_KO_POINT,
+    META_SIZE,
+    META_STRIDE,
+    Board,
+    copy_board,
+    is_legal,
+    list_captures,
+    new_board,
+    play,
+    stones_lost_by_suicide,
+)
+from engine.go.geometry import BORDER, EMPTY, PASS, index_of
+from engine.system.arrays import append_once, copy_items, fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 READ_NODES = 400
@@ -65,7 +85,7 @@ def ladder_planes(board, color, scratch, capture_out, escape_out):
     Args:
         board: only read.
         color: BLACK or WHITE, the side to move.
-        scratch: :class:`engine.go.ladder_search.LadderScratch` of this board size, the caller's own.
+        scratch: :class:`engine.go.ladder.LadderScratch` of this board size, the caller's own.
         capture_out: uint8[N*N], policy order, overwritten: 1 where a move is a ladder capture.
         escape_out: uint8[N*N], overwritten: 1 where a move is a ladder escape.
     """
@@ -90,3 +110,261 @@ def ladder_planes(board, color, scratch, capture_out, escape_out):
             index = index_of(point, size)
             if out[index] == 0 and _read(board, scratch, point, chain, color):
                 out[index] = 1
+
+
+FRAMES = 64
+"""Most second choices open at a time; for KataGo's definition, whose reads are longer, KATAGO_FRAMES."""
+KATAGO_FRAMES = 512
+MOST_PENDING = 4096
+"""Most moves waiting in the open frames."""
+SAVED_TRIED, SAVED_ROOT = KATAGO_FRAMES, KATAGO_FRAMES + 1
+"""Rows of ``LadderScratch.saved`` that belong to no frame: a board while a move is tried, a board to come back to"""
+
+ESCAPED, CAPTURED, UNFINISHED = range(3)
+"""Verdicts of a read."""
+
+
+class LadderScratch(NamedTuple):
+    """Working memory for reads on boards of one size; one per thread."""
+
+    board: Board
+    """the position being read"""
+    saved: np.ndarray
+    """uint64[KATAGO_FRAMES + 2, words]: board memory before each open choice; then SAVED_TRIED, SAVED_ROOT"""
+    hunts: np.ndarray
+    """uint8[KATAGO_FRAMES]: 1 if the choice is the hunter's"""
+    first: np.ndarray
+    """int16[KATAGO_FRAMES]: where the frame's moves not tried yet begin in ``pending``"""
+    end: np.ndarray
+    """int16[KATAGO_FRAMES]: where they end"""
+    pending: np.ndarray
+    """int16[MOST_PENDING]: moves of all open frames"""
+    candidates: np.ndarray
+    """int16[MOST_PENDING]: first moves to read for one chain"""
+    capture: np.ndarray
+    """int16[1]: any one capture, to know whether there is one"""
+    nodes_left: np.ndarray
+    """int64[1]: moves that may still be tried, 0 or more"""
+
+
+def new_ladder_scratch(size: int) -> LadderScratch:
+    """Working memory for boards of one size."""
+    board = new_board(size)
+    return LadderScratch(
+        board,
+        np.zeros((KATAGO_FRAMES + 2, len(board.buffer)), np.uint64),
+        np.zeros(KATAGO_FRAMES, np.uint8),
+        np.zeros(KATAGO_FRAMES, np.int16),
+        np.zeros(KATAGO_FRAMES, np.int16),
+        np.zeros(MOST_PENDING, np.int16),
+        np.zeros(MOST_PENDING, np.int16),
+        np.zeros(1, np.int16),
+        np.zeros(1, np.int64),
+    )
+
+
+@kernel
+def _two_liberties(board, chain):
+    """The liberties of a chain that has two."""
+    stride = board.meta[META_STRIDE]
+    stone = np.int64(chain)
+    while True:
+        for beside in (stone - stride, stone - 1, stone + 1, stone + stride):
+            if board.color[beside] == EMPTY:
+                return beside, board.lib_sum[chain] - beside
+        stone = np.int64(board.next[stone])
+
+
+@kernel
+def room(board, point, taken, color):
+    """Liberties, at least and counted up to 3, of a chain extended to ``point`` once the hunter stands on ``taken``.
+
+    Args:
+        taken: int, a point, or PASS where the hunter does not move before.
+        color: BLACK or WHITE, the chain's.
+    """
+    stride = board.meta[META_STRIDE]
+    found = 0
+    for beside in (point - stride, point - 1, point + 1, point + stride):
+        there = board.color[beside]
+        if there == EMPTY:
+            found += beside != taken
+        elif there == color and board.libs[board.head[beside]] >= 5:
+            return 3  # the joined chain loses at most the two points
+    return min(found, 3)
+
+
+@kernel
+def push_defences(board, prey, pending, start):
+    """List the runner's moves for a prey in atari. The extension comes last, where it is taken first.
+
+    Args:
+        prey: int, a stone of the chain.
+        pending: int16[MOST_PENDING], written from ``start`` on; what does not fit is left out.
+    Returns:
+        int: where the list ends.
+    """
+    chain = np.int64(board.head[prey])
+    end = list_captures(board, chain, pending, start, start)
+    extension = board.lib_sum[chain]
+    if stones_lost_by_suicide(board, extension, board.color[prey]) == 0:
+        end = append_once(pending, start, end, extension)
+    return end
+
+
+@kernel
+def push_ataris(board, prey, banned, pending, start):
+    """List the ataris worth trying on a prey of two liberties.
+
+    An atari is left out if the extension on the other liberty surely has three. The narrower one comes last, where
+    it is taken first.
+
+    Args:
+        prey: int, a stone of the chain.
+        banned: int, a point where the hunter may not play, or PASS.
+        pending, start: as for :func:`push_defences`.
+    Returns:
+        int: where the list ends.
+    """
+    chain = board.head[prey]
+    color = board.color[prey]
+    one, two = _two_liberties(board, chain)
+    room_one = room(board, one, two, color)
+    room_two = room(board, two, one, color)
+    if room_two > room_one:
+        one, two = two, one
+        room_one, room_two = room_two, room_one
+    # Now the atari on ``one`` leaves the runner the smaller room, at ``two``.
+    end = start
+    if room_one < 3 and end < MOST_PENDING and two != banned and stones_lost_by_suicide(board, two, 3 - color) == 0:
+        pending[end] = two
+        end += 1
+    if room_two < 3 and end < MOST_PENDING and one != banned and stones_lost_by_suicide(board, one, 3 - color) == 0:
+        pending[end] = one
+        end += 1
+    return end
+
+
+@kernel
+def _is_ko_to_take(board, point, hunter):
+    """Whether a hunter's move on an empty point takes a ko: all around is the runner's, and one lone stone in atari."""
+    stride = board.meta[META_STRIDE]
+    lone = PASS
+    for beside in (point - stride, point - 1, point + 1, point + stride):
+        there = board.color[beside]
+        if there in (EMPTY, hunter):
+            return False
+        if there != BORDER and board.libs[board.head[beside]] == 1:
+            if lone != PASS:
+                return False
+            lone = beside
+    return lone != PASS and board.stones[board.head[lone]] == 1
+
+
+@kernel
+def _connects_to(board, point, color, spare):
+    """Liberties of the chain that a move makes.
+
+    Args:
+        spare: uint64[words]: where the board is kept meanwhile.
+    """
+    copy_items(spare, board.buffer, len(spare))
+    play(board, point, color)
+    liberties = board.libs[board.head[point]]
+    copy_items(board.buffer, spare, len(spare))
+    return liberties
+
+
+@kernel
+def _dies_by_two_kos(board, prey, scratch):
+    """KataGo's double ko: both liberties of the prey are kos the hunter can take, neither connection leaves the runner
+    with three liberties, and no hunter's chain that touches the prey is in atari."""
+    chain, runner = np.int64(board.head[prey]), board.color[prey]
+    one, two = _two_liberties(board, chain)
+    if not _is_ko_to_take(board, one, 3 - runner) or not _is_ko_to_take(board, two, 3 - runner):
+        return False
+    spare = scratch.saved[SAVED_TRIED]
+    if _connects_to(board, one, runner, spare) > 2 or _connects_to(board, two, runner, spare) > 2:
+        return False
+    return list_captures(board, chain, scratch.capture, 0, 0) == 0
+
+
+@kernel
+def search_ladder(scratch, first, prey, hunts, nodes, katagos):
+    """Play a ladder out on the scratch board.
+
+    1. Play the move chosen last.
+    2. Find a verdict on the position, or write down the moves of the side to move.
+    3. With a verdict, close the frames it decides and return to the first one that it does not.
+    4. Choose the last move written; if others remain, open a frame to come back to. A frame is closed when its last
+       move is taken, since that move's verdict is then the frame's own.
+
+    Args:
+        scratch: its board holds the position, and is of no use afterwards.
+        first: the first move, which is legal; it saves the prey for now or puts it into atari. A pass of the hunter's
+            leaves it in atari.
+        prey: a stone of the chain.
+        hunts: whether the first move is the hunter's.
+        nodes: moves that may be tried, more than 0.
+        katagos: True for KataGo's definition, by which the first move is the hunter's; None for ours. Numba compiles
+            one function a type, so neither definition pays for the branches of the other.
+    Returns:
+        tuple: ESCAPED, CAPTURED or UNFINISHED; moves left.
+    """
+    now, pending = scratch.board, scratch.pending
+    runner = now.color[prey]
+    frames = FRAMES if katagos is None else KATAGO_FRAMES
+    depth, top, left = 0, 0, nodes
+    pending[0] = first
+    while left > 0:
+        # 1
+        play(now, np.int64(pending[top]), 3 - runner if hunts else runner)
+        if katagos is not None and left == nodes:
+            now.meta[META_KO_POINT] = PASS
+        hunts = not hunts
+        left -= 1
+        # 2
+        verdict = UNFINISHED
+        end = top
+        liberties = now.libs[now.head[prey]]
+        if not hunts and now.meta[META_KO_POINT] != 0:
+            verdict = ESCAPED
+        elif not hunts and now.color[prey] != runner:
+            verdict = CAPTURED
+        elif hunts and liberties > 2:
+            verdict = ESCAPED
+        elif hunts and liberties == 2:
+            end = push_ataris(now, prey, PASS if katagos is None else now.meta[META_KO_POINT], pending, top)
+            if end == top:
+                verdict = ESCAPED
+            elif katagos is not None and _dies_by_two_kos(now, prey, scratch):
+                verdict = CAPTURED
+        elif hunts and (katagos is not None or now.stones[now.head[prey]] > 1):
+            verdict = CAPTURED
+        elif hunts:
+            pending[top] = now.lib_sum[now.head[prey]]  # a lone stone may be captured into a ko: play on and see
+            end = top + 1
+        else:
+            end = push_defences(now, prey, pending, top)
+            if end == top:
+                verdict = CAPTURED
+        # 3
+        if verdict != UNFINISHED:
+            while depth > 0 and scratch.hunts[depth - 1] == (verdict == CAPTURED):
+                depth -= 1
+            if depth == 0:
+                return verdict, left
+            depth -= 1
+            hunts = scratch.hunts[depth] == 1
+            top, end = scratch.first[depth], scratch.end[depth]
+            copy_items(now.buffer, scratch.saved[depth], len(now.buffer))
+        # 4
+        if end - top > 1:
+            if depth == frames or end == MOST_PENDING:
+                break
+            scratch.hunts[depth] = hunts
+            scratch.first[depth], scratch.end[depth] = top, end - 1
+            copy_items(scratch.saved[depth], now.buffer, len(now.buffer))
+            depth += 1
+        top = end - 1
+    return UNFINISHED, left

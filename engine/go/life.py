@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BORDER, EMPTY, cell_count, point_of
+from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 

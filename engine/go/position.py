@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.arrays import copy_items
 from engine.go.board import (
     META_CAPTURED_BLACK,
     META_CAPTURED_WHITE,
@@ -40,6 +39,7 @@ from engine.go.rules import (
     Rules,
     twice_komi,
 )
+from engine.system.arrays import copy_items
 from engine.system.jit import inlined_kernel, kernel
 
 (META_N_MOVES, META_TO_MOVE, META_PASSES, META_HANDICAP, META_SEEN_FROM, META_BUTTON_TAKER, META_N_ALONE,

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, META_STRIDE, Board, color_empty_point, copy_board, empty_point, new_board
 from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, point_of
 from engine.go.position import Position, copy_position, new_position
@@ -38,6 +37,7 @@ from engine.go.scoring import (
     score_black,
     take_off,
 )
+from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 

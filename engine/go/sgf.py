@@ -1,11 +1,18 @@
-"""Games from SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), on sgfmill's parser.
+"""Games from and to SGF (Smart Game Format FF[1] to FF[4], www.red-bean.com/sgf), by sgfmill.
 
-Only the main line is read: setup stones, then moves; a file may hold several games. Files come as people have them,
-with junk before the first ``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as ``tt``; what
-can be understood is. What cannot is one ``ValueError`` of one line. Size and number of nodes are limited before
+Of a file only the main line is read: setup stones, then moves; a file may hold several games. Files come as people have
+them, with junk before the first ``(;``, wrong or missing encodings, komi in half "zi" or hundredths, passes as ``tt``;
+what can be understood is. What cannot is one ``ValueError`` of one line. Size and number of nodes are limited before
 anything is parsed, and variations cost no more than their bytes, so a hostile file cannot fill the memory.
+
+A file is written in the encoding that it names, or in another: many name none, or the one of a program before; text
+converted to UTF-8 keeps the old name, programs write UTF-8 and mean the encoding of their system. In some encodings a
+byte inside a character may look like a bracket or a backslash, so the choice decides about moves too
+(:func:`in_known_encoding`).
 """
 
+import codecs
+import contextlib
 import math
 import re
 from collections.abc import Iterator
@@ -13,13 +20,104 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from sgfmill import sgf_grammar
+from sgfmill import sgf, sgf_grammar
 
+from engine import __version__
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game, Stage
 from engine.go.geometry import BLACK, EMPTY, MAX_SIZE, MIN_SIZE, PASS, WHITE, on_board_points, point_at, to_sgf
-from engine.go.rules import MAX_KOMI, RULE_SETS, Rules, rules_from
-from engine.go.sgf_encoding import in_known_encoding, text_of
+from engine.go.notation import color_letter
+from engine.go.rules import CUSTOM, MAX_KOMI, RULE_SETS, Rules, rules_from, short_form
+
+WIDE_ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030", "gb18030": "gb18030", "big5": "cp950", "cp950": "cp950",
+                  "big5hkscs": "big5hkscs", "shift_jis": "cp932", "cp932": "cp932", "utf-16": "utf-16",
+                  "iso2022_jp": "iso2022_jp_2", "iso2022_kr": "iso2022_kr"}  # fmt: skip
+"""By Python's name of a multi-byte encoding, the largest one of its family to read it by. In all of them a byte inside
+a character may look like a bracket or a backslash."""
+NARROW_ENCODINGS = {
+    *("ascii", "utf-8", "utf-8-sig", "euc_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "mac-roman", "tis-620"),
+    *(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))),
+    *(f"cp{page}" for page in (437, 850, 852, 866, 874, *range(1250, 1259))),
+}
+"""Python's names of the other encodings that people write. No other is read by, for some take quadratic time."""
+FALLBACKS = ("utf-8", "gb18030", "shift_jis")
+"""Tried in this order for a value that is not in the file's encoding; then it is read as Latin-1, which never fails."""
+_SAMPLE = 1 << 16
+"""Bytes that are enough to guess an encoding by: from the first one beyond ASCII on"""
+_COMMON = {
+    "gb18030": re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]"),
+    "cp932": re.compile(rb"\x81[\x40-\x9f]|\x82[\x4f-\xf1]|\x83[\x40-\x96]|[\x88-\x97][\x40-\xfc]"),
+    "cp950": re.compile(rb"[\xa1-\xa3\xa4-\xc6][\x40-\x7e\xa1-\xfe]"),
+}
+"""By encoding, the characters that texts mostly consist of: signs, kana, and the first level of Chinese characters"""
+_WIDE = {
+    "gb18030": re.compile(rb"[\x81-\xfe](?:[\x30-\x39][\x81-\xfe][\x30-\x39]|[\x40-\x7e\x80-\xfe])|[\x80-\xff]"),
+    "cp932": re.compile(rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\x80-\xff]"),
+    "cp950": re.compile(rb"[\x81-\xfe][\x40-\x7e\xa1-\xfe]|[\x80-\xff]"),
+}
+"""By encoding, its characters beyond ASCII, and bytes that are no character or, in Japanese, half of a wide one"""
+_ACCENTED = re.compile(rb"(?<![\x80-\xff])[\xc0-\xff](?![\x80-\xff])|(?<=[A-Za-z])[\xc0-\xff]{2}(?=[A-Za-z])")
+"""A letter with an accent among plain ones, or two: what Western text has beyond ASCII"""
+_THREE_BYTES = re.compile("[\u0800-\U0010ffff]")
+_BEYOND = re.compile(rb"[\x80-\xff]")
+
+
+def in_known_encoding(data: bytes) -> tuple[bytes, str]:
+    """The file, converted to UTF-8 where brackets could hide in characters, and its encoding from then on."""
+    encoding = _encoding_of(data)
+    if encoding in WIDE_ENCODINGS:
+        # Only in UTF-8 is a bracket always a bracket. Where the file is not what it says, its bytes must do.
+        with contextlib.suppress(UnicodeError):
+            return data.decode(WIDE_ENCODINGS[encoding]).encode(), "utf-8"
+    return data, encoding
+
+
+def text_of(raw: bytes, encoding: str) -> str:
+    """A value as text, decoded by the file's encoding or, where that fails, by one of ``FALLBACKS``."""
+    for known in (encoding, *FALLBACKS):
+        with contextlib.suppress(UnicodeError):
+            return raw.decode(known)
+    return raw.decode("latin-1")
+
+
+def _encoding_of(data: bytes) -> str:
+    """Python's name of a file's encoding."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    declared = _declared(data)
+    try:
+        text = data.decode()
+    except UnicodeError:
+        # A name of UTF-8 that is wrong says nothing.
+        return _guessed(data) if declared in ("", "utf-8", "utf-8-sig", "ascii") else declared
+    # Other encodings' text is hardly ever UTF-8 by chance, and never as characters of three bytes.
+    return declared if declared and not _THREE_BYTES.search(text) else "utf-8"
+
+
+def _declared(data: bytes) -> str:
+    """Python's name of the encoding that the first CA property names; empty if there is none that people use."""
+    found = re.search(rb"(?<![A-Za-z])CA\s*\[([\w .:-]{1,40})\]", data[:10000])
+    try:
+        name = codecs.lookup(found[1].decode("ascii").strip()).name if found else ""
+    except (LookupError, ValueError):
+        return ""
+    return name if name in WIDE_ENCODINGS or name in NARROW_ENCODINGS else ""
+
+
+def _guessed(data: bytes) -> str:
+    """The encoding whose common characters the bytes are, UTF-8 that is damaged somewhere included."""
+    first = _BEYOND.search(data)
+    sample = data[max(0, first.start() - 1) :][:_SAMPLE] if first else b""
+    n_beyond = len(_BEYOND.findall(sample))
+    shares = {}
+    for name, wide in _WIDE.items():
+        signs = wide.findall(sample)
+        shares[name] = sum(map(bool, map(_COMMON[name].fullmatch, signs))) / max(1, len(signs))
+    shares["latin-1"] = len(_ACCENTED.findall(sample)) / max(1, n_beyond)
+    shares["utf-8"] = len(_BEYOND.findall(sample.decode(errors="ignore").encode())) / max(1, n_beyond)
+    # Of equals the first: Chinese files are the most of those that say nothing.
+    return max(("gb18030", "latin-1", "cp932", "cp950", "utf-8"), key=lambda name: shares[name])
+
 
 MAX_BYTES = 4 << 20
 MAX_NODES = 100_000
@@ -377,3 +475,58 @@ def _rules(text: str) -> Rules | None:
         return rules_from(_OF_RULES.sub("", text)) if text else None
     except ValueError:
         return None
+
+
+RU_NAMES = {"aga": "AGA", "goe": "GOE", "new-zealand": "NZ"}
+"""Names of rules that the standard fixes; of the others it fixes ``Japanese``, and people write the rest alike."""
+
+
+def write_sgf(game: Game, black: str = "", white: str = "", result: str = "") -> str:
+    """A game as FF[4] in UTF-8, on one line, as scripts expect of ``printsgf``.
+
+    Args:
+        black, white: names of the players.
+        result: as in RE, ``B+3.5``.
+    """
+    record = sgf.Sgf_game(game.size, encoding="UTF-8")
+    root = record.get_root()
+    root.set("AP", ("Keima", __version__))
+    # With its point a large one is no number of hundredths, as servers write them.
+    root.set_raw("KM", f"{game.komi:g}".encode() if abs(game.komi) < 100 else f"{game.komi:.1f}".encode())
+    name = game.rules.name
+    root.set("RU", short_form(game.rules) if name == CUSTOM else RU_NAMES.get(name, name.title()))
+    for name, text in (("PB", black), ("PW", white), ("RE", result)):
+        if text:
+            root.set(name, text)
+    if game.handicap and not game.earlier:
+        root.set("HA", game.handicap)
+    before: Stage | None = None
+    for stage in (*game.earlier, Stage(game.start_stones(), game.start_to_move, game.moves())):
+        node = root if before is None else record.extend_main_sequence()
+        _set_up(node, stage, {} if before is None else _reached(before, game.size), game.size)
+        for color, point in stage.moves:
+            record.extend_main_sequence().set_raw(color_letter(color), to_sgf(point, game.size).encode())
+        before = stage
+    return record.serialise(wrap=None).decode("utf-8")
+
+
+def _reached(stage: Stage, size: int) -> dict[int, int]:
+    """The stones on the board at the end of a stage, colour by point."""
+    game = Game(size)
+    black, white = ([point for point, of in stage.stones.items() if of == color] for color in (BLACK, WHITE))
+    game.setup_stones(black, white, stage.to_move)
+    for move in stage.moves:
+        game.play(*move)
+    return game.stones()
+
+
+def _set_up(node: Any, stage: Stage, before: dict[int, int], size: int) -> None:
+    """Write what makes a position of the one before."""
+    changed = before.items() ^ stage.stones.items()
+    colors = {point: stage.stones.get(point, EMPTY) for point, _ in sorted(changed)}
+    for name, color in (("AB", BLACK), ("AW", WHITE), ("AE", EMPTY)):
+        if places := [to_sgf(point, size).encode() for point, of in colors.items() if of == color]:
+            node.set_raw_list(name, places)
+    if stage.stones or stage.to_move == WHITE:
+        # Without it stones of Black alone are a handicap, after which White is to move.
+        node.set("PL", color_letter(stage.to_move).lower())

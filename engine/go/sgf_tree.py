@@ -9,8 +9,7 @@ from typing import Any
 
 from sgfmill import sgf_grammar
 
-from engine.go.sgf import COLOR_OF, game_pieces, parsed_tree
-from engine.go.sgf_encoding import text_of
+from engine.go.sgf import COLOR_OF, game_pieces, parsed_tree, text_of
 
 Node = dict[str, list[bytes]]
 """A node's properties: raw values by name, in UTF-8"""

@@ -29,11 +29,11 @@ from engine.play.assembly import Parts, fitting, owner_tables, parts_with
 from engine.play.backend import show_board, warn_of_komi
 from engine.play.score import root_ending
 from engine.search.endings import RootEnding
-from engine.search.limits import SearchLimits
 from engine.search.memory import FREE_MIB, working_bytes
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from engine.search.tuning import resolved, tree_bytes
 
 MOST_WARM_UP = 19

@@ -12,8 +12,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import ENCODERS
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board
 from engine.go.geometry import BLACK, PASS, index_of, on_board_points
-from engine.go.ladder import ladder_planes
-from engine.go.ladder_search import new_ladder_scratch
+from engine.go.ladder import ladder_planes, new_ladder_scratch
 from engine.go.position import META_N_MOVES, Position, is_legal_move
 from engine.inference.server import NetworkFailed
 from engine.insight.glance import Glancing

@@ -48,7 +48,7 @@ def _game(encoder: str) -> None:
 
 def _encoder(encoder: str) -> None:
     """What a network is shown when it is loaded."""
-    from engine.features.samples import sample_inputs
+    from engine.features.encoder import sample_inputs
 
     sample_inputs(encoder, SIZE)
 
@@ -59,16 +59,13 @@ def _tree(encoder: str) -> None:
     from engine.go.board import new_board
     from engine.inference.cache import new_cache
     from engine.search.backup import complete, release
-    from engine.search.batch import new_batch
-    from engine.search.leaves import rank_moves, take_results
-    from engine.search.pools import META_ROOT
+    from engine.search.leaves import new_batch, rank_moves, take_results
     from engine.search.report import new_root_table, read_root
     from engine.search.selection import select
     from engine.search.stoppers import RIVAL_SHARE
-    from engine.search.tree import advance_root, edge_visits, follow, new_tree
+    from engine.search.tree import META_ROOT, advance_root, edge_visits, follow, new_tree
     from engine.search.tuning import new_tuning
-    from engine.search.values import leaders, root_lead, value_margin
-    from engine.search.weighing import root_value, weigh_paths
+    from engine.search.values import leaders, root_lead, root_value, value_margin, weigh_paths
 
     tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
     tuning = new_tuning(SearchOptions(c_puct=1.0, virtual_loss=0.5), None, None)._replace(is_plain=True)
@@ -98,8 +95,7 @@ def _leaves(encoder: str) -> None:
     """A leaf without its evaluation: replayed, its moves listed, a finished game counted."""
     from engine.go.position import new_position
     from engine.go.scoring import final_score_black
-    from engine.search.batch import new_batch
-    from engine.search.leaves import finish_leaf, list_moves, replay
+    from engine.search.leaves import finish_leaf, list_moves, new_batch, replay
 
     root, position, batch = new_position(SIZE), new_position(SIZE), new_batch(SIZE, 1)
     replay(root, position, batch, 0)
@@ -112,8 +108,7 @@ def _network_leaves(encoder: str) -> None:
     from engine.features.encoder import ENCODERS
     from engine.go.position import new_position
     from engine.inference.cache import new_cache
-    from engine.search.batch import new_batch
-    from engine.search.leaves import prepare_for_network
+    from engine.search.leaves import new_batch, prepare_for_network
 
     known, batch = ENCODERS[encoder], new_batch(SIZE, 1)
     prepare_for_network(
@@ -128,7 +123,7 @@ def _owners(encoder: str) -> None:
     from engine.features.symmetry import symmetry_table
     from engine.go.position import META_TO_MOVE, new_position
     from engine.inference.cache import new_owner_caches
-    from engine.search.batch import FINISHED, new_batch
+    from engine.search.leaves import FINISHED, new_batch
     from engine.search.owners import OwnerRows, finished_owners, keep_owners, take_owners
     from engine.search.tree import new_tree
 
@@ -156,13 +151,12 @@ def _rollouts(encoder: str) -> None:
 def _rollout_search(encoder: str) -> None:
     """A search without the network, which chooses moves where that does not answer in time."""
     from engine.go.position import new_position
+    from engine.go.random import seed_state
     from engine.rollout.last_good_replies import new_last_good_replies
     from engine.rollout.model import load_both
     from engine.rollout.policy import new_weights
-    from engine.rollout.random import seed_state
     from engine.rollout.softmax import new_candidates
-    from engine.search.batch import new_batch
-    from engine.search.leaves import prepare_by_patterns, roll_out_by_policy
+    from engine.search.leaves import new_batch, prepare_by_patterns, roll_out_by_policy
     from weights import find_patterns
 
     patterns = load_both(find_patterns("rollout"), find_patterns("tree"))

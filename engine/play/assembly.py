@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from engine.config import PlayOptions, SearchOptions
 from engine.config.declaration import resolve
-from engine.features.encoder import ENCODERS, Encoder
-from engine.features.samples import sample_inputs
+from engine.features.encoder import ENCODERS, Encoder, sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.network import Network, NetworkSpec
 from engine.nets.notices import say_once

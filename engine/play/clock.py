@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from engine.config import PlayOptions
-from engine.search.limits import SearchLimits
+from engine.search.stoppers import SearchLimits
 
 DEFAULT_S = PlayOptions.seconds
 """Of a move without any limit"""

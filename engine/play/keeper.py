@@ -12,8 +12,7 @@ from engine.go.diagram import render
 from engine.go.game import DEFAULT_KOMI, DEFAULT_RULES, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import Rules, rules_named
-from engine.go.sgf import read_sgf
-from engine.go.sgf_writer import write_sgf
+from engine.go.sgf import read_sgf, write_sgf
 from engine.nets.notices import say_once
 from engine.play.clock import Clock
 from engine.play.early import EarlyKeeper, check_size, nearest_size

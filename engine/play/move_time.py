@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from engine.inference.server import InferenceServer
-from engine.search.limits import SearchLimits
+from engine.search.stoppers import SearchLimits
 
 RUSHED_S = 0.15
 """With less than this for a move, nothing is estimated that can wait: it would take half of it."""

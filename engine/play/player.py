@@ -1,7 +1,10 @@
 """What a front end drives: one game, its search and its clock, and when to resign.
 
 Start at :meth:`Player.genmove`. What is searched for, and when a pass is better, a plan of
-:mod:`engine.play.move_choice` says.
+:mod:`engine.play.move_plan` says.
+
+An analysis is a search without a limit of time (:func:`analyze`): its tree is there for the move or the analysis that
+comes next. It ends with an interruption; a tree that has reached the limit of memory is only reported on from then on.
 """
 
 import threading
@@ -17,21 +20,22 @@ from engine.go.position import META_PASSES, META_TO_MOVE, Position, with_capacit
 from engine.go.scoring import result_text
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
-from engine.play.analysis import analyze
 from engine.play.assembly import Loader, for_play
 from engine.play.backend import Backend
 from engine.play.clock import Budget, move_limits
 from engine.play.keeper import RESIGN, GameKeeper, Purpose
 from engine.play.life_and_death import EndEstimate, chains_with, estimate_end
-from engine.play.move_choice import SETTLED_A_MOVE, MovePlan, is_endgame, unsearched_move
+from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, is_endgame, unsearched_move
 from engine.play.move_time import ESTIMATE_SHARE, FIRST_SHARE, NETWORK_SHARE, RUSHED_S, WHOLE, MoveTime, Part
 from engine.play.pondering import Ponder
 from engine.play.resignation import Resignation
 from engine.play.score import Score, root_ending, score, strict_end
-from engine.search.limits import SearchLimits
+from engine.search.choosing import choose
+from engine.search.endings import RootEnding
 from engine.search.move_filter import EVERY_MOVE, MoveFilter
 from engine.search.report import Report, Watcher
-from engine.search.root import choose
+from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from weights import NetworkPath
 
 WARM_UP = SearchLimits(visits=8)
@@ -241,7 +245,7 @@ class Player(GameKeeper):
         return choose(report, self.options.temperature if is_opening else 0.0, self._random)
 
     def analyze(self, color: int, watcher: Watcher, moves: MoveFilter = EVERY_MOVE) -> None:
-        """Search for a colour, in or out of turn, until interrupted; see :mod:`engine.play.analysis`.
+        """Search for a colour, in or out of turn, until interrupted; see :mod:`engine.play.player`.
 
         Raises:
             ValueError: the network failed, or does not answer.
@@ -396,3 +400,44 @@ class Player(GameKeeper):
         self.new_game(self.game.size)
         self._search.set_position(self.game.position)
         self._search.clear()
+
+
+OWNERSHIP_S = 0.1
+"""The longest that an analysis waits for the network's ownership before its search: updates are to come at once"""
+
+
+def analyze(
+    search: Search,
+    interrupted: threading.Event,
+    watcher: Watcher,
+    moves: MoveFilter,
+    wide_root_noise: float = 0.0,
+    ending: RootEnding | None = None,
+) -> None:
+    """Search the position that the search has been given, until interrupted.
+
+    Args:
+        wide_root_noise, ending: as of :meth:`engine.search.search.Search.run`; reports are given the ending.
+    Raises:
+        RuntimeError: the network failed.
+    """
+    if interrupted.is_set():
+        return
+
+    deadline_s = time.perf_counter() + OWNERSHIP_S
+    shows_ending = ending is not None and ending.matters(
+        lambda: search.network_ownership_black(deadline_s, interrupted)
+    )
+
+    def tell(report: Report) -> None:
+        # After an interruption no more is wanted, though the search still has some leaves to bring home.
+        if not interrupted.is_set():
+            watcher.on_report(ending.applied(report) if shows_ending and ending is not None else report)
+
+    telling = replace(watcher, on_report=tell)
+    limits = SearchLimits(interrupt=interrupted)
+    last = search.run(limits, moves, telling, wide_root_noise=wide_root_noise, ending=ending)
+    due_s = time.perf_counter()
+    while not interrupted.wait(max(0.0, due_s - time.perf_counter())):
+        tell(last)
+        due_s += watcher.interval_s

@@ -9,8 +9,8 @@ import threading
 from engine.go.position import META_N_MOVES, Position, with_capacity
 from engine.inference.server import NetworkFailed
 from engine.nets.notices import say_once
-from engine.search.limits import SearchLimits
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 
 STOP_AGAIN_S = 0.002
 """How often a search that is being stopped is told so: it forgets what it was told before it began."""

@@ -11,7 +11,7 @@ import hashlib
 import numpy as np
 
 from engine.features.symmetry import SYMMETRIES, symmetry_table
-from engine.go.splitmix import GOLDEN, mixed
+from engine.go.random import GOLDEN, mixed
 from engine.records.games import Games
 
 OPENING = 40

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.position import new_position
+from engine.go.random import seed_state
 from engine.go.scoring import area_owner
 from engine.go.seki import count_without_dead, new_count_memory
 from engine.records.games import Games
 from engine.records.replay import game_rules, recorded, replay
 from engine.rollout.ownership import average_ownership
-from engine.rollout.random import seed_state
 from engine.system.files import Known, read_arrays, written_whole
 from engine.system.jit import kernel
 

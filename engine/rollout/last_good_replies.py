@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_STRIDE
 from engine.go.geometry import BLACK, EMPTY, PASS
-from engine.go.splitmix import GOLDEN
+from engine.go.random import GOLDEN
 from engine.rollout.patterns import square_code
 from engine.system.jit import inlined_kernel
 

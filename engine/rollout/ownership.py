@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 
-from engine.go.arrays import fill_items
 from engine.go.board import META_SIZE, Board, copy_board, new_board
 from engine.go.geometry import BLACK, PASS, WHITE, point_of
+from engine.go.random import seed_state
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.policy import Tables, new_weights, play_out_by_policy
-from engine.rollout.random import seed_state
 from engine.rollout.run import owner_at_end, play_out
+from engine.system.arrays import fill_items
 from engine.system.jit import kernel
 
 GAMES_AT_ONCE = 64

@@ -16,14 +16,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.arrays import fill_items
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE, play
 from engine.go.geometry import BLACK, EMPTY, PASS, cell_count
+from engine.go.random import next_unit
 from engine.rollout.last_good_replies import recall
-from engine.rollout.patterns import OUTSIDE, all_states, for_mover, is_rescue, square_code, swap_colors
-from engine.rollout.random import next_unit
-from engine.rollout.responses import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern
+from engine.rollout.patterns import (
+    MOST_NAKADE,
+    MOST_SAVERS,
+    OUTSIDE,
+    all_states,
+    context_of,
+    for_mover,
+    is_rescue,
+    list_savers,
+    nakade_pattern,
+    square_code,
+    swap_colors,
+)
 from engine.rollout.vocabulary import FIRST_CELL, HashTable, find
+from engine.system.arrays import fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 BLOCK_BITS = 4
@@ -47,7 +58,7 @@ class Tables(NamedTuple):
     contexts: HashTable
     """values uint16[H + 1, 16]: factors by cell of the diamond around the last move, from FIRST_CELL on"""
     nakade: np.ndarray
-    """uint16[8192]: factors, see :func:`engine.rollout.responses.nakade_pattern`"""
+    """uint16[8192]: factors, see :func:`engine.rollout.patterns.nakade_pattern`"""
     save: np.ndarray
     """uint16[1]: factor of a capture that saves a chain"""
 

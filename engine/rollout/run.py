@@ -15,8 +15,8 @@ from engine.go.board import (
     play,
 )
 from engine.go.geometry import BORDER, EMPTY, PASS, point_at
+from engine.go.random import next_below
 from engine.go.scoring import owner_sign
-from engine.rollout.random import next_below
 from engine.system.jit import inlined_kernel, kernel
 
 

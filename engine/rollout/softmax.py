@@ -17,8 +17,19 @@ import numpy as np
 
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_STRIDE
 from engine.go.geometry import EMPTY, PASS, cell_count
-from engine.rollout.patterns import beyond, diamond_code, for_mover, is_rescue, square_code
-from engine.rollout.responses import MOST_NAKADE, MOST_SAVERS, context_of, list_savers, nakade_pattern, step_to
+from engine.rollout.patterns import (
+    MOST_NAKADE,
+    MOST_SAVERS,
+    beyond,
+    context_of,
+    diamond_code,
+    for_mover,
+    is_rescue,
+    list_savers,
+    nakade_pattern,
+    square_code,
+    step_to,
+)
 from engine.rollout.vocabulary import (
     CORNER_NEIGHBOUR,
     DIAMOND_PLACE,

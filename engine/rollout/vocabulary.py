@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.go.splitmix import GOLDEN
+from engine.go.random import GOLDEN
 from engine.rollout.patterns import (
     DIAMOND,
     DIAMOND_IMAGES,

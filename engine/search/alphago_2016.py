@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from engine.config import SearchOptions
 from engine.search.backup import back_up_path
-from engine.search.batch import NEW, ROLLOUT_BACKED_UP
-from engine.search.pools import AWAITED, META_IN_FLIGHT, META_ROOT_VISITS, PENDING
+from engine.search.leaves import NEW, ROLLOUT_BACKED_UP
 from engine.search.selection import Tuning, unmark_path
-from engine.search.tree import store_moves
+from engine.search.tree import AWAITED, META_IN_FLIGHT, META_ROOT_VISITS, PENDING, store_moves
 from engine.search.values import node_value
 from engine.system.jit import kernel
 

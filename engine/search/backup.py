@@ -1,7 +1,8 @@
 """Expansion and backup: what a batch of leaves has learnt, carried into the tree. Threads: the tree's lock is held."""
 
-from engine.search.batch import FINISHED, KNOWN, NEW, ROLLED, ROLLOUT_BACKED_UP
-from engine.search.pools import (
+from engine.search.leaves import FINISHED, KNOWN, NEW, ROLLED, ROLLOUT_BACKED_UP
+from engine.search.selection import unmark_path
+from engine.search.tree import (
     AWAITED,
     EXPANDED,
     META_IN_FLIGHT,
@@ -10,9 +11,9 @@ from engine.search.pools import (
     PROVISIONAL,
     TERMINAL,
     UNEXPANDED,
+    replace_priors,
+    store_moves,
 )
-from engine.search.selection import unmark_path
-from engine.search.tree import replace_priors, store_moves
 from engine.search.value_bias import correct_leaf, corrects, learn_errors
 from engine.system.jit import kernel
 

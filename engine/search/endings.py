@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from engine.go.board import META_N_EMPTY, META_SIZE
 from engine.go.geometry import BLACK, PASS
 from engine.go.position import META_PASSES, META_TO_MOVE, Position
-from engine.search.batch import FINISHED, Batch
+from engine.search.leaves import FINISHED, Batch
 from engine.search.report import MoveReport, Report
 
 ENDGAME_FILL = 0.3

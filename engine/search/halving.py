@@ -11,11 +11,10 @@ import math
 import numpy as np
 
 from engine.go.geometry import index_of, point_of
-from engine.rollout.random import next_unit
-from engine.search.pools import META_ROOT, NONE
+from engine.go.random import next_unit
+from engine.search.priors import is_move
 from engine.search.selection import edge_worth, root_stats
-from engine.search.tree import add_edge, follow
-from engine.search.unchosen import is_move
+from engine.search.tree import META_ROOT, NONE, add_edge, follow
 from engine.search.values import edge_mean, node_value
 from engine.system.jit import kernel
 

@@ -1,16 +1,20 @@
-"""What a leaf is worth and which moves it has: finished games, cache, network and rollouts, a batch at a time.
+"""The batch of leaves that one worker has in flight, and their evaluation: finished games, cache, network, rollouts.
 
-Nothing here touches the tree, so no lock is held; a worker replays each leaf's path on its own position. The root is
-always playable, even after two passes; below it a game is over after two passes in a row. Under area scoring the
-stones as they stand then decide, which is what makes a pass with the opponent's dead stones still on the board safe
-or not. Under territory scoring dead stones would have to be agreed upon: :func:`score_finished_territory` estimates
-them by rollouts.
+A batch has one row a leaf. :func:`engine.search.selection.select` fills the path, the kernels here the position at its
+end, and :func:`engine.search.backup.complete` carries the result into the tree. Nothing here touches the tree, so no
+lock is held; a worker replays each leaf's path on its own position.
+
+The root is always playable, even after two passes; below it a game is over after two passes in a row. Under area
+scoring the stones as they stand then decide, which is what makes a pass with the opponent's dead stones still on the
+board safe or not. Under territory scoring dead stones would have to be agreed upon: :func:`score_finished_territory`
+estimates them by rollouts.
 
 A leaf's moves are its legal moves, superko included, and the pass. Left out are fills of an own single-point eye
 with no chain beside it in atari: they win nothing that a pass would not keep.
 """
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -26,10 +30,10 @@ from engine.go.position import (
     is_legal_move,
     play_move,
 )
+from engine.go.random import GOLDEN
 from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
 from engine.go.scoring import dead_points, final_score_black, remove_dead, white_komi
 from engine.go.seki import score_with_dame_filled
-from engine.go.splitmix import GOLDEN
 from engine.inference.cache import as_stored, insert, probe
 from engine.rollout.last_good_replies import remember
 from engine.rollout.ownership import rollout_ownership
@@ -37,10 +41,72 @@ from engine.rollout.patterns import all_states
 from engine.rollout.policy import Tables, play_out_by_policy
 from engine.rollout.run import area_lead_black, play_out
 from engine.rollout.softmax import LAST_BEFORE, LAST_CAPTURED, LAST_MOVE, consider, weigh
-from engine.search.batch import FINISHED, NEW, ROLLED, ROLLOUT_BACKED_UP, UNSCORED, Batch
 from engine.search.priors import rank, rank_evenly
 from engine.search.value_bias import bucket_key
+from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel, kernel
+
+MAX_DEPTH = 512
+"""Moves below the root that a path may hold; a node that deep is not searched further."""
+
+NEW, KNOWN, FINISHED, UNSCORED, ROLLED, ROLLOUT_BACKED_UP = range(6)
+"""What a leaf is: to be evaluated; valued in the tree already; game over, scored; game over, dead stones unknown;
+to be rolled out and nothing else; to be evaluated, its rollout being backed up already."""
+
+
+class Batch(NamedTuple):
+    """K leaves; A = N*N + 1 policy entries, D = MAX_DEPTH; B = K where values are corrected, else 0."""
+
+    node: Annotated[np.ndarray, "int32[K, D]"]
+    """nodes of the path, the root first, the leaf not among them"""
+    edge_index: Annotated[np.ndarray, "int16[K, D]"]
+    """which of that node's edges was chosen"""
+    move: Annotated[np.ndarray, "int16[K, D]"]
+    """and the point it plays"""
+    depth: Annotated[np.ndarray, "int32[K]"]
+    """edges of the path"""
+    leaf: Annotated[np.ndarray, "int32[K]"]
+    """the node at its end"""
+    kind: Annotated[np.ndarray, "uint8[K]"]
+    """NEW, KNOWN, FINISHED, UNSCORED, ROLLED or ROLLOUT_BACKED_UP"""
+    captured: Annotated[np.ndarray, "int16[K]"]
+    """stones that the last move of the path captured"""
+    request_row: Annotated[np.ndarray, "int32[K]"]
+    """row of the evaluation request, -1 if none was needed"""
+    bucket_key: Annotated[np.ndarray, "uint64[B]"]
+    """where values are corrected, key of the positions that the network errs about alike
+    (:mod:`engine.search.value_bias`); else empty"""
+    cache_key: Annotated[np.ndarray, "uint64[K]"]
+    """key of the result cache"""
+    symmetry: Annotated[np.ndarray, "uint8[K]"]
+    """the symmetry in which the network sees the position"""
+    n_listed: Annotated[np.ndarray, "int32[K]"]
+    """moves the leaf's node will have"""
+    listed: Annotated[np.ndarray, "uint16[K, A]"]
+    """these moves' policy indices"""
+    prior_codes: Annotated[np.ndarray, "uint16[K, A]"]
+    """their priors, by policy index (see :mod:`engine.search.priors`)"""
+    logits: Annotated[np.ndarray, "float32[K, A]"]
+    """the network's move logits, back in the position's own orientation, policy order"""
+    value: Annotated[np.ndarray, "float32[K]"]
+    """network value or exact result, -1 to 1 for the side to move at the leaf"""
+    rollout: Annotated[np.ndarray, "float32[K]"]
+    """rollout or exact result, likewise"""
+    lead: Annotated[np.ndarray, "float32[K]"]
+    """lead in points, likewise; 0 where nothing estimates it"""
+    scratch: Annotated[np.ndarray, "float32[2, A]"]
+    """working memory of the ranking"""
+
+
+def new_batch(size: int, capacity: int, corrects: bool = False) -> Batch:
+    """Room for ``capacity`` leaves on boards of one size.
+
+    Args:
+        corrects: in a tree that corrects values (:mod:`engine.search.value_bias`).
+    """
+    lengths = {"K": capacity, "A": size * size + 1, "D": MAX_DEPTH, "B": capacity if corrects else 0}
+    return allocate(Batch, **lengths)
+
 
 FINISHED_ROLLOUTS, FINISHED_UNIFORM_ROLLOUTS = 16, 32
 """Rollouts by the learnt policy, or uniformly random ones, that decide which stones are dead at the end of a game under

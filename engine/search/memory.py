@@ -4,7 +4,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE
 from engine.nets.network import Network
-from engine.search.batch import new_batch
+from engine.search.leaves import new_batch
 from engine.search.worker import flights
 
 FREE_MIB = 256

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.go.geometry import PASS, cell_count
-from engine.search.batch import MAX_DEPTH
-from engine.search.pools import META_ROOT, META_ROOT_VISITS, Tree
-from engine.search.tree import edge_visits
+from engine.search.leaves import MAX_DEPTH
+from engine.search.tree import META_ROOT, META_ROOT_VISITS, Tree, edge_visits
 
 
 @dataclass(frozen=True)

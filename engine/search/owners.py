@@ -18,11 +18,9 @@ from engine.go.position import Position
 from engine.go.rules import RULE_SCORING, SCORING_TERRITORY
 from engine.go.scoring import area_owner
 from engine.inference.cache import insert, probe
-from engine.search.batch import FINISHED, NEW, Batch
-from engine.search.leaves import replay
-from engine.search.pools import META_ROOT, NONE, Tree
+from engine.search.leaves import FINISHED, NEW, Batch, replay
 from engine.search.report import MoveReport
-from engine.search.tree import edge_visits
+from engine.search.tree import META_ROOT, NONE, Tree, edge_visits
 from engine.system.jit import kernel
 
 STEPS = 127.0

@@ -1,11 +1,15 @@
-"""From a network's logits to the priors of a node, in whole-array loops that compilers turn into vector code."""
+"""Priors: from a network's logits to the two-byte codes of a node's moves that have no edge yet.
+
+Nearly all nodes stay leaves, and of the others only a few moves are ever selected. So moves are neither sorted nor
+listed: a node keeps one code for each policy index and knows its likeliest move without an edge; when that is selected,
+a pass over the row finds the next one. All of it is whole-array loops that compilers turn into vector code.
+"""
 
 import math
 
 import numpy as np
 
-from engine.rollout.random import next_below
-from engine.search.unchosen import CODES_PER_NAT, GONE, JITTER, LAST_CODE, to_prior_code
+from engine.go.random import next_below
 from engine.system.jit import inlined_kernel, kernel
 
 HALF = np.float32(0.5)
@@ -71,7 +75,7 @@ def rank(listed, n, logits, temperature, surprise, likelihood, codes):
         listed: uint16[>= n]: policy indices of the moves.
         logits: float32[N*N + 1], policy order.
         surprise, likelihood: float32[>= n], overwritten.
-        codes: uint16[N*N + 1], overwritten: as :mod:`engine.search.unchosen` keeps priors.
+        codes: uint16[N*N + 1], overwritten: as :mod:`engine.search.priors` keeps priors.
     """
     for j in range(n):
         surprise[j] = logits[listed[j]]
@@ -99,3 +103,59 @@ def rank_evenly(listed, n, state, codes):
     codes[:] = GONE
     for j in range(n):
         codes[listed[j]] = to_prior_code(surprise + next_below(state, JITTER) / CODES_PER_NAT)
+
+
+CODES_PER_NAT = 2048.0
+"""A prior's code is -ln(prior) in steps of 1/2048: 0.02% precise, down to e^-32."""
+GONE = 65535
+"""In place of a code: not a move here, or one that has been chosen"""
+LAST_CODE = 65534.0
+JITTER = 16
+"""Equal priors are told apart by up to this many steps, less than 1%, where no move is to come first by its place."""
+NO_MOVE = np.uint32(0xFFFFFFFF)
+"""What is the likeliest before there are moves"""
+INDEX_MASK = np.uint32(0xFFFF)
+HALF_WORD = np.uint32(16)
+
+
+@kernel
+def to_prior_code(surprise):
+    """The code of -ln(prior), uint16."""
+    return np.uint16(min(surprise * CODES_PER_NAT + 0.5, LAST_CODE))
+
+
+@kernel
+def prior_of(code):
+    """The prior that a code stands for."""
+    return math.exp(-np.float64(code) / CODES_PER_NAT)
+
+
+@kernel
+def likeliest(codes):
+    """The move with the smallest code, of several the first: its code in the upper 16 bits, its index in the lower.
+
+    Args:
+        codes: uint16[A]. If all are GONE, so is the answer (:func:`is_move`).
+    """
+    best = NO_MOVE
+    for index in range(len(codes)):
+        best = min(best, (np.uint32(codes[index]) << HALF_WORD) | np.uint32(index))
+    return best
+
+
+@kernel
+def is_move(top):
+    """Whether what :func:`likeliest` found is a move."""
+    return (top >> HALF_WORD) != GONE
+
+
+@kernel
+def index_of_best(top):
+    """Policy index of what :func:`likeliest` found."""
+    return np.int64(top & INDEX_MASK)
+
+
+@kernel
+def prior_of_best(top):
+    """Prior of what :func:`likeliest` found."""
+    return prior_of(top >> HALF_WORD)

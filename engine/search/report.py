@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.search.pools import META_ROOT
-from engine.search.tree import edge_visits
-from engine.search.unchosen import GONE, is_move, prior_of
-from engine.search.values import edge_mean, main_line, root_lead
-from engine.search.weighing import root_value
+from engine.search.priors import GONE, is_move, prior_of
+from engine.search.tree import META_ROOT, edge_visits
+from engine.search.values import edge_mean, main_line, root_lead, root_value
 from engine.system.jit import kernel
 
 PV_LENGTH = 24
@@ -52,7 +50,7 @@ class Report:
     """-1 to 1 for the side to move"""
     score_stm: float | None
     moves: list[MoveReport]
-    """the moves with visits, or before any has one all of them; best first, as :mod:`engine.search.root` orders them.
+    """the moves with visits, or before any has one all of them; best first (:func:`engine.search.choosing.best_first`).
     A :class:`Watcher` may want some without visits besides"""
     ownership_black: np.ndarray | None
     """float[N*N] in policy order, 1 = Black's, -1 = White's; None unless asked for"""

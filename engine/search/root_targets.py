@@ -10,11 +10,10 @@ import math
 import numpy as np
 
 from engine.go.geometry import index_of
-from engine.rollout.random import next_unit
-from engine.search.pools import META_ROOT, META_ROOT_VISITS, NONE
+from engine.go.random import next_unit
+from engine.search.priors import GONE, prior_of, to_prior_code
 from engine.search.selection import edge_worth, exploration, puct, root_stats
-from engine.search.tree import replace_priors
-from engine.search.unchosen import GONE, prior_of, to_prior_code
+from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, replace_priors
 from engine.system.jit import kernel
 
 

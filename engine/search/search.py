@@ -3,6 +3,8 @@
 Read :mod:`engine.search.worker` for the loop itself. A search belongs to one front end: one thread calls
 :meth:`Search.run` and :meth:`Search.set_position`, any thread may call :meth:`Search.stop`,
 :meth:`Search.in_flight` and :meth:`Search.report`.
+
+The tree is kept from one position to the next where moves lead there (:func:`moves_since`, :func:`edges_along`).
 """
 
 import math
@@ -18,39 +20,73 @@ from numpy.typing import NDArray
 from engine.config import SearchOptions
 from engine.features.encoder import Encoder
 from engine.go.board import META_SIZE
-from engine.go.geometry import BLACK, PASS, cell_count
-from engine.go.position import META_TO_MOVE, Position, new_position
+from engine.go.geometry import BLACK, PASS, cell_count, other
+from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, Position, new_position
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.notices import say_once
 from engine.rollout.model import Patterns
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.policy import Tables
+from engine.search.choosing import add_dirichlet_noise, best_first, replace_root_priors
 from engine.search.endings import RootEnding, is_full
-from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, has_excluded_visits
 from engine.search.owners import NO_OWNERS, OwnerRows
-from engine.search.pools import (
+from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
+from engine.search.state import Run, SharedTree
+from engine.search.stoppers import Interrupt, SearchLimits, VisitLimit
+from engine.search.symmetries import SymmetricEvaluation
+from engine.search.tree import (
     EXPANDED,
     META_FULL,
     META_IN_FLIGHT,
     META_ROOT,
     META_ROOT_VISITS,
     META_USED_NODES,
+    NONE,
     Tree,
+    advance_root,
     byte_count,
+    clear,
+    follow,
 )
-from engine.search.report import Report, Watcher, moves_in, new_root_table, read_root
-from engine.search.reuse import edges_along, moves_since
-from engine.search.root import best_first
-from engine.search.root_priors import add_dirichlet_noise, replace_root_priors
-from engine.search.state import Run, SharedTree
-from engine.search.stoppers import Interrupt, VisitLimit
-from engine.search.symmetries import SymmetricEvaluation
-from engine.search.tree import advance_root, clear
 from engine.search.tuning import move_choice, new_setup, new_tuning, resolved, root_symmetries
-from engine.search.values import root_lead
-from engine.search.weighing import root_value
-from engine.search.workers import FIRST_S, Workers
+from engine.search.values import root_lead, root_value
+from engine.search.worker import FIRST_S, Workers
+
+
+def edges_along(tree: Tree, moves: list[int]) -> list[int] | None:
+    """The edges from the root that play these moves; None if one is missing, or the last node has no moves."""
+    node, edges = int(tree.meta[META_ROOT]), []
+    for move in moves:
+        edge = follow(tree, node, move)
+        if edge == NONE or tree.child[edge] == NONE:
+            return None
+        edges.append(edge)
+        node = int(tree.child[edge])
+    return edges if tree.state[node] == EXPANDED else None
+
+
+def moves_since(old: Position, new: Position) -> list[int] | None:
+    """The moves that lead from one position to the other; None if it does not follow from it.
+
+    Moves must alternate, since the tree knows no others.
+    """
+    n, m = int(old.meta[META_N_MOVES]), int(new.meta[META_N_MOVES])
+    if m < n or len(old.board.buffer) != len(new.board.buffer):
+        return None
+    same = (
+        np.array_equal(old.rules, new.rules)
+        and old.meta[META_HANDICAP] == new.meta[META_HANDICAP]
+        and np.array_equal(old.hashes[: n + 1], new.hashes[: n + 1])
+        and np.array_equal(old.moves[:n], new.moves[:n])
+        and np.array_equal(old.colors[:n], new.colors[:n])
+    )
+    first = int(old.meta[META_TO_MOVE])
+    colors = np.where(np.arange(m - n + 1) % 2 == 0, first, other(first))
+    if not same or colors[-1] != new.meta[META_TO_MOVE] or not np.array_equal(colors[:-1], new.colors[n:m]):
+        return None
+    return [int(move) for move in new.moves[n:m]]
+
 
 OWNERSHIP_ROLLOUTS = 200
 RETRY_S = 0.01
@@ -187,7 +223,7 @@ class Search:
             moves: which moves may be chosen, at the root and below it; a node must keep one.
             watcher: gets snapshots, in this thread.
             ownership: let the final report say who owns what.
-            wide_root_noise: how far it spreads over the root's moves (:mod:`engine.search.widening`).
+            wide_root_noise: how far it spreads over the root's moves (:mod:`engine.search.selection`).
             ending: for analyses: what ending the game at the root is worth.
         Returns:
             Report: holds at least one move unless the filter leaves none at the root, or ``first_s`` was over, or

@@ -7,6 +7,11 @@ therefore exact, and sums do not depend on the order of threads. With no loss, p
 
 What selection must know of a node as a whole, its visits and its mean value, stands in the edge that leads to it, so
 a step down reads the edges of one node once and nothing else.
+
+Wide root noise, for analyses that look at more of the root's moves than a search for the best: the root's priors are
+smoothed, P ** (1 / (1 + 4 w)) with the noise w, and each time that a move is selected half of the moves, drawn anew,
+gain abs(w times a normal number) of value. Values stay as they are; only the distribution of visits changes. Source:
+KataGo, ``wideRootNoise`` (``maybeApplyWideRootNoise``).
 """
 
 import math
@@ -14,8 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.search.batch import KNOWN, MAX_DEPTH, NEW, ROLLED
-from engine.search.pools import (
+from engine.go.random import mix
+from engine.search.leaves import KNOWN, MAX_DEPTH, NEW, ROLLED
+from engine.search.priors import index_of_best, is_move, prior_of_best
+from engine.search.tree import (
     AWAITED,
     EXPANDED,
     META_FULL,
@@ -27,12 +34,11 @@ from engine.search.pools import (
     PROVISIONAL,
     TERMINAL,
     UNEXPANDED,
+    add_edge,
+    edge_visits,
+    new_node,
 )
-from engine.search.tree import add_edge, edge_visits, new_node
-from engine.search.unchosen import index_of_best, is_move, prior_of_best
-from engine.search.values import edge_mean, root_lead
-from engine.search.weighing import root_value
-from engine.search.widening import bonus, smoothed, widen
+from engine.search.values import edge_mean, root_lead, root_value
 from engine.system.jit import inlined_kernel, kernel
 
 C_PUCT_BASE = 500.0
@@ -54,9 +60,9 @@ class Tuning(NamedTuple):
     is_plain: bool
     """values are the network's alone: no rollouts, no part of the score"""
     value_weight: float = 0.0
-    """how much less moves count that look worse (:mod:`engine.search.weighing`)"""
+    """how much less moves count that look worse (:mod:`engine.search.values`)"""
     wide_root_noise: float = 0.0
-    """how far the search spreads over the root's moves (:mod:`engine.search.widening`)"""
+    """how far the search spreads over the root's moves (:mod:`engine.search.selection`)"""
 
 
 class NodeStats(NamedTuple):
@@ -299,3 +305,45 @@ def unmark_path(tree, batch, i):
     """Take the marks "in flight" off the path of row i."""
     for d in range(batch.depth[i]):
         tree.in_flight[tree.first_edge[batch.node[i, d]] + batch.edge_index[i, d]] -= 1
+
+
+UNIT = 2.0**-53
+"""What a number of 53 bits is divided by to lie between 0 and 1"""
+
+
+@kernel
+def smoothed(prior, wide_root_noise):
+    """A prior of the root as selection sees it; they do not add up to 1."""
+    return prior ** (1.0 / (1.0 + 4.0 * wide_root_noise))
+
+
+@kernel
+def bonus(tree, slot, wide_root_noise):
+    """What the root's move in a slot gains in the choice of the next playout.
+
+    The drawing is a function of the playouts begun and of the slot, so a search is repeated by its seed.
+    """
+    begun = tree.meta[META_ROOT_VISITS] + tree.meta[META_IN_FLIGHT]
+    word = mix(np.uint64((begun << 12) + slot))
+    if word & np.uint64(1):
+        return 0.0
+    other = mix(word)
+    radius = math.sqrt(-2.0 * math.log(((word >> np.uint64(11)) + 1.0) * UNIT))
+    return wide_root_noise * abs(radius * math.cos(2.0 * math.pi * (other >> np.uint64(11)) * UNIT))
+
+
+@kernel
+def widen(tree, first, count, wide_root_noise, scale, virtual_visits, scores):
+    """Change the PUCT scores of the root's edges.
+
+    Args:
+        first, count: its edges.
+        scale: :func:`engine.search.selection.exploration` of the root.
+        virtual_visits: of a playout under way.
+        scores: float64[count or more].
+    """
+    for slot in range(count):
+        edge = first + slot
+        visits = max(tree.N_v[edge], tree.N_r[edge]) + virtual_visits * tree.in_flight[edge]
+        gain = smoothed(tree.P[edge], wide_root_noise) - tree.P[edge]
+        scores[slot] += scale * gain / (1 + visits) + bonus(tree, slot, wide_root_noise)

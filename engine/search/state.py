@@ -22,12 +22,10 @@ from engine.rollout.policy import Tables
 from engine.search.alphago_2016 import Mechanisms
 from engine.search.endings import RootEnding
 from engine.search.owners import OwnerRows
-from engine.search.pools import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.search.selection import Tuning
 from engine.search.stoppers import RIVAL_SHARE, Progress, Stopper
-from engine.search.tree import new_tree
-from engine.search.values import leaders, value_margin
-from engine.search.weighing import root_value
+from engine.search.tree import META_FULL, META_IN_FLIGHT, META_ROOT_VISITS, Tree, new_tree
+from engine.search.values import leaders, root_value, value_margin
 
 
 class NetworkAccess(NamedTuple):

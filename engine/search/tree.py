@@ -1,38 +1,154 @@
-"""Rows of the search tree: taking them, giving them back, and what a node's moves and edges are made of.
+"""The search tree as flat arrays: what is stored, how it grows, how rows are taken and given back.
 
-See :mod:`engine.search.pools` for what is stored. Rows that are given back wait in lists: nodes in one, runs of edges
-by powers of two. A run that is wanted and not there is cut from a longer one; before a pool is extended, one dropped
-node is taken apart.
+Two pools of rows, each an array per field:
+
+* *nodes*: one position each, reached by one path from the root, with the priors of its unexpanded moves, two bytes each
+  (:mod:`engine.search.priors`);
+* *edges*: for each node the moves selected so far, with their statistics. Moves are first selected in the order of
+  their priors (all unvisited moves have one first-play value), so the next edge is always for the likeliest unexpanded
+  move, and selection never looks past it.
+
+Most nodes are leaves with no edges at all, so a node costs 769 bytes on 19x19, most of it priors, and 54 for the edge
+that leads to it. Pools grow in place (``ndarray.resize``), therefore only while the tree's lock is held, and no view of
+a field is kept beyond that lock. Rows that are given back wait in lists: nodes in one, runs of edges by powers of two.
+A run that is wanted and not there is cut from a longer one.
+
+When the root moves on (:func:`advance_root`), what is left behind is only marked as dropped: its rows come back one
+node at a time when new rows are wanted, so no search ever waits for a tree to be cleaned up.
+
+A node's life::
+
+    UNEXPANDED  -> PENDING      selected as a leaf; one worker owns it
+    PENDING     -> EXPANDED     evaluated, its moves stored
+    PENDING     -> TERMINAL     the game has ended there; value and score are exact
+    PENDING     -> UNEXPANDED   released without a result
+    PENDING     -> AWAITED      its moves stored with placeholder priors; the network has yet to answer
+    AWAITED     -> EXPANDED     the network's priors and value in place of the placeholders
+    AWAITED     -> PROVISIONAL  released without a result; the placeholders stay
+    PROVISIONAL -> AWAITED      selected as a leaf once more
+
+Playouts pass through AWAITED nodes as through EXPANDED ones, and may already have given them edges.
 """
+
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from engine.go.geometry import PASS, on_board_points
-from engine.search.pools import (
-    EDGE_CLASSES,
-    FIRST_ROWS,
-    KINDS,
-    META_DROPPED,
-    META_FIELDS,
-    META_FREE_EDGES,
-    META_FREE_NODE,
-    META_FULL,
-    META_N_EDGES,
-    META_N_NODES,
-    META_ROOT,
-    META_ROOT_VISITS,
-    META_USED_NODES,
-    NONE,
-    POOLS,
-    UNEXPANDED,
-    Tree,
-    byte_count,
-    row_bytes,
-)
-from engine.search.unchosen import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
-from engine.search.value_bias import BUCKETS, forget_errors, leave_bucket
+from engine.search.priors import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
+from engine.system.arrays import allocate, fields_of
 from engine.system.jit import inlined_kernel, kernel
 
+UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
+NONE = -1
+
+META_ROOT, META_ROOT_VISITS, META_IN_FLIGHT, META_FULL, META_USED_NODES = range(5)
+"""Indices into ``Tree.meta``: the root's node and its visits, leaves in flight, 1 = a row was refused, nodes in use"""
+META_N_NODES, META_N_EDGES = range(5, 7)
+"""Further indices: rows ever used of each pool"""
+META_FREE_NODE, META_DROPPED, META_FREE_EDGES = range(7, 10)
+"""And the heads of lists; those of free edge runs start at META_FREE_EDGES, one per power of two."""
+EDGE_CLASSES = 11
+"""Edge runs hold 1 to 1024 edges: 626 moves on the largest board fit."""
+META_FIELDS = META_FREE_EDGES + EDGE_CLASSES
+
+
+class Tree(NamedTuple):
+    """All rows of one search tree; A = N*N + 1 policy entries, M = META_FIELDS, L the longest run of edges.
+
+    ``buckets`` is a power of two where values are corrected (:mod:`engine.search.value_bias`), else 0.
+    """
+
+    meta: Annotated[np.ndarray, "int64[M]"]
+    """counts, and the first rows of the lists of rows to be used again (NONE = empty)"""
+
+    state: Annotated[np.ndarray, "uint8[nodes]"]
+    """UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED or TERMINAL"""
+    value: Annotated[np.ndarray, "float32[nodes]"]
+    """the node's own evaluation, -1 to 1 for its side to move; 0 before, AWAITED its parent's"""
+    lead: Annotated[np.ndarray, "float32[nodes]"]
+    """the same in points"""
+    expanded_prior_mass: Annotated[np.ndarray, "float32[nodes]"]
+    """sum of the priors of its edges"""
+    first_edge: Annotated[np.ndarray, "int32[nodes]"]
+    """where its run of edges starts; NONE without edges"""
+    n_edges: Annotated[np.ndarray, "int16[nodes]"]
+    """edges in use"""
+    edge_room: Annotated[np.ndarray, "int16[nodes]"]
+    """length of the run, a power of two; 0 without edges"""
+    best_unexpanded: Annotated[np.ndarray, "uint32[nodes]"]
+    """the likeliest move without an edge (:func:`engine.search.priors.likeliest`), NO_MOVE at first"""
+    prior_codes: Annotated[np.ndarray, "uint16[nodes, A]"]
+    """codes of the priors of the moves without an edge, by policy index; nothing before expansion"""
+    next: Annotated[np.ndarray, "int32[nodes]"]
+    """in the list of free or of dropped nodes the next one"""
+    bucket: Annotated[np.ndarray, "int32[nodes]"]
+    """where values are corrected (:mod:`engine.search.value_bias`), its bucket; NONE without"""
+    network_value: Annotated[np.ndarray, "float32[nodes]"]
+    """there, what the network said; ``value`` is the corrected one"""
+    entered_error: Annotated[np.ndarray, "float32[nodes]"]
+    """there, the weighted error that it has entered in its bucket"""
+    entered_weight: Annotated[np.ndarray, "float32[nodes]"]
+    """and the weight"""
+
+    P: Annotated[np.ndarray, "float32[edges]"]
+    """prior"""
+    N_v: Annotated[np.ndarray, "int32[edges]"]
+    """evaluations by the network (or exact results) backed up through the edge"""
+    W_v: Annotated[np.ndarray, "float64[edges]"]
+    """their sum, for the player who chose the edge"""
+    N_r: Annotated[np.ndarray, "int32[edges]"]
+    """rollout results (or exact results) backed up through the edge"""
+    W_r: Annotated[np.ndarray, "float64[edges]"]
+    """their sum, for the player who chose the edge"""
+    W_sq: Annotated[np.ndarray, "float64[edges]"]
+    """sum of squared results, network and rollout mixed, one a visit"""
+    W_lead: Annotated[np.ndarray, "float64[edges]"]
+    """sum of leads in points, one a visit, for the player who chose the edge"""
+    in_flight: Annotated[np.ndarray, "int32[edges]"]
+    """playouts under way through the edge"""
+    child: Annotated[np.ndarray, "int32[edges]"]
+    """the node behind, NONE before the first visit; in a free run the next free run"""
+    move: Annotated[np.ndarray, "int16[edges]"]
+    """the point played, PASS = 0"""
+
+    point: Annotated[np.ndarray, "int16[A]"]
+    """the point of each policy index, PASS = 0"""
+    puct_scores: Annotated[np.ndarray, "float64[L]"]
+    """working memory of selection"""
+    bias_sum: Annotated[np.ndarray, "float64[buckets]"]
+    """where values are corrected, sum of the nodes' weighted errors; else empty"""
+    bias_weight: Annotated[np.ndarray, "float64[buckets]"]
+    """sum of their weights"""
+    bias_share: Annotated[np.ndarray, "float64[1]"]
+    """share of a bucket's mean error by which values are corrected"""
+
+
+POOLS = {
+    pool: [name for name, field in fields_of(Tree).items() if field.shape[0] == pool] for pool in ("nodes", "edges")
+}
+"""Names of the fields that have an item a node, and an item an edge"""
+FIRST_ROWS = {"nodes": 256, "edges": 4096}
+
+
+def byte_count(tree: Tree) -> int:
+    """Memory the tree occupies."""
+    return sum(array.nbytes for array in tree)
+
+
+def used_bytes(tree: Tree) -> int:
+    """Memory of the rows ever used, those waiting to be used again included."""
+    used = dict(zip(POOLS, (META_N_NODES, META_N_EDGES), strict=True))
+    return sum(int(tree.meta[used[pool]]) * row_bytes(tree, pool) for pool in POOLS)
+
+
+def row_bytes(tree: Tree, pool: str) -> int:
+    """Memory of one row of a pool."""
+    return sum(getattr(tree, name)[:1].nbytes for name in POOLS[pool])
+
+
+BUCKETS = 1 << 16
+"""Of a tree whose values are corrected (:mod:`engine.search.value_bias`). Two keys that meet in one share it."""
 MOST_GROWTH = 16 << 20
 """Bytes a pool grows by at most, so that no growth holds the lock for more than some 20 ms."""
 
@@ -45,15 +161,9 @@ def new_tree(size: int, value_bias: float = 0.0) -> Tree:
         value_bias: by which share of their errors the network's values are corrected (:mod:`engine.search.value_bias`);
             0 = not at all.
     """
-    moves = size * size + 1
-    shape: dict[str, int | tuple[int, int]] = {
-        field: FIRST_ROWS[pool] for pool, names in POOLS.items() for field in names
-    }
-    shape |= {"meta": META_FIELDS, "puct_scores": 1 << (EDGE_CLASSES - 1)}
-    shape |= {"prior_codes": (FIRST_ROWS["nodes"], moves), "point": moves}
-    shape["bias_share"] = 1
-    shape |= dict.fromkeys(("bias_sum", "bias_weight"), BUCKETS if value_bias > 0.0 else 0)
-    tree = Tree(*(np.zeros(shape[field], KINDS[field]) for field in Tree._fields))
+    buckets = BUCKETS if value_bias > 0.0 else 0
+    longest = 1 << (EDGE_CLASSES - 1)
+    tree = allocate(Tree, **FIRST_ROWS, A=size * size + 1, M=META_FIELDS, L=longest, buckets=buckets)
     tree.point[:] = (*on_board_points(size), PASS)
     tree.bias_share[0] = value_bias
     clear(tree)
@@ -136,7 +246,7 @@ def store_moves(tree, node, codes):
     """Give a node its moves, none of which has an edge.
 
     Args:
-        codes: uint16[A], as :mod:`engine.search.unchosen` keeps priors.
+        codes: uint16[A], as :mod:`engine.search.priors` keeps priors.
     """
     for index in range(len(codes)):
         tree.prior_codes[node, index] = codes[index]
@@ -313,3 +423,20 @@ def reclaim(tree):
     meta[META_FREE_NODE] = node
     meta[META_USED_NODES] -= 1
     return True
+
+
+@kernel
+def forget_errors(tree):
+    """Empty all buckets: the tree is begun anew."""
+    tree.bias_sum[:] = 0.0
+    tree.bias_weight[:] = 0.0
+
+
+@kernel
+def leave_bucket(tree, node):
+    """Take what a node has entered out of its bucket again: the node is given back."""
+    bucket = tree.bucket[node]
+    if bucket != NONE:
+        tree.bias_sum[bucket] -= tree.entered_error[node]
+        tree.bias_weight[bucket] -= tree.entered_weight[node]
+        tree.bucket[node] = NONE

@@ -16,14 +16,12 @@ import numpy as np
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, META_STRIDE
 from engine.go.geometry import BORDER, EMPTY, PASS
 from engine.go.position import META_N_MOVES, META_TO_MOVE
-from engine.go.splitmix import mix
-from engine.search.pools import NONE
+from engine.go.random import mix
+from engine.search.tree import NONE
 from engine.system.jit import kernel
 
 EXPONENT = 0.85
 """A node counts by the visits below it to this power (KataGo's subtreeValueBiasWeightExponent)."""
-BUCKETS = 1 << 16
-"""Of a tree that has them. Two keys that meet in one share it."""
 REACH = 2
 """Points to each side of the last move that a key covers: 5x5 in all"""
 
@@ -60,23 +58,6 @@ def bucket_key(position):
 def corrects(tree):
     """Whether this tree's values are corrected."""
     return len(tree.bias_sum) > 0
-
-
-@kernel
-def forget_errors(tree):
-    """Empty all buckets: the tree is begun anew."""
-    tree.bias_sum[:] = 0.0
-    tree.bias_weight[:] = 0.0
-
-
-@kernel
-def leave_bucket(tree, node):
-    """Take what a node has entered out of its bucket again: the node is given back."""
-    bucket = tree.bucket[node]
-    if bucket != NONE:
-        tree.bias_sum[bucket] -= tree.entered_error[node]
-        tree.bias_weight[bucket] -= tree.entered_weight[node]
-        tree.bucket[node] = NONE
 
 
 @kernel

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network

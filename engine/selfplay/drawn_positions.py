@@ -10,11 +10,10 @@ import numpy as np
 
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES
+from engine.go.random import next_below
 from engine.go.rules import RULE_KOMI_X2
 from engine.records.games import MAX_MOVES, Games, offsets_of, policy_indices
-from engine.rollout.random import next_below
-from engine.search.pools import META_ROOT, NONE, TERMINAL
-from engine.search.tree import edge_visits
+from engine.search.tree import META_ROOT, NONE, TERMINAL, edge_visits
 from engine.selfplay.boards import Boards
 from engine.system.jit import kernel
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.nets.network import Network

@@ -15,7 +15,7 @@ from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.go.position import apply_rules, new_position
 from engine.go.rules import RULE_KOMI_X2, RULE_SETS, SCORING_TERRITORY, twice_komi
 from engine.records.games import MAX_MOVES
-from engine.search.root_priors import CONCENTRATION
+from engine.search.choosing import CONCENTRATION
 from engine.selfplay.plan import move_limit
 from engine.selfplay.search_table import WINDOW, SearchConduct
 from engine.selfplay.variety import unit_of

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.records.schema import join

@@ -14,17 +14,15 @@ import math
 
 import numpy as np
 
-from engine.go.arrays import copy_items
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import META_N_MOVES, META_TO_MOVE, begin, play_move
+from engine.go.random import next_unit
 from engine.go.rules import RULE_FIELDS
 from engine.go.scoring import area_owner, final_score_black
 from engine.records.games import RESIGNED
-from engine.rollout.random import next_unit
 from engine.rollout.run import is_sensible
 from engine.search.backup import complete
-from engine.search.forest import leaf_of, tree_of
 from engine.search.halving import (
     best_candidate,
     cool,
@@ -34,15 +32,15 @@ from engine.search.halving import (
     next_candidate,
 )
 from engine.search.leaves import prepare_for_network, rank_moves, take_results
-from engine.search.pools import EXPANDED, META_FULL, META_ROOT, META_ROOT_VISITS, NONE
 from engine.search.root_targets import forced_edge, mix_dirichlet, read_priors, temper, visit_target, write_priors
 from engine.search.selection import select
-from engine.search.tree import advance_root, clear, follow
+from engine.search.tree import EXPANDED, META_FULL, META_ROOT, META_ROOT_VISITS, NONE, advance_root, clear, follow
 from engine.search.values import node_value
 from engine.selfplay.boards import position_of
 from engine.selfplay.drawn_positions import draw_positions
 from engine.selfplay.search_table import DECIDED, EARLY, FAST, FULL, HANDED_OVER
 from engine.selfplay.table import draw, fill_state, how_it_ended
+from engine.system.arrays import copy_items, row_of
 from engine.system.jit import kernel
 
 LARGEST = 65535
@@ -70,7 +68,7 @@ def begin_searched_games(table, conduct, fresh, seats, numbers, seed, rules, qui
         table.quits[seat], table.early[seat] = quits[k], early[k]
         table.resigner[seat], table.n_rows[seat], table.drawn.n_positions[seat] = 0, 0, 0
         table.recent[seat], table.n_searched[seat], table.lowest[seat] = 1.0, 0, 1.0
-        clear(tree_of(table.forest, seat))
+        clear(row_of(table.forest, seat))
         _begin_search(table, conduct, seat, position)
 
 
@@ -83,7 +81,7 @@ def _begin_search(table, conduct, seat, position):
     table.is_prepared[seat] = 0
     if table.kind[seat] == FULL and conduct.candidates > 0:
         # Sequential halving needs all of its visits.
-        clear(tree_of(table.forest, seat))
+        clear(row_of(table.forest, seat))
 
 
 @kernel
@@ -132,7 +130,7 @@ def advance_games(table, conduct, tuning, seats, filled, work, cache, scratch, p
 @kernel
 def _advance(table, conduct, tuning, seat, work, cache, scratch, planes, globals_):
     """:func:`advance_games` for one game, into the first slot; returns how it has ended, 0 = it waits for a leaf."""
-    tree, leaf = tree_of(table.forest, seat), leaf_of(table.leaves, seat)
+    tree, leaf = row_of(table.forest, seat), row_of(table.leaves, seat)
     position = position_of(table.boards, seat)
     meta = tree.meta
     while True:
@@ -359,11 +357,11 @@ def back_up_results(table, work, policy, value, score, has_score, cache):
     for seat in range(len(table.numbers)):
         row = table.request_row[seat]
         if row >= 0:
-            leaf = leaf_of(table.leaves, seat)
+            leaf = row_of(table.leaves, seat)
             outputs = (policy[row:], value[row:], score[row:])
             take_results(leaf, 1, work.symmetries, outputs[0], outputs[1], outputs[2], True, has_score, cache)
             rank_moves(leaf, 1, 1.0)
-            complete(tree_of(table.forest, seat), leaf, 1, 0.0, True, False)
+            complete(row_of(table.forest, seat), leaf, 1, 0.0, True, False)
             table.request_row[seat] = -1
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from engine.features.symmetry import symmetry_table
 from engine.go.geometry import cell_count
 from engine.go.position import Position, new_position
-from engine.search.batch import MAX_DEPTH, Batch
 from engine.search.forest import new_forest
-from engine.search.pools import Tree
+from engine.search.leaves import MAX_DEPTH, Batch
 from engine.search.selection import Tuning
+from engine.search.tree import Tree
 from engine.selfplay.boards import Boards, new_boards
 from engine.selfplay.drawn_positions import DrawnPositions, new_drawn_positions
 from engine.selfplay.table import EMPTY_SEAT

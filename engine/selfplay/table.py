@@ -15,7 +15,6 @@ import numpy as np
 
 from engine.features.encoder import encode
 from engine.features.symmetry import SYMMETRIES, apply_symmetry
-from engine.go.arrays import copy_items
 from engine.go.board import META_SIZE
 from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_of
 from engine.go.position import (
@@ -26,14 +25,14 @@ from engine.go.position import (
     is_legal_move,
     play_move,
 )
+from engine.go.random import mix, next_below, next_unit, next_word
 from engine.go.rules import RULE_FIELDS
 from engine.go.scoring import final_score_black
-from engine.go.splitmix import mix
 from engine.records.games import COUNTED, LIMIT, RESIGNED
 from engine.records.replay import replay
-from engine.rollout.random import next_below, next_unit, next_word
 from engine.rollout.run import is_sensible
 from engine.selfplay.boards import Boards, new_boards, position_of
+from engine.system.arrays import copy_items
 from engine.system.jit import kernel
 
 EMPTY_SEAT = -1
@@ -116,7 +115,7 @@ def new_table(size: int, seats: int, capacity: int) -> Table:
 
 @kernel
 def fill_state(state, seed, stream):
-    """:func:`engine.rollout.random.seed_state` into uint64[4]."""
+    """:func:`engine.go.random.seed_state` into uint64[4]."""
     word = mix(np.uint64(seed)) + np.uint64(stream)
     for i in range(4):
         word = mix(word)

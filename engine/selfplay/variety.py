@@ -11,9 +11,8 @@ import numpy as np
 
 from engine.go.geometry import MIN_SIZE
 from engine.go.position import apply_rules, new_position
+from engine.go.random import UNIT, mixed
 from engine.go.rules import RULE_FIELDS, RULE_KOMI_X2, SCORING_TERRITORY, Rules, twice_komi
-from engine.go.splitmix import mixed
-from engine.rollout.random import UNIT
 
 T = TypeVar("T")
 Shares = tuple[tuple[T, float], ...]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.nets.network import Network

@@ -15,18 +15,21 @@ from engine.go.geometry import BLACK, PASS, point_of
 from engine.records.games import Games
 from engine.rollout.patterns import (
     DIAMOND_IMAGES,
+    MOST_NAKADE,
     N_CODES,
     SQUARE_IMAGES,
     all_states,
     coarse_code,
+    context_of,
     diamond_code,
     folded,
     for_mover,
     is_sensible_code,
+    nakade_pattern,
     square_code,
+    step_to,
 )
 from engine.rollout.policy import Weights, changed_points, new_weights
-from engine.rollout.responses import MOST_NAKADE, context_of, nakade_pattern, step_to
 from engine.rollout.softmax import LAST_CAPTURED, LAST_MOVE, Candidates, manhattan, new_candidates
 from engine.rollout.vocabulary import CELL_BITS, N_CELLS, N_NAKADE, Vocabulary, folded_nakade, folded_responses
 from engine.system.jit import kernel

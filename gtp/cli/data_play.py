@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.inference.server import InferenceServer
 from engine.nets.on_device import load_network
 from engine.selfplay.bulk import BulkJob, BulkPlay

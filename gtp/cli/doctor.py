@@ -195,7 +195,7 @@ def _file(path: Path) -> Iterator[Finding]:
 
 
 def _self_test(path: Path, device: str) -> Iterator[Finding]:
-    from engine.features.samples import sample_inputs
+    from engine.features.encoder import sample_inputs
     from engine.nets.compute.verify import verify
     from engine.nets.files.read import read_network
     from engine.nets.on_device import choose_devices

@@ -119,7 +119,7 @@ def verify_command(ctx: click.Context, /, network: str, device: str, as_json: bo
     looked at too. Exit status 1 if one is too far off.
     """
     calm_openmp()
-    from engine.features.samples import sample_inputs
+    from engine.features.encoder import sample_inputs
     from engine.nets.compute.verify import board_sizes, symmetry_spread, verify
     from engine.nets.files.read import read_network
     from engine.nets.on_device import choose_device, choose_devices

@@ -123,7 +123,7 @@ def kata_search_cancellable(host: Host, color: str) -> str:
 @COMMANDS.command("restricted_genmove")
 def restricted_genmove(host: Host, color: str, *vertices: str) -> str:
     """Choose among some moves for a player without playing it; pass if none of them is legal."""
-    from engine.play.move_choice import unsearched_move
+    from engine.play.move_plan import unsearched_move
     from engine.search.move_filter import only
 
     side, player = arguments.color(color), host.player

@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engine.features.encoder import KATAGO, KATAGO_ATARI, KATAGO_SUICIDE, KATAGO_SUICIDE_ATARI, encode, key
-from engine.features.katago_ladders import mark_caught
+from engine.features.katago import mark_caught
 from engine.go.board import META_KO_POINT, META_SIZE, play
 from engine.go.diagram import parse
 from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points, point_at
-from engine.go.ladder_search import new_ladder_scratch
+from engine.go.ladder import new_ladder_scratch
 from engine.go.position import META_TO_MOVE, count_none_beside_atari, legal_moves
 from engine.go.rules import RULE_KO, RULE_SETS, Rules, rules_named
 from tests.features.katago_twin import KatagoGame, Ladders, UnreadError, katago_input

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.features.encoder import ENCODERS
-from engine.features.samples import sample_inputs
+from engine.features.encoder import ENCODERS, sample_inputs
 
 
 @pytest.mark.parametrize("name", ENCODERS)

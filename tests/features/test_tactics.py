@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reliability.rules_twin import after, chain_and_liberties
+from engine.features.common import after_move
 from engine.features.keima import new_scratch
-from engine.features.tactics import after_move
 from engine.go.geometry import point_at
 from engine.system.jit import kernel
 from tests.features.twin import random_game

@@ -11,8 +11,7 @@ from engine.features.encoder import Encoder, encode
 from engine.go.board import META_SIZE, copy_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, index_of, other, point_at
-from engine.go.ladder import ladder_planes
-from engine.go.ladder_search import new_ladder_scratch
+from engine.go.ladder import ladder_planes, new_ladder_scratch
 from engine.go.position import Position, begin, legal_moves, new_position, play_move
 from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SUICIDE
 from tests.go.ladder_twin import LadderTwin

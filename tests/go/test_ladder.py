@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from engine.go.board import META_KO_POINT, META_SIZE, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, WHITE, from_vertex, on_board_points, to_vertex
-from engine.go.ladder import POSITION_NODES, READ_NODES, ladder_planes
-from engine.go.ladder_search import new_ladder_scratch
+from engine.go.ladder import POSITION_NODES, READ_NODES, ladder_planes, new_ladder_scratch
 from tests.go.ladder_twin import POSITIONS, LadderTwin
 
 

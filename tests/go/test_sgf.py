@@ -11,8 +11,7 @@ from engine.go.game import Game
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex
 from engine.go.rules import CUSTOM, rules_named
 from engine.go.scoring import final_score_black
-from engine.go.sgf import MAX_BYTES, SgfGame, read_sgf, read_sgf_games
-from engine.go.sgf_writer import write_sgf
+from engine.go.sgf import MAX_BYTES, SgfGame, read_sgf, read_sgf_games, write_sgf
 
 
 def at(vertex, size=19):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.go.splitmix import GOLDEN, mix, mixed
+from engine.go.random import GOLDEN, mix, mixed
 
 STARTS = (GOLDEN * np.arange(3, dtype=np.uint64)) + np.uint64(1234567)
 WORDS = [6457827717110365317, 3203168211198807973, 9817491932198370423]

@@ -11,8 +11,8 @@ from engine.insight.analyses import positions_at_once
 from engine.nets.fakes import HashNetwork
 from engine.nets.notices import say_once
 from engine.search import tuning
-from engine.search.limits import SearchLimits
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from gtp.json.engine import ACTIONS
 from tests.gtp.json_talk import ANSWER_S, QUERY, Talk
 

@@ -12,9 +12,9 @@ from engine.go.geometry import BLACK, PASS
 from engine.go.rules import RULE_SETS, RULE_TAX, SCORING_TERRITORY, TAX_ATARI, TAX_SEKI, Rules
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
-from engine.search.limits import SearchLimits
 from engine.search.move_filter import only
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from gtp.cli.weights import weights_group
 from tests.go.positions import KO_MOUTH, game_from
 from tests.gtp.json_talk import Talk

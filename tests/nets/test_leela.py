@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import engine.nets.files.leela_zero
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
 from engine.nets.files.leela_zero import load_leela, save_leela

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import engine.nets.compute.verify
-from engine.features.samples import sample_inputs
+from engine.features.encoder import sample_inputs
 from engine.nets.architectures.registry import new_spec
 from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.compute.precision import differences

@@ -9,12 +9,12 @@ from engine.config import SearchOptions
 from engine.go.game import DEFAULT_KOMI, Game
 from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
-from engine.play.analysis import analyze
+from engine.play.player import analyze
 from engine.search import tuning
-from engine.search.limits import SearchLimits
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Watcher
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 
 A, B = 12, 13
 """Points of a 7x7 board"""

@@ -10,7 +10,7 @@ from engine.play.backend import Backend
 from engine.play.clock import absolute
 from engine.play.keeper import RESIGN, Purpose
 from engine.play.life_and_death import estimate_end
-from engine.play.move_choice import SETTLED_A_MOVE, MovePlan, is_endgame
+from engine.play.move_plan import SETTLED_A_MOVE, MovePlan, is_endgame
 from engine.search.move_filter import EVERY_MOVE, only
 from tests.playing import DEAD_STONES, SEKI_IN_A_CORNER, TWO_EYES, WALLS, position, scatter
 

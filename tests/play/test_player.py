@@ -18,9 +18,9 @@ from engine.play.backend import warn_of_komi
 from engine.play.clock import absolute, fischer, move_limits
 from engine.play.keeper import RESIGN, Purpose
 from engine.play.life_and_death import estimate_end
-from engine.search.limits import SearchLimits
 from engine.search.report import Watcher
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from tests.clock import stop_the_machines
 from tests.playing import DEAD_STONES, WALLS, position, scatter
 

@@ -8,7 +8,7 @@ import pytest
 
 import engine.play.assembly
 import engine.rollout.ownership
-import engine.search.workers
+import engine.search.worker
 from engine.config import PlayOptions, SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE
@@ -132,7 +132,7 @@ def test_where_the_network_hangs_a_move_comes_from_rollouts_and_a_line_says_so(m
 @pytest.mark.parametrize("first", ["network", "rollouts"])
 def test_rollouts_that_are_still_being_compiled_are_not_waited_for(make, network, monkeypatch, first):
     """On a first start a move waits for what comes first: the network's answer, or rollouts that can be played."""
-    monkeypatch.setattr(engine.search.workers, "HANG_S", 2 * STUCK_S)
+    monkeypatch.setattr(engine.search.worker, "HANG_S", 2 * STUCK_S)
     player = make(PlayOptions(visits=16))
     player.clock.configure(byoyomi(0.0, 0.4, 1))
     player.stand_in_loaded.clear()

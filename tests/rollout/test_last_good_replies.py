@@ -6,11 +6,11 @@ import pytest
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, copy_board, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points
+from engine.go.random import seed_state
 from engine.rollout.last_good_replies import ENTRIES, new_last_good_replies, recall, remember
 from engine.rollout.model import PatternModel, rollout_tables
 from engine.rollout.patterns import all_states
 from engine.rollout.policy import new_weights, play_out_by_policy
-from engine.rollout.random import seed_state
 from tests.rollout import twin
 
 TEXT = """

@@ -11,6 +11,7 @@ from bench.reliability.rules_twin import chain_and_liberties
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_N_EMPTY, META_SIZE, copy_board, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
+from engine.go.random import seed_state
 from engine.go.scoring import area_owner
 from engine.rollout.last_good_replies import new_last_good_replies
 from engine.rollout.model import PatternModel, load_patterns, rollout_tables
@@ -26,7 +27,6 @@ from engine.rollout.policy import (
     new_weights,
     play_out_by_policy,
 )
-from engine.rollout.random import seed_state
 from engine.rollout.run import is_sensible, owner_at_end
 from engine.rollout.softmax import consider, new_candidates, weigh
 from engine.rollout.vocabulary import FIRST_CELL, unfold

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.rollout.random import next_below, next_unit, next_word, seed_state
+from engine.go.random import next_below, next_unit, next_word, seed_state
 
 
 def test_words_follow_the_published_generator():

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from engine.go.board import META_KO_POINT, META_N_EMPTY, copy_board, is_eye, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, EMPTY, PASS, WHITE, from_vertex, on_board_points
+from engine.go.random import seed_state
 from engine.go.scoring import area_owner
-from engine.rollout.random import seed_state
 from engine.rollout.run import (
     area_lead_black,
     is_sensible,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from engine.go.board import META_N_EMPTY, META_SIZE, is_legal, new_board, play
 from engine.go.diagram import parse
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, to_vertex
-from engine.rollout.patterns import all_states
-from engine.rollout.responses import MOST_SAVERS, list_savers, nakade_pattern
+from engine.rollout.patterns import MOST_SAVERS, all_states, list_savers, nakade_pattern
 from engine.rollout.softmax import consider, is_self_atari, new_candidates, weigh
 from engine.rollout.vocabulary import LAST_DISTANCE, unfold
 from tests.go.cells import to_cell, to_point

@@ -14,7 +14,7 @@ import numpy as np
 from bench.reliability.rules_twin import Cell, Stones, after, chain_and_liberties, neighbours
 from engine.go.board import META_KO_COLOR, META_KO_POINT, META_SIZE, Board, is_legal, new_board, play
 from engine.go.geometry import BLACK, PASS, WHITE, cell_count, on_board_points
-from engine.rollout.random import seed_state
+from engine.go.random import seed_state
 from engine.rollout.run import random_move
 from engine.rollout.vocabulary import (
     CORNER_NEIGHBOUR,

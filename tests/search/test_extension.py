@@ -5,8 +5,8 @@ import pytest
 
 from engine.config import SearchOptions
 from engine.go.geometry import BLACK
-from engine.search.limits import SearchLimits
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from engine.search.tree import new_tree
 from engine.search.values import value_margin
 from tests.clock import stop_the_machines

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from engine.search.backup import complete, release
-from engine.search.batch import NEW, new_batch
-from engine.search.pools import (
+from engine.search.leaves import NEW, new_batch
+from engine.search.priors import to_prior_code
+from engine.search.selection import Tuning, select
+from engine.search.tree import (
     META_FULL,
     META_IN_FLIGHT,
     META_N_NODES,
@@ -14,11 +16,13 @@ from engine.search.pools import (
     NONE,
     PENDING,
     TERMINAL,
+    advance_root,
+    clear,
+    edge_visits,
+    new_tree,
+    reserve,
     used_bytes,
 )
-from engine.search.selection import Tuning, select
-from engine.search.tree import advance_root, clear, edge_visits, new_tree, reserve
-from engine.search.unchosen import to_prior_code
 from engine.search.values import leaders, main_line, node_value
 from tests.search.tree_tools import check_at_rest, dump, edges_of, give_moves, root_of, visits_of
 from tests.search.tree_twin import BOTH, EVERY, LIMIT, SIZE, Twin, TwinNode, fill, position_facts, tuning_of

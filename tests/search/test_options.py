@@ -12,11 +12,11 @@ from engine.go.geometry import BLACK, PASS, from_vertex
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, SerialNetwork
 from engine.play.assembly import shipped_patterns
-from engine.search.limits import SearchLimits
+from engine.search.choosing import best_first
 from engine.search.move_filter import without
 from engine.search.report import MoveReport
-from engine.search.root import best_first
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from engine.search.tuning import resolved
 from engine.search.values import edge_mean
 from tests.clock import stop_the_machines

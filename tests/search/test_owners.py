@@ -17,11 +17,10 @@ from engine.inference.server import InferenceServer
 from engine.insight.raw_policy import inputs
 from engine.nets.fakes import HashNetwork
 from engine.search import owners
-from engine.search.limits import SearchLimits
-from engine.search.pools import META_ROOT, NONE, TERMINAL
 from engine.search.report import Watcher
 from engine.search.search import Search
-from engine.search.tree import edge_visits
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import META_ROOT, NONE, TERMINAL, edge_visits
 
 KEIMA = ENCODERS["keima-1"]
 NETWORK = HashNetwork("keima-1")

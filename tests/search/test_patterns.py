@@ -17,9 +17,9 @@ from engine.play.assembly import load_parts, owner_tables, parts_with, shipped_p
 from engine.rollout.ownership import rollout_ownership
 from engine.rollout.patterns import all_states
 from engine.rollout.softmax import consider, new_candidates, weigh
-from engine.search.limits import SearchLimits
-from engine.search.pools import EXPANDED, NONE
 from engine.search.search import OWNERSHIP_ROLLOUTS, Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import EXPANDED, NONE
 from engine.search.tuning import resolved
 from tests.go.positions import random_game
 from tests.search.tree_tools import check_at_rest, edges_of, moves_of

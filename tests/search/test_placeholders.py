@@ -7,11 +7,10 @@ import pytest
 from engine.go.geometry import index_of, point_of
 from engine.search.alphago_2016 import open_with_placeholders
 from engine.search.backup import complete, release
-from engine.search.batch import NEW, new_batch
-from engine.search.pools import AWAITED, EXPANDED, PROVISIONAL
+from engine.search.leaves import NEW, new_batch
+from engine.search.priors import to_prior_code
 from engine.search.selection import select
-from engine.search.tree import new_tree
-from engine.search.unchosen import to_prior_code
+from engine.search.tree import AWAITED, EXPANDED, PROVISIONAL, new_tree
 from engine.search.values import node_value
 from tests.search.tree_tools import check_at_rest, give_moves, moves_of, root_of
 from tests.search.tree_twin import BOTH, EVERY, POINTS, SIZE, fill, tuning_of

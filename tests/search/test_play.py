@@ -12,11 +12,11 @@ from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.play.assembly import shipped_patterns
 from engine.search import worker
+from engine.search.choosing import choose
 from engine.search.leaves import score_finished_territory
-from engine.search.limits import SearchLimits
 from engine.search.move_filter import only
-from engine.search.root import choose
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from tests.go.positions import TO_CONNECT, game_from
 
 

@@ -5,16 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.rollout.random import seed_state
-from engine.search.priors import exponential, rank, rank_evenly
-from engine.search.unchosen import (
+from engine.go.random import seed_state
+from engine.search.priors import (
     GONE,
     NO_MOVE,
+    exponential,
     index_of_best,
     is_move,
     likeliest,
     prior_of,
     prior_of_best,
+    rank,
+    rank_evenly,
     to_prior_code,
 )
 

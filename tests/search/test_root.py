@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from engine.search.choosing import choose
 from engine.search.report import MoveReport, Report
-from engine.search.root import choose
 
 
 def report_of(*moves: tuple[int, int, float]) -> Report:

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from engine.go.geometry import on_board_points
-from engine.rollout.random import seed_state
+from engine.go.random import seed_state
 from engine.search.backup import complete
-from engine.search.batch import NEW, new_batch
-from engine.search.forest import leaf_of, new_forest, tree_of
+from engine.search.forest import new_forest
 from engine.search.halving import (
     best_candidate,
     cool,
@@ -18,7 +17,8 @@ from engine.search.halving import (
     improved_value,
     next_candidate,
 )
-from engine.search.pools import META_ROOT, META_ROOT_VISITS, Tree
+from engine.search.leaves import NEW, new_batch
+from engine.search.priors import to_prior_code
 from engine.search.root_targets import (
     draw_gamma,
     forced_edge,
@@ -29,8 +29,8 @@ from engine.search.root_targets import (
     write_priors,
 )
 from engine.search.selection import select
-from engine.search.tree import add_edge, clear, new_tree
-from engine.search.unchosen import to_prior_code
+from engine.search.tree import META_ROOT, META_ROOT_VISITS, Tree, add_edge, clear, new_tree
+from engine.system.arrays import row_of
 from tests.search.tree_tools import give_moves
 from tests.search.tree_twin import tuning_of
 
@@ -67,8 +67,8 @@ def read(tree):
 def test_a_row_of_a_forest_is_a_tree_of_its_own():
     forest, leaves = new_forest(SIZE, 3, 20)
     for row in range(3):
-        clear(tree_of.py_func(forest, row))
-    tree, leaf = tree_of.py_func(forest, 1), leaf_of.py_func(leaves, 1)
+        clear(row_of(forest, row))
+    tree, leaf = row_of(forest, 1), row_of(leaves, 1)
     assert select(tree, leaf, 1, TUNING, EVERY, False) == 1
     give_moves(leaf, 0, {0: 100})
     complete(tree, leaf, 1, 0.0, True, False)

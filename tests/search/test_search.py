@@ -18,11 +18,11 @@ from engine.nets.compute.adapter import TorchNetwork
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.play.assembly import shipped_patterns
-from engine.search.limits import SearchLimits
 from engine.search.move_filter import only, without
-from engine.search.pools import EXPANDED, META_USED_NODES, NONE, TERMINAL
 from engine.search.report import Watcher
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import EXPANDED, META_USED_NODES, NONE, TERMINAL
 from engine.search.tuning import resolved
 from tests.go.positions import game_from, random_game
 from tests.search.tree_tools import check_at_rest, dump, edges_of, moves_of, root_of

@@ -12,9 +12,9 @@ from engine.go.geometry import PASS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.search import tuning
-from engine.search.limits import SearchLimits
-from engine.search.pools import byte_count
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import byte_count
 from engine.search.worker import Worker
 from tests.clock import stop_the_machines
 from tests.go.positions import random_game

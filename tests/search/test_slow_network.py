@@ -8,9 +8,9 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.inference.server import InferenceServer, NetworkFailed
 from engine.nets.fakes import HashNetwork
-from engine.search import workers
-from engine.search.limits import SearchLimits
+from engine.search import worker
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
 from tests.clock import stop_the_machines
 from tests.go.positions import random_game
 from tests.search.networks import CostlyNetwork
@@ -109,8 +109,8 @@ def test_an_interruption_before_a_search_does_not_wait_for_its_root(hanging):
 
 
 def test_a_search_without_an_end_is_one_when_the_network_hangs(hanging, monkeypatch):
-    monkeypatch.setattr(workers, "HANG_S", 0.05)
-    monkeypatch.setattr(workers, "WAKE_S", 0.02)
+    monkeypatch.setattr(worker, "HANG_S", 0.05)
+    monkeypatch.setattr(worker, "WAKE_S", 0.02)
     search, network = hanging(30)
     with pytest.raises(NetworkFailed, match="network hash: no answer for"):
         search.run(SearchLimits(visits=10**6))

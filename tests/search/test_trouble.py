@@ -9,11 +9,11 @@ from engine.features.encoder import KEIMA
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.search import tuning
-from engine.search.limits import SearchLimits
 from engine.search.owners import OwnerRows
-from engine.search.pools import byte_count
 from engine.search.report import Watcher
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import byte_count
 from tests.go.positions import random_game
 from tests.search.tree_tools import check_at_rest
 

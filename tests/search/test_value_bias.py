@@ -6,10 +6,9 @@ import pytest
 from engine.go.game import Game
 from engine.go.geometry import BLACK, PASS, WHITE, point_at
 from engine.search.backup import complete
-from engine.search.batch import FINISHED, NEW, new_batch
-from engine.search.pools import NONE
+from engine.search.leaves import FINISHED, NEW, new_batch
 from engine.search.selection import select
-from engine.search.tree import advance_root, clear, edge_visits, new_tree, reclaim, reserve
+from engine.search.tree import NONE, advance_root, clear, edge_visits, new_tree, reclaim, reserve
 from engine.search.value_bias import bucket_key
 from tests.search.tree_tools import edges_of, root_of
 from tests.search.tree_twin import EVERY, LIMIT, SIZE, fill_new, position_facts, tuning_of

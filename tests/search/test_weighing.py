@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from engine.search.backup import complete
-from engine.search.batch import new_batch
+from engine.search.leaves import new_batch
 from engine.search.selection import select
 from engine.search.tree import edge_visits, new_tree, reserve
-from engine.search.weighing import root_value, weigh_paths
+from engine.search.values import root_value, weigh_paths
 from tests.search.tree_tools import edges_of, root_of
 from tests.search.tree_twin import EVERY, LIMIT, SIZE, fill_new, position_facts, tuning_of
 

@@ -8,11 +8,10 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.search.limits import SearchLimits
-from engine.search.pools import META_ROOT_VISITS
 from engine.search.search import Search
-from engine.search.tree import new_tree
-from engine.search.widening import bonus
+from engine.search.selection import bonus
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import META_ROOT_VISITS, new_tree
 from tests.go.positions import random_game
 from tests.search.tree_tools import check_at_rest
 

@@ -5,8 +5,9 @@ from itertools import pairwise
 import numpy as np
 
 from engine.go.geometry import to_vertex
-from engine.search.batch import Batch
-from engine.search.pools import (
+from engine.search.leaves import Batch
+from engine.search.priors import GONE, index_of_best, is_move, prior_of, prior_of_best
+from engine.search.tree import (
     AWAITED,
     EDGE_CLASSES,
     EXPANDED,
@@ -23,9 +24,9 @@ from engine.search.pools import (
     PROVISIONAL,
     UNEXPANDED,
     Tree,
+    edge_visits,
+    reclaim,
 )
-from engine.search.tree import edge_visits, reclaim
-from engine.search.unchosen import GONE, index_of_best, is_move, prior_of, prior_of_best
 
 
 def root_of(tree: Tree) -> int:

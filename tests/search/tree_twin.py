@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.go.geometry import PASS, index_of, on_board_points, point_of
-from engine.go.splitmix import mixed
-from engine.search.batch import FINISHED, NEW
+from engine.go.random import mixed
+from engine.search.leaves import FINISHED, NEW
+from engine.search.priors import prior_of, to_prior_code
 from engine.search.selection import Tuning
-from engine.search.unchosen import prior_of, to_prior_code
 from tests.search.tree_tools import give_moves
 
 SIZE = 3

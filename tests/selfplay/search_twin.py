@@ -13,16 +13,14 @@ from engine.features.encoder import ENCODERS, cache_key, encode
 from engine.features.symmetry import symmetry_table
 from engine.go.geometry import BLACK, point_of
 from engine.go.position import META_N_MOVES, META_PASSES, META_TO_MOVE, copy_position, new_position, play_move
+from engine.go.random import GOLDEN, next_unit, seed_state
 from engine.go.scoring import final_score_black
-from engine.go.splitmix import GOLDEN
 from engine.inference.cache import LOGIT_STEPS
 from engine.records.games import COUNTED, LIMIT, RESIGNED
-from engine.rollout.random import next_unit, seed_state
 from engine.rollout.run import is_sensible
 from engine.search.leaves import list_moves
-from engine.search.priors import rank
+from engine.search.priors import GONE, prior_of, rank, to_prior_code
 from engine.search.root_targets import draw_gamma
-from engine.search.unchosen import GONE, prior_of, to_prior_code
 from engine.selfplay.search_steps import LARGEST
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from engine.go.random import seed_state
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, shard_files, write_games
-from engine.rollout.random import seed_state
 from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, BulkWorker
 from engine.selfplay.plan import FORMAT, BulkOptions, Plan
 from engine.selfplay.table import NEVER, fill_state

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from engine.features.symmetry import SYMMETRIES, symmetry_table
+from engine.go.random import next_below, next_unit, seed_state
 from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
 from engine.records.filters import Filters
@@ -20,7 +21,6 @@ from engine.records.games import read_games, write_games
 from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
 from engine.records.schema import join
 from engine.records.shards import BuildOptions, build
-from engine.rollout.random import next_below, next_unit, seed_state
 from engine.selfplay.label_job import LabelWorker
 from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
 from engine.selfplay.label_rows import new_rows, pack_rows, unpack_rows

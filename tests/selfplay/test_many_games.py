@@ -7,11 +7,11 @@ import pytest
 
 from engine.go.geometry import WHITE
 from engine.go.position import apply_rules, new_position
+from engine.go.random import seed_state
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
 from engine.records.games import COUNTED, LIMIT, RESIGNED
-from engine.rollout.random import seed_state
 from engine.selfplay.many_games import Group, Setups
 from engine.selfplay.table import NEVER, Conduct, fill_state
 from tests.selfplay.twin import SlowGame

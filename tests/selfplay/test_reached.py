@@ -12,6 +12,7 @@ from engine.config import SearchOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import PASS
 from engine.go.position import META_N_MOVES, META_TO_MOVE, apply_rules, is_legal_move, new_position, play_move
+from engine.go.random import seed_state
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_spec
@@ -20,10 +21,9 @@ from engine.nets.files.checkpoint import save_network
 from engine.records.games import MAX_MOVES
 from engine.records.labels import read_labels
 from engine.records.schema import join
-from engine.rollout.random import seed_state
-from engine.search.limits import SearchLimits
-from engine.search.pools import META_ROOT, META_ROOT_VISITS, NONE, TERMINAL
 from engine.search.search import Search
+from engine.search.stoppers import SearchLimits
+from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, TERMINAL
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.drawn_positions import DEEPEST, draw_positions, new_drawn_positions
 from engine.selfplay.reached import ReachedPlan

@@ -13,7 +13,7 @@ from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import COUNTED, RESIGNED, Games
 from engine.records.schema import join
 from engine.records.search_rows import SearchRows, replies, targets
-from engine.search.pools import META_IN_FLIGHT, META_ROOT_VISITS, Tree
+from engine.search.tree import META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.selfplay.search_games import Origin, SearchGroup, false_resignations, resignation_bound, surprise_weights
 from engine.selfplay.search_options import SearchPlayOptions
 from tests.search.tree_tools import check_at_rest

@@ -10,8 +10,8 @@ from engine.features.encoder import ENCODERS, encode
 from engine.features.symmetry import SYMMETRIES, symmetry_table
 from engine.go.geometry import BLACK, PASS, WHITE, other, point_of
 from engine.go.position import new_position, play_move
+from engine.go.random import next_below, next_unit, seed_state
 from engine.go.rules import RULE_KO, RULE_KOMI_X2, RULE_SUICIDE
-from engine.rollout.random import next_below, next_unit, seed_state
 
 
 def fills_eye(twin, cell, color):

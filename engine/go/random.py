@@ -1,12 +1,32 @@
-"""Random numbers for kernels: xoshiro256++ on a state that the caller owns, so every run repeats from its seed.
+"""Random numbers for kernels: splitmix64 for keys, seeds and tables, xoshiro256++ for sequences.
 
-Source: Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021); seeds are spread by splitmix64.
+The state of a sequence is an array that the caller owns, so every run repeats from its seed.
+
+Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014); Vigna's ``splitmix64.c``;
+Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021).
 """
 
 import numpy as np
 
-from engine.go.splitmix import mixed
 from engine.system.jit import kernel
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 over the golden ratio, odd: its multiples, modulo 2**64, are spread evenly over all words"""
+
+
+@kernel
+def mix(word):
+    """One round on a uint64: every bit of the result depends on every bit of the word, and no two words give one."""
+    word = word + GOLDEN
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+def mixed(words: np.ndarray) -> np.ndarray:
+    """:func:`mix` of every word of an array of uint64, of any shape, without compiling it."""
+    return mix.py_func(words)
+
 
 UNIT = 1.0 / (1 << 53)
 LARGEST_WORD = (1 << 64) - 1

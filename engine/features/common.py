@@ -1,10 +1,68 @@
-"""What a move does to the stones around it, told without playing it: the tactics that several encoders show."""
+"""What several encoders read of a position: words for their keys, the parity of a komi, tactics of a move.
+
+Tactics tell what a move does to the stones around it without playing it.
+"""
 
 import numpy as np
 
-from engine.go.board import META_STRIDE
-from engine.go.geometry import EMPTY, cell_count
+from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_KO_COLOR, META_KO_POINT, META_STRIDE
+from engine.go.geometry import EMPTY, ZOBRIST, cell_count
+from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
+from engine.go.random import mix
+from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SCORING, RULE_SUICIDE, SCORING_AREA
 from engine.system.jit import inlined_kernel, kernel
+
+
+@kernel
+def legality_key(position):
+    """uint64 that covers stones, side to move and all that tells which moves are legal.
+
+    Earlier positions count under superko only, and there only once one can recur: see
+    :func:`engine.go.position.repeats`.
+    """
+    board, meta, rules = position.board, position.meta, position.rules
+    word = mix(board.hash[0] ^ ZOBRIST[EMPTY, meta[META_TO_MOVE]])
+    word = mix(word ^ np.uint64(rules[RULE_KO] * 2 + rules[RULE_SUICIDE]))
+    if board.meta[META_KO_POINT] != 0:
+        word = mix(word ^ np.uint64(board.meta[META_KO_POINT] * 4 + board.meta[META_KO_COLOR]))
+    taken = board.meta[META_CAPTURED_BLACK] + board.meta[META_CAPTURED_WHITE]
+    if rules[RULE_KO] != KO_SIMPLE and (taken > 0 or rules[RULE_SUICIDE] == 1):
+        seen = np.uint64(0)
+        for n in range(meta[META_SEEN_FROM], meta[META_N_MOVES] + 1):
+            seen += mix(position.hashes[n])
+        word = mix(word ^ seen)
+    return word
+
+
+@kernel
+def recent_moves_key(position, count):
+    """uint64 that covers the last ``count`` moves, passes included, and their number."""
+    n = position.meta[META_N_MOVES]
+    word = np.uint64(0)
+    for age in range(min(count, n)):
+        word = mix(word ^ np.uint64(position.moves[n - 1 - age] + 1))
+    return word
+
+
+@kernel
+def komi_wave(rules, area, komi):
+    """How a komi lies to the nearest margin that a game without seki can end with.
+
+    Such margins have the parity of the board's points, so komi 7.5, 8 and 8.5 are one on odd boards, and with this
+    added each becomes 8. Source: KataGo's input features of version 7.
+
+    Args:
+        rules: ``Position.rules``.
+        area: points of the board.
+        komi: points for the side to move, negative if it gives them; whole or half ones.
+    Returns:
+        0.5 half a point above such a margin (the draw), -0.5 half a point below, 0 on it and in the middle between two;
+        0 under territory scoring, where margins have any parity.
+    """
+    if rules[RULE_SCORING] != SCORING_AREA:
+        return 0.0
+    quarter = (np.int64(2.0 * komi) - 2 * (area & 1)) & 3
+    return 0.5 if quarter == 1 else (-0.5 if quarter == 3 else 0.0)
 
 
 def new_marks(size: int) -> tuple[np.ndarray, np.ndarray]:
