@@ -43,7 +43,7 @@ from engine.train.turns import TurnLearner, first_network
 from engine.train.window import WindowBatches, newest
 
 MANIFEST, ROWS, CURVES = "zero.json", "rows", "curves.csv"
-FORMAT = "keima zero"
+FORMAT = "keima zero 2"
 COOL = 0.1
 """Share of the learning rate in the cooldown"""
 KOMI_STEP = 0.5

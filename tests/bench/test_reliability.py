@@ -87,7 +87,7 @@ def test_a_folder_keeps_finished_cases_and_drops_a_torn_line(tmp_path):
 
 def test_folders_of_other_campaigns_damaged_lines_and_second_users_are_refused(tmp_path):
     folder = CampaignFolder(tmp_path, {"quick": True})
-    with pytest.raises(ValueError, match="quick was True and is False; choose another folder"):
+    with pytest.raises(ValueError, match="begun with quick True, not False; choose another folder"):
         CampaignFolder(tmp_path, {"quick": False})
     folder.claim("fuzz")
     with pytest.raises(ValueError, match="another process runs part fuzz there"):
