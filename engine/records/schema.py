@@ -8,6 +8,7 @@ smaller dtypes; where a record has the offsets of joined arrays, a shard has the
 import io
 import json
 import lzma
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
@@ -158,7 +159,7 @@ class Schema(Generic[Record]):
         at = 4 + int.from_bytes(content[:4], "little")
         fields: Arrays = {}
         for name, dtype, shape in json.loads(content[4:at]):
-            fields[name] = np.frombuffer(content, dtype, int(np.prod(shape)), at).reshape(shape).copy()
+            fields[name] = np.frombuffer(content, dtype, math.prod(shape), at).reshape(shape).copy()
             at += fields[name].nbytes
         return self._made(fields)
 

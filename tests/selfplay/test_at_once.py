@@ -62,7 +62,7 @@ def test_so_do_those_who_play_elsewhere(tiny_network, job, file):
             *getattr(worker, "_servers", ()),
             *(player.server for player in getattr(worker, "_players", ())),
             *([worker._server] if hasattr(worker, "_server") else ()),
-            *([worker._teacher.server] if hasattr(worker, "_teacher") else ()),
+            *([worker.teacher.server] if hasattr(worker, "teacher") else ()),
         ]
         assert servers and {server.max_batch for server in servers} == {AT_ONCE}
 
