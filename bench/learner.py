@@ -24,8 +24,8 @@ from typing import Any
 
 import click
 
-from bench.child import start_child
 from engine.system.files import alone_in, written_whole
+from engine.system.programs import start_child
 from engine.system.run_folder import add_line, open_manifest
 from weights import DEFAULT, find_network
 

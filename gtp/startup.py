@@ -134,7 +134,7 @@ class Ahead(NamedTuple):
         from engine.play import ahead
 
         if self.is_needed:
-            ahead.compile_pieces(self.encoder, ahead.FIRST)
+            ahead.compile_kernels(self.encoder, ahead.FIRST)
 
 
 @contextlib.contextmanager
@@ -156,7 +156,7 @@ def compiling_ahead(encoder: str) -> Iterator[Ahead]:
 
 
 @contextlib.contextmanager
-def compile_progress(encoder: str = "", pieces: tuple[str, ...] = ()) -> Iterator[None]:
+def compile_progress(encoder: str = "", names: tuple[str, ...] = ()) -> Iterator[None]:
     """Show on standard error what has been compiled while the block runs; nothing if nothing has to be.
 
     Threads: any; the progress is shown by a thread of its own, which has ended when the block has.
@@ -164,13 +164,13 @@ def compile_progress(encoder: str = "", pieces: tuple[str, ...] = ()) -> Iterato
     Args:
         encoder: kernels are being compiled ahead for networks with this one; empty = this process compiles what it
             meets.
-        pieces: of :data:`engine.play.ahead.PIECES`, those that count; none = what the first move waits for.
+        names: of :data:`engine.play.ahead.KERNELS`, those that count; none = what the first move waits for.
     """
     from numba.core import event
 
     seen, finished = event.RecordingListener(), threading.Event()
     with event.install_listener("numba:compile", seen):
-        watcher = threading.Thread(target=_watch, args=(seen, encoder, pieces, finished), name="progress", daemon=True)
+        watcher = threading.Thread(target=_watch, args=(seen, encoder, names, finished), name="progress", daemon=True)
         watcher.start()
         try:
             yield
@@ -179,22 +179,22 @@ def compile_progress(encoder: str = "", pieces: tuple[str, ...] = ()) -> Iterato
             watcher.join()
 
 
-def _watch(seen: "RecordingListener", encoder: str, pieces: tuple[str, ...], finished: threading.Event) -> None:
+def _watch(seen: "RecordingListener", encoder: str, names: tuple[str, ...], finished: threading.Event) -> None:
     """Wait for the first kernel that is not on disk, then show progress to the end."""
     while not (encoder or seen.buffer):
         if finished.wait(LOOK_S):
             return
     show = bar if bar is not None and sys.stderr.isatty() else _show_lines
-    show(partial(_counts, seen, encoder, pieces), finished)
+    show(partial(_counts, seen, encoder, names), finished)
 
 
-def _counts(seen: "RecordingListener", encoder: str, pieces: tuple[str, ...]) -> tuple[int, int]:
-    """How much has been compiled, and of how much: pieces compiled ahead, or kernels of the modules loaded by now."""
+def _counts(seen: "RecordingListener", encoder: str, names: tuple[str, ...]) -> tuple[int, int]:
+    """How much has been compiled, and of how much: kernels compiled ahead, or kernels of the modules loaded by now."""
     if encoder:
         from engine.play import ahead
 
-        pieces = pieces or ahead.FIRST
-        return len(pieces) - len(ahead.missing(encoder, pieces)), len(pieces)
+        names = names or ahead.FIRST
+        return len(names) - len(ahead.missing(encoder, names)), len(names)
     from numba.core.dispatcher import Dispatcher
 
     done = sum(found.is_end for _, found in list(seen.buffer))

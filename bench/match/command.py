@@ -26,7 +26,6 @@ from bench.match.play import GameSettings
 from bench.match.record import GameRecord, read_record
 from bench.match.runner import Scoreboard, kept, play_and_report
 from bench.match.sprt import Hypotheses
-from bench.terminal import say
 from engine.config import SetupOptions
 from engine.go.game import Game
 from engine.go.geometry import to_vertex
@@ -37,7 +36,7 @@ from engine.system.files import alone_in
 from gtp.cli.arguments import Number, Whole, parsed
 from gtp.cli.crew import CrewOptions, ray_options
 from gtp.cli.help_style import KeimaCommand
-from gtp.cli.terminal import one_line_errors
+from gtp.cli.terminal import one_line_errors, say
 
 
 def run_match(

@@ -13,10 +13,9 @@ from bench.match.play import MatchError
 from bench.match.record import ROLES, GameRecord
 from bench.match.sprt import Hypotheses, SequentialTest
 from bench.match.summary import render, summarise, to_json
-from bench.terminal import progress_bar, say
 from engine.system.files import written_whole
 from gtp.cli.arguments import NewFile
-from gtp.cli.terminal import INTERRUPTED
+from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
 
 class Scoreboard:

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.match.elo import ELO_SCALE
 from bench.match.record import GameRecord
+from engine.evaluation.elo import ELO_SCALE
 
 ERROR = 0.05
 """Probability of accepting either difference when the other one is true"""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bench.match.elo import elo_difference, win_rate
 from bench.match.play import scores_alike
 from bench.match.record import ROLES, GameRecord, different
 from bench.match.sprt import BOUND, Hypotheses, SequentialTest
+from engine.evaluation.elo import elo_difference, win_rate
 
 
 def tally(records: Sequence[GameRecord]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ import time
 import click
 import numpy as np
 
-from bench.match.engines import keima
 from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
-from bench.reliability.memory import own_mib
+from bench.process_memory import own_mib
 from bench.speed.figures import print_figure
 from engine.go.geometry import on_board_points, to_vertex
+from engine.system.programs import keima
 from gtp.cli.arguments import Number
 from gtp.cli.settings import NO_FILE
 from gtp.cli.terminal import one_line_errors

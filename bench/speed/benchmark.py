@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import TimeRemainingColumn
 from rich.table import Table
 
-from bench.terminal import progress_bar
 from engine.config import PlayOptions, SearchOptions, SetupOptions
 from gtp import startup
 from gtp.cli.arguments import Number, Whole
@@ -23,7 +22,7 @@ from gtp.cli.help_style import KeimaCommand
 from gtp.cli.options import network_of, options_from, options_of, settings_option, with_player
 from gtp.cli.progress import compile_bar
 from gtp.cli.settings import read_settings, write_settings
-from gtp.cli.terminal import INTERRUPTED, one_line_errors
+from gtp.cli.terminal import INTERRUPTED, one_line_errors, progress_bar
 from gtp.startup import calm_openmp, compile_progress
 from weights import NetworkPath
 

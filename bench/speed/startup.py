@@ -11,10 +11,10 @@ import time
 
 import click
 
-from bench.match.engines import keima
 from bench.match.gtp_client import ROOT, EngineError, EngineRefused, GtpClient
 from bench.speed.figures import print_figure
 from engine.system.jit import CACHE_VARIABLE
+from engine.system.programs import keima
 from gtp.cli.settings import CONFIG_VARIABLE, NO_FILE
 from gtp.cli.terminal import one_line_errors
 from weights import DEFAULT

@@ -20,10 +20,9 @@ from rich.console import Console
 
 from bench.match.gtp_client import START_S, EngineError, EngineRefused, GtpClient, argument_words
 from bench.strength.suites import Step, parse_suite
-from bench.terminal import progress_bar, say
 from engine.system.files import written_whole
 from gtp.cli.arguments import NewFile, Number
-from gtp.cli.terminal import INTERRUPTED
+from gtp.cli.terminal import INTERRUPTED, progress_bar, say
 
 BEGINNINGS = ("loadsgf", "boardsize", "clear_board")
 """Commands behind which a position does not depend on those before"""

@@ -25,14 +25,13 @@ from bench.match.gtp_client import EngineError, EngineRefused
 from bench.match.openings import read_openings
 from bench.strength.peer import Peer
 from bench.strength.sides import Networks, Side, drawn_moves, in_threads, side_from
-from bench.terminal import progress_bar
 from engine.config import SearchOptions
 from engine.go.game import Game
 from engine.go.geometry import BLACK
 from engine.go.rules import rules_named
 from engine.go.scoring import final_score_black
 from engine.search.stoppers import SearchLimits
-from gtp.cli.terminal import new_table, one_line_errors
+from gtp.cli.terminal import new_table, one_line_errors, progress_bar
 from weights import DEFAULT
 
 RULES = "tromp-taylor"

@@ -20,18 +20,18 @@ of passes but what ages show. There are no global values.
 Source: AlphaGo, Extended Data Table 2.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from engine.features.common import after_move, legality_key, new_marks, recent_moves_key
+from engine.features.common import after_move, legality_key, recent_moves_key
 from engine.features.symmetry import apply_symmetry, symmetry_steps
 from engine.go.board import META_SIZE, is_eye
-from engine.go.geometry import BLACK, EMPTY, PASS, index_of, point_at
+from engine.go.geometry import BLACK, EMPTY, PASS, cell_count, index_of, point_at
 from engine.go.ladder import LadderScratch, ladder_planes, new_ladder_scratch
 from engine.go.position import META_N_MOVES, META_TO_MOVE, is_legal_move
 from engine.go.random import mix
-from engine.system.arrays import fill_items
+from engine.system.arrays import allocate, fill_items
 from engine.system.jit import kernel
 
 MOST = 8
@@ -50,25 +50,21 @@ class AlphaGoScratch(NamedTuple):
 
     ladder: LadderScratch
     """for ladders"""
-    capture: np.ndarray
-    """uint8[N*N]: ladder captures, policy order"""
-    escape: np.ndarray
-    """uint8[N*N]: ladder escapes"""
-    marks: np.ndarray
-    """int64[L]: see :func:`engine.features.common.after_move`"""
-    stamp: np.ndarray
-    """int64[1]: likewise"""
-    numbers: np.ndarray
-    """uint8[FEATURES, N*N]: numbers that become planes"""
+    capture: Annotated[np.ndarray, "uint8[N*N]"]
+    """ladder captures, policy order"""
+    escape: Annotated[np.ndarray, "uint8[N*N]"]
+    """ladder escapes"""
+    marks: Annotated[np.ndarray, "int64[L]"]
+    """see :func:`engine.features.common.after_move`"""
+    stamp: Annotated[np.ndarray, "int64[1]"]
+    """likewise"""
+    numbers: Annotated[np.ndarray, "uint8[FEATURES, N*N]"]
+    """numbers that become planes"""
 
 
 def new_scratch(size: int) -> AlphaGoScratch:
     """Working memory for :func:`encode` on boards of one size; one per thread."""
-    area = size * size
-    return AlphaGoScratch(
-        new_ladder_scratch(size), np.zeros(area, np.uint8), np.zeros(area, np.uint8), *new_marks(size),
-        np.zeros((FEATURES, area), np.uint8),
-    )  # fmt: skip
+    return allocate(AlphaGoScratch, ladder=new_ladder_scratch(size), N=size, L=int(cell_count(size)))
 
 
 @kernel

@@ -6,7 +6,7 @@ Tactics tell what a move does to the stones around it without playing it.
 import numpy as np
 
 from engine.go.board import META_CAPTURED_BLACK, META_CAPTURED_WHITE, META_KO_COLOR, META_KO_POINT, META_STRIDE
-from engine.go.geometry import EMPTY, ZOBRIST, cell_count
+from engine.go.geometry import EMPTY, ZOBRIST
 from engine.go.position import META_N_MOVES, META_SEEN_FROM, META_TO_MOVE
 from engine.go.random import mix
 from engine.go.rules import KO_SIMPLE, RULE_KO, RULE_SCORING, RULE_SUICIDE, SCORING_AREA
@@ -65,14 +65,6 @@ def komi_wave(rules, area, komi):
     return 0.5 if quarter == 1 else (-0.5 if quarter == 3 else 0.0)
 
 
-def new_marks(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """``marks`` and ``stamp`` of a scratch for :func:`after_move`.
-
-    A rising stamp spares clearing the marks; 32 bits would be used up within minutes of encoding.
-    """
-    return np.zeros(int(cell_count(size)), np.int64), np.zeros(1, np.int64)
-
-
 @kernel
 def _touches(head, point, stride, chain):
     """Whether a point lies beside a stone of a chain."""
@@ -109,7 +101,8 @@ def after_move(board, point, color, most, scratch):
         point: int, an empty point.
         color: BLACK or WHITE, who moves there.
         most: int, at least 1.
-        scratch: has ``marks``, int64[L], and ``stamp``, int64[1], from :func:`new_marks`.
+        scratch: has ``marks``, int64[L], and ``stamp``, int64[1]: a rising stamp spares clearing the marks, and 32 bits
+            would be used up within minutes of encoding.
     """
     stride = board.meta[META_STRIDE]
     cells, head, libs, marks = board.color, board.head, board.libs, scratch.marks

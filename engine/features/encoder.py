@@ -84,6 +84,11 @@ def encode(position: Any, symmetry: int, scratch: NamedTuple, planes: np.ndarray
     _KERNELS[type(scratch)].encode(position, symmetry, scratch, planes, globals_)
 
 
+def kernel_of(scratch: NamedTuple) -> Any:
+    """The kernel behind :func:`encode` for an encoder's scratch."""
+    return _KERNELS[type(scratch)].encode
+
+
 def key(position: Any, scratch: NamedTuple) -> int:
     """uint64 that covers everything the scratch's encoder reads of a position: a part of the result cache's key."""
     word: int = _KERNELS[type(scratch)].key(position)

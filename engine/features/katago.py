@@ -59,7 +59,7 @@ board, and on the reads before. Ours depend on the position alone: in 30,000 pos
 chain. Source: ``iterLadders`` and ``Board::searchIsLadderCaptured``.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -90,7 +90,7 @@ from engine.go.rules import (
     TAX_SEKI,
 )
 from engine.go.scoring import area_owner, owner_sign, white_komi
-from engine.system.arrays import copy_items, fill_items
+from engine.system.arrays import allocate, copy_items, fill_items
 from engine.system.jit import kernel
 
 
@@ -354,10 +354,10 @@ class KatagoScratch(NamedTuple):
     """for areas"""
     ladder: LadderScratch
     """for ladders; its board holds the boards that are read"""
-    owner: np.ndarray
-    """int8[N*N]: 1 Black's, -1 White's"""
-    marks: np.ndarray
-    """uint8[BOARDS + 2, N*N]: stones caught in a ladder, latest board first; ataris that work on the current board;
+    owner: Annotated[np.ndarray, "int8[N*N]"]
+    """1 Black's, -1 White's"""
+    marks: Annotated[np.ndarray, "uint8[BOARDS + 2, N*N]"]
+    """stones caught in a ladder, latest board first; ataris that work on the current board;
     those of earlier boards, which do not show"""
 
 
@@ -370,13 +370,7 @@ class KatagoSuicideScratch(NamedTuple):
 
 def new_scratch(size: int) -> KatagoScratch:
     """Working memory for :func:`encode` on boards of one size; one per thread."""
-    area = size * size
-    return KatagoScratch(
-        new_life_scratch(size),
-        new_ladder_scratch(size),
-        np.zeros(area, np.int8),
-        np.zeros((BOARDS + 2, area), np.uint8),
-    )
+    return allocate(KatagoScratch, life=new_life_scratch(size), ladder=new_ladder_scratch(size), N=size)
 
 
 def new_suicide_scratch(size: int) -> KatagoSuicideScratch:

@@ -7,11 +7,11 @@ ladders read to the end. Komi, passes and rules enter as global values, so one n
 "keima-1", which older networks read, is the same without the last of the global values.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from engine.features.common import after_move, komi_wave, legality_key, new_marks, recent_moves_key
+from engine.features.common import after_move, komi_wave, legality_key, recent_moves_key
 from engine.features.symmetry import apply_symmetry
 from engine.go.board import (
     META_CAPTURED_BLACK,
@@ -22,7 +22,7 @@ from engine.go.board import (
     is_eye,
     is_legal,
 )
-from engine.go.geometry import EMPTY, MIN_SIZE, PASS, WHITE, index_of, point_of
+from engine.go.geometry import EMPTY, MIN_SIZE, PASS, WHITE, cell_count, index_of, point_of
 from engine.go.ladder import LadderScratch, ladder_planes, new_ladder_scratch
 from engine.go.position import META_HANDICAP, META_N_MOVES, META_TO_MOVE, apply_rules, new_position, repeats
 from engine.go.random import mix
@@ -41,7 +41,7 @@ from engine.go.rules import (
     Rules,
 )
 from engine.go.scoring import white_komi
-from engine.system.arrays import fill_items
+from engine.system.arrays import allocate, fill_items
 from engine.system.jit import kernel
 
 ON_BOARD, OWN, OPPONENT = 0, 1, 2
@@ -78,21 +78,19 @@ class KeimaScratch(NamedTuple):
 
     ladder: LadderScratch
     """for ladders"""
-    capture: np.ndarray
-    """uint8[N*N]: ladder captures, policy order"""
-    escape: np.ndarray
-    """uint8[N*N]: ladder escapes"""
-    marks: np.ndarray
-    """int64[L]: see :func:`engine.features.common.after_move`"""
-    stamp: np.ndarray
-    """int64[1]: likewise"""
+    capture: Annotated[np.ndarray, "uint8[N*N]"]
+    """ladder captures, policy order"""
+    escape: Annotated[np.ndarray, "uint8[N*N]"]
+    """ladder escapes"""
+    marks: Annotated[np.ndarray, "int64[L]"]
+    """see :func:`engine.features.common.after_move`"""
+    stamp: Annotated[np.ndarray, "int64[1]"]
+    """likewise"""
 
 
 def new_scratch(size: int) -> KeimaScratch:
     """Working memory for :func:`encode` on boards of one size; one per thread."""
-    return KeimaScratch(
-        new_ladder_scratch(size), np.zeros(size * size, np.uint8), np.zeros(size * size, np.uint8), *new_marks(size)
-    )
+    return allocate(KeimaScratch, ladder=new_ladder_scratch(size), N=size, L=int(cell_count(size)))
 
 
 @kernel

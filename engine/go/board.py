@@ -6,12 +6,12 @@ Start at :func:`play`. A board is one buffer seen through typed views, so a copy
 here but in :mod:`engine.go.position`.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from engine.go.geometry import BLACK, BORDER, EMPTY, PASS, WHITE, ZOBRIST, cell_count, on_board_points
-from engine.system.arrays import append_once, copy_items
+from engine.system.arrays import allocate, append_once, copy_items
 from engine.system.jit import inlined_kernel, kernel
 
 META_SIZE, META_STRIDE, META_KO_POINT, META_KO_COLOR, META_N_EMPTY, META_CAPTURED_BLACK, META_CAPTURED_WHITE = range(7)
@@ -22,41 +22,39 @@ META_FIELDS = 8
 class Board(NamedTuple):
     """One position's stones. L = ``cell_count(size)``; per-chain fields are valid at ``head[stone]`` only."""
 
-    buffer: np.ndarray
-    """uint64[words]: the memory all other fields are views of"""
-    hash: np.ndarray
-    """uint64[1]: XOR of the Zobrist words of the stones"""
-    meta: np.ndarray
-    """int64[8], by ``META_...``: size; stride of a row; the point that simple ko forbids (0 = none) and the colour that
+    buffer: Annotated[np.ndarray, "uint64[words]"]
+    """the memory all other fields are views of"""
+    hash: Annotated[np.ndarray, "uint64[1]"]
+    """XOR of the Zobrist words of the stones"""
+    meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
+    """by ``META_...``: size; stride of a row; the point that simple ko forbids (0 = none) and the colour that
     may not play it; number of empty points; stones of Black and of White captured so far"""
-    lib_sum: np.ndarray
-    """int32[L]: sum of the points of a chain's distinct liberties"""
-    head: np.ndarray
-    """int16[L]: the point that names a stone's chain; 0 on empty and border cells"""
-    next: np.ndarray
-    """int16[L]: next stone of the same chain, circular"""
-    stones: np.ndarray
-    """int16[L]: stones of the chain"""
-    libs: np.ndarray
-    """int16[L]: distinct liberties of the chain"""
-    empty: np.ndarray
-    """int16[size*size]: the empty points in no particular order, the first META_N_EMPTY are valid"""
-    slot: np.ndarray
-    """int16[L]: index of an empty point in ``empty``"""
-    color: np.ndarray
-    """uint8[L]: EMPTY, BLACK, WHITE or BORDER"""
+    lib_sum: Annotated[np.ndarray, "int32[L]"]
+    """sum of the points of a chain's distinct liberties"""
+    head: Annotated[np.ndarray, "int16[L]"]
+    """the point that names a stone's chain; 0 on empty and border cells"""
+    next: Annotated[np.ndarray, "int16[L]"]
+    """next stone of the same chain, circular"""
+    stones: Annotated[np.ndarray, "int16[L]"]
+    """stones of the chain"""
+    libs: Annotated[np.ndarray, "int16[L]"]
+    """distinct liberties of the chain"""
+    empty: Annotated[np.ndarray, "int16[size * size]"]
+    """the empty points in no particular order, the first META_N_EMPTY are valid"""
+    slot: Annotated[np.ndarray, "int16[L]"]
+    """index of an empty point in ``empty``"""
+    color: Annotated[np.ndarray, "uint8[L]"]
+    """EMPTY, BLACK, WHITE or BORDER"""
 
 
 def new_board(size: int) -> Board:
     """An empty board of the given size, 2 to 25."""
-    cells, area = int(cell_count(size)), size * size
+    parts = allocate(Board, words=0, L=int(cell_count(size)), size=size)
     # Widest first, so that every field is aligned.
-    layout = [(np.uint64, 1), (np.int64, META_FIELDS), (np.int32, cells)]
-    layout += [(np.int16, count) for count in (cells, cells, cells, cells, area, cells)] + [(np.uint8, cells)]
-    ends = np.cumsum([np.dtype(kind).itemsize * count for kind, count in layout])
+    ends = np.cumsum([part.nbytes for part in parts])
     buffer = np.zeros((ends[-1] + 7) // 8, np.uint64)
-    parts = np.split(buffer.view(np.uint8), ends)[: len(layout)]
-    board = Board(buffer, *(part.view(kind) for part, (kind, _) in zip(parts, layout, strict=True)))
+    views = np.split(buffer.view(np.uint8), ends)[1 : len(parts)]
+    board = Board(buffer, *(view.view(part.dtype) for view, part in zip(views, parts[1:], strict=True)))
     board.meta[META_SIZE] = size
     clear(board)
     return board

@@ -28,7 +28,7 @@ Most ladders are a line of forced moves, so moves are played on one board in pla
 has a second choice. Start at :func:`ladder_planes`, then :func:`_read` and :func:`search_ladder`.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from engine.go.board import (
     stones_lost_by_suicide,
 )
 from engine.go.geometry import BORDER, EMPTY, PASS, index_of
-from engine.system.arrays import append_once, copy_items, fill_items
+from engine.system.arrays import allocate, append_once, copy_items, fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 READ_NODES = 400
@@ -129,38 +129,28 @@ class LadderScratch(NamedTuple):
 
     board: Board
     """the position being read"""
-    saved: np.ndarray
-    """uint64[KATAGO_FRAMES + 2, words]: board memory before each open choice; then SAVED_TRIED, SAVED_ROOT"""
-    hunts: np.ndarray
-    """uint8[KATAGO_FRAMES]: 1 if the choice is the hunter's"""
-    first: np.ndarray
-    """int16[KATAGO_FRAMES]: where the frame's moves not tried yet begin in ``pending``"""
-    end: np.ndarray
-    """int16[KATAGO_FRAMES]: where they end"""
-    pending: np.ndarray
-    """int16[MOST_PENDING]: moves of all open frames"""
-    candidates: np.ndarray
-    """int16[MOST_PENDING]: first moves to read for one chain"""
-    capture: np.ndarray
-    """int16[1]: any one capture, to know whether there is one"""
-    nodes_left: np.ndarray
-    """int64[1]: moves that may still be tried, 0 or more"""
+    saved: Annotated[np.ndarray, "uint64[KATAGO_FRAMES + 2, words]"]
+    """board memory before each open choice; then SAVED_TRIED, SAVED_ROOT"""
+    hunts: Annotated[np.ndarray, "uint8[KATAGO_FRAMES]"]
+    """1 if the choice is the hunter's"""
+    first: Annotated[np.ndarray, "int16[KATAGO_FRAMES]"]
+    """where the frame's moves not tried yet begin in ``pending``"""
+    end: Annotated[np.ndarray, "int16[KATAGO_FRAMES]"]
+    """where they end"""
+    pending: Annotated[np.ndarray, "int16[MOST_PENDING]"]
+    """moves of all open frames"""
+    candidates: Annotated[np.ndarray, "int16[MOST_PENDING]"]
+    """first moves to read for one chain"""
+    capture: Annotated[np.ndarray, "int16[1]"]
+    """any one capture, to know whether there is one"""
+    nodes_left: Annotated[np.ndarray, "int64[1]"]
+    """moves that may still be tried, 0 or more"""
 
 
 def new_ladder_scratch(size: int) -> LadderScratch:
     """Working memory for boards of one size."""
     board = new_board(size)
-    return LadderScratch(
-        board,
-        np.zeros((KATAGO_FRAMES + 2, len(board.buffer)), np.uint64),
-        np.zeros(KATAGO_FRAMES, np.uint8),
-        np.zeros(KATAGO_FRAMES, np.int16),
-        np.zeros(KATAGO_FRAMES, np.int16),
-        np.zeros(MOST_PENDING, np.int16),
-        np.zeros(MOST_PENDING, np.int16),
-        np.zeros(1, np.int16),
-        np.zeros(1, np.int64),
-    )
+    return allocate(LadderScratch, board=board, words=len(board.buffer))
 
 
 @kernel

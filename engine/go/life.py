@@ -11,53 +11,50 @@ there a region is vital only if each of its points, not only each empty one, tou
 Source: David B. Benson, "Life in the game of Go", Information Sciences 10 (1976).
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from engine.go.board import META_SIZE, META_STRIDE, Board
 from engine.go.geometry import BORDER, EMPTY, cell_count, point_of
-from engine.system.arrays import fill_items
+from engine.system.arrays import allocate, fill_items
 from engine.system.jit import kernel
 
 
 class LifeScratch(NamedTuple):
     """Working memory for boards of one size; one per thread. L = ``cell_count(size)``."""
 
-    region: np.ndarray
-    """int16[L]: number of the region a point belongs to, from 1; 0 = not yet visited, or the owner's stone"""
-    stack: np.ndarray
-    """int16[L]: points of the region being walked"""
-    touched: np.ndarray
-    """int16[L], by chain: the latest region seen to touch it, 0 = none"""
-    shared: np.ndarray
-    """int16[L], by chain: empty points of that region which are its liberties; with suicide, points that touch it"""
-    vital: np.ndarray
-    """int16[L], by chain: its vital regions still standing"""
-    chain_lives: np.ndarray
-    """uint8[L], by chain: 1 = not given up"""
-    region_lives: np.ndarray
-    """uint8[L], by region: 1 = not given up"""
-    proves: np.ndarray
-    """uint8[L], by region: 1 = vital to a living chain"""
-    inner: np.ndarray
-    """uint8[L], by region: points that touch no stone of the owner, counted up to 2"""
-    holds: np.ndarray
-    """uint8[L], by region: 1 = stones of the opponent are in it"""
-    pair_chain: np.ndarray
-    """int16[4 * L]: chain of each pair of a chain and a region that touch"""
-    pair_region: np.ndarray
-    """int16[4 * L]: its region"""
-    pair_vital: np.ndarray
-    """int16[4 * L]: 1 = the region is vital to the chain"""
+    region: Annotated[np.ndarray, "int16[L]"]
+    """number of the region a point belongs to, from 1; 0 = not yet visited, or the owner's stone"""
+    stack: Annotated[np.ndarray, "int16[L]"]
+    """points of the region being walked"""
+    touched: Annotated[np.ndarray, "int16[L]"]
+    """by chain: the latest region seen to touch it, 0 = none"""
+    shared: Annotated[np.ndarray, "int16[L]"]
+    """by chain: empty points of that region which are its liberties; with suicide, points that touch it"""
+    vital: Annotated[np.ndarray, "int16[L]"]
+    """by chain: its vital regions still standing"""
+    chain_lives: Annotated[np.ndarray, "uint8[L]"]
+    """by chain: 1 = not given up"""
+    region_lives: Annotated[np.ndarray, "uint8[L]"]
+    """by region: 1 = not given up"""
+    proves: Annotated[np.ndarray, "uint8[L]"]
+    """by region: 1 = vital to a living chain"""
+    inner: Annotated[np.ndarray, "uint8[L]"]
+    """by region: points that touch no stone of the owner, counted up to 2"""
+    holds: Annotated[np.ndarray, "uint8[L]"]
+    """by region: 1 = stones of the opponent are in it"""
+    pair_chain: Annotated[np.ndarray, "int16[4 * L]"]
+    """chain of each pair of a chain and a region that touch"""
+    pair_region: Annotated[np.ndarray, "int16[4 * L]"]
+    """its region"""
+    pair_vital: Annotated[np.ndarray, "int16[4 * L]"]
+    """1 = the region is vital to the chain"""
 
 
 def new_life_scratch(size: int) -> LifeScratch:
     """Working memory for boards of one size."""
-    cells = int(cell_count(size))
-    return LifeScratch(
-        *np.zeros((5, cells), np.int16), *np.zeros((5, cells), np.uint8), *np.zeros((3, 4 * cells), np.int16)
-    )
+    return allocate(LifeScratch, L=int(cell_count(size)))
 
 
 def pass_alive(board: Board, color: int, out: np.ndarray, suicide: bool = False) -> None:

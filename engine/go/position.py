@@ -5,7 +5,7 @@ This is what rules, encoders and search workers read. It holds everything legali
 """
 
 from dataclasses import astuple
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from engine.go.rules import (
     Rules,
     twice_komi,
 )
-from engine.system.arrays import copy_items
+from engine.system.arrays import allocate, copy_items
 from engine.system.jit import inlined_kernel, kernel
 
 (META_N_MOVES, META_TO_MOVE, META_PASSES, META_HANDICAP, META_SEEN_FROM, META_BUTTON_TAKER, META_N_ALONE,
@@ -56,23 +56,23 @@ class Position(NamedTuple):
     """Board, rules and history. L = ``cell_count(size)``, CAP = moves there is room for."""
 
     board: Board
-    rules: np.ndarray
-    """int64[8], by ``RULE_...`` of :mod:`engine.go.rules`: the flags, and twice the komi (White's points)"""
-    meta: np.ndarray
-    """int64[8], by ``META_...``: number of moves; colour to move; consecutive passes, latest; handicap stones (see
+    rules: Annotated[np.ndarray, "int64[RULE_FIELDS]"]
+    """by ``RULE_...`` of :mod:`engine.go.rules`: the flags, and twice the komi (White's points)"""
+    meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
+    """by ``META_...``: number of moves; colour to move; consecutive passes, latest; handicap stones (see
     :func:`play_move`); index of the first hash that counts; who has taken the button (0 = neither side); Black's stones
     as long as White has placed none, then ``ENDED`` and ``OVER``; moves after which encoders show none
     (:func:`hide_course`)"""
-    past: np.ndarray
-    """uint8[8, L]: stones after move n in row n % 8, the current position included"""
-    moves: np.ndarray
-    """int16[CAP]: points played, oldest first; PASS = 0"""
-    colors: np.ndarray
-    """uint8[CAP]: who played them"""
-    hashes: np.ndarray
-    """uint64[CAP + 1]: superko key after n moves; ``hashes[0]`` is the first position's"""
-    seen: np.ndarray
-    """uint64[64]: one bit per ``key & 4095`` of the keys so far; clear bit = certainly new"""
+    past: Annotated[np.ndarray, "uint8[PAST_BOARDS, L]"]
+    """stones after move n in row n % 8, the current position included"""
+    moves: Annotated[np.ndarray, "int16[CAP]"]
+    """points played, oldest first; PASS = 0"""
+    colors: Annotated[np.ndarray, "uint8[CAP]"]
+    """who played them"""
+    hashes: Annotated[np.ndarray, "uint64[CAP + 1]"]
+    """superko key after n moves; ``hashes[0]`` is the first position's"""
+    seen: Annotated[np.ndarray, "uint64[FILTER_WORDS]"]
+    """one bit per ``key & 4095`` of the keys so far; clear bit = certainly new"""
 
 
 def new_position(size: int, capacity: int = 0) -> Position:
@@ -83,17 +83,7 @@ def new_position(size: int, capacity: int = 0) -> Position:
         capacity: moves there is room for; 0 means three boards full.
     """
     room = capacity or 3 * size * size + 64
-    cells = int(cell_count(size))
-    position = Position(
-        new_board(size),
-        np.zeros(RULE_FIELDS, np.int64),
-        np.zeros(META_FIELDS, np.int64),
-        np.zeros((PAST_BOARDS, cells), np.uint8),
-        np.zeros(room, np.int16),
-        np.zeros(room, np.uint8),
-        np.zeros(room + 1, np.uint64),
-        np.zeros(FILTER_WORDS, np.uint64),
-    )
+    position = allocate(Position, board=new_board(size), L=int(cell_count(size)), CAP=room)
     begin(position, BLACK)
     return position
 

@@ -16,12 +16,12 @@ docs/lab/2026-11-28-endings-in-every-orientation.md.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from engine.go.board import META_SIZE, META_STRIDE, Board, color_empty_point, copy_board, empty_point, new_board
-from engine.go.geometry import BLACK, EMPTY, WHITE, on_board_points, point_of
+from engine.go.geometry import BLACK, EMPTY, WHITE, cell_count, on_board_points, point_of
 from engine.go.position import Position, copy_position, new_position
 from engine.go.rules import RULE_TAX, TAX_NONE, TAX_SEKI
 from engine.go.scoring import (
@@ -37,7 +37,7 @@ from engine.go.scoring import (
     score_black,
     take_off,
 )
-from engine.system.arrays import fill_items
+from engine.system.arrays import allocate, fill_items
 from engine.system.jit import kernel
 
 
@@ -45,19 +45,17 @@ class SekiMemory(NamedTuple):
     """What the search for seki works in; all is overwritten. L = ``cell_count(size)``."""
 
     filled: Board
-    group: np.ndarray
-    """int16[L]: a stone of the group that a point belongs to, the same for all its points; 0 = none"""
-    queue: np.ndarray
-    """int16[L]: points of the group being walked; afterwards what is known of groups and dame by their root"""
-    marks: np.ndarray
-    """uint8[N*N] in policy order: 1 = in seki"""
+    group: Annotated[np.ndarray, "int16[L]"]
+    """a stone of the group that a point belongs to, the same for all its points; 0 = none"""
+    queue: Annotated[np.ndarray, "int16[L]"]
+    """points of the group being walked; afterwards what is known of groups and dame by their root"""
+    marks: Annotated[np.ndarray, "uint8[N*N]"]
+    """in policy order: 1 = in seki"""
 
 
 def new_seki_memory(size: int) -> SekiMemory:
     """Memory for boards of one size."""
-    filled = new_board(size)
-    group, queue = np.zeros((2, len(filled.color)), np.int16)
-    return SekiMemory(filled, group, queue, np.zeros(size * size, np.uint8))
+    return allocate(SekiMemory, filled=new_board(size), N=size, L=int(cell_count(size)))
 
 
 def score_with_dame_filled(position: Position) -> float:
@@ -92,18 +90,16 @@ class CountMemory(NamedTuple):
     """without stones, only read"""
     cleared: Position
     """in the end the position that was counted, its dead stones taken off"""
-    against: np.ndarray
-    """float64[L]"""
-    dead: np.ndarray
-    """uint8[L] by point: 1 = a dead stone"""
+    against: Annotated[np.ndarray, "float64[L]"]
+    dead: Annotated[np.ndarray, "uint8[L]"]
+    """by point: 1 = a dead stone"""
     seki: SekiMemory
 
 
 def new_count_memory(size: int, capacity: int) -> CountMemory:
     """Memory for positions of up to ``capacity`` moves."""
-    empty = new_board(size)
-    against, dead = np.zeros(len(empty.color)), np.zeros(len(empty.color), np.uint8)
-    return CountMemory(empty, new_position(size, capacity), against, dead, new_seki_memory(size))
+    empty, cleared, seki = new_board(size), new_position(size, capacity), new_seki_memory(size)
+    return allocate(CountMemory, empty=empty, cleared=cleared, seki=seki, L=int(cell_count(size)))
 
 
 @kernel

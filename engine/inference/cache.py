@@ -6,10 +6,11 @@ transposition table implementation for parallel search", 2002). The policy is th
 legality. Keys are made by :func:`engine.features.encoder.cache_key`.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from engine.system.arrays import allocate
 from engine.system.jit import kernel
 
 WAYS = 4
@@ -22,12 +23,12 @@ KEY, VALUES, LOGITS = range(3)
 class Cache(NamedTuple):
     """R entries of W words, in R / WAYS sets."""
 
-    words: np.ndarray
-    """uint64[R, W]; an entry of zeros is empty"""
-    stamps: np.ndarray
-    """uint32[R]: when the entry was written, in insertions"""
-    clock: np.ndarray
-    """uint32[1]: insertions so far; approximate when threads insert at once"""
+    words: Annotated[np.ndarray, "uint64[R, W]"]
+    """; an entry of zeros is empty"""
+    stamps: Annotated[np.ndarray, "uint32[R]"]
+    """when the entry was written, in insertions"""
+    clock: Annotated[np.ndarray, "uint32[1]"]
+    """insertions so far; approximate when threads insert at once"""
 
 
 def new_cache(byte_limit: int, max_moves: int) -> Cache:
@@ -39,9 +40,7 @@ def new_cache(byte_limit: int, max_moves: int) -> Cache:
     """
     words = LOGITS + (max_moves + 3) // 4
     sets = max(1, byte_limit // (WAYS * (words * 8 + 4)))
-    memory = np.zeros((sets * WAYS, words), np.uint64)
-    stamps = np.zeros(sets * WAYS, np.uint32)
-    return Cache(memory, stamps, np.zeros(1, np.uint32))
+    return allocate(Cache, R=sets * WAYS, W=words)
 
 
 class OwnerCaches(NamedTuple):

@@ -15,7 +15,7 @@ from engine.go.geometry import BLACK, PASS, index_of, on_board_points
 from engine.go.ladder import ladder_planes, new_ladder_scratch
 from engine.go.position import META_N_MOVES, Position, is_legal_move
 from engine.inference.server import NetworkFailed
-from engine.insight.glance import Glancing
+from engine.insight.raw_outputs import Glancing
 from engine.play.assembly import patterns_of, tables_of
 from engine.play.player import Player
 from engine.rollout.patterns import all_states

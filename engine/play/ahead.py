@@ -1,9 +1,12 @@
-"""Compiling ahead: every kernel that play with a network calls, in pieces that several processes share.
+"""Compiling ahead: every kernel that play with a network calls, by a record, shared among several processes.
 
-A piece uses some kernels once, on a small board, with arguments of the types that play hands over; how large the board
-is makes no difference to a kernel. Each process takes the pieces that no other one is at, in the order of ``PIECES``,
-which is that of play; kernels that two pieces have in common are compiled once all the same
+``kernels.txt`` names the kernels that Python called in warm games, each with the types of its arguments, those of
+the board first; ``python -m tests.play.warm_game`` plays these games and writes it. Each process
+compiles the first kernel of the list that no other one is at; what two kernels call is compiled once all the same
 (:mod:`engine.system.jit`). Torch is not needed here.
+
+A line is ``first`` or ``later`` (whether the first move waits for it), the kernel, and the types. ENCODE and SCRATCH
+stand for the encoder's kernel and the type of its working memory, LINES for the lines of a network's program.
 
 ``python -m engine.play.ahead ENCODER`` is a helper, which :func:`start_helpers` starts: it compiles what is left and
 ends.
@@ -11,229 +14,63 @@ ends.
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 from filelock import FileLock, Timeout
+from numba.core import types
 
-from engine.config import SearchOptions
 from engine.config.declaration import core_count
 from engine.system import jit
+from engine.system.arrays import numba_type
 
+RECORD = Path(__file__).with_name("kernels.txt")
 MAX_HELPERS = 3
-"""More find no piece to work on."""
-SIZE = 9
+"""More find no kernel to work on."""
 POLL_S = 0.2
+SCRATCH, ENCODE, LINES = "SCRATCH", "ENCODE", "LINES"
 
 
-def _game(encoder: str) -> None:
-    """Positions: moves, legality, undo."""
-    from engine.go.game import Game
-    from engine.go.geometry import BLACK, WHITE, point_at
-    from engine.go.position import META_TO_MOVE, legal_moves, play_move
-
-    game = Game(SIZE)
-    for color, row in ((BLACK, 2), (WHITE, 4), (BLACK, 6)):
-        game.is_legal(color, int(point_at(row, 3, SIZE)))
-        game.play(color, int(point_at(row, 3, SIZE)))
-    game.undo()
-    game.setup_stones([int(point_at(4, 4, SIZE))], [], WHITE)
-    legal_moves(game.position, game.position.meta[META_TO_MOVE], np.zeros(SIZE * SIZE + 1, np.uint8))
-    play_move(game.position, int(point_at(6, 6, SIZE)), game.position.meta[META_TO_MOVE])
+def read_record() -> dict[str, tuple[bool, str]]:
+    """The lines of the record by their kernel: whether the first move waits for it, and the types of its arguments."""
+    lines = (line.split(" ", 2) for line in RECORD.read_text(encoding="utf-8").splitlines())
+    return {kernel: (when == "first", arguments) for when, kernel, arguments in lines}
 
 
-def _encoder(encoder: str) -> None:
-    """What a network is shown when it is loaded."""
-    from engine.features.encoder import sample_inputs
-
-    sample_inputs(encoder, SIZE)
+KERNELS = read_record()
+FIRST = tuple(name for name, (is_first, _) in KERNELS.items() if is_first)
+LATER = tuple(name for name in KERNELS if name not in FIRST)
 
 
-def _tree(encoder: str) -> None:
-    """The search tree: select, expand, back up, report, move on."""
-    from engine.features.symmetry import symmetry_table
-    from engine.go.board import new_board
-    from engine.inference.cache import new_cache
-    from engine.search.backup import complete, release
-    from engine.search.leaves import new_batch, rank_moves, take_results
-    from engine.search.report import new_root_table, read_root
-    from engine.search.selection import select
-    from engine.search.stoppers import RIVAL_SHARE
-    from engine.search.tree import META_ROOT, advance_root, edge_visits, follow, new_tree
-    from engine.search.tuning import new_tuning
-    from engine.search.values import leaders, root_lead, root_value, value_margin, weigh_paths
-
-    tree, batch = new_tree(SIZE), new_batch(SIZE, 1)
-    tuning = new_tuning(SearchOptions(c_puct=1.0, virtual_loss=0.5), None, None)._replace(is_plain=True)
-    move_filter = np.ones((1, len(new_board(SIZE).color)), np.uint8)
-    leaders(tree)
-    value_margin(tree, tuning.rollout_weight, RIVAL_SHARE)
-    count = select(tree, batch, 1, tuning, move_filter, False)
-    release(tree, batch, count)
-    count = select(tree, batch, 1, tuning, move_filter, False)
-    moves = SIZE * SIZE + 1
-    batch.n_listed[0], batch.listed[0] = moves, np.arange(moves)
-    policy, values = np.zeros((1, moves), np.float32), np.zeros(1, np.float32)
-    take_results(batch, count, symmetry_table(SIZE), policy, values, values, True, True, new_cache(1 << 20, moves))
-    rank_moves(batch, count, 1.0)
-    complete(tree, batch, count, tuning.rollout_weight, True, False)
-    read_root(tree, tuning, move_filter[0], 1, new_root_table(SIZE))
-    root_value(tree, tuning)
-    root_lead(tree)
-    complete(tree, batch, select(tree, batch, 1, tuning, move_filter, False), tuning.rollout_weight, True, False)
-    weigh_paths(tree, batch, 1, 0.5)
-    edge = follow(tree, int(tree.meta[META_ROOT]), int(batch.move[0, 0]))
-    edge_visits(tree, edge)
-    advance_root(tree, edge)
+def _stamp_name(name: str, encoder: str) -> str:
+    """The name of a kernel's stamp."""
+    return f"{name} {encoder}" if SCRATCH in KERNELS[name][1] else name
 
 
-def _leaves(encoder: str) -> None:
-    """A leaf without its evaluation: replayed, its moves listed, a finished game counted."""
-    from engine.go.position import new_position
-    from engine.go.scoring import final_score_black
-    from engine.search.leaves import finish_leaf, list_moves, new_batch, replay
-
-    root, position, batch = new_position(SIZE), new_position(SIZE), new_batch(SIZE, 1)
-    replay(root, position, batch, 0)
-    list_moves(position, np.zeros(SIZE * SIZE + 1, np.uint16))
-    finish_leaf(batch, np.int64(0), float(final_score_black(position)))
-
-
-def _network_leaves(encoder: str) -> None:
-    """Leaves encoded for the network."""
-    from engine.features.encoder import ENCODERS
-    from engine.go.position import new_position
-    from engine.inference.cache import new_cache
-    from engine.search.leaves import new_batch, prepare_for_network
-
-    known, batch = ENCODERS[encoder], new_batch(SIZE, 1)
-    prepare_for_network(
-        new_position(SIZE), new_position(SIZE), batch, 1, new_cache(1 << 20, SIZE * SIZE + 1), known.new_scratch(SIZE),
-        np.uint64(1), True, np.zeros((1, known.planes, SIZE, SIZE), np.float32),
-        np.zeros((1, known.globals), np.float32),
-    )  # fmt: skip
-
-
-def _owners(encoder: str) -> None:
-    """Who owns what, as the whole tree sees it."""
-    from engine.features.symmetry import symmetry_table
-    from engine.go.position import META_TO_MOVE, new_position
-    from engine.inference.cache import new_owner_caches
-    from engine.search.leaves import FINISHED, new_batch
-    from engine.search.owners import OwnerRows, finished_owners, keep_owners, take_owners
-    from engine.search.tree import new_tree
-
-    tree, batch, rows = new_tree(SIZE), new_batch(SIZE, 1), OwnerRows(SIZE * SIZE)
-    owners, answers = np.zeros((1, SIZE * SIZE), np.float32), np.zeros((1, SIZE * SIZE), np.float32)
-    cache, root = new_owner_caches(1 << 20, SIZE * SIZE + 1).owners, new_position(SIZE)
-    take_owners(batch, 1, root.meta[META_TO_MOVE], symmetry_table(SIZE), answers, cache, owners)
-    batch.kind[0] = FINISHED
-    finished_owners(root, new_position(SIZE), batch, 1, owners)
-    rows.grow(len(tree.state))
-    keep_owners(batch, 1, owners, rows.rows)
-    rows.add_up(tree)
-
-
-def _rollouts(encoder: str) -> None:
-    """Who owns what, by rollouts of the learnt policy."""
-    from engine.go.board import new_board
-    from engine.rollout.model import load_rollout
-    from engine.rollout.ownership import rollout_ownership
-    from weights import find_patterns
-
-    rollout_ownership(new_board(SIZE), load_rollout(find_patterns("rollout")), 1, 1)
-
-
-def _rollout_search(encoder: str) -> None:
-    """A search without the network, which chooses moves where that does not answer in time."""
-    from engine.go.position import new_position
-    from engine.go.random import seed_state
-    from engine.rollout.last_good_replies import new_last_good_replies
-    from engine.rollout.model import load_both
-    from engine.rollout.policy import new_weights
-    from engine.rollout.softmax import new_candidates
-    from engine.search.leaves import new_batch, prepare_by_patterns, roll_out_by_policy
-    from weights import find_patterns
-
-    patterns = load_both(find_patterns("rollout"), find_patterns("tree"))
-    moves = new_candidates(SIZE)
-    leaf = (new_position(SIZE), new_position(SIZE), new_batch(SIZE, 1), 1)
-    prepare_by_patterns(*leaf, moves, patterns.numbers, patterns.theta)
-    policy = (new_weights(SIZE), patterns.tables, new_last_good_replies(), SearchOptions().reply_probability)
-    roll_out_by_policy(*leaf, seed_state(1, 0), True, *policy, moves.cell)
-
-
-def _endings(encoder: str) -> None:
-    """Whether a game is finished, and its score."""
-    from engine.go.geometry import BLACK, WHITE, point_at
-    from engine.go.position import new_position, play_move
-    from engine.play.life_and_death import chains_with, estimate_end
-    from engine.rollout.model import load_rollout
-    from weights import find_patterns
-
-    position = new_position(SIZE)
-    for color, column in ((BLACK, 2), (WHITE, 3)):
-        for row in range(SIZE):
-            play_move(position, int(point_at(row, column, SIZE)), color)
-    chains_with("seki", position, estimate_end(position, None, load_rollout(find_patterns("rollout"))).dead)
-
-
-def _network(encoder: str) -> None:
-    """Networks on processors without a matrix unit; others, and GPUs, compute them otherwise."""
-    from engine.nets.compute import program_kernels
-    from engine.nets.compute.lanes import FEATURES
-    from engine.nets.compute.winograd_tiles import padded, tiles_a_line
-
-    if "+amx-tile" in FEATURES.split(","):
-        return
-    padded(1), tiles_a_line(1, 3)
-    numbers, nothing = np.zeros(1, np.float32), np.zeros(0, program_kernels.LINE)
-    inputs = np.zeros((0, 1, 1), np.float32), np.zeros((0, 1), np.float32)
-    program_kernels.run(nothing, numbers, np.zeros(2, np.int64), *inputs, 1, 3, 1, numbers, numbers, numbers, numbers)
-
-
-PIECES: dict[str, Callable[[str], None]] = {
-    "game": _game,
-    "tree": _tree,
-    "encoder": _encoder,
-    "leaves": _leaves,
-    "network leaves": _network_leaves,
-    "network": _network,
-    "owners": _owners,
-    "rollouts": _rollouts,
-    "endings": _endings,
-    "rollout search": _rollout_search,
-}
-FIRST = ("game", "encoder", "tree", "leaves", "network leaves", "network")
-"""What the first move waits for"""
-LATER = tuple(piece for piece in PIECES if piece not in FIRST)
-OF_ENCODER = ("encoder", "network leaves")
-
-
-def _named(piece: str, encoder: str) -> str:
-    """What the stamp of a piece is called."""
-    return f"{piece} {encoder}" if piece in OF_ENCODER else piece
-
-
-def missing(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> list[str]:
-    """Pieces that are not compiled yet; none where nothing can be kept on disk."""
+def missing(encoder: str, names: tuple[str, ...] = tuple(KERNELS)) -> list[str]:
+    """Kernels of the record that are not compiled yet; none where nothing can be kept on disk."""
     if jit.FOLDER is None:
         return []
-    return [piece for piece in pieces if not jit.is_stamped(_named(piece, encoder))]
+    return [name for name in names if not jit.is_stamped(_stamp_name(name, encoder))]
 
 
-def compile_pieces(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> None:
-    """Compile what no other process compiles at this moment, until there is nothing left of these pieces."""
-    while left := missing(encoder, pieces):
-        for piece in left:
-            with _claimed(piece, encoder) as mine:
+def compile_kernels(encoder: str, names: tuple[str, ...] = tuple(KERNELS)) -> None:
+    """Compile the kernels that no other process compiles at this moment, until none of them is left."""
+    while left := missing(encoder, names):
+        for name in left:
+            with _claimed(name, encoder) as mine:
                 if mine:
-                    PIECES[piece](encoder)
-                    jit.stamp(_named(piece, encoder))
+                    load(name, encoder)
                     break
         else:
             # Others have them all; the first to end may still be followed by one that fails.
@@ -241,19 +78,67 @@ def compile_pieces(encoder: str, pieces: tuple[str, ...] = tuple(PIECES)) -> Non
                 pass
 
 
-def _lock_of(piece: str, encoder: str) -> FileLock:
-    """What a process holds while it compiles a piece."""
-    stamp = jit.stamp_of(_named(piece, encoder))
+def load(name: str, encoder: str) -> None:
+    """Compile a kernel, or load it where it is on disk, and note that it is."""
+    from engine.features.encoder import ENCODERS, kernel_of
+    from engine.nets.compute.lanes import FEATURES
+
+    # Processors with a matrix unit compute networks otherwise.
+    if not (name.startswith("engine.nets.") and "+amx-tile" in FEATURES.split(",")):
+        scratch = ENCODERS[encoder].new_scratch(2)
+        module, _, function = name.partition("#")[0].rpartition(".")
+        kernel = getattr(import_module(module), function) if module else kernel_of(scratch)
+        kernel.compile(argument_types(KERNELS[name][1], scratch))
+    jit.stamp(_stamp_name(name, encoder))
+
+
+def argument_types(text: str, scratch: Any) -> tuple[types.Type, ...]:
+    """The types that a line of the record names.
+
+    Args:
+        text: a tuple of Numba's types; structs of arrays by their names where their fields say the types, else as
+            ``struct(NAME, TYPE, ...)``.
+        scratch: the encoder's.
+    """
+    from engine.nets.compute.program_kernels import LINE
+
+    scope: dict[str, Any] = {
+        SCRATCH: numba.typeof(scratch), LINES: numba.typeof(np.zeros(0, LINE)), "C": "C", "A": "A",
+        "array": types.Array, "readonly": partial(types.Array, readonly=True), "Tuple": types.Tuple,
+        "bool": types.boolean,
+        "struct": lambda struct, *fields: types.BaseTuple.from_types(fields, struct),
+    }  # fmt: skip
+    for name in set(re.findall(r"[A-Za-z_]\w*", text)) - set(scope):
+        struct = _structs().get(name)
+        is_declared = struct is not None and f"struct({name}" not in text
+        scope[name] = numba_type(struct) if is_declared and struct else struct or getattr(types, name)
+    found: tuple[types.Type, ...] = eval(text, {"__builtins__": {}}, scope)
+    return found
+
+
+@cache
+def _structs() -> dict[str, type]:
+    """All structs of arrays in the modules of the record's kernels and in what these import, by name."""
+    for name in KERNELS:
+        if "." in name:
+            import_module(name.partition("#")[0].rpartition(".")[0])
+    modules = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("engine.")]
+    return {name: item for module in modules for name, item in module.items() if hasattr(item, "_fields")}
+
+
+def _lock_of(name: str, encoder: str) -> FileLock:
+    """What a process holds while it compiles a kernel."""
+    stamp = jit.stamp_of(_stamp_name(name, encoder))
     stamp.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(stamp.with_suffix(".lock"))
+    return FileLock(stamp.with_name(f"{stamp.name}.lock"))
 
 
 @contextlib.contextmanager
-def _claimed(piece: str, encoder: str) -> Iterator[bool]:
-    """Whether a piece is this process's for the block."""
+def _claimed(name: str, encoder: str) -> Iterator[bool]:
+    """Whether a kernel is this process's for the block."""
     try:
-        with _lock_of(piece, encoder).acquire(blocking=False):
-            yield not jit.is_stamped(_named(piece, encoder))
+        with _lock_of(name, encoder).acquire(blocking=False):
+            yield not jit.is_stamped(_stamp_name(name, encoder))
     except Timeout:
         yield False
 
@@ -272,25 +157,24 @@ def start_helpers(encoder: str) -> list["subprocess.Popen[bytes]"]:
 
 
 def load_later(encoder: str, helpers: Sequence["subprocess.Popen[bytes]"] = ()) -> None:
-    """Load into this process what comes after the first move, each piece once it is compiled; compile what is left.
+    """Load into this process what comes after the first move, each kernel once it is compiled; compile what is left.
 
     A thread that waited for another process within a kernel would keep this process from loading any other.
 
     Args:
         helpers: waited for in the end.
     """
-    for piece in LATER:
-        while missing(encoder, (piece,)) and _is_claimed(piece, encoder):
+    for name in LATER:
+        while missing(encoder, (name,)) and _is_claimed(name, encoder):
             time.sleep(POLL_S)
-        PIECES[piece](encoder)
-        jit.stamp(_named(piece, encoder))
+        load(name, encoder)
     for helper in helpers:
         helper.wait()
 
 
-def _is_claimed(piece: str, encoder: str) -> bool:
-    """Whether another process is compiling a piece."""
-    with _claimed(piece, encoder) as mine:
+def _is_claimed(name: str, encoder: str) -> bool:
+    """Whether another process is compiling a kernel."""
+    with _claimed(name, encoder) as mine:
         return not mine
 
 
@@ -303,4 +187,4 @@ def _end_with(parent: int) -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with, args=[int(sys.argv[2])], daemon=True).start()
-    compile_pieces(sys.argv[1])
+    compile_kernels(sys.argv[1])

@@ -403,7 +403,7 @@ class Player(GameKeeper):
 
 
 OWNERSHIP_S = 0.1
-"""The longest that an analysis waits for the network's ownership before its search: updates are to come at once"""
+"""The longest that an analysis waits for the network's ownership before a report; the next report tries again"""
 
 
 def analyze(
@@ -424,15 +424,20 @@ def analyze(
     if interrupted.is_set():
         return
 
-    deadline_s = time.perf_counter() + OWNERSHIP_S
-    shows_ending = ending is not None and ending.matters(
-        lambda: search.network_ownership_black(deadline_s, interrupted)
-    )
+    def with_ending(report: Report) -> Report:
+        return ending.applied(report) if ending is not None and ending.matters(ownership) else report
+
+    def ownership() -> np.ndarray | None:
+        return search.network_ownership_black(time.perf_counter() + OWNERSHIP_S, interrupted)
 
     def tell(report: Report) -> None:
         # After an interruption no more is wanted, though the search still has some leaves to bring home.
         if not interrupted.is_set():
-            watcher.on_report(ending.applied(report) if shows_ending and ending is not None else report)
+            watcher.on_report(with_ending(report))
+
+    # Before the search the evaluations have the network to themselves.
+    if ending is not None:
+        ending.matters(ownership)
 
     telling = replace(watcher, on_report=tell)
     limits = SearchLimits(interrupt=interrupted)

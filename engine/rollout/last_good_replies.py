@@ -10,7 +10,7 @@ and on their points. The paper does not say how high the probability is: ``Searc
 Source: AlphaGo, Methods, "Rollout policy" (the last paragraph); Baier and Drake, "The power of forgetting" (2010).
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from engine.go.board import META_KO_COLOR, META_KO_POINT, META_STRIDE
 from engine.go.geometry import BLACK, EMPTY, PASS
 from engine.go.random import GOLDEN
 from engine.rollout.patterns import square_code
+from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel
 
 ENTRIES = 1 << 15
@@ -27,17 +28,17 @@ POINT_BITS = 10
 class LastGoodReplies(NamedTuple):
     """A table of replies; one entry a slot, the newest stays."""
 
-    key: np.ndarray
-    """int64[ENTRIES]: last move, its 3x3 code and the side to move; 0 = free"""
-    move: np.ndarray
-    """int16[ENTRIES]: the reply, a point"""
-    code: np.ndarray
-    """int32[ENTRIES]: the 3x3 code around the reply"""
+    key: Annotated[np.ndarray, "int64[ENTRIES]"]
+    """last move, its 3x3 code and the side to move; 0 = free"""
+    move: Annotated[np.ndarray, "int16[ENTRIES]"]
+    """the reply, a point"""
+    code: Annotated[np.ndarray, "int32[ENTRIES]"]
+    """the 3x3 code around the reply"""
 
 
 def new_last_good_replies() -> LastGoodReplies:
     """An empty table."""
-    return LastGoodReplies(np.zeros(ENTRIES, np.int64), np.zeros(ENTRIES, np.int16), np.zeros(ENTRIES, np.int32))
+    return allocate(LastGoodReplies)
 
 
 @inlined_kernel

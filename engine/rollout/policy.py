@@ -12,7 +12,7 @@ own eye weighs 0; simple ko is looked at when drawing.
 Source: AlphaGo, Methods, "Rollout policy"; Extended Data Table 4.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from engine.rollout.patterns import (
     swap_colors,
 )
 from engine.rollout.vocabulary import FIRST_CELL, HashTable, find
-from engine.system.arrays import fill_items
+from engine.system.arrays import allocate, fill_items
 from engine.system.jit import inlined_kernel, kernel
 
 BLOCK_BITS = 4
@@ -66,49 +66,35 @@ class Tables(NamedTuple):
 class Weights(NamedTuple):
     """The static weights of one position; L = ``cell_count(size)``. Colours are columns: Black 0, White 1."""
 
-    cell: np.ndarray
-    """uint8[L]: state of every cell (:mod:`engine.rollout.patterns`)"""
-    weight: np.ndarray
-    """int32[L, 2]: static weight of an empty point; 0 = no sensible move, or no empty point"""
-    block: np.ndarray
-    """int64[blocks, 2]: sums of the weights of 16 cells"""
-    total: np.ndarray
-    """int64[2]: sums of all weights"""
-    dirty: np.ndarray
-    """int16[2 * L]: points to look up again; :func:`changed_points` says how many are valid"""
-    stamp: np.ndarray
-    """int32[L]: number of the last look-up that a point was listed for"""
-    response: np.ndarray
-    """int16[MOST_RESPONSES]: points with factors, each once; :func:`list_responses` says how many are valid"""
-    factor: np.ndarray
-    """int64[L]: their factors in units of 1/128, valid where ``response_stamp`` is current"""
-    boosted: np.ndarray
-    """int64[MOST_RESPONSES]: their weights times factors"""
-    response_stamp: np.ndarray
-    """int32[L]: number of the last list of responses that a point was on"""
-    saver: np.ndarray
-    """int16[MOST_SAVERS]: captures that save a chain"""
-    clock: np.ndarray
-    """int32[2], by ``CLOCK_...``: current numbers of look-ups and of lists of responses"""
+    cell: Annotated[np.ndarray, "uint8[L]"]
+    """state of every cell (:mod:`engine.rollout.patterns`)"""
+    weight: Annotated[np.ndarray, "int32[L, 2]"]
+    """static weight of an empty point; 0 = no sensible move, or no empty point"""
+    block: Annotated[np.ndarray, "int64[(L >> BLOCK_BITS) + 1, 2]"]
+    """sums of the weights of 16 cells"""
+    total: Annotated[np.ndarray, "int64[2]"]
+    """sums of all weights"""
+    dirty: Annotated[np.ndarray, "int16[2 * L]"]
+    """points to look up again; :func:`changed_points` says how many are valid"""
+    stamp: Annotated[np.ndarray, "int32[L]"]
+    """number of the last look-up that a point was listed for"""
+    response: Annotated[np.ndarray, "int16[MOST_RESPONSES]"]
+    """points with factors, each once; :func:`list_responses` says how many are valid"""
+    factor: Annotated[np.ndarray, "int64[L]"]
+    """their factors in units of 1/128, valid where ``response_stamp`` is current"""
+    boosted: Annotated[np.ndarray, "int64[MOST_RESPONSES]"]
+    """their weights times factors"""
+    response_stamp: Annotated[np.ndarray, "int32[L]"]
+    """number of the last list of responses that a point was on"""
+    saver: Annotated[np.ndarray, "int16[MOST_SAVERS]"]
+    """captures that save a chain"""
+    clock: Annotated[np.ndarray, "int32[2]"]
+    """by ``CLOCK_...``: current numbers of look-ups and of lists of responses"""
 
 
 def new_weights(size: int) -> Weights:
     """Memory for boards of one size."""
-    cells = int(cell_count(size))
-    return Weights(
-        np.zeros(cells, np.uint8),
-        np.zeros((cells, 2), np.int32),
-        np.zeros(((cells >> BLOCK_BITS) + 1, 2), np.int64),
-        np.zeros(2, np.int64),
-        np.zeros(2 * cells, np.int16),
-        np.zeros(cells, np.int32),
-        np.zeros(MOST_RESPONSES, np.int16),
-        np.zeros(cells, np.int64),
-        np.zeros(MOST_RESPONSES, np.int64),
-        np.zeros(cells, np.int32),
-        np.zeros(MOST_SAVERS, np.int16),
-        np.zeros(2, np.int32),
-    )
+    return allocate(Weights, L=int(cell_count(size)), MOST_SAVERS=MOST_SAVERS)
 
 
 @kernel

@@ -11,7 +11,7 @@ Source: AlphaGo, Extended Data Table 4; Methods, "Rollout policy" and "Searching
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from engine.rollout.vocabulary import (
     SELF_ATARI,
     find,
 )
+from engine.system.arrays import allocate
 from engine.system.jit import inlined_kernel, kernel
 
 MOST_FEATURES = 12
@@ -53,38 +54,28 @@ LAST_MOVE, LAST_BEFORE, LAST_CAPTURED = range(3)
 class Candidates(NamedTuple):
     """The moves considered in one position; M = points of the board."""
 
-    cell: np.ndarray
-    """uint8[L]: state of every cell, the caller's to fill"""
-    last: np.ndarray
-    """int64[3], by ``LAST_...``: the last move and the one before (PASS = none), and the number of stones that the last
+    cell: Annotated[np.ndarray, "uint8[L]"]
+    """state of every cell, the caller's to fill"""
+    last: Annotated[np.ndarray, "int64[3]"]
+    """by ``LAST_...``: the last move and the one before (PASS = none), and the number of stones that the last
     one captured; these must be the last of ``board.empty``, else say 0. The caller's to fill."""
-    point: np.ndarray
-    """int64[M]: the moves, no pass; :func:`consider` says how many are valid"""
-    place: np.ndarray
-    """int16[L]: index of an empty point among them, -1 = not considered"""
-    feature: np.ndarray
-    """int32[M, MOST_FEATURES]: places in the vector of weights"""
-    n_features: np.ndarray
-    """int32[M]: number of valid features of a move"""
-    probability: np.ndarray
-    """float64[M]: of a move among those considered"""
-    saver: np.ndarray
-    """int16[MOST_SAVERS]: captures that save a chain"""
+    point: Annotated[np.ndarray, "int64[M]"]
+    """the moves, no pass; :func:`consider` says how many are valid"""
+    place: Annotated[np.ndarray, "int16[L]"]
+    """index of an empty point among them, -1 = not considered"""
+    feature: Annotated[np.ndarray, "int32[M, MOST_FEATURES]"]
+    """places in the vector of weights"""
+    n_features: Annotated[np.ndarray, "int32[M]"]
+    """number of valid features of a move"""
+    probability: Annotated[np.ndarray, "float64[M]"]
+    """of a move among those considered"""
+    saver: Annotated[np.ndarray, "int16[MOST_SAVERS]"]
+    """captures that save a chain"""
 
 
 def new_candidates(size: int) -> Candidates:
     """Memory for boards of one size."""
-    area, cells = size * size, int(cell_count(size))
-    return Candidates(
-        np.zeros(cells, np.uint8),
-        np.zeros(3, np.int64),
-        np.zeros(area, np.int64),
-        np.zeros(cells, np.int16),
-        np.zeros((area, MOST_FEATURES), np.int32),
-        np.zeros(area, np.int32),
-        np.zeros(area, np.float64),
-        np.zeros(MOST_SAVERS, np.int16),
-    )
+    return allocate(Candidates, M=size * size, L=int(cell_count(size)), MOST_SAVERS=MOST_SAVERS)
 
 
 @inlined_kernel

@@ -68,6 +68,7 @@ class RootEnding:
         self._found: Ending | None = None
         self._counting = threading.Lock()
         self._passes = int(root.meta[META_PASSES])
+        self._matters: bool | None = None
 
     @property
     def counted(self) -> Ending:
@@ -83,18 +84,17 @@ class RootEnding:
         return self.counted.lead_black * (1.0 if self._root.meta[META_TO_MOVE] == BLACK else -1.0)
 
     def matters(self, network_ownership: Callable[[], NDArray[np.float32] | None]) -> bool:
-        """Whether a report of the root needs the count.
+        """Whether a report of the root needs the count; False while the network's ownership is not known.
 
         Args:
-            network_ownership: gives float32[N*N], of either side, or None where it is not known; called on boards
-                alone that are full enough, since it may cost evaluations.
+            network_ownership: gives float32[N*N], of either side, or None where it is not known; called until it is,
+                and only on boards that are full enough, since it may cost evaluations.
         """
         if self._passes > 0:
             return True
-        owners = network_ownership() if is_full(self._root) else None
-        if owners is None:
-            return False
-        return bool(np.count_nonzero(np.abs(owners) < DOUBTFUL) <= DOUBTFUL_SHARE * owners.size)
+        if self._matters is None and is_full(self._root) and (owners := network_ownership()) is not None:
+            self._matters = bool(np.count_nonzero(np.abs(owners) < DOUBTFUL) <= DOUBTFUL_SHARE * owners.size)
+        return bool(self._matters)
 
     def score_leaves(self, batch: Batch, count: int, owners: NDArray[np.float32] | None = None) -> None:
         """Write the count into the leaves of a batch where the game is over behind passes alone.

@@ -5,8 +5,8 @@ number of the tree. :func:`engine.system.arrays.row_of` gives a row of them as v
 know no forest. Room is fixed, and no values are corrected.
 """
 
-from engine.search.leaves import MAX_DEPTH, Batch
-from engine.search.tree import META_FIELDS, Tree, new_tree
+from engine.search.leaves import Batch
+from engine.search.tree import Tree, new_tree
 from engine.system.arrays import allocate
 
 EDGES_PER_VISIT = 4
@@ -23,6 +23,6 @@ def new_forest(size: int, trees: int, visits: int) -> tuple[Tree, Batch]:
     """
     moves = size * size + 1
     rooms = {"nodes": visits + 2, "edges": EDGES_PER_VISIT * visits + (2 << moves.bit_length())}
-    forest = allocate(Tree, trees, **rooms, A=moves, M=META_FIELDS, L=moves, buckets=0)
+    forest = allocate(Tree, trees, **rooms, A=moves, L=moves, buckets=0)
     forest.point[:] = new_tree(size).point
-    return forest, allocate(Batch, trees, K=1, A=moves, D=MAX_DEPTH, B=0)
+    return forest, allocate(Batch, trees, K=1, A=moves, B=0)

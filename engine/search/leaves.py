@@ -55,13 +55,13 @@ to be rolled out and nothing else; to be evaluated, its rollout being backed up 
 
 
 class Batch(NamedTuple):
-    """K leaves; A = N*N + 1 policy entries, D = MAX_DEPTH; B = K where values are corrected, else 0."""
+    """K leaves; A = N*N + 1 policy entries, B = K where values are corrected, else 0."""
 
-    node: Annotated[np.ndarray, "int32[K, D]"]
+    node: Annotated[np.ndarray, "int32[K, MAX_DEPTH]"]
     """nodes of the path, the root first, the leaf not among them"""
-    edge_index: Annotated[np.ndarray, "int16[K, D]"]
+    edge_index: Annotated[np.ndarray, "int16[K, MAX_DEPTH]"]
     """which of that node's edges was chosen"""
-    move: Annotated[np.ndarray, "int16[K, D]"]
+    move: Annotated[np.ndarray, "int16[K, MAX_DEPTH]"]
     """and the point it plays"""
     depth: Annotated[np.ndarray, "int32[K]"]
     """edges of the path"""
@@ -104,7 +104,7 @@ def new_batch(size: int, capacity: int, corrects: bool = False) -> Batch:
     Args:
         corrects: in a tree that corrects values (:mod:`engine.search.value_bias`).
     """
-    lengths = {"K": capacity, "A": size * size + 1, "D": MAX_DEPTH, "B": capacity if corrects else 0}
+    lengths = {"K": capacity, "A": size * size + 1, "B": capacity if corrects else 0}
     return allocate(Batch, **lengths)
 
 

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from engine.search.priors import GONE, is_move, prior_of
 from engine.search.tree import META_ROOT, edge_visits
 from engine.search.values import edge_mean, main_line, root_lead, root_value
+from engine.system.arrays import allocate
 from engine.system.jit import kernel
 
 PV_LENGTH = 24
@@ -84,40 +85,26 @@ class Watcher:
 class RootTable(NamedTuple):
     """The root's moves as arrays of A rows, filled by :func:`read_root`."""
 
-    point: np.ndarray
-    """int16[A]"""
-    visits: np.ndarray
-    """int32[A]"""
-    prior: np.ndarray
-    """float32[A]"""
-    value: np.ndarray
-    """float64[A]: for the side to move at the root"""
-    lcb: np.ndarray
-    """float64[A]: likewise"""
-    score: np.ndarray
-    """float64[A]: likewise"""
-    line: np.ndarray
-    """int16[A, PV_LENGTH]: most visited moves, the row's own first"""
-    line_visits: np.ndarray
-    """int32[A, PV_LENGTH]: their visits"""
-    length: np.ndarray
-    """int16[A]: moves in ``line``"""
+    point: Annotated[np.ndarray, "int16[A]"]
+    visits: Annotated[np.ndarray, "int32[A]"]
+    prior: Annotated[np.ndarray, "float32[A]"]
+    value: Annotated[np.ndarray, "float64[A]"]
+    """for the side to move at the root"""
+    lcb: Annotated[np.ndarray, "float64[A]"]
+    """likewise"""
+    score: Annotated[np.ndarray, "float64[A]"]
+    """likewise"""
+    line: Annotated[np.ndarray, "int16[A, PV_LENGTH]"]
+    """most visited moves, the row's own first"""
+    line_visits: Annotated[np.ndarray, "int32[A, PV_LENGTH]"]
+    """their visits"""
+    length: Annotated[np.ndarray, "int16[A]"]
+    """moves in ``line``"""
 
 
 def new_root_table(size: int) -> RootTable:
     """Room for all moves of one board size."""
-    moves = size * size + 1
-    return RootTable(
-        np.zeros(moves, np.int16),
-        np.zeros(moves, np.int32),
-        np.zeros(moves, np.float32),
-        np.zeros(moves, np.float64),
-        np.zeros(moves, np.float64),
-        np.zeros(moves, np.float64),
-        np.zeros((moves, PV_LENGTH), np.int16),
-        np.zeros((moves, PV_LENGTH), np.int32),
-        np.zeros(moves, np.int16),
-    )
+    return allocate(RootTable, A=size * size + 1)
 
 
 @kernel

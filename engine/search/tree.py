@@ -36,7 +36,7 @@ import numpy as np
 
 from engine.go.geometry import PASS, on_board_points
 from engine.search.priors import GONE, NO_MOVE, index_of_best, likeliest, prior_of, prior_of_best
-from engine.system.arrays import allocate, fields_of
+from engine.system.arrays import Field, allocate, fields_of
 from engine.system.jit import inlined_kernel, kernel
 
 UNEXPANDED, PENDING, PROVISIONAL, AWAITED, EXPANDED, TERMINAL = range(6)
@@ -54,12 +54,12 @@ META_FIELDS = META_FREE_EDGES + EDGE_CLASSES
 
 
 class Tree(NamedTuple):
-    """All rows of one search tree; A = N*N + 1 policy entries, M = META_FIELDS, L the longest run of edges.
+    """All rows of one search tree; A = N*N + 1 policy entries, L the longest run of edges.
 
     ``buckets`` is a power of two where values are corrected (:mod:`engine.search.value_bias`), else 0.
     """
 
-    meta: Annotated[np.ndarray, "int64[M]"]
+    meta: Annotated[np.ndarray, "int64[META_FIELDS]"]
     """counts, and the first rows of the lists of rows to be used again (NONE = empty)"""
 
     state: Annotated[np.ndarray, "uint8[nodes]"]
@@ -125,7 +125,8 @@ class Tree(NamedTuple):
 
 
 POOLS = {
-    pool: [name for name, field in fields_of(Tree).items() if field.shape[0] == pool] for pool in ("nodes", "edges")
+    pool: [name for name, field in fields_of(Tree).items() if isinstance(field, Field) and field.shape[0] == pool]
+    for pool in ("nodes", "edges")
 }
 """Names of the fields that have an item a node, and an item an edge"""
 FIRST_ROWS = {"nodes": 256, "edges": 4096}
@@ -163,7 +164,7 @@ def new_tree(size: int, value_bias: float = 0.0) -> Tree:
     """
     buckets = BUCKETS if value_bias > 0.0 else 0
     longest = 1 << (EDGE_CLASSES - 1)
-    tree = allocate(Tree, **FIRST_ROWS, A=size * size + 1, M=META_FIELDS, L=longest, buckets=buckets)
+    tree = allocate(Tree, **FIRST_ROWS, A=size * size + 1, L=longest, buckets=buckets)
     tree.point[:] = (*on_board_points(size), PASS)
     tree.bias_share[0] = value_bias
     clear(tree)

@@ -8,57 +8,85 @@ Copying and filling are loops, which compilers turn into vector code; slice assi
 """
 
 import re
+import sys
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
+from numba import from_dtype, typeof
 from numba.core import types
 from numba.extending import overload
 
 from engine.system.jit import kernel
 
 Struct = TypeVar("Struct", bound=tuple)
-FIELD = re.compile(r"(\w+)\[([\w, ]*)\]")
+FIELD = re.compile(r"(\w+)\[(.*)\]")
 
 
 class Field(NamedTuple):
-    """What an annotation says."""
+    """The annotation of a field."""
 
     dtype: str
     shape: tuple[str, ...]
-    """lengths: numbers, or names that :func:`allocate` is given"""
+    """lengths: expressions of the names that :func:`allocate` is given and of the constants of the struct's module"""
 
 
 @cache
-def fields_of(struct: type) -> dict[str, Field]:
-    """The declared fields of a NamedTuple, in order."""
-    found = {}
+def fields_of(struct: type) -> dict[str, "Field | type"]:
+    """The declared fields of a NamedTuple, in order; of structs within it their types."""
+    found: dict[str, Field | type] = {}
     for name, hint in get_type_hints(struct, include_extras=True).items():
-        match = FIELD.fullmatch(hint.__metadata__[0])
-        assert match, f"{struct.__name__}.{name}: expected dtype[lengths], not {hint.__metadata__[0]!r}"
-        found[name] = Field(match[1], tuple(word.strip() for word in match[2].split(",")))
+        match = FIELD.fullmatch(hint.__metadata__[0]) if hasattr(hint, "__metadata__") else None
+        found[name] = Field(match[1], tuple(word.strip() for word in match[2].split(","))) if match else hint
     return found
 
 
-def allocate(struct: type[Struct], rows: int | None = None, **lengths: int) -> Struct:
+def allocate(struct: type[Struct], rows: int | None = None, **given: Any) -> Struct:
     """A struct of zeros.
 
     Args:
         rows: length of a further axis in front of every array; None = no such axis.
-        lengths: of the named axes.
+        given: the lengths of the named axes; and fields that are made already, by their names.
     """
-    front = () if rows is None else (rows,)
-    shapes = [
-        (*front, *(int(word) if word.isdigit() else lengths[word] for word in field.shape))
-        for field in fields_of(struct).values()
-    ]
-    kinds = (field.dtype for field in fields_of(struct).values())
-    return struct(*(np.zeros(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)))
+    constants, front = vars(sys.modules[struct.__module__]), () if rows is None else (rows,)
+    made = []
+    for name, field in fields_of(struct).items():
+        if name in given:
+            made.append(given[name])
+        elif isinstance(field, Field):
+            shape = (_length(word, constants, given) for word in field.shape)
+            made.append(np.zeros((*front, *shape), field.dtype))
+        else:
+            made.append(allocate(field, rows, **given))
+    return struct(*made)
+
+
+def _length(word: str, constants: dict[str, Any], given: dict[str, Any]) -> int:
+    """The value of a length's expression; most are plain names."""
+    found = given.get(word, constants.get(word))
+    return int(eval(word, constants, given) if found is None else found)
 
 
 def row_of(arrays: Struct, row: int) -> Struct:
     """The views of one row of every array, structs within the struct likewise; called by kernels."""
     return type(arrays)(*(row_of(array, row) if isinstance(array, tuple) else array[row] for array in arrays))
+
+
+def numba_type(struct: type) -> types.Type:
+    """The type that Numba gives a struct whose arrays :func:`allocate` made, or one of Python numbers.
+
+    Raises:
+        TypeError: the struct does not say the types of its fields.
+    """
+    if not issubclass(struct, tuple):
+        raise TypeError(f"{struct.__name__}: not a struct with declared fields")
+    found: list[Any] = []
+    for field in fields_of(struct).values():
+        if isinstance(field, Field):
+            found.append(types.Array(from_dtype(np.dtype(field.dtype)), len(field.shape), "C"))
+        else:
+            found.append(typeof(field(0)) if field in (bool, int, float) else numba_type(field))
+    return types.BaseTuple.from_types(found, struct)
 
 
 @overload(row_of, inline="always")

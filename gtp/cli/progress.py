@@ -30,8 +30,8 @@ def compile_ahead(encoder: str) -> None:
     if not ahead.missing(encoder):
         return
     helpers = ahead.start_helpers(encoder)
-    with compile_progress(encoder, tuple(ahead.PIECES)):
-        ahead.compile_pieces(encoder)
+    with compile_progress(encoder, tuple(ahead.KERNELS)):
+        ahead.compile_kernels(encoder)
         for helper in helpers:
             helper.wait()
 

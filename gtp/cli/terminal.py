@@ -8,7 +8,15 @@ from typing import Any
 import click
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from engine.config.declaration import core_count
@@ -46,6 +54,21 @@ def bar(console: Console, *columns: ProgressColumn, **options: Any) -> Progress:
     """
     last = columns or (MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(TextColumn("{task.description}"), BarColumn(), *last, console=console, **options)
+
+
+def progress_bar(console: Console, last: ProgressColumn | None = None) -> Progress:
+    """A bar that vanishes at the end; none where standard error is no terminal.
+
+    Args:
+        last: the column on the right; None = the time passed.
+    """
+    columns = MofNCompleteColumn(), last or TimeElapsedColumn()
+    return bar(console, *columns, transient=True, disable=not console.is_terminal)
+
+
+def say(console: Console, text: str) -> None:
+    """Print one line as it is: no markup, no highlighting, no wrapping."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def new_table(*columns: str, right: Collection[int] | None = None, folds: bool = False) -> Table:

@@ -11,7 +11,7 @@ from gtp.host import Host
 from gtp.protocol import CommandError, Registry, number
 
 if TYPE_CHECKING:
-    from engine.insight.raw_policy import RawEvaluation
+    from engine.insight.raw_outputs import RawEvaluation
 
 COMMANDS = Registry()
 EXPECTED = "expected kata-raw-nn [COLOR] SYMMETRY [OPTIMISM], a symmetry from 0 to 7 or all, an optimism from 0 to 1"
@@ -30,7 +30,7 @@ def kata_raw_nn(host: Host, *words: str) -> str:
     color = arguments.leading_color(host, given)
     symmetries, optimism = _asked(given)
     from engine.features.symmetry import INVERSE
-    from engine.insight.raw_policy import evaluation_for
+    from engine.insight.raw_outputs import evaluation_for
 
     # KataGo flips the board before it exchanges rows and columns, we do afterwards.
     asked = ((s, evaluation_for(host.player, color, INVERSE[s], optimism)) for s in symmetries)

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from bench.reliability import actors
+from bench.reliability.campaign import Outcome
 from bench.speed.crew import AT_ONCE, SleepingJob, _rate, command
 from engine.system.crew.here import Here
 
@@ -35,4 +36,6 @@ def test_a_lost_game_is_noticed_and_killed_actors_lose_none(lost, tmp_path, monk
     if lost:
         whole = actors.played
         monkeypatch.setattr(actors, "played", lambda out: whole(out)[out.name == "killed" :])
-    assert actors._kill(2, 1, tmp_path).faults == (["1 of 16 games are lost"] if lost else [])
+    outcome = Outcome()
+    actors.test_kills(2, 1, tmp_path, outcome)
+    assert outcome.faults == (["1 of 16 games are lost"] if lost else [])

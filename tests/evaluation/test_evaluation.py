@@ -359,7 +359,7 @@ def test_plots_without_matplotlib_are_one_clear_line(shard, tmp_path, monkeypatc
         monkeypatch.setitem(sys.modules, name, None)
     answer = keima("evaluate", "default", shard, "--plots", tmp_path / "plots")
     assert answer.exit_code == 1
-    assert answer.output == "Error: plots need matplotlib: pip install matplotlib beside Keima\n"
+    assert answer.output == "Error: PNG needs matplotlib: pip install matplotlib beside Keima\n"
 
 
 @pytest.mark.shared

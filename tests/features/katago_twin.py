@@ -7,6 +7,7 @@ any pruning.
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 
@@ -135,12 +136,20 @@ class KatagoGame:
         return found
 
     def handicap(self) -> int:
-        """Black's stones before White's first; 0 if they are not several, or White has some from the start."""
-        stones = len(self.start)
-        for cell, color in self.moves:
+        """Black's stones before White's first; 0 if they are not several, or White has some from the start.
+
+        Where White moves twice in a row by then, the position was set up move by move: its stones are none.
+        """
+        played, end = 0, len(self.moves)
+        for n, (cell, color) in enumerate(self.moves):
             if cell is not None and color == WHITE:
+                end = n + 2
                 break
-            stones += cell is not None
+            played += cell is not None
+        colors = [color for _, color in self.moves[:end]]
+        if any(pair == (WHITE, WHITE) for pair in pairwise(colors)):
+            played = 0
+        stones = len(self.start) + played
         return stones if stones > 1 and WHITE not in self.start.values() else 0
 
     def own_komi(self) -> float:

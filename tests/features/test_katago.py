@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from engine.features.encoder import KATAGO, KATAGO_ATARI, KATAGO_SUICIDE, KATAGO_SUICIDE_ATARI, encode, key
@@ -79,6 +79,7 @@ def random_game(size, most, seed, rules):
 
 
 @settings(max_examples=400)
+@example((2, 30), 11806, Rules("drawn", handicap_bonus=1))
 @given(
     st.sampled_from([(2, 30), (3, 40), (4, 50), (5, 70), (6, 80), (7, 90), (9, 90)]), st.integers(0, 2**32), all_rules()
 )

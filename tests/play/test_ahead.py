@@ -13,62 +13,13 @@ from engine.play import ahead
 from engine.play.keeper import GameKeeper
 from engine.system import jit
 
-NOTHING_LEFT = """
-import sys
-from engine.play import ahead
-name, encoder = sys.argv[1:]
-for piece in ahead.PIECES.values():
-    piece(encoder)
-from engine.system.jit import _Kernel
-
-def compiled():
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith("engine.")]
-    kernels = {id(item): item for module in modules for item in vars(module).values() if isinstance(item, _Kernel)}
-    return {
-        f"{one.py_func.__module__}.{one.py_func.__qualname__}{signature}"
-        for one in kernels.values() for signature in one.overloads
-    }
-
-before = compiled()
-from engine.config import PlayOptions, SearchOptions, SetupOptions
-from engine.go.geometry import BLACK, PASS, WHITE
-from engine.go.rules import rules_named
-from engine.play.keeper import Purpose
-from gtp.cli.options import options_from
-from gtp.cli.settings import read_settings
-from gtp.startup import PlayerSettings, load_player
-from tests.playing import DEAD_STONES, position
-from weights import find_network, players
-
-play = PlayOptions(visits=20, seconds=0.0, resign_below=-1.0)
-own = (read_settings(players()[name]) if name in players() else {}) | {"size": 9, "seed": 1}
-setup, search = options_from(SetupOptions, own), options_from(SearchOptions, own)
-settings = PlayerSettings(setup, play, search, find_network(name))
-player = load_player(settings)
-for _ in range(30):
-    player.genmove(BLACK)
-    player.genmove(WHITE)
-for rules in ("chinese", "japanese", "tromp-taylor"):
-    position(player, DEAD_STONES, BLACK)
-    player.set_rules(rules_named(rules))
-    player.final_score()
-    player.final_status("seki")
-    player.genmove(BLACK)
-    player.play(WHITE, PASS)
-    player.genmove(BLACK)
-    player.genmove(WHITE)
-    player.genmove(BLACK, Purpose.CLEAN_UP)
-    player.undo()
-print(sorted(compiled() - before))
-player.close()
-"""
 TOGETHER = """
 import json, sys
 from engine.play import ahead
 from numba.core import event
 seen = event.RecordingListener()
 with event.install_listener("numba:compile", seen):
-    ahead.compile_pieces("keima-1", ("game",))
+    ahead.compile_kernels("keima-1", ("engine.go.position.play_move", "engine.go.position.legal_moves"))
 names = [(e.data["dispatcher"].py_func.__qualname__, type(e.data["dispatcher"]).__name__, str(e.data["args"]))
          for _, e in seen.buffer if e.is_end and e.data["dispatcher"].py_func.__module__.startswith("engine")]
 print(json.dumps(names))
@@ -84,10 +35,9 @@ def run(code, *words, **environment):
 @pytest.mark.parametrize(("name", "encoder"), [("default", "keima-1"), ("alphago-9", "alphago-49")])
 def test_play_compiles_nothing_that_was_not_compiled_ahead(name, encoder):
     """A player's own settings, such as rollouts beside its networks, included."""
-    process = run(NOTHING_LEFT, name, encoder)
-    output, _ = process.communicate()
-    assert process.returncode == 0
-    assert output.strip().splitlines()[-1] == "[]"
+    command = [sys.executable, "-m", "tests.play.warm_game", name, encoder]
+    played = subprocess.run(command, cwd=jit.ENGINE_FOLDER.parent, stdout=subprocess.PIPE, text=True, check=True)
+    assert played.stdout.strip().splitlines()[-1] == "[]", "python -m tests.play.warm_game writes the record anew"
 
 
 def test_two_processes_on_a_cold_cache_share_the_work(tmp_path):
@@ -111,29 +61,30 @@ def test_helpers_take_nothing_from_the_folder_they_start_in_and_end_with_the_eng
     assert not (tmp_path / "taken").exists()
 
 
-def test_a_piece_that_another_process_has_is_left_to_it(tmp_path, monkeypatch):
+def test_a_kernel_that_another_process_has_is_left_to_it(tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
     done = []
-    pieces = {"one": lambda encoder: done.append("one"), "two": lambda encoder: done.append("two")}
-    monkeypatch.setattr(ahead, "PIECES", pieces)
+
+    def load(name, encoder):
+        done.append(name)
+        jit.stamp(name)
+
+    monkeypatch.setattr(ahead, "KERNELS", dict.fromkeys(("one", "two"), (True, "")))
+    monkeypatch.setattr(ahead, "load", load)
     with ahead._lock_of("one", "keima-1"):
         assert ahead._is_claimed("one", "keima-1") and not ahead._is_claimed("two", "keima-1")
-    ahead.compile_pieces("keima-1", ("one", "two"))
-    assert done == ["one", "two"] and ahead.missing("keima-1", ("one", "two")) == []
-    ahead.compile_pieces("keima-1", ("one", "two"))
-    assert done == ["one", "two"]
+    for _ in range(2):
+        ahead.compile_kernels("keima-1", ("one", "two"))
+        assert done == ["one", "two"] and ahead.missing("keima-1", ("one", "two")) == []
 
 
-def test_a_piece_that_fails_says_so(tmp_path, monkeypatch):
+def test_a_kernel_that_fails_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
-
-    def fails(encoder):
-        raise RuntimeError("no compiler")
-
-    monkeypatch.setattr(ahead, "PIECES", {"one": fails})
-    with pytest.raises(RuntimeError, match="no compiler"):
-        ahead.compile_pieces("keima-1", ("one",))
-    assert ahead.missing("keima-1", ("one",)) == ["one"]
+    monkeypatch.setattr(ahead, "KERNELS", {"engine.nothing.one": (True, "(int64,)")})
+    ahead._structs.cache_clear()
+    with pytest.raises(ModuleNotFoundError, match="nothing"):
+        ahead.compile_kernels("keima-1", ("engine.nothing.one",))
+    assert ahead.missing("keima-1", ("engine.nothing.one",)) == ["engine.nothing.one"]
 
 
 def test_a_keeper_keeps_to_the_boards_it_is_given():

@@ -11,6 +11,7 @@ from engine.go.geometry import BLACK, PASS, WHITE
 from engine.go.rules import rules_named
 from engine.play.player import analyze
 from engine.search import tuning
+from engine.search.endings import Ending, RootEnding
 from engine.search.move_filter import EVERY_MOVE, MoveFilter, only, without
 from engine.search.report import Watcher
 from engine.search.search import Search
@@ -119,3 +120,28 @@ def test_a_full_tree_is_reported_on_until_the_interruption(monkeypatch):
     analyze(search, interrupted, Watcher(take, 0.05), EVERY_MOVE)
     assert interrupted.is_set()
     search.close()
+
+
+def test_an_ending_is_shown_as_soon_as_the_network_says_that_it_matters(search, monkeypatch):
+    """On a busy machine the network's ownership may not be there before the search."""
+    interrupted, reports, shown = threading.Event(), [], []
+    answers = iter([None, None, np.ones(49)])
+    monkeypatch.setattr(search, "network_ownership_black", lambda *_: next(answers))
+    game = Game(7, rules_named("chinese"), DEFAULT_KOMI)
+    for point in range(A, A + 4):
+        game.play(BLACK, point)
+        game.play(WHITE, point + 16)
+        game.play(BLACK, point + 24)
+        game.play(WHITE, point + 32)
+    search.set_position(game.position)
+    ending = RootEnding(game.position, lambda: Ending(5.0, True, np.ones(49)))
+
+    monkeypatch.setattr(ending, "applied", lambda report: shown.append(len(reports)) or report)
+
+    def take(report):
+        reports.append(report)
+        if len(reports) == 3:
+            interrupted.set()
+
+    analyze(search, interrupted, Watcher(take, 0.02, 0.01), EVERY_MOVE, ending=ending)
+    assert shown == [1, 2]

@@ -10,7 +10,7 @@ import engine.search.worker
 from engine.config import PlayOptions
 from engine.features.encoder import KEIMA
 from engine.go.geometry import BLACK, PASS, WHITE, from_vertex, on_board_points, to_vertex
-from engine.insight.raw_policy import evaluation_for
+from engine.insight.raw_outputs import evaluation_for
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetworkSpec
 from engine.nets.notices import say_once

@@ -1,0 +1,125 @@
+"""Games that call every kernel that play needs: ``python -m tests.play.warm_game`` writes ``engine/play/kernels.txt``.
+
+``python -m tests.play.warm_game NETWORK ENCODER`` compiles what that file names, plays, and prints the kernels that
+were compiled besides.
+"""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+from numba import typeof
+
+from engine.config import PlayOptions, SearchOptions, SetupOptions
+from engine.features.encoder import ENCODERS, kernel_of
+from engine.go.geometry import BLACK, PASS, WHITE
+from engine.go.rules import rules_named
+from engine.nets.compute.program_kernels import LINE
+from engine.play import ahead
+from engine.play.keeper import Purpose
+from engine.search.report import Watcher
+from engine.search.stoppers import SearchLimits
+from engine.system.arrays import numba_type
+from engine.system.jit import _Kernel
+from gtp.cli.options import options_from
+from gtp.cli.settings import read_settings
+from gtp.startup import PlayerSettings, load_player
+from tests.playing import DEAD_STONES, position
+from weights import find_network, players
+
+GAMES = (("default", "keima-1"), ("alphago-9", "alphago-49"))
+
+
+def compiled(scratch):
+    """Kernels that Python has called, in the order of a dict; with their types as the record writes them."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("engine.")]
+    kernels = {id(item): item for module in modules for item in vars(module).values() if isinstance(item, _Kernel)}
+    found = {}
+    for kernel in kernels.values():
+        name = (
+            "ENCODE" if kernel is kernel_of(scratch) else f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+        )
+        for number, signature in enumerate(kernel.overloads):
+            found[f"{name}#{number}" if number else name] = (
+                f"({', '.join(written(one, scratch) for one in signature)},)"
+            )
+    return found
+
+
+def written(one, scratch):
+    """A type as the record has it."""
+    if one == typeof(np.zeros(0, LINE)):
+        return ahead.LINES
+    struct = getattr(one, "instance_class", None)
+    if struct is type(scratch):
+        return ahead.SCRATCH
+    if struct is not None:
+        try:
+            if numba_type(struct) == one:
+                return struct.__name__
+        except (AttributeError, TypeError):
+            pass  # A struct whose fields do not say their types.
+        return f"struct({struct.__name__}, {', '.join(written(part, scratch) for part in one.types)})"
+    if hasattr(one, "types"):
+        return f"Tuple(({', '.join(written(part, scratch) for part in one.types)},))"
+    return re.sub(r"\b(\d)d\b", r"\1", str(one).replace("readonly array", "readonly"))
+
+
+def play(name, encoder):
+    """Play, and give the kernels compiled by the first move and by the end."""
+    scratch = ENCODERS[encoder].new_scratch(2)
+    play = PlayOptions(visits=20, seconds=0.0, resign_below=-1.0)
+    own = (read_settings(players()[name]) if name in players() else {}) | {"size": 9, "seed": 1}
+    setup, search = options_from(SetupOptions, own), options_from(SearchOptions, own)
+    player = load_player(PlayerSettings(setup, play, search, find_network(name)))
+    player.genmove(BLACK)
+    first = compiled(scratch)
+    player.genmove(WHITE)
+    for _ in range(29):
+        player.genmove(BLACK)
+        player.genmove(WHITE)
+    for rules in ("chinese", "japanese", "tromp-taylor"):
+        position(player, DEAD_STONES, BLACK)
+        player.set_rules(rules_named(rules))
+        player.final_score()
+        player.final_status("seki")
+        player.genmove(BLACK)
+        player.play(WHITE, PASS)
+        player.genmove(BLACK)
+        player.genmove(WHITE)
+        player.genmove(BLACK, Purpose.CLEAN_UP)
+        player.undo()
+    player.analyze(BLACK, Watcher(lambda _: player.interrupt(), ownership=True))
+    player.resume()
+    stand_in = player._backend.stand_in()
+    stand_in.set_position(player.game.position)
+    stand_in.run(SearchLimits(visits=20))
+    player.close()
+    return first, compiled(scratch)
+
+
+def record():
+    """Play all games, each in a process of its own, and write the record."""
+    lines = {}
+    for name, encoder in GAMES:
+        command = [sys.executable, "-m", "tests.play.warm_game", "record", name, encoder]
+        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+            _, kernel, _ = line.split(" ", 2)
+            if lines.get(kernel, "later").startswith("later"):
+                lines[kernel] = line
+    ahead.RECORD.write_text("\n".join(lines.values()) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:]:
+        record()
+    elif sys.argv[1] == "record":
+        first, found = play(*sys.argv[2:])
+        for kernel, arguments in found.items():
+            print("first" if kernel in first else "later", kernel, arguments)
+    else:
+        for kernel in ahead.KERNELS:
+            ahead.load(kernel, sys.argv[2])
+        before = compiled(ENCODERS[sys.argv[2]].new_scratch(2))
+        print(sorted(set(play(*sys.argv[1:])[1].items()) - set(before.items())))
