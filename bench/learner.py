@@ -26,7 +26,7 @@ import click
 
 from engine.system.files import alone_in, written_whole
 from engine.system.programs import start_child
-from engine.system.work_folder import add_line, same_settings
+from engine.system.run_folder import add_line, open_manifest
 from weights import DEFAULT, find_network
 
 KEIMA = (sys.executable, "-m", "gtp.cli")
@@ -320,7 +320,7 @@ def run(folder: Path, **given: Any) -> None:
     sources = Sources(**{**given, "labels": tuple(given["labels"])})
     try:
         with alone_in(folder):
-            same_settings(folder / "learner.json", given, "learner")
+            open_manifest(folder / "learner.json", given)
             (folder / "pid").write_text(str(os.getpid()))
             Learner(folder, sources).run()
     except (ValueError, OSError) as error:

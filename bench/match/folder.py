@@ -23,7 +23,7 @@ from engine.go.sgf import read_sgf, write_sgf
 from engine.records.archive import SHARD_FILE
 from engine.records.games import read_games
 from engine.system.files import written_whole
-from engine.system.work_folder import add_line, read_lines, same_settings
+from engine.system.run_folder import add_line, open_manifest, read_lines
 
 SETTINGS = "match.json"
 ROLES = ("first", "second")
@@ -158,7 +158,7 @@ class MatchFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self.records = read_records(path / "games.jsonl")
-            same_settings(path / SETTINGS, settings, "match", is_begun=bool(self.records))
+            open_manifest(path / SETTINGS, settings, is_begun=bool(self.records))
         except OSError as error:
             raise ValueError(f"{error.filename or path}: {error.strerror}") from error
 

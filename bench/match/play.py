@@ -332,7 +332,7 @@ def untold(game: int, moves: int) -> None:
 
 @dataclass(frozen=True)
 class Match:
-    """Who plays whom, and how; the job of a crew, see :class:`engine.system.crew.job.Job`."""
+    """Who plays whom, and how; the job of a crew, see :class:`engine.system.crew.Job`."""
 
     first: str
     second: str
@@ -357,7 +357,7 @@ class Match:
 
 
 class MatchWorker:
-    """Plays games, some at once. See :class:`engine.system.crew.job.Worker`."""
+    """Plays games, some at once. See :class:`engine.system.crew.Worker`."""
 
     def __init__(self, match: Match, stack: ExitStack) -> None:
         """Start nothing yet; ``stack`` ends the engines."""
@@ -370,7 +370,7 @@ class MatchWorker:
             self._free.put(engines)
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: a line of ``games.jsonl`` each; games count from 1.
+        """See :meth:`engine.system.crew.Worker.do`: a line of ``games.jsonl`` each; games count from 1.
 
         Raises:
             MatchError, EngineError: the match cannot go on.

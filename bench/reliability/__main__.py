@@ -21,7 +21,7 @@ import click
 from engine.config.declaration import core_count
 from engine.system.files import alone_in
 from engine.system.programs import start_child
-from engine.system.work_folder import read_lines, same_settings
+from engine.system.run_folder import open_manifest, read_lines
 from gtp.cli.arguments import PATHS
 from gtp.cli.terminal import INTERRUPTED, one_line_errors
 from weights import DEFAULT
@@ -131,7 +131,7 @@ def command(
     with one_line_errors(), ExitStack() as stack:
         kept = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         kept.mkdir(parents=True, exist_ok=True)
-        same_settings(kept / "campaign.json", {**campaign, "runner": "pytest"}, "campaign")
+        open_manifest(kept / "campaign.json", {**campaign, "runner": "pytest"})
         rows, status = collected(parts or NAMES, campaign, chosen), 0
         for row in rows:
             file = kept / f"{row.name}.jsonl"

@@ -20,8 +20,7 @@ import pytest
 from bench.reliability.campaign import Outcome, Part
 from bench.reliability.kills import played
 from bench.speed.crew import AT_ONCE, SleepingJob
-from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.bulk_job import BulkWorker
+from engine.selfplay.bulk import BulkPlay, BulkWorker
 from engine.system.crew import Away, Files
 from gtp.cli.options import CrewOptions
 

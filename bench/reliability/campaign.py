@@ -51,7 +51,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bench.speed.figures import print_figure, rounded
-from engine.system.work_folder import add_line
+from engine.system.run_folder import add_line
 from weights import DEFAULT
 
 NAMES = (

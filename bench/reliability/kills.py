@@ -27,13 +27,12 @@ from safetensors import safe_open
 from bench.reliability.campaign import Outcome, Part
 from bench.reliability.originals import game_shard, keima_network, made_games
 from engine.nets.files.read import read_network
-from engine.records.games import read_arrays, read_games
-from engine.records.labels import LABEL_ARRAYS
-from engine.records.search_rows import read_search_rows, unpacked
-from engine.selfplay.game_journal import blocks_of, numbers_in
-from engine.selfplay.numbers import numbers_of
+from engine.records.games import read_games
+from engine.records.labels import read_labels
+from engine.records.search_rows import read_search_rows
 from engine.system.files import sha256_of
 from engine.system.programs import PROGRAM, keima, start_child
+from engine.system.run_folder import NumberSet, read_blocks
 
 CASES = 25
 POLL_S, END_S = 0.05, 20.0
@@ -80,8 +79,8 @@ def _positions(out: Path, _: str) -> str:
     """That enough positions are there, none twice."""
     found: list[tuple[int, int, int]] = []
     for path in sorted(out.glob("*.npz.xz")):
-        data = read_arrays(path, "labels", LABEL_ARRAYS, LABEL_ARRAYS.keys())
-        columns = data["source"][data["row_game"]], data["number"][data["row_game"]], data["row_ply"]
+        labels = read_labels(path)
+        columns = labels.source[labels.game], labels.games.number[labels.game], labels.ply
         found += zip(*(column.tolist() for column in columns), strict=True)
     return "enough" if len(found) >= POSITIONS and len(set(found)) == len(found) else f"{len(found)}, {len(set(found))}"
 
@@ -101,9 +100,9 @@ def _in_shard(path: Path) -> dict[int, tuple[bytes, int, int]]:
 
 def games_kept(out: Path) -> int:
     """Games of ``keima data play`` or positions of ``keima data values``, in shards or in the journal."""
-    manifest, journal = out / "games.json", out / "journal.bin"
+    manifest = out / "games.json"
     # The journal first: then what leaves it meanwhile is in a shard.
-    held = set(numbers_in(journal).tolist()) if journal.exists() else set()
+    held = {number for block in read_blocks(out / "journal.bin") for number in block.numbers.tolist()}
     shards = json.loads(manifest.read_text())["shards"] if manifest.exists() else []
     return len(held.union(*(_in_shard(out / shard["file"]) for shard in shards)))
 
@@ -127,11 +126,11 @@ def _numbers(out: Path, _: str) -> list[int]:
 
 def _zero_kept(out: Path) -> int:
     """Games of self-play, in shards or in the journal."""
-    manifest, journal = out / "rows" / "rows.json", out / "rows" / "journal.bin"
-    content = journal.read_bytes() if journal.exists() else b""
-    held = {number for _, body in blocks_of(content) for number in unpacked(body).games.number.tolist()}
-    ranges = json.loads(manifest.read_text())["numbers"] if manifest.exists() else []
-    return len(held.union(numbers_of(ranges).tolist()))
+    manifest, blocks = out / "rows" / "rows.json", read_blocks(out / "rows" / "journal.bin")
+    kept = NumberSet(json.loads(manifest.read_text())["numbers"] if manifest.exists() else [])
+    for block in blocks:
+        kept.add(block.numbers)
+    return len(kept)
 
 
 def _turns(out: Path, _: str) -> str:

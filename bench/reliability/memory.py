@@ -35,9 +35,8 @@ from bench.reliability.campaign import Outcome, Part
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import UniformNetwork
 from engine.selfplay.search_games import Origin
-from engine.selfplay.search_job import CACHE_MIB, played_here
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_play import SearchPlay
+from engine.selfplay.search_play import CACHE_MIB, SearchPlay, played_here
 from engine.system.programs import keima
 from gtp.cli.settings import NO_FILE
 

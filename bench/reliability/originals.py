@@ -18,7 +18,7 @@ from engine.nets.files.leela_zero import save_leela
 from engine.nets.network import Model
 from engine.records.final_owners import saved_final_owners
 from engine.records.games import COUNTED, Games, write_games
-from engine.records.labels import CHINESE_FLAGS, Labels, pack_policy, unpack_policy, write_labels
+from engine.records.labels import CHINESE_FLAGS, RECORDED, Labels, pack_policy, unpack_policy, write_labels
 from engine.records.search_rows import SearchRows, write_search_rows
 from engine.train.dataset import Material, Mixture
 from engine.train.trainer import Goal, Measure, Trainer
@@ -121,19 +121,22 @@ def game_shard(path: Path) -> None:
 
 def made_labels() -> Labels:
     """Labels of some positions."""
-    random, games = np.random.default_rng(2), made_games()._replace(margin=np.full(GAMES, np.nan, np.float32))
+    random, games = (
+        np.random.default_rng(2),
+        made_games()._replace(margin=np.full(GAMES, np.nan, np.float32), number=np.arange(GAMES)),
+    )
     index, byte = pack_policy(random.dirichlet(np.full(SIZE * SIZE + 1, 0.1), ROWS), KEPT)
     value = random.uniform(-1, 1, ROWS).astype(np.float32)
     return Labels(
         games, random.integers(0, GAMES, ROWS), random.integers(0, LENGTH, ROWS), index, unpack_policy(byte), value,
         10 * value, random.integers(-10, 11, ROWS * SIZE * SIZE).astype(np.int8), np.arange(ROWS + 1) * SIZE * SIZE,
-        np.tile(CHINESE_FLAGS, (GAMES, 1)),
+        np.tile(CHINESE_FLAGS, (GAMES, 1)), np.full(GAMES, RECORDED, np.uint8),
     )  # fmt: skip
 
 
 def label_shard(path: Path) -> None:
     """Write a shard of labels."""
-    write_labels(path, made_labels(), np.zeros(GAMES, np.int64), np.arange(GAMES))
+    write_labels(path, made_labels())
 
 
 def made_rows() -> SearchRows:

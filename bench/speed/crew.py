@@ -18,8 +18,8 @@ from bench.speed.figures import Figure, Timing, bench
 from bench.speed.selfplay import VARIETY
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import SerialNetwork
-from engine.selfplay.bulk_job import BulkWorker
-from engine.selfplay.game_journal import unpacked_games
+from engine.records.games import GAMES
+from engine.selfplay.bulk import BulkWorker
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.crew import Crew, Done, Files, Here
 from gtp.cli.arguments import Number
@@ -83,7 +83,7 @@ def _rate(crew: Crew, job: SleepingJob, tables: int) -> float:
     moves: list[int] = []
 
     def take(done: Done) -> None:
-        moves.append(len(unpacked_games(done[1], len(done[0]), SIZE)[0].moves))
+        moves.append(len(GAMES.unpack(done[1]).moves))
 
     numbers = itertools.islice(itertools.count(), tables * job.games)
     start = time.perf_counter()

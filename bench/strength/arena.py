@@ -89,7 +89,7 @@ def missing_pairs(arena: Arena, folder: MatchFolder, missing: Sequence[int]) -> 
 
 @dataclass(frozen=True)
 class PairsJob:
-    """Pairs of games as numbered work. See :class:`engine.system.crew.job.Job`."""
+    """Pairs of games as numbered work. See :class:`engine.system.crew.Job`."""
 
     arena: Arena
     pairs: dict[int, Pair]
@@ -101,14 +101,14 @@ class PairsJob:
 
 
 class PairPlayer:
-    """Plays pairs of games of one arena, some at once. See :class:`engine.system.crew.job.Worker`."""
+    """Plays pairs of games of one arena, some at once. See :class:`engine.system.crew.Worker`."""
 
     def __init__(self, job: PairsJob, networks: Networks):
         self.threads = job.at_once
         self._arena, self._pairs, self._networks = job.arena, job.pairs, networks
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: a line of ``games.jsonl`` for each missing game of a pair."""
+        """See :meth:`engine.system.crew.Worker.do`: a line of ``games.jsonl`` for each missing game of a pair."""
         for index in numbers:
             pair = self._pairs[index]
             opening: Sequence[int] | None = pair.opening
@@ -153,7 +153,7 @@ class PairPlayer:
 
 
 class Processes:
-    """Processes of this machine, each with its share of the work. See :class:`engine.system.crew.job.Crew`."""
+    """Processes of this machine, each with its share of the work. See :class:`engine.system.crew.Crew`."""
 
     def __init__(self, count: int):
         self._count = count
@@ -162,7 +162,7 @@ class Processes:
         self, job: Job, files: Files, numbers: Iterator[int], take: Callable[[Done], None], stopped: threading.Event,
         report: Callable[[], None], every_s: float = 1.0,
     ) -> None:  # fmt: skip
-        """See :meth:`engine.system.crew.job.Crew.work`.
+        """See :meth:`engine.system.crew.Crew.work`.
 
         Raises:
             MatchError: a process could not go on; one line.

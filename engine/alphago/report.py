@@ -15,7 +15,8 @@ from engine.alphago.stages import EVALUATION, PATTERNS, PLAYERS, SL, VALUE, VALU
 from engine.evaluation.elo import rated, weakest, wilson_interval, win_rate
 from engine.pictures.charts import interval_chart, line_chart
 from engine.pictures.pages import page
-from engine.records.games import join, read_games
+from engine.records.games import read_games
+from engine.records.schema import join
 from engine.records.shards import MANIFEST, every_shard_file
 from engine.rollout.model import load_patterns
 from engine.system.files import written_whole

@@ -20,8 +20,9 @@ from engine.go.sgf import read_sgf_games
 from engine.records.archive import Document, documents
 from engine.records.duplicates import fingerprints
 from engine.records.filters import Filters
-from engine.records.games import Games, join, read_games, select
+from engine.records.games import Games, read_games, select
 from engine.records.replay import Replayer
+from engine.records.schema import join
 from engine.records.sgf_records import row_of, to_games
 
 BATCH_FILES = 256

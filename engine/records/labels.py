@@ -21,14 +21,13 @@ A shard is an ``.npz`` inside ``.xz``; G games, R labelled positions (rows), K m
 ==================  ==============  =============================================================================
 """
 
-from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from engine.go.rules import BONUS_N, RULE_FIELDS, RULE_FRIENDLY_PASS, RULE_HANDICAP_BONUS
-from engine.records.games import Games, check_games, offsets_of, read_arrays, refuse_impossible, write_arrays
-from engine.system.files import Known
+from engine.records.games import Games, check_games
+from engine.records.schema import GAME, MOVE, POINT, ROW, Arrays, Column, Schema, refuse_impossible
 
 RECORDED, SELF_PLAYED = range(2)
 """Where a labelled game comes from: ``source``"""
@@ -37,15 +36,6 @@ NO_MOVE = 65535
 """``policy_index`` where a row has fewer than K moves"""
 NO_BYTE = 255
 BYTES_PER_NAT = 24
-LABEL_ARRAYS: Known = {
-    "size": ("u1", (None,)), "komi": ("f2", (None,)), "length": ("u2", (None,)), "moves": ("u2", (None,)),
-    "source": ("u1", (None,)), "number": ("i8", (None,)), "rules": ("u1", (None, FLAGS)),
-    "row_game": ("u4", (None,)), "row_ply": ("u2", (None,)), "policy_index": ("u2", (None, None)),
-    "policy_byte": ("u1", (None, None)), "value": ("f2", (None,)), "lead": ("f2", (None,)),
-    "ownership": ("i1", (None,)),
-}  # fmt: skip
-"""What a shard holds"""
-OPTIONAL = {"source", "number", "rules"}
 
 CHINESE_FLAGS = np.zeros(FLAGS, np.uint8)
 CHINESE_FLAGS[[RULE_HANDICAP_BONUS, RULE_FRIENDLY_PASS]] = BONUS_N, 1
@@ -55,100 +45,66 @@ class Labels(NamedTuple):
     """A network's outputs for R positions of ``games``."""
 
     games: Games
-    game: np.ndarray
+    game: Annotated[np.ndarray, Column("u4", ROW, name="row_game", memory="i8")]
     """int64[R]: index into games"""
-    ply: np.ndarray
+    ply: Annotated[np.ndarray, Column("u2", ROW, name="row_ply", memory="i8")]
     """int64[R]: the position after this number of moves"""
-    policy_index: np.ndarray
+    policy_index: Annotated[np.ndarray, Column("u2", ROW, (None,))]
     """uint16[R, K]: most probable moves; ``NO_MOVE`` = none"""
-    policy: np.ndarray
+    policy: Annotated[np.ndarray, Column("u1", ROW, (None,), name="policy_byte", memory="f4")]
     """float32[R, K]: their probabilities"""
-    value_black: np.ndarray
+    value_black: Annotated[np.ndarray, Column("f2", ROW, name="value", memory="f4")]
     """float32[R]: win minus loss for Black"""
-    lead_black: np.ndarray
+    lead_black: Annotated[np.ndarray, Column("f2", ROW, name="lead", memory="f4")]
     """float32[R]: points; NaN = unknown, and so is the row's ownership"""
-    ownership_black: np.ndarray
+    ownership_black: Annotated[np.ndarray, Column("i1", POINT, name="ownership")]
     """int8: tenths, in policy order, the boards of all rows joined"""
-    own_offsets: np.ndarray
+    own_offsets: Annotated[np.ndarray, Column("u2", ROW, name="own_length", memory="i8", is_stored=False)]
     """int64[R+1]: the board of row r is ownership_black[own_offsets[r]:own_offsets[r+1]]"""
-    flags: np.ndarray
+    flags: Annotated[np.ndarray, Column("u1", GAME, (FLAGS,), name="rules", is_optional=True)]
     """uint8[G, 7]: rules in force, as in :mod:`engine.go.rules` without the komi"""
+    source: Annotated[np.ndarray, Column("u1", GAME, is_optional=True)]
+    """uint8[G]: ``RECORDED`` or ``SELF_PLAYED``; ``games.number`` says which game of the source it is"""
 
 
-def read_labels(path: Path) -> Labels:
-    """Read one shard of labels.
-
-    Raises:
-        ValueError: not a shard of labels, or one whose numbers contradict each other.
-    """
-    data = read_arrays(path, "labels", LABEL_ARRAYS, LABEL_ARRAYS.keys() - OPTIONAL)
-    try:
-        labels = _labels(data)
-        check_games(labels.games)
-        _check_labels(labels)
-    except (ValueError, TypeError, IndexError) as error:
-        raise ValueError(f"{path}: a damaged shard of labels ({error})") from error
-    return labels
-
-
-def _labels(data: dict[str, np.ndarray]) -> Labels:
-    """Labels of a shard's arrays."""
-    size, komi = data["size"].astype(np.int64), data["komi"].astype(np.float32)
-    games = Games(size=size, komi=komi, offsets=offsets_of(data["length"]), moves=data["moves"])
-    game = data["row_game"].astype(np.int64)
-    return Labels(
-        games=games,
-        game=game,
-        ply=data["row_ply"].astype(np.int64),
-        policy_index=np.ascontiguousarray(data["policy_index"].T),
-        policy=unpack_policy(data["policy_byte"].T),
-        value_black=data["value"].astype(np.float32),
-        lead_black=data["lead"].astype(np.float32),
-        ownership_black=data["ownership"],
-        own_offsets=offsets_of(games.size[game] ** 2),
-        flags=data.get("rules", np.tile(CHINESE_FLAGS, (len(size), 1))),
-    )
-
-
-def _check_labels(labels: Labels) -> None:
+def _check(labels: Labels) -> None:
     """Refuse labels that do not belong to their games' positions.
 
     Raises:
         ValueError: what is wrong.
     """
-    rows, passing = len(labels.game), labels.games.size[labels.game] ** 2
-    for name in ("ply", "policy_index", "policy", "value_black", "lead_black"):
-        if len(getattr(labels, name)) != rows:
-            raise ValueError(f"{name} has not {rows} rows")
-    if labels.flags.shape != (len(labels.games.size), FLAGS) or labels.flags.dtype != np.uint8:
-        raise ValueError(f"rules are not uint8 of {len(labels.games.size)} games and {FLAGS} flags")
-    if len(labels.ownership_black) != labels.own_offsets[-1]:
-        raise ValueError("the ownership has not the length of the boards")
+    check_games(labels.games)
+    passing = labels.games.size[labels.game] ** 2
     named = (labels.policy_index <= passing[:, None]) | (labels.policy_index == NO_MOVE) | (labels.policy == 0)
     refuse_impossible({
-        "game": labels.game >= 0,
-        "ply": (labels.ply >= 0) & (labels.ply <= np.diff(labels.games.offsets)[labels.game]),
+        "ply": labels.ply <= np.diff(labels.games.offsets)[labels.game],
         "move": named,
         "value": np.isfinite(labels.value_black) & ~np.isinf(labels.lead_black),
     })  # fmt: skip
 
 
-def write_labels(path: Path, labels: Labels, source: np.ndarray, number: np.ndarray) -> None:
-    """Write one shard of labels; the same labels always make the same bytes.
+def _decode(arrays: Arrays) -> Arrays:
+    """What rows have in another order or encoding, and what older shards lack."""
+    count, size = len(arrays["size"]), arrays["size"].astype(np.int64)
+    lacking = {"rules": np.tile(CHINESE_FLAGS, (count, 1)), "source": np.full(count, RECORDED)}
+    return {name: array for name, array in lacking.items() if name not in arrays} | {
+        "policy_index": np.ascontiguousarray(arrays["policy_index"].T),
+        "policy_byte": unpack_policy(arrays["policy_byte"].T),
+        "own_length": size[arrays["row_game"]] ** 2,
+    }
 
-    Args:
-        labels: probabilities as :func:`unpack_policy` gives them, so that none changes.
-        source, number: int[G], which game each is.
-    """
-    games = labels.games
-    arrays = {
-        "size": games.size, "komi": games.komi, "length": np.diff(games.offsets), "moves": games.moves,
-        "source": source, "number": number, "rules": labels.flags, "row_game": labels.game, "row_ply": labels.ply,
-        "policy_index": np.ascontiguousarray(labels.policy_index.T),
-        "policy_byte": np.ascontiguousarray(_policy_byte(labels.policy).T),
-        "value": labels.value_black, "lead": labels.lead_black, "ownership": labels.ownership_black,
-    }  # fmt: skip
-    write_arrays(path, {name: array.astype(LABEL_ARRAYS[name][0]) for name, array in arrays.items()})
+
+def _encode(fields: Arrays) -> Arrays:
+    """The reverse."""
+    return {"policy_index": fields["policy_index"].T, "policy": _policy_byte(fields["policy"]).T}
+
+
+LABELS = Schema(
+    "labels", Labels, _check,
+    {"size": None, "komi": None, "offsets": None, "moves": Column("u2", MOVE), "number": None}, _decode, _encode,
+)  # fmt: skip
+read_labels, write_labels = LABELS.read, LABELS.write
+"""One shard; labels to be written have probabilities as :func:`unpack_policy` gives them, so that none changes"""
 
 
 def pack_policy(probabilities: np.ndarray, moves: int) -> tuple[np.ndarray, np.ndarray]:

@@ -26,127 +26,43 @@ A shard is an ``.npz`` inside ``.xz``; G games of one board size N, M moves, R r
 ==============  =================  ===================================================================================
 """
 
-import io
-from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from engine.records.games import Games, check_games, join, offsets_of, read_arrays, refuse_impossible, write_arrays
+from engine.records.games import Games, check_games
 from engine.records.labels import FLAGS
-from engine.system.files import Known
-
-ARRAYS: Known = {
-    "size": ("u1", (None,)), "komi": ("f2", (None,)), "rules": ("u1", (None, FLAGS)), "length": ("u2", (None,)),
-    "moves": ("u2", (None,)), "result": ("i1", (None,)), "ending": ("u1", (None,)), "margin": ("f4", (None,)),
-    "owner": ("i1", (None, None)), "number": ("i8", (None,)), "network": ("u8", (None,)), "step": ("i8", (None,)),
-    "resigner": ("u1", (None,)), "quits": ("?", (None,)), "lowest": ("f4", (None, 2)), "row_game": ("u4", (None,)),
-    "row_ply": ("u2", (None,)), "policy": ("u2", (None, None)), "value": ("f4", (None,)), "weight": ("f4", (None,)),
-}  # fmt: skip
-"""What a shard holds"""
-OF_GAMES = ("flags", "owner", "network", "step", "resigner", "quits", "lowest")
-OF_ROWS = ("ply", "policy", "value_black", "weight")
+from engine.records.schema import GAME, MOVE, ROW, Column, Schema, refuse_impossible
 
 
 class SearchRows(NamedTuple):
     """R rows of G games of one board size; in the games komi, result, margin, ending and number are known."""
 
     games: Games
-    flags: np.ndarray
+    flags: Annotated[np.ndarray, Column("u1", GAME, (FLAGS,), name="rules")]
     """uint8[G, 7]: rules in force, as in :mod:`engine.go.rules` without the komi"""
-    owner: np.ndarray
+    owner: Annotated[np.ndarray, Column("i1", GAME, (None,))]
     """int8[G, N*N] in policy order: 1 = Black's, -1 = White's; zeros where the game was resigned"""
-    network: np.ndarray
+    network: Annotated[np.ndarray, Column("u8")]
     """uint64[G]"""
-    step: np.ndarray
+    step: Annotated[np.ndarray, Column("i8")]
     """int64[G]"""
-    resigner: np.ndarray
+    resigner: Annotated[np.ndarray, Column("u1")]
     """uint8[G]"""
-    quits: np.ndarray
+    quits: Annotated[np.ndarray, Column("?")]
     """bool[G]"""
-    lowest: np.ndarray
+    lowest: Annotated[np.ndarray, Column("f4", GAME, (2,))]
     """float32[G, 2]"""
-    game: np.ndarray
+    game: Annotated[np.ndarray, Column("u4", ROW, name="row_game", memory="i8")]
     """int64[R]: index into games, ascending"""
-    ply: np.ndarray
+    ply: Annotated[np.ndarray, Column("u2", ROW, name="row_ply", memory="i8")]
     """int64[R]: the position after this number of moves, ascending in each game"""
-    policy: np.ndarray
+    policy: Annotated[np.ndarray, Column("u2", ROW, (None,))]
     """uint16[R, A]: in any unit"""
-    value_black: np.ndarray
+    value_black: Annotated[np.ndarray, Column("f4", ROW, name="value")]
     """float32[R]"""
-    weight: np.ndarray
+    weight: Annotated[np.ndarray, Column("f4", ROW)]
     """float32[R]"""
-
-
-def read_search_rows(path: Path) -> SearchRows:
-    """Read one shard.
-
-    Raises:
-        ValueError: not a shard of self-play rows, or one whose numbers contradict each other.
-    """
-    data = read_arrays(path, "self-play rows", ARRAYS, ARRAYS.keys())
-    try:
-        return _rows(data)
-    except (ValueError, TypeError, IndexError) as error:
-        raise ValueError(f"{path}: a damaged shard of self-play rows ({error})") from error
-
-
-def write_search_rows(path: Path, rows: SearchRows) -> None:
-    """Write one shard, whole or not at all; the same rows always make the same bytes."""
-    write_arrays(path, _arrays(rows))
-
-
-def packed(rows: SearchRows) -> bytes:
-    """Rows as bytes, not compressed, for :func:`unpacked`."""
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **_arrays(rows))
-    return file.getvalue()
-
-
-def unpacked(content: bytes) -> SearchRows:
-    """Rows of :func:`packed`."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return _rows(dict(arrays))
-
-
-def _arrays(rows: SearchRows) -> dict[str, np.ndarray]:
-    """A shard's arrays."""
-    games = rows.games
-    arrays = {
-        "size": games.size, "komi": games.komi, "rules": rows.flags, "length": np.diff(games.offsets),
-        "moves": games.moves, "result": games.result, "ending": games.ending, "margin": games.margin,
-        "owner": rows.owner, "number": games.number, "network": rows.network, "step": rows.step,
-        "resigner": rows.resigner, "quits": rows.quits, "lowest": rows.lowest, "row_game": rows.game,
-        "row_ply": rows.ply, "policy": rows.policy, "value": rows.value_black, "weight": rows.weight,
-    }  # fmt: skip
-    return {name: array.astype(ARRAYS[name][0]) for name, array in arrays.items()}
-
-
-def _rows(data: dict[str, np.ndarray]) -> SearchRows:
-    """Rows of a shard's arrays.
-
-    Raises:
-        ValueError: they contradict each other.
-    """
-    games = Games(
-        size=data["size"].astype(np.int64),
-        komi=data["komi"].astype(np.float32),
-        offsets=offsets_of(data["length"]),
-        **{name: data[name] for name in ("moves", "result", "ending", "margin", "number")},
-    )
-    check_games(games)
-    rows = SearchRows(
-        games=games,
-        flags=data["rules"],
-        **{name: data[name] for name in OF_GAMES[1:]},
-        game=data["row_game"].astype(np.int64),
-        ply=data["row_ply"].astype(np.int64),
-        policy=data["policy"],
-        value_black=data["value"],
-        weight=data["weight"],
-    )
-    _check(rows)
-    return rows
 
 
 def _check(rows: SearchRows) -> None:
@@ -155,12 +71,9 @@ def _check(rows: SearchRows) -> None:
     Raises:
         ValueError: what is wrong.
     """
-    games, count = rows.games, len(rows.game)
+    games = rows.games
+    check_games(games)
     area = int(games.size[0]) ** 2 if len(games.size) else 0
-    for names, expected in ((OF_GAMES, len(games.size)), (OF_ROWS, count)):
-        for name in names:
-            if len(getattr(rows, name)) != expected:
-                raise ValueError(f"{name} has {len(getattr(rows, name))} entries, expected {expected}")
     if len(games.size) and (rows.owner.shape[1] != area or rows.policy.shape[1] != area + 1):
         raise ValueError("owners or targets are not those of the board")
     key = rows.game * (1 << 16) + rows.ply
@@ -178,12 +91,12 @@ def _check(rows: SearchRows) -> None:
     })  # fmt: skip
 
 
-def join_rows(parts: list[SearchRows]) -> SearchRows:
-    """Rows of several blocks of games, one after the other; at least one part."""
-    firsts = offsets_of([len(part.games.size) for part in parts])
-    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in (*OF_GAMES, *OF_ROWS)}
-    game = np.concatenate([part.game + first for part, first in zip(parts, firsts[:-1], strict=True)])
-    return SearchRows(games=join([part.games for part in parts]), game=game, **joined)
+SEARCH_ROWS = Schema(
+    "self-play rows", SearchRows, _check,
+    dict.fromkeys(("size", "komi", "offsets", "result", "ending", "number"))
+    | {"moves": Column("u2", MOVE), "margin": Column("f4")},
+)  # fmt: skip
+read_search_rows, write_search_rows = SEARCH_ROWS.read, SEARCH_ROWS.write
 
 
 def replies(rows: SearchRows, which: np.ndarray) -> np.ndarray:

@@ -38,8 +38,9 @@ from engine.records.duplicates import (
     split_of,
 )
 from engine.records.filters import Filters
-from engine.records.games import MAX_MOVES, VERSION, Games, join, read_games, select, write_games
+from engine.records.games import MAX_MOVES, VERSION, Games, read_games, select, write_games
 from engine.records.gather import Gathered, gather
+from engine.records.schema import join
 from engine.system.files import sha256_of, synced, written_whole
 
 MANIFEST = "manifest.json"

@@ -1,38 +1,84 @@
 """``keima data play``: games of one or two policies in bulk, without search, to shards of games.
 
-    OUT/games.json                what is being played, by which networks, and the shards so far
+    OUT/games.json                what is played, by which networks, and the shards so far
     OUT/games-00000.npz.xz, ...   shards (:mod:`engine.records.games`); ``number`` says which game of the run each is
-    OUT/journal.bin               finished games that are in no shard yet (:mod:`engine.selfplay.game_journal`)
+    OUT/journal.bin               finished games that are in no shard yet (:mod:`engine.system.run_folder`)
 
-A game is a function of the run's seed and the game's number, so a run that was stopped in any way goes on where it was
-and loses the games that were in play. Several groups of games (:mod:`engine.selfplay.many_games`) play at once, each on
-a thread of its own. Of N processes that torchrun started the k-th plays every N-th game and has files of its own in the
+A game is a function of the run's seed and the game's number, so a run that was stopped in any way resumes and loses
+only the games that were in play. Several groups of games (:mod:`engine.selfplay.many_games`) play at once, each on a
+thread of its own. Of N processes that torchrun started the k-th plays every N-th game and has files of its own in the
 same folder, ``games-kofN.json`` and so on; all games together are those of one process. Start at :meth:`BulkPlay.run`.
 """
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from engine.features.encoder import sample_inputs
 from engine.go.geometry import BLACK
 from engine.inference.server import InferenceServer
-from engine.records.games import ENDINGS, RESIGNED, Games, read_games, select, write_games
-from engine.selfplay.bulk_job import BulkWorker
-from engine.selfplay.game_journal import GameJournal, unpacked_games
-from engine.selfplay.numbers import Numbers
+from engine.nets.on_device import load_network
+from engine.records.games import ENDINGS, GAMES, RESIGNED, Games, read_games, select, write_games
+from engine.records.schema import join
+from engine.selfplay.many_games import groups_for
 from engine.selfplay.plan import Plan, check_player
-from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.table import NEVER
-from engine.system.crew import Away, Done, Here, Opened
+from engine.system.crew import Away, Done, Files, Here, Opened
+from engine.system.run_folder import RunFolder, refuse_foreign
 from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
 COUNT_OF = re.compile(r"games(-\d+of(?P<count>\d+))?\.json")
 """The manifests of all processes"""
+
+
+class BulkWorker:
+    """Plays games of a plan with the networks of some servers. See :class:`engine.system.crew.Worker`."""
+
+    def __init__(self, servers: Sequence[InferenceServer], plan: Plan, at_once: int, groups: int = 0) -> None:
+        """Take the servers, which the caller closes.
+
+        Args:
+            servers: of the networks that play: one against itself, or two.
+            at_once: games of a group.
+            groups: groups that play at once; 0 = the number that keeps a server busy.
+        """
+        self.threads = groups or groups_for(servers[0])
+        self._servers, self._plan, self._at_once = servers, plan, at_once
+
+    def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
+        """See :meth:`engine.system.crew.Worker.do`: the games that the plan keeps, packed.
+
+        Raises:
+            RuntimeError: a network failed.
+        """
+        for games in self._plan.play(self._servers, self._at_once, numbers, stopped):
+            if len(games.size):
+                yield games.number.tolist(), GAMES.pack(games)
+
+
+@dataclass(frozen=True)
+class BulkJob:
+    """Games in bulk, wherever they are played. See :class:`engine.system.crew.Job`."""
+
+    plan: Plan
+    networks: tuple[tuple[str, ...], ...]
+    """of each network that plays its file, or both of its files, as the crew's files are named"""
+    at_once: int
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> BulkWorker:
+        """A worker with networks of its own, on the GPU of this process if it has one."""
+        servers = []
+        for names in self.networks:
+            network = load_network(tuple(files[name] for name in names), "auto", sample_inputs)
+            servers.append(stack.enter_context(InferenceServer(network, threads=cores, max_batch=self.at_once)))
+        return BulkWorker(servers, self.plan, self.at_once)
 
 
 class BulkPlay:
@@ -55,44 +101,37 @@ class BulkPlay:
             check_player(server.spec, [plan.options.size], plan.options.variety)
             if plan.options.resign > 0.0 and "value" not in server.spec.heads:
                 raise ValueError(f"network {server.spec.name} has no value to resign by")
-        self._servers, self._plan, self._options, self._out = servers, plan, plan.options, out
+        self._servers, self._plan, self._options = servers, plan, plan.options
         self._ranks = ranks or Ranks()
-        asked = plan.record() | {"networks": networks}
-        begun = {"shards": [], "endings": {}, "played_out": 0, "wrongly_resigned": 0}
         _check_folder(out, self._ranks.count)
-        self._manifest_path = out / self._own(MANIFEST)
-        self._manifest = open_manifest(self._manifest_path, asked, begun)
-        self._journal = GameJournal(out / self._own(JOURNAL), plan.options.size)
-        self._lock = threading.Lock()
-        """guards the journal, the manifest and what follows"""
-        self._done, self._positions = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        """numbers of the games in shards, and how many positions they give"""
-        self._finished = Numbers([])
-        """numbers of these games and of those in the journal"""
-        self._resume()
+        self._folder = RunFolder(
+            out, "games", plan.record() | {"networks": networks},
+            {"endings": {}, "played_out": 0, "wrongly_resigned": 0}, GAMES.unpack,
+            f"-{self._ranks.rank}of{self._ranks.count}" if self._ranks.count > 1 else "",
+        )  # fmt: skip
+        self._positions = np.zeros(0, np.int64)
+        """positions that each finished game gives, by its number"""
+        for games in [*(read_games(out / shard["file"]) for shard in self._manifest["shards"]), *self._folder.held]:
+            self._note(games)
         self._stopped = threading.Event()
 
-    def _own(self, name: str) -> str:
-        """A file's name as this process has it."""
-        part = f"-{self._ranks.rank}of{self._ranks.count}." if self._ranks.count > 1 else "."
-        return name.replace(".", part, 1)
+    @property
+    def _manifest(self) -> dict[str, Any]:
+        return self._folder.manifest
 
     @property
     def games(self) -> int:
         """Games finished so far."""
-        return len(self._done) + self._journal.count
+        return len(self._folder.done)
 
     def positions(self, games: int = NEVER) -> int:
-        """Positions that the games numbered below ``games`` give that were finished so far."""
-        if games == NEVER:
-            return self._n_positions
-        with self._lock:
-            numbers, positions = self._there()
-        return int(positions[numbers < games].sum())
+        """Positions of the finished games with numbers below ``games``."""
+        with self._folder.lock:
+            return int(self._positions[:games].sum())
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the run was ended from outside."""
+        """Whether the run was stopped from outside."""
         return self._stopped.is_set()
 
     @property
@@ -103,26 +142,11 @@ class BulkPlay:
 
     def close(self) -> None:
         """Close the files."""
-        self._journal.close()
+        self._folder.close()
 
     def stop(self) -> None:
-        """End the run soon; finished games stay. Threads: any."""
+        """Stop the run soon; finished games stay. Threads: any."""
         self._stopped.set()
-
-    def _resume(self) -> None:
-        """Find out which games are there."""
-        for shard in self._manifest["shards"]:
-            self._put_down(read_games(self._out / shard["file"]))
-        held = self._journal.held()
-        if held is not None and np.isin(held[0].number, self._done).any():
-            # A process that was killed between writing a shard and emptying the journal has its games in both.
-            left = np.flatnonzero(~np.isin(held[0].number, self._done))
-            self._journal.clear()
-            self._journal.append(select(held[0], left), held[1][left])
-        numbers, positions = self._there()
-        self._finished.add(numbers)
-        # A running total: a progress bar asks for it twice a second.
-        self._n_positions = int(positions.sum())
 
     def run(
         self, games: int, at_once: int, groups: int, report: Callable[[], None], every_s: float = 1.0,
@@ -185,61 +209,40 @@ class BulkPlay:
 
     def missing(self, games: int) -> np.ndarray:
         """int64: the numbers below ``games`` that this process is to play and the folder does not hold."""
-        numbers, is_missing = self._there()[0], np.arange(games) % self._ranks.count == self._ranks.rank
-        is_missing[numbers[numbers < games]] = False
-        return np.flatnonzero(is_missing)
+        missing = self._folder.done.missing(games)
+        return missing[missing % self._ranks.count == self._ranks.rank]
 
-    def _there(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers and positions of all finished games, both int64."""
-        held = self._journal.held()
-        if held is None:
-            return self._done, self._positions
-        numbers = np.concatenate([self._done, held[0].number])
-        return numbers, np.concatenate([self._positions, self._plan.positions(held[0])])
-
-    def _put_down(self, games: Games) -> None:
-        """Note that games are in a shard."""
-        self._done = np.concatenate([self._done, games.number])
-        self._positions = np.concatenate([self._positions, self._plan.positions(games)])
+    def _note(self, games: Games) -> None:
+        """Enter how many positions games give."""
+        if len(games.number) and (largest := int(games.number.max())) >= len(self._positions):
+            self._positions = np.concatenate([self._positions, np.zeros(largest + 1, np.int64)])
+        # Positions that searches reached share the number of their game.
+        np.add.at(self._positions, games.number, self._plan.positions(games))
 
     def _enter(self, done: Done) -> None:
         """Keep games that ended; write a shard when there are enough for one."""
-        games, resigner = unpacked_games(done[1], len(done[0]), self._options.size)
-        with self._lock:
-            # Ray repeats what an actor did that died.
-            new = np.flatnonzero(~self._finished.has(games.number))
-            if not len(new):
+        with self._folder.lock:
+            games = self._folder.append(*done)
+            if games is None:
                 return
-            self._finished.add(games.number)
-            entered = select(games, new)
-            self._n_positions += int(self._plan.positions(entered).sum())
-            self._journal.append(entered, resigner[new])
-            if self._journal.count >= self._options.games_per_shard:
+            self._note(games)
+            if sum(len(held.size) for held in self._folder.held) >= self._options.games_per_shard:
                 self._cut()
 
     def _cut(self) -> None:
         """Write the games of the journal as a shard. The lock is held, or nothing else runs."""
-        held = self._journal.held()
-        if held is None:
+        if not self._folder.held:
             return
-        games, resigner = held
-        name = self._own(f"games-{len(self._manifest['shards']):05}.npz.xz")
-        write_games(self._out / name, games)
-        self._manifest["shards"].append({"file": name, "games": len(games.size)})
-        self._count(games, resigner)
-        write_manifest(self._manifest_path, self._manifest)
-        self._put_down(games)
-        self._journal.clear()
-
-    def _count(self, games: Games, resigner: np.ndarray) -> None:
-        """Enter how games ended into the manifest."""
+        games = join(self._folder.held)
+        games = select(games, np.argsort(games.number, kind="stable"))
         endings = self._manifest["endings"]
         for code in np.unique(games.ending).tolist():
             endings[ENDINGS[code]] = endings.get(ENDINGS[code], 0) + int((games.ending == code).sum())
-        went_on = (resigner != 0) & (games.ending != RESIGNED)
-        has_lost = np.where(resigner == BLACK, -1, 1) == games.result
+        went_on = (games.resigner != 0) & (games.ending != RESIGNED)
+        has_lost = np.where(games.resigner == BLACK, -1, 1) == games.result
         self._manifest["played_out"] += int(went_on.sum())
         self._manifest["wrongly_resigned"] += int((went_on & ~has_lost).sum())
+        self._folder.add_shard(lambda path: write_games(path, games), {"games": len(games.size)})
 
 
 def _check_folder(out: Path, processes: int) -> None:
@@ -247,6 +250,6 @@ def _check_folder(out: Path, processes: int) -> None:
     found = [COUNT_OF.fullmatch(path.name) for path in out.iterdir()] if out.is_dir() else []
     begun_by = {int(match["count"] or 1) for match in found if match}
     if not begun_by:
-        refuse_foreign(out, MANIFEST, "games", also=(".json.partial",))
+        refuse_foreign(out, MANIFEST, "games", also=(".json.",))
     elif begun_by != {processes}:
         raise ValueError(f"{out}: begun by {max(begun_by)} processes that share the games, not by {processes}")

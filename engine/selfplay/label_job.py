@@ -1,21 +1,22 @@
-"""Labelling as numbered work for a crew: what travels to where games are labelled, and what comes back.
+"""Labelling as numbered work for a crew: what is sent to where games are labelled, and what comes back.
 
 A piece of work is a game: one that the network plays, or the positions taken of a recorded one
-(:func:`engine.selfplay.label_options.game_of`). It comes back whole, as rows of a journal.
+(:func:`engine.selfplay.label_options.pieces_of`). Rows come back as soon as they are evaluated, a piece of work is done
+with the last of its rows; a game that was interrupted resumes after its moves so far.
 """
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
 from engine.nets.on_device import load_network
 from engine.records.labels import RECORDED, SELF_PLAYED
-from engine.selfplay.journal import IN_RECORD, new_rows
-from engine.selfplay.label_options import Kind, LabelOptions, game_of
+from engine.records.schema import join
+from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
+from engine.selfplay.label_rows import IN_RECORD, new_rows, pack_rows
 from engine.selfplay.labelled_games import LabelledGames
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.recorded import RecordedGames, Taken
@@ -23,128 +24,116 @@ from engine.system.crew import Done, Files
 from engine.train.teacher import Teacher
 
 
-def recorded_rows(teacher: Teacher, options: LabelOptions, size: int, taken: Taken) -> np.ndarray:
-    """Positions of recorded games, evaluated: rows of a journal.
-
-    Raises:
-        RuntimeError: the network failed.
-    """
-    rules, symmetries = options.rules_of(size, taken.numbers), np.zeros(len(taken.rows), np.int64)
-    outputs = teacher.targets(taken.games, taken.rows, taken.plies, rules, symmetries)
-    return new_rows(size, options.moves, RECORDED, taken.numbers, taken.plies, IN_RECORD, outputs)
-
-
-def played_rows(games: LabelledGames, moves: int) -> tuple[np.ndarray, np.ndarray]:
-    """A move in each game: rows of a journal, and bool[B], which games have ended.
-
-    Raises:
-        RuntimeError: the network failed.
-    """
-    done = games.step()
-    return new_rows(games.size, moves, SELF_PLAYED, done.numbers, done.plies, done.moves, done.outputs), done.ended
-
-
 class LabelWorker:
-    """Labels whole games. See :class:`engine.system.crew.Worker`."""
+    """Labels games. See :class:`engine.system.crew.Worker`."""
 
     def __init__(
-        self, teacher: Teacher, options: LabelOptions, shards: Sequence[Path], begun: Mapping[int, Sequence[int]],
-        at_once: int,
+        self, teacher: Teacher, options: LabelOptions, recorded: RecordedGames, begun: Mapping[int, Sequence[int]],
+        at_once: int, threads: int = 0,
     ) -> None:  # fmt: skip
         """Take the teacher, which the caller closes.
 
         Args:
-            shards: of recorded games.
-            begun: the moves so far (policy indices) of games that were broken off, by pieces of work.
+            begun: the moves so far (policy indices) of interrupted games of self-play, by pieces of work.
             at_once: positions of recorded games a batch, and games of self-play of a thread and size.
+            threads: batches under way at once; 0 = the number that keeps the teacher busy.
         """
-        self.threads = groups_for(teacher.server)
-        self._teacher, self._options, self._begun, self._at_once = teacher, options, begun, at_once
-        self._recorded = RecordedGames(shards, options.seed, options.every)
-        self._kinds = list(options.kinds())
+        self.threads = threads or groups_for(teacher.server)
+        self.teacher, self.options, self.recorded, self.at_once = teacher, options, recorded, at_once
+        self._begun = begun
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.Worker.do`: rows of a journal, of games of one kind.
+        """See :meth:`engine.system.crew.Worker.do`: rows of one kind, always of the one that lacks most.
 
         Raises:
             RuntimeError: the network failed.
+            ValueError: the shards lack a game.
         """
-        recorded = {kind: list[int]() for kind in self._kinds if kind.source == RECORDED}
-        playing = {kind: _Playing(self._new_games(kind.size)) for kind in self._kinds if kind.source == SELF_PLAYED}
-        for piece in numbers:
-            kind, number = game_of(piece, self._kinds)
-            if kind.source == RECORDED:
-                recorded[kind].append(number)
-                # Every game has a position at least.
-                if len(recorded[kind]) >= self._at_once:
-                    yield from self._label_recorded(kind, recorded[kind], stopped)
-                    recorded[kind] = []
-            else:
-                games = playing[kind]
-                games.begin(number, self._begun.get(piece, ()))
-                while games.is_full and not stopped.is_set():
-                    yield from self._step(kind, games)
-            if stopped.is_set():
+        shares = self.options.kinds()
+        work = [(_Recorded if kind.source == RECORDED else _Playing)(self, kind.size) for kind in shares]
+        labelled = np.zeros(len(work))
+        while not stopped.is_set():
+            wanted = work[int(np.argmin(labelled))]
+            # Pieces come in no order of kinds: those of others wait, up to a further batch of each.
+            while wanted.room > 0 and all(one.room > -self.at_once for one in work):
+                piece = next(numbers, None)
+                if piece is None:
+                    break
+                place, number = game_of(piece, len(work))
+                work[place].add(number, self._begun.get(piece, ()))
+            place = int(np.argmin([count if one.held else np.inf for one, count in zip(work, labelled, strict=True)]))
+            if not work[place].held:
                 return
-        for kind, waiting in recorded.items():
-            yield from self._label_recorded(kind, waiting, stopped)
-        for kind, games in playing.items():
-            while games.held and not stopped.is_set():
-                yield from self._step(kind, games)
-
-    def _new_games(self, size: int) -> LabelledGames:
-        """Seats for games of self-play."""
-        options = self._options
-        return LabelledGames(self._teacher.server, size, self._at_once, options.variety, options.seed)
-
-    def _label_recorded(self, kind: Kind, numbers: list[int], stopped: threading.Event) -> Iterator[Done]:
-        """Games by batches; those whose numbers follow on each other share one."""
-        while numbers and not stopped.is_set():
-            run = next((k for k in range(1, len(numbers)) if numbers[k] != numbers[0] + k), len(numbers))
-            taken = self._recorded.take(kind.size, numbers[0], self._at_once, run)
-            if taken is None:
-                raise ValueError(f"there is no game {numbers[0]} of {kind} in the shards")
-            done, numbers = np.unique(taken.numbers), numbers[len(np.unique(taken.numbers)) :]
-            yield self._done(kind, done.tolist(), recorded_rows(self._teacher, self._options, kind.size, taken))
-
-    def _step(self, kind: Kind, games: "_Playing") -> Iterator[Done]:
-        """A move in each game; those that end with it."""
-        for number, rows in games.step(self._options.moves):
-            yield self._done(kind, [number], rows)
-
-    def _done(self, kind: Kind, numbers: list[int], rows: np.ndarray) -> Done:
-        place = self._kinds.index(kind)
-        return [number * len(self._kinds) + place for number in numbers], rows.tobytes()
+            ended, rows = work[place].step()
+            labelled[place] += len(rows) / list(shares.values())[place]
+            yield pieces_of(np.full(len(ended), place), ended, len(work)).tolist(), pack_rows(work[place].size, rows)
 
 
-@dataclass
+class _Recorded:
+    """Recorded games of one size that wait to be labelled."""
+
+    def __init__(self, worker: LabelWorker, size: int) -> None:
+        self.size, self._worker = size, worker
+        self.held: dict[int, Taken] = {}
+        """by the games' numbers"""
+        self.room = worker.at_once
+        """positions that the next batch may still take, each game whole"""
+
+    def add(self, number: int, _: Sequence[int]) -> None:
+        """Take a game.
+
+        Raises:
+            ValueError: the shards lack it.
+        """
+        taken = self._worker.recorded.take(self.size, number)
+        if taken is None:
+            raise ValueError(f"there is no recorded game {number} of {self.size}x{self.size} in the shards")
+        self.held[number] = taken
+        self.room -= len(taken.plies)
+
+    def step(self) -> tuple[np.ndarray, np.ndarray]:
+        """Label what waits: int64[K], the games that are done with it, and rows."""
+        worker, options = self._worker, self._worker.options
+        ended, games = np.array(list(self.held)), join([taken.game for taken in self.held.values()])
+        plies = [taken.plies for taken in self.held.values()]
+        which, joined = np.repeat(np.arange(len(ended)), list(map(len, plies))), np.concatenate(plies)
+        rules, symmetries = options.rules_of(self.size, ended[which]), np.zeros(len(which), np.int64)
+        outputs = worker.teacher.targets(games, which, joined, rules, symmetries)
+        self.held, self.room = {}, worker.at_once
+        return ended, new_rows(self.size, options.moves, RECORDED, ended[which], joined, IN_RECORD, outputs)
+
+
 class _Playing:
-    """Games of self-play of one size, and their rows so far."""
+    """Games of self-play of one size."""
 
-    games: LabelledGames
-    held: dict[int, list[np.ndarray]] = field(default_factory=dict)
-    """by the game's number"""
+    def __init__(self, worker: LabelWorker, size: int) -> None:
+        self.size, self._moves = size, worker.options.moves
+        self._games = LabelledGames(
+            worker.teacher.server, size, worker.at_once, worker.options.variety, worker.options.seed
+        )
+        self._waiting: list[tuple[int, Sequence[int]]] = []
+        self.held = 0
+        """games in play or waiting"""
 
     @property
-    def is_full(self) -> bool:
-        return not self.games.free
+    def room(self) -> int:
+        """Games that may still begin."""
+        return self._games.free - len(self._waiting)
 
-    def begin(self, number: int, moves: Sequence[int]) -> None:
-        """Begin a game, or go on with one."""
-        self.games.begin([(number, moves)])
-        self.held[number] = []
+    def add(self, number: int, moves: Sequence[int]) -> None:
+        """Take a game that has had some moves."""
+        self._waiting.append((number, moves))
+        self.held += 1
 
-    def step(self, moves: int) -> Iterator[tuple[int, np.ndarray]]:
-        """A move in each game; number and rows of those that end with it.
-
-        Args:
-            moves: that are kept of a policy.
-        """
-        rows, ended = played_rows(self.games, moves)
-        for k, number in enumerate(rows["number"].tolist()):
-            self.held[number].append(rows[k : k + 1])
-            if ended[k]:
-                yield number, np.concatenate(self.held.pop(number))
+    def step(self) -> tuple[np.ndarray, np.ndarray]:
+        """A move in each game: int64[K], those that end with it, and rows."""
+        free = self._games.free
+        self._games.begin(self._waiting[:free])
+        self._waiting = self._waiting[free:]
+        done = self._games.step()
+        ended = done.numbers[done.ended]
+        self.held -= len(ended)
+        return ended, new_rows(self.size, self._moves, SELF_PLAYED, done.numbers, done.plies, done.moves, done.outputs)
 
 
 @dataclass(frozen=True)
@@ -162,7 +151,7 @@ class LabelJob:
 
     def open(self, stack: ExitStack, files: Files, cores: int) -> LabelWorker:
         """A worker with a network of its own, on the GPU of this process if it has one."""
-        paths = tuple(files[name] for name in self.network)
-        teacher = Teacher(load_network(paths, "auto"), cores, self.at_once)
+        teacher = Teacher(load_network(tuple(files[name] for name in self.network), "auto"), cores, self.at_once)
         stack.callback(teacher.close)
-        return LabelWorker(teacher, self.options, [files[name] for name in self.shards], self.begun, self.at_once)
+        recorded = RecordedGames([files[name] for name in self.shards], self.options.seed, self.options.every)
+        return LabelWorker(teacher, self.options, recorded, self.begun, self.at_once)

@@ -1,8 +1,7 @@
 """What is labelled: options, kinds of positions, and games as numbered pieces of work."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -55,6 +54,20 @@ class LabelOptions(Checked):
         return self.variety.draw(self.seed, numbers, size)[0]
 
 
-def game_of(piece: int, kinds: Sequence[Kind]) -> tuple[Kind, int]:
-    """The kind and number of a game that is a piece of work."""
-    return kinds[piece % len(kinds)], piece // len(kinds)
+Places = TypeVar("Places", int, np.ndarray)
+RUN = 1024
+"""Games of a kind whose pieces of work follow on each other: so are the games done, which are kept as ranges"""
+
+
+def pieces_of(place: Places, numbers: Places, n_kinds: int) -> Places:
+    """Games as pieces of work.
+
+    Args:
+        place: of their kind among all kinds.
+    """
+    return (numbers // RUN * n_kinds + place) * RUN + numbers % RUN
+
+
+def game_of(piece: int, n_kinds: int) -> tuple[int, int]:
+    """The kind's place and the number of a game that is a piece of work: the reverse of :func:`pieces_of`."""
+    return piece // RUN % n_kinds, piece // (RUN * n_kinds) * RUN + piece % RUN

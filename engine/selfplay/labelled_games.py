@@ -15,7 +15,7 @@ from engine.inference.server import InferenceServer
 from engine.records.games import Games, offsets_of, policy_indices
 from engine.records.replay import recorded
 from engine.selfplay.many_games import Group, Openings, Setups
-from engine.selfplay.plan import BulkOptions, move_limit, setups_of
+from engine.selfplay.plan import BulkOptions, setups_of
 from engine.selfplay.table import Conduct, probabilities, skip_moves
 from engine.selfplay.variety import Variety
 
@@ -26,12 +26,6 @@ of a policy is mostly blunders, and a game of 200 moves would meet several."""
 
 ALL_MOVES = Conduct(limit=0)
 """Leaves out no legal move"""
-
-
-def has_ended(moves: np.ndarray, size: int) -> bool:
-    """Whether a game that began with these moves (policy indices) is over."""
-    is_over = len(moves) >= 2 and moves[-1] == moves[-2] == size * size
-    return bool(is_over) or len(moves) >= move_limit(size)
 
 
 class Step(NamedTuple):

@@ -1,39 +1,38 @@
 """``keima data label``: positions of recorded and self-played games, evaluated by a network, to shards of labels.
 
-    OUT/labels.json                what is being made, of what, and the shards so far
+    OUT/labels.json                what is made, of what, and the shards so far
     OUT/labels-00000.npz.xz, ...   shards (:mod:`engine.records.labels`)
-    OUT/journal-19.bin, ...        labelled positions that are in no shard yet (:mod:`engine.selfplay.journal`)
+    OUT/journal.bin                labelled positions that are in no shard yet (:mod:`engine.system.run_folder`)
     OUT/games/                     shards made of other sources of games, if there were any
 
-Every position is on disk as soon as it is evaluated, and a game is a function of its number, so a run that was stopped
-in any way resumes where it was. Threads label batches of one board size and one source, always of the kind that lacks
-most of its share; the network's evaluations fill all cores meanwhile. Others may do it in place of this process
-(:mod:`engine.selfplay.label_job`), whole games at a time. Start at :meth:`Labelling.run`.
+A crew labels games (:mod:`engine.selfplay.label_job`). Threads of this process send every position as soon as it is
+evaluated, and stop when there are enough; other crews send whole games. A game is a function of its number, so a run
+that was stopped in any way resumes, in the midst of a game too. Start at :meth:`Labelling.run`.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from engine.records.labels import RECORDED, SELF_PLAYED, write_labels
-from engine.selfplay.journal import Journal, game_keys, keys_of, row_type, to_shard
-from engine.selfplay.label_job import played_rows, recorded_rows
-from engine.selfplay.label_options import Kind, LabelOptions, game_of
-from engine.selfplay.labelled_games import LabelledGames, has_ended
-from engine.selfplay.numbers import numbers_of, ranges_of
+from engine.selfplay.label_job import LabelWorker
+from engine.selfplay.label_options import Kind, LabelOptions, pieces_of
+from engine.selfplay.label_rows import pack_rows, to_labels, unpack_rows
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
-from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
-from engine.system.crew import Away, Done, work_in_threads
+from engine.system.crew import Away, Done, Here, Opened
 from engine.system.files import sha256_of
+from engine.system.run_folder import Block, RunFolder, refuse_foreign
 from engine.train.teacher import Teacher
 
 MANIFEST = "labels.json"
 GAMES = "games"
-FORMAT = "keima labels 3"
+FORMAT = "keima labels 4"
 
 
 class Labelling:
@@ -49,66 +48,57 @@ class Labelling:
             ValueError: the folder holds something else, or the network cannot label what is asked for.
         """
         _check(teacher, options, files)
-        self._teacher, self._options, self._out = teacher, options, out
-        self._shares = options.kinds()
-        self._kinds = list(self._shares)
+        self._teacher, self._options = teacher, options
+        self._kinds = list(options.kinds())
         self._recorded = RecordedGames(files, options.seed, options.every)
-        self._lock = threading.Lock()
-        """guards what follows"""
         if not (out / MANIFEST).exists():
             check_out(out)
-        asked = {"format": FORMAT, "network": network}
-        asked["options"] = options.record() | {"files": [path.name for path in files]}
-        self._manifest = open_manifest(out / MANIFEST, asked, {"positions": {}, "next": {}, "shards": []})
-        # Names alone do not tell games apart. Folders of before this was kept take what they are given first.
-        digests = [sha256_of(path) for path in files]
-        if "games" not in self._manifest:
-            self._manifest["games"] = digests
-            write_manifest(out / MANIFEST, self._manifest)
-        elif self._manifest["games"] != digests:
-            raise ValueError(f"{out}: begun with other games in files of these names")
-        self.counts = {kind: self._manifest["positions"].get(str(kind), 0) for kind in self._shares}
-        """positions labelled, those under way included"""
-        self._next = {kind: self._manifest["next"].get(str(kind), 0) for kind in self._shares}
-        self._undone: dict[Kind, set[int]] = {}
-        """numbers of recorded games that were begun and are in no shard"""
-        self._left: dict[Kind, list[int]] = {}
-        """those of them that are in no journal either: a process was killed before their rows had come"""
-        self._away: dict[int, int] = {}
-        """pieces of work that others do: how many positions are expected of them, counted as labelled"""
-        self._played = {kind: (1, kind.size**2) for kind in self._shares}
+        # Names alone do not tell games apart.
+        digest = hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
+        asked = {
+            "format": FORMAT, "network": network, "games": digest,
+            "options": options.record() | {"files": [path.name for path in files]},
+        }  # fmt: skip
+        self._folder = RunFolder(out, "labels", asked, {"positions": {}}, lambda body: unpack_rows(body, options.moves))
+        self.counts = {kind: self._folder.manifest["positions"].get(str(kind), 0) for kind in self._kinds}
+        """positions labelled"""
+        self.begun: dict[int, tuple[int, ...]] = {}
+        """the moves so far (policy indices) of interrupted games of self-play, by pieces of work"""
+        self._ready = 0
+        """positions of finished games in no shard"""
+        for size, rows in self._rows().items():
+            self._resume(size, rows)
+        self._unbegun = [self._numbers(place) for place in range(len(self._kinds))]
+        self._expected: dict[int, dict[int, int]] = {}
+        """by place of the kind, of the games under way the positions that are still to come"""
+        self._played = {kind: (1, kind.size**2) for kind in self._kinds}
         """finished games and their positions, to expect further ones by; one that fills the board to begin with"""
-        self._finished = 0
-        """positions of finished games in no shard yet"""
-        self._is_cutting = False
-        self._exhausted: set[Kind] = set()
-        self._unfinished: dict[int, list[tuple[int, list[int]]]] = {}
-        """self-played games by size that are not in play: number and moves"""
-        self._live: set[tuple[int, int]] = set()
-        """size and number of the self-played games that are not over"""
-        self._stopped = threading.Event()
-        self._journals: dict[int, Journal] = {}
-        for size in sorted({kind.size for kind in self._shares}):
-            self._resume(size)
+        self._exhausted: set[int] = set()
+        """places of the kinds of which all games are begun"""
+        self._wanted, self._is_streamed = 0, True
+        self._ended = threading.Event()
+        """nothing further is labelled"""
+        self._packer = ThreadPoolExecutor(1)
+        self._packing: Future[None] | None = None
 
     def close(self) -> None:
         """Close the files."""
-        for journal in self._journals.values():
-            journal.close()
+        self._packer.shutdown()
+        self._folder.close()
 
     def stop(self) -> None:
-        """End the run soon; what is labelled stays. Threads: any."""
-        self._stopped.set()
+        """Stop the run soon; what is labelled stays. Threads: any."""
+        self._ended.set()
 
     @property
     def positions(self) -> int:
-        """Positions labelled so far, without those that others have under way."""
-        return sum(self.counts.values()) - sum(self._away.values())
+        """Positions labelled so far."""
+        return sum(self.counts.values())
 
     @property
     def is_exhausted(self) -> bool:
         """Whether the games given hold no more positions, and nothing else is asked for."""
-        return len(self._exhausted) == len(self._shares)
+        return len(self._exhausted) == len(self._kinds) and not any(self._expected.values())
 
     def run(
         self, positions: int, at_once: int, threads: int, report: Callable[[], None], every_s: float = 1.0,
@@ -125,218 +115,136 @@ class Labelling:
         Raises:
             RuntimeError, ValueError, OSError: the network, a source or the disk failed.
         """
-        if away is None:
-            work_in_threads(partial(self._work, positions, at_once), threads, self._stopped, report, every_s)
-        while away and not (self._stopped.is_set() or self.is_exhausted or self.positions >= positions):
-            pieces = self._pieces(positions)
-            away.crew.work(away.job, away.files, pieces, self._take, self._stopped, report, every_s)
+        worker = LabelWorker(self._teacher, self._options, self._recorded, self.begun, at_once, threads)
+        crew, job, files = away or Away(Here(), Opened(worker), {})
+        self._wanted, self._is_streamed = positions, away is None
+        while not (self._ended.is_set() or self.is_exhausted or self.positions >= positions):
+            self._expected = {place: {} for place in range(len(self._kinds))}
+            crew.work(job, files, iter(self._draw, None), self._take, self._ended, report, every_s)
+        if self._packing is not None:
+            self._packing.result()
         if self.positions >= positions or self.is_exhausted:
             self._cut(everything=True)
         report()
 
-    def begun(self) -> dict[int, tuple[int, ...]]:
-        """The moves so far (policy indices) of games of self-play that were broken off, by pieces of work."""
-        return {
-            self._piece(Kind(SELF_PLAYED, size), number): tuple(moves)
-            for size, games in self._unfinished.items() for number, moves in games
-        }  # fmt: skip
+    def _rows(self) -> dict[int, np.ndarray]:
+        """The rows in no shard, by board size. The lock is held, or nothing else runs."""
+        found = {}
+        for size in sorted({size for size, _ in self._folder.held}):
+            rows = np.concatenate([rows for of, rows in self._folder.held if of == size])
+            found[size] = rows[~self._folder.in_shards.has(self._pieces(size, rows))]
+        return found
 
-    def _piece(self, kind: Kind, number: int) -> int:
-        """A game as a piece of work. See :func:`game_of`."""
-        return number * len(self._kinds) + self._kinds.index(kind)
+    def _pieces(self, size: int, rows: np.ndarray) -> np.ndarray:
+        """int64[R]: the piece of work that each row is of."""
+        kinds = [Kind(source, size) for source in (RECORDED, SELF_PLAYED)]
+        places = np.array([self._kinds.index(kind) if kind in self._kinds else -1 for kind in kinds])
+        return pieces_of(places[rows["source"]], rows["number"], len(self._kinds))
 
-    def _pieces(self, positions: int) -> Iterator[int]:
-        """Games for others to label, as long as those that they have will not do."""
-        while (kind := self._reserve(positions, 0)) is not None:
-            with self._lock:
-                number, expected = self._next_game(kind)
-                if not expected:
-                    self._exhausted.add(kind)
-                    continue
-                self.counts[kind] += expected
-                self._away[self._piece(kind, number)] = expected
-            yield self._piece(kind, number)
+    def _resume(self, size: int, rows: np.ndarray) -> None:
+        """Count the rows of a journal, and find the games that were interrupted."""
+        pieces = self._pieces(size, rows)
+        is_done = self._folder.done.has(pieces)
+        self._ready += int(is_done.sum())
+        for source in np.unique(rows["source"]).tolist():
+            self.counts[Kind(source, size)] += int((rows["source"] == source).sum())
+        for piece in np.unique(pieces[~is_done]).tolist():
+            of_game = rows[pieces == piece]
+            self.begun[piece] = tuple(of_game["move"][np.argsort(of_game["ply"])].tolist())
 
-    def _next_game(self, kind: Kind) -> tuple[int, int]:
-        """The number of a game to begin or to go on with, and how many positions are expected of it; 0 = no more."""
-        size = kind.size
+    def _numbers(self, place: int) -> Iterator[int]:
+        """Games of a kind that are not done, each once, in order."""
+        return (number for number in count() if pieces_of(place, number, len(self._kinds)) not in self._folder.done)
+
+    def _draw(self) -> int | None:
+        """The next piece of work, a game of the kind that lacks most of its share; None = those begun will do."""
+        with self._folder.lock:
+            while not self._ended.is_set():
+                found = [self.counts[kind] + sum(self._expected[n].values()) for n, kind in enumerate(self._kinds)]
+                places = [place for place in range(len(self._kinds)) if place not in self._exhausted]
+                # Where positions arrive one by one, the run ends by their number, whatever is under way then.
+                if not places or (not self._is_streamed and sum(found) >= self._wanted):
+                    return None
+                shares = list(self._options.kinds().values())
+                place = min(places, key=lambda place: found[place] / shares[place])
+                number = next(self._unbegun[place])
+                piece = pieces_of(place, number, len(self._kinds))
+                if expected := self._positions_of(self._kinds[place], number, piece):
+                    self._expected[place][piece] = expected
+                    return piece
+                self._exhausted.add(place)
+        return None
+
+    def _positions_of(self, kind: Kind, number: int, piece: int) -> int:
+        """How many positions are expected of a game; 0 = the shards hold no more."""
         if kind.source == RECORDED:
-            number = self._left[kind].pop(0) if self._left[kind] else self._next[kind]
-            taken = self._recorded.take(size, number, 1, 1)
-            if taken is not None:
-                self._begin(kind, number + 1)
-            return number, 0 if taken is None else len(taken.rows)
-        games, mean = self._played[kind]
-        if self._unfinished[size]:
-            number, moves = self._unfinished[size].pop(0)
-            return number, max(1, mean // games - len(moves))
-        number, self._next[kind] = self._next[kind], self._next[kind] + 1
-        self._live.add((size, number))
-        return number, mean // games
-
-    def _begin(self, kind: Kind, end: int) -> None:
-        """Note that the recorded games below a number have been begun. The lock is held."""
-        self._undone[kind] |= set(range(self._next[kind], end))
-        self._next[kind] = max(self._next[kind], end)
+            taken = self._recorded.take(kind.size, number)
+            return 0 if taken is None else len(taken.plies)
+        games, positions = self._played[kind]
+        return max(1, positions // games - len(self.begun.get(piece, ())))
 
     def _take(self, done: Done) -> None:
-        """Enter games of one kind that others labelled, each once."""
+        """Keep rows of one kind, some of which finish their games; write a shard when there is enough for one."""
         pieces, body = done
-        kind = game_of(pieces[0], self._kinds)[0]
-        rows = np.frombuffer(body, row_type(kind.size, self._options.moves))
-        with self._lock:
-            if self._away.keys().isdisjoint(pieces):
+        with self._folder.lock:
+            held = self._folder.append(pieces, body)
+            if held is None:
                 return
-            reserved = sum(self._away.pop(piece) for piece in pieces)
-        is_last = np.append(rows["number"][1:] != rows["number"][:-1], True)
-        self._enter(kind, rows, is_last if kind.source == SELF_PLAYED else None, reserved)
-
-    def _resume(self, size: int) -> None:
-        """Open a size's journal and find out what is left to do for it."""
-        journal = self._journals[size] = Journal(self._out, size, self._options.moves)
-        rows = journal.rows()
-        if len(rows) and self._manifest["shards"]:
-            # A process that was killed between writing a shard and shortening the journals has its games in both.
-            written = keys_of(self._out / self._manifest["shards"][-1]["file"], size)
-            rows = rows[~np.isin(game_keys(rows), written)]
-            journal.keep(rows)
-        for source in (RECORDED, SELF_PLAYED):
-            kind, of_source = Kind(source, size), rows[rows["source"] == source]
-            if kind in self._shares and len(of_source):
-                self._next[kind] = max(self._next[kind], int(of_source["number"].max()) + 1)
-                self.counts[kind] += len(of_source)
-        if (kind := Kind(RECORDED, size)) in self._shares:
-            numbers = rows["number"][rows["source"] == RECORDED]
-            first = self._manifest["next"].get(str(kind), 0)
-            kept = set(numbers_of(self._manifest.get("undone", {}).get(str(kind), [])).tolist())
-            self._undone[kind] = kept | set(range(first, self._next[kind]))
-            self._left[kind] = sorted(self._undone[kind].difference(numbers.tolist()))
-        played = rows[rows["source"] == SELF_PLAYED]
-        open_games = []
-        for number in np.unique(played["number"]).tolist():
-            of_game = played[played["number"] == number]
-            moves = of_game["move"][np.argsort(of_game["ply"])]
-            if not has_ended(moves, size):
-                open_games.append((number, moves.tolist()))
-        self._unfinished[size] = open_games
-        self._live |= {(size, number) for number, _ in open_games}
-        self._finished += len(rows) - sum(len(moves) for _, moves in open_games)
-
-    def _work(self, positions: int, at_once: int) -> None:
-        """One thread: label batches of the kind that lacks most, until there are enough."""
-        games: dict[int, LabelledGames] = {}
-        while (kind := self._reserve(positions, at_once)) is not None:
+            size, rows = held
+            kind = Kind(int(rows["source"][0]), size)
+            expected = self._expected[self._kinds.index(kind)]
+            for piece, came in zip(*np.unique(self._pieces(size, rows), return_counts=True), strict=True):
+                expected[int(piece)] = max(0, expected.get(int(piece), 0) - int(came))
+            for piece in pieces:
+                expected.pop(piece, None)
+            self.counts[kind] += len(rows)
             if kind.source == RECORDED:
-                self._enter(kind, self._label_recorded(kind, at_once), None, at_once)
+                self._ready += len(rows)
             else:
-                self._enter(kind, *self._label_self_played(kind, games, at_once), at_once)
-
-    def _reserve(self, positions: int, at_once: int) -> Kind | None:
-        """The kind of the next batch, which is counted as labelled from now on; None = the run ends."""
-        with self._lock:
-            if self._stopped.is_set() or sum(self.counts.values()) >= positions:
-                return None
-            open_kinds = [kind for kind in self._shares if kind not in self._exhausted]
-            if not open_kinds:
-                return None
-            kind = min(open_kinds, key=lambda kind: self.counts[kind] / self._shares[kind])
-            self.counts[kind] += at_once
-            return kind
-
-    def _label_recorded(self, kind: Kind, at_once: int) -> np.ndarray:
-        """Rows of the next recorded games; none if there are no more."""
-        with self._lock:
-            left = self._left[kind]
-            first, games = (left.pop(0), 1) if left else (self._next[kind], None)
-            taken = self._recorded.take(kind.size, first, at_once, games)
-            if taken is None:
-                self._exhausted.add(kind)
-                return np.zeros(0)
-            self._begin(kind, int(taken.numbers[-1]) + 1)
-        return recorded_rows(self._teacher, self._options, kind.size, taken)
-
-    def _label_self_played(
-        self, kind: Kind, games: dict[int, LabelledGames], at_once: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """One move in each game of this thread and a size: rows, and which games have ended."""
-        size = kind.size
-        if size not in games:
-            games[size] = LabelledGames(self._teacher.server, size, at_once, self._options.variety, self._options.seed)
-        with self._lock:
-            begun, free = self._unfinished[size], games[size].free
-            wanted, self._unfinished[size] = begun[:free], begun[free:]
-            fresh = range(self._next[kind], self._next[kind] + free - len(wanted))
-            self._next[kind] = fresh.stop
-            self._live |= {(size, number) for number in fresh}
-        games[size].begin([*wanted, *((number, []) for number in fresh)])
-        return played_rows(games[size], self._options.moves)
-
-    def _enter(self, kind: Kind, rows: np.ndarray, ended: np.ndarray | None, reserved: int) -> None:
-        """Keep what was labelled; write a shard when there is enough for one.
-
-        Args:
-            ended: bool[B], which self-played games have ended; None = rows of recorded games.
-            reserved: the positions that :meth:`_reserve` counted.
-        """
-        with self._lock:
-            self.counts[kind] += len(rows) - reserved
-            if not len(rows):
-                return
-            self._journals[kind.size].append(rows)
-            if ended is None:
-                self._finished += len(rows)
-            else:
-                over = rows[ended]
-                self._live -= {(kind.size, number) for number in over["number"].tolist()}
-                positions = int(over["ply"].sum(dtype=np.int64)) + len(over)
-                self._finished += positions
-                games, before = self._played[kind]
-                self._played[kind] = games + len(over), before + positions
-            is_due = self._finished >= self._options.positions_per_shard and not self._is_cutting
-            self._is_cutting |= is_due
-        if is_due:
-            self._cut()
+                last_plies = rows["ply"][np.isin(self._pieces(size, rows), pieces)]
+                games, positions = self._played[kind]
+                found = int(last_plies.sum(dtype=np.int64)) + len(last_plies)
+                self._played[kind] = games + len(last_plies), positions + found
+                self._ready += found
+            if self._is_streamed and self.positions >= self._wanted:
+                self._ended.set()
+            is_due = self._ready >= self._options.positions_per_shard
+        if is_due and (self._packing is None or self._packing.done()):
+            if self._packing is not None:
+                self._packing.result()
+            # Labelling continues meanwhile: packing takes a core for half a minute.
+            self._packing = self._packer.submit(self._cut)
 
     def _cut(self, everything: bool = False) -> None:
         """Write the positions of all finished games, or of all, as a shard."""
-        with self._lock:
-            chosen = {size: self._ready(size, everything) for size in self._journals}
-            count = sum(map(len, chosen.values()))
-        if count:
-            # The other threads go on meanwhile: packing takes a core for half a minute.
-            shard = to_shard(chosen, self._options.rules_of, self._recorded.moves_of)
-            name = f"labels-{len(self._manifest['shards']):05}.npz.xz"
-            write_labels(self._out / name, *shard)
-            with self._lock:
-                self._note_shard(name, chosen)
-                for size, rows in chosen.items():
-                    left = self._journals[size].rows()
-                    self._journals[size].keep(left[~np.isin(game_keys(left), game_keys(rows))])
-                self._finished -= count
-        self._is_cutting = False
+        folder = self._folder
+        with folder.lock:
+            rows = self._rows()
+            pieces = {size: self._pieces(size, of_size) for size, of_size in rows.items()}
+            is_in = {size: folder.done.has(of_size) | everything for size, of_size in pieces.items()}
+        chosen = {size: of_size[is_in[size]] for size, of_size in rows.items() if is_in[size].any()}
+        if not chosen:
+            return
+        labels = to_labels(chosen, self._options.rules_of, self._recorded.moves_of)
+        kept = folder.manifest["positions"]
+        for kind in self._kinds:
+            found = chosen[kind.size]["source"] == kind.source if kind.size in chosen else np.zeros(0)
+            kept[str(kind)] = kept.get(str(kind), 0) + int(found.sum())
+        folder.add_shard(
+            lambda path: write_labels(path, labels), {"positions": len(labels.game)},
+            np.unique(np.concatenate([pieces[size][is_in[size]] for size in chosen])), self._blocks_left,
+        )  # fmt: skip
+        with folder.lock:
+            self._ready -= len(labels.game)
 
-    def _note_shard(self, name: str, chosen: dict[int, np.ndarray]) -> None:
-        """Enter a shard into the manifest. The lock is held."""
-        manifest, positions = self._manifest, self._manifest["positions"]
-        for kind in self._shares:
-            numbers = chosen[kind.size]["number"][chosen[kind.size]["source"] == kind.source]
-            positions[str(kind)] = positions.get(str(kind), 0) + len(numbers)
-            if kind.source == RECORDED:
-                self._undone[kind].difference_update(numbers.tolist())
-        manifest["shards"].append({"file": name, "positions": sum(map(len, chosen.values()))})
-        manifest["next"] = {str(kind): number for kind, number in self._next.items()}
-        manifest["undone"] = {
-            str(kind): ranges_of(np.fromiter(numbers, np.int64)) for kind, numbers in self._undone.items()
-        }  # fmt: skip
-        write_manifest(self._out / MANIFEST, manifest)
-
-    def _ready(self, size: int, everything: bool) -> np.ndarray:
-        """The rows of a journal that can go into a shard. The lock is held."""
-        rows = self._journals[size].rows()
-        if everything:
-            return rows
-        live = np.array([number for of, number in self._live if of == size], np.int64)
-        return rows[(rows["source"] == RECORDED) | ~np.isin(rows["number"], live)]
+    def _blocks_left(self) -> list[Block]:
+        """The rows in no shard as blocks of a journal. The lock is held."""
+        found = []
+        for size, rows in self._rows().items():
+            pieces = np.unique(self._pieces(size, rows))
+            if len(rows):
+                found.append(Block(pieces[self._folder.done.has(pieces)], pack_rows(size, rows)))
+        return found
 
 
 def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:

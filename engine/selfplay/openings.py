@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from engine.go.geometry import BLACK
-from engine.records.games import Games, join, read_games, shard_files
+from engine.records.games import Games, read_games, shard_files
 from engine.records.replay import Replayer, recorded
+from engine.records.schema import join
 from engine.selfplay.many_games import Openings, Setups
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.system.files import sha256_of

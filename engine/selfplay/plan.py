@@ -20,7 +20,7 @@ from engine.selfplay.many_games import Finished, Group, Setups
 from engine.selfplay.table import NEVER, Conduct
 from engine.selfplay.variety import Variety, unit_of
 
-FORMAT = "keima played games"
+FORMAT = "keima played games 2"
 LIMIT_BOARDS = 2
 """Moves a point after which a game is broken off, unless the options say: rules without superko allow endless ones"""
 PASSES = ("last", "free")
@@ -75,10 +75,7 @@ class BulkOptions(Checked):
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""
-        rest = {name: value for name, value in vars(self).items() if name != "variety"}
-        if self.dead_stones == DEAD_STONES[0]:
-            del rest["dead_stones"]  # Folders go on that were begun before there was a choice.
-        return rest | self.variety.record()
+        return {name: value for name, value in vars(self).items() if name != "variety"} | self.variety.record()
 
 
 def players_of(numbers: np.ndarray, n_networks: int) -> np.ndarray:
@@ -129,8 +126,8 @@ class Plan:
 
     def play(
         self, servers: Sequence[InferenceServer], at_once: int, numbers: Iterator[int], stopped: threading.Event
-    ) -> Iterator[tuple[Games, np.ndarray]]:
-        """Play games of some numbers; yields what is kept of those that end, and their resigners.
+    ) -> Iterator[Games]:
+        """Play games of some numbers; yields what is kept of those that end.
 
         Args:
             servers: of the networks that play: one against itself, or two.
@@ -148,9 +145,9 @@ class Plan:
         """How the games of some numbers (int64[K]) begin. Game n is attempt ``n % attempts`` of what is wanted."""
         return setups_of(self.options, numbers, self._n_networks)
 
-    def kept(self, finished: Finished) -> tuple[Games, np.ndarray]:
-        """What is kept of games that ended, numbered by what was wanted, and their resigners."""
-        return finished.games, finished.resigner
+    def kept(self, finished: Finished) -> Games:
+        """What is kept of games that ended, numbered by what was wanted."""
+        return finished.games._replace(resigner=finished.resigner)
 
 
 def check_player(spec: NetworkSpec, sizes: Sequence[int], variety: Variety) -> None:

@@ -23,7 +23,7 @@ from engine.selfplay.search_games import SearchGroup
 from engine.selfplay.search_options import SearchPlayOptions
 from engine.selfplay.variety import Komi, Variety
 
-FORMAT = "keima reached positions"
+FORMAT = "keima reached positions 2"
 
 
 class ReachedPlan(Plan):
@@ -58,7 +58,6 @@ class ReachedPlan(Plan):
 
     def play(
         self, servers: Sequence[InferenceServer], at_once: int, numbers: Iterator[int], stopped: threading.Event
-    ) -> Iterator[tuple[Games, np.ndarray]]:
+    ) -> Iterator[Games]:
         """See :class:`Plan`: the positions of games that end."""
-        for games in SearchGroup(servers[0], self._search, at_once, stopped=stopped, draws=self._draws).reach(numbers):
-            yield games, np.zeros(len(games.size), np.uint8)
+        yield from SearchGroup(servers[0], self._search, at_once, stopped=stopped, draws=self._draws).reach(numbers)

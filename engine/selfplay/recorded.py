@@ -1,4 +1,4 @@
-"""Positions of recorded games for labelling: one stream a board size, in a fixed order, bounded in memory.
+"""Recorded games to label: one stream a board size, in a fixed order, bounded in memory.
 
 Games of one board size are numbered through all files, each file shuffled by itself, so a number always means the same
 game. Only the two files used last are in memory.
@@ -12,21 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.records.games import Games, read_games
+from engine.records.games import Games, read_games, select
 
 FILES_HELD = 2
 
 
 class Taken(NamedTuple):
-    """Positions of whole games of one file."""
+    """A game and the positions of it that are taken."""
 
-    games: Games
-    rows: np.ndarray
-    """int64[B]: index into games"""
+    game: Games
+    """one"""
     plies: np.ndarray
-    """int64[B]"""
-    numbers: np.ndarray
-    """int64[B]: the stream's number of each row's game"""
+    """int64[B], at least one"""
 
 
 class RecordedGames:
@@ -46,53 +43,36 @@ class RecordedGames:
         self._starts: dict[int, list[int]] = {}
         self._lock = threading.Lock()
 
-    def take(self, size: int, number: int, positions: int, games: int | None = None) -> Taken | None:
-        """The positions of the games from ``number`` on, whole games until there are ``positions``; None = no more.
-
-        Args:
-            games: the most; None = any number.
+    def take(self, size: int, number: int) -> Taken | None:
+        """The game of a number, and its positions: the one after its last move is among them unless the game is over
+        there. None = the shards hold no more games.
         """
-        with self._lock:
-            file, index = self._place(size, number)
-            if file == len(self._files):
-                return None
-            record, order = self._games(file), self._order(size, file)
-            rows, plies, numbers, count = [], [], [], 0
-            for row in order[index : index + games if games else None].tolist():
-                of_game = self._plies(record, row, number)
-                rows.append(np.full(len(of_game), row))
-                plies.append(of_game)
-                numbers.append(np.full(len(of_game), number))
-                count, number = count + len(of_game), number + 1
-                if count >= positions:
-                    break
-            return Taken(record, np.concatenate(rows), np.concatenate(plies), np.concatenate(numbers))
+        game = self._game(size, number)
+        if game is None:
+            return None
+        if game.position[0] >= 0:
+            return Taken(game, game.position.astype(np.int64))
+        is_over = len(game.moves) > 1 and (game.moves[-2:] == size**2).all()
+        length = len(game.moves) - int(is_over)
+        first = int(np.random.default_rng([self._seed, number]).integers(min(self._every, length + 1)))
+        return Taken(game, np.arange(first, length + 1, self._every))
 
     def moves_of(self, size: int, number: int) -> np.ndarray:
-        """uint16: all moves of a game."""
+        """uint16: all moves of a game, which the shards hold."""
+        game = self._game(size, number)
+        assert game is not None, f"game {number} of {size}x{size} was there before"
+        return game.moves
+
+    def _game(self, size: int, number: int) -> Games | None:
+        """The game of a number; None = the shards hold no more."""
         with self._lock:
-            file, index = self._place(size, number)
-            games, row = self._games(file), self._order(size, file)[index]
-            return games.moves[games.offsets[row] : games.offsets[row + 1]]
-
-    def _plies(self, games: Games, row: int, number: int) -> np.ndarray:
-        """The positions of a game that are taken, the one after its last move included unless it is over there; or its
-        only one."""
-        if games.position[row] >= 0:
-            return np.array([games.position[row]], np.int64)
-        moves = games.moves[games.offsets[row] : games.offsets[row + 1]]
-        is_over = len(moves) > 1 and (moves[-2:] == games.size[row] ** 2).all()
-        length = len(moves) - int(is_over)
-        first = int(np.random.default_rng([self._seed, number]).integers(min(self._every, length + 1)))
-        return np.arange(first, length + 1, self._every)
-
-    def _place(self, size: int, number: int) -> tuple[int, int]:
-        """File and place in its order; the file after the last one if there are fewer games."""
-        starts = self._starts.setdefault(size, [0])
-        while starts[-1] <= number and len(starts) <= len(self._files):
-            starts.append(starts[-1] + len(self._order(size, len(starts) - 1)))
-        file = int(np.searchsorted(starts, number, "right")) - 1
-        return file, number - starts[file]
+            starts = self._starts.setdefault(size, [0])
+            while starts[-1] <= number and len(starts) <= len(self._files):
+                starts.append(starts[-1] + len(self._order(size, len(starts) - 1)))
+            file = int(np.searchsorted(starts, number, "right")) - 1
+            if file == len(self._files):
+                return None
+            return select(self._games(file), self._order(size, file)[[number - starts[file]]])
 
     def _order(self, size: int, file: int) -> np.ndarray:
         """int64: the games of one size in a file, shuffled."""

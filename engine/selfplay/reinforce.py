@@ -32,11 +32,12 @@ from engine.inference.server import InferenceServer
 from engine.nets.files.read import read_network
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
-from engine.records.games import join, select
+from engine.records.games import select
+from engine.records.schema import join
 from engine.selfplay.many_games import Finished, Group, groups_for
 from engine.selfplay.plan import PASSES, BulkOptions, check_player, setups_of
-from engine.selfplay.run_folder import open_manifest, refuse_foreign
 from engine.selfplay.variety import Variety, unit_of
+from engine.system.run_folder import open_manifest, refuse_foreign
 from engine.train.curves import Curves
 from engine.train.policy_gradient import OPTIMIZER, Experience, Learning, PolicyLearner
 from engine.train.ranks import Ranks, own_cores

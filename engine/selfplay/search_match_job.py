@@ -14,9 +14,9 @@ from engine.nets.fakes import UniformNetwork
 from engine.nets.network import Network
 from engine.nets.on_device import load_network
 from engine.selfplay.many_games import groups_for
-from engine.selfplay.search_job import CACHE_MIB
 from engine.selfplay.search_match import MatchGroup, MatchPlayer, Outcome, outcome_of
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import CACHE_MIB
 from engine.system.crew import Away, Done, Files, Here, Opened
 
 FIRST, SECOND = "first.safetensors", "second.safetensors"

@@ -1,35 +1,92 @@
 """Self-play by search in bulk: games that a network plays against itself, to shards of rows.
 
-    OUT/rows.json                  what is being played, the shards so far, and which games they hold
+    OUT/rows.json                  what is played, the shards so far, and which games they hold
     OUT/rows-00000.npz.xz, ...     shards (:mod:`engine.records.search_rows`)
-    OUT/journal.bin                finished games that are in no shard yet
+    OUT/journal.bin                finished games that are in no shard yet (:mod:`engine.system.run_folder`)
 
 The network may change from one call of :meth:`SearchPlay.play` to the next: rows say which it was. What a network plays
-is a function of the options and the game's number, so a run that was stopped in any way goes on where it was and loses
-the games that were in play. Shards may be deleted, the oldest first, once :meth:`SearchPlay.forget` has taken them off
-the list; their games stay noted as played.
+is a function of the options and the game's number, so a run that was stopped in any way resumes and loses only the
+games that were in play. Shards may be deleted, the oldest first, once :meth:`SearchPlay.forget` has taken them off the
+list; their games stay noted as played.
 """
 
 import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.records.search_rows import join_rows, unpacked, write_search_rows
-from engine.selfplay.game_journal import BlockFile
-from engine.selfplay.numbers import Numbers
-from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
+from engine.features.encoder import sample_inputs
+from engine.inference.server import InferenceServer
+from engine.nets.on_device import load_network
+from engine.records.schema import join
+from engine.records.search_rows import SEARCH_ROWS, write_search_rows
+from engine.selfplay.many_games import groups_for
+from engine.selfplay.search_games import Origin, SearchGroup, fitted
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.system.crew import Away, Done
+from engine.system.crew import Away, Done, Files, Here, Opened
+from engine.system.run_folder import RunFolder, refuse_foreign
 
 MANIFEST, JOURNAL = "rows.json", "journal.bin"
-FORMAT = "keima self-play rows"
+FORMAT = "keima self-play rows 2"
 FIXED = ("size", "rules", "seed")
 """Options that a folder keeps; others may change when it is opened again: visits grow, resignation is calibrated"""
+CACHE_MIB = 64
+NETWORK_FILE = "network.safetensors"
+"""What the crew calls the file of the network that plays"""
+
+
+class SearchWorker:
+    """Plays games by search with the network of a server. See :class:`engine.system.crew.Worker`."""
+
+    def __init__(self, server: InferenceServer, options: SearchPlayOptions, origin: Origin, at_once: int) -> None:
+        """Take the server, which the caller closes.
+
+        Args:
+            origin: what rows say of the network.
+            at_once: games of a group.
+        """
+        self.threads = groups_for(server)
+        self._server, self._options, self._origin, self._at_once = server, options, origin, at_once
+
+    def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
+        """See :meth:`engine.system.crew.Worker.do`: rows, packed.
+
+        Raises:
+            RuntimeError: the network failed.
+        """
+        for rows in SearchGroup(self._server, self._options, self._at_once, self._origin, stopped).play(numbers):
+            yield rows.games.number.tolist(), SEARCH_ROWS.pack(rows)
+
+
+@dataclass(frozen=True)
+class SearchJob:
+    """Self-play by search, wherever it is played. See :class:`engine.system.crew.Job`."""
+
+    options: SearchPlayOptions
+    origin: Origin
+    at_once: int
+
+    def open(self, stack: ExitStack, files: Files, cores: int) -> SearchWorker:
+        """A worker with a network of its own, on the GPU of this process if it has one."""
+        network = load_network(files[NETWORK_FILE], "auto", sample_inputs)
+        server = stack.enter_context(InferenceServer(network, CACHE_MIB, threads=cores, max_batch=self.at_once))
+        return SearchWorker(server, self.options, self.origin, self.at_once)
+
+
+def played_here(server: InferenceServer, options: SearchPlayOptions, origin: Origin, at_once: int) -> Away:
+    """Self-play by threads of this process, which does not go away at all.
+
+    Raises:
+        ValueError: the network cannot play so; one line.
+    """
+    fitted(server, options)
+    return Away(Here(), Opened(SearchWorker(server, options, origin, at_once)), {})
+
 
 MANY = 32
 """Games that say how many rows others of the same network will have"""
@@ -70,63 +127,53 @@ class SearchPlay:
         Raises:
             ValueError: the folder holds something else; one line.
         """
-        self._out, self._options, self._rows_per_shard = out, options, rows_per_shard
+        self._options, self._rows_per_shard = options, rows_per_shard
         self._rows_a_game = 0.0
         """of the latest games, where a call has had ``MANY``"""
         refuse_foreign(out, MANIFEST, "self-play rows")
         asked = {"format": FORMAT, "options": {name: getattr(options, name) for name in FIXED}}
-        self._manifest = open_manifest(out / MANIFEST, asked, {"shards": [], "next": 0, "numbers": []})
-        self._lock = threading.Lock()
-        """guards the journal, the manifest and what follows"""
+        self._folder = RunFolder(out, "rows", asked, {"forgotten": 0}, SEARCH_ROWS.unpack)
         self._stopped = threading.Event()
-        self._journal = BlockFile(out / JOURNAL)
-        self._held = [unpacked(body) for _, body in self._journal.blocks]
-        self._done = Numbers(self._manifest["numbers"])
-        """games that were finished, those of forgotten shards included"""
-        held = [number for one in self._held for number in one.games.number.tolist()]
-        if any(number in self._done for number in held):
-            # A process that was killed between writing a shard and emptying the journal has its games in both.
-            self._held, held = [], []
-            self._journal.clear()
-        self._done.add(held)
 
     @property
     def shards(self) -> list[dict[str, Any]]:
         """The shards, oldest first: "file", "games", "rows", and of the networks "first_step" and "last_step"."""
-        return list(self._manifest["shards"])
+        return list(self._folder.manifest["shards"])
 
     @property
     def games(self) -> int:
         """Games finished so far."""
-        return len(self._done)
+        return len(self._folder.done)
 
     @property
     def rows(self) -> int:
         """Rows in the shards on the list and in the journal."""
-        return sum(shard["rows"] for shard in self._manifest["shards"]) + sum(len(one.game) for one in self._held)
+        with self._folder.lock:
+            return sum(shard["rows"] for shard in self.shards) + sum(len(one.game) for one in self._folder.held)
 
     @property
     def all_rows(self) -> int:
         """Rows of all games finished so far, those of forgotten shards included."""
-        return self.rows + int(self._manifest.get("forgotten", 0))
+        with self._folder.lock:
+            return self.rows + int(self._folder.manifest["forgotten"])
 
     def stop(self) -> None:
-        """End play soon; finished games stay. Threads: any."""
+        """Stop play soon; finished games stay. Threads: any."""
         self._stopped.set()
 
     def close(self) -> None:
         """Close the files."""
-        self._journal.close()
+        self._folder.close()
 
     def missing(self, games: int) -> list[int]:
         """The numbers below ``games`` that were not played to their end yet."""
-        return [number for number in range(games) if number not in self._done]
+        return list(self._folder.done.missing(games).tolist())
 
     def play(self, away: Away, games: int, report: Callable[[], None], every_s: float = 1.0) -> None:
         """Play until the games 0 to ``games`` - 1 are there, or :meth:`stop` is called.
 
         Args:
-            away: who plays (:func:`engine.selfplay.search_job.played_here` is this process).
+            away: who plays (:func:`played_here` is this process).
             report: called now and then in the caller's thread.
         Raises:
             ValueError: the network cannot play so; one line.
@@ -161,16 +208,16 @@ class SearchPlay:
     def _wanted(self, call: _Call, left: Callable[[], float], enough: threading.Event | None) -> Iterator[int]:
         """The games that a call begins, as long as there are some ``left``; other arguments as of :meth:`play_rows`."""
         # Each is asked about before it is begun, so that those of this call are not among the finished yet.
-        unplayed = (number for number in itertools.count() if number not in self._done)
+        unplayed = (number for number in itertools.count() if number not in self._folder.done)
         while left() > 0.0 and not (enough is not None and enough.is_set()):
             call.begun += 1
-            with self._lock:
+            with self._folder.lock:
                 number = next(unplayed)
             yield number
 
     def _left(self, rows: int, call: _Call) -> float:
         """Games that a call has still to begin; what the latest games say of their rows is noted."""
-        with self._lock:
+        with self._folder.lock:
             games, found = self.games, self.all_rows
         finished = games - call.games_before
         if finished >= MANY:
@@ -180,47 +227,28 @@ class SearchPlay:
 
     def _enter(self, done: Done) -> None:
         """Keep games that ended; write a shard when there are enough for one."""
-        numbers, body = done
-        with self._lock:
-            # Ray repeats the whole of a chunk that an actor was at when it died.
-            if any(number in self._done for number in numbers):
-                return
-            self._done.add(numbers)
-            self._journal.append(len(numbers), body)
-            self._held.append(unpacked(body))
-            if sum(len(one.game) for one in self._held) >= self._rows_per_shard:
-                self._cut()
+        with self._folder.lock:
+            self._folder.append(*done)
+            if sum(len(one.game) for one in self._folder.held) >= self._rows_per_shard:
+                self.cut()
 
     def cut(self) -> None:
         """Write the rows of the journal as a shard, however few. Threads: any."""
-        with self._lock:
-            self._cut()
-
-    def _cut(self) -> None:
-        """:meth:`cut`, the lock being held."""
-        if not self._held:
-            return
-        rows, index = join_rows(self._held), self._manifest["next"]
-        name = f"rows-{index:05}.npz.xz"
-        write_search_rows(self._out / name, rows)
-        shard = {
-            "file": name, "games": len(rows.games.size), "rows": len(rows.game),
-            "first_step": int(rows.step.min()), "last_step": int(rows.step.max()),
-        }  # fmt: skip
-        self._manifest |= {
-            "shards": [*self._manifest["shards"], shard],
-            "next": index + 1,
-            "numbers": self._done.ranges(),
-        }
-        write_manifest(self._out / MANIFEST, self._manifest)
-        self._journal.clear()
-        self._held = []
+        with self._folder.lock:
+            if not self._folder.held:
+                return
+            rows = join(self._folder.held)
+            facts = {
+                "games": len(rows.games.size), "rows": len(rows.game),
+                "first_step": int(rows.step.min()), "last_step": int(rows.step.max()),
+            }  # fmt: skip
+            self._folder.add_shard(lambda path: write_search_rows(path, rows), facts)
 
     def forget(self, count: int) -> list[Path]:
         """Take the oldest shards off the list; returns their files, which may be deleted then. Threads: any."""
-        with self._lock:
-            gone = self._manifest["shards"][:count]
-            self._manifest["shards"] = self._manifest["shards"][count:]
-            self._manifest["forgotten"] = self._manifest.get("forgotten", 0) + sum(shard["rows"] for shard in gone)
-            write_manifest(self._out / MANIFEST, self._manifest)
-        return [self._out / shard["file"] for shard in gone]
+        with self._folder.lock:
+            gone, manifest = self.shards[:count], self._folder.manifest
+            manifest["shards"] = self.shards[count:]
+            manifest["forgotten"] += sum(shard["rows"] for shard in gone)
+            self._folder.save()
+        return [self._folder.out / shard["file"] for shard in gone]

@@ -22,7 +22,7 @@ from engine.selfplay.many_games import Finished, Setups
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.variety import unit_of
 
-FORMAT = "keima values"
+FORMAT = "keima values 2"
 ATTEMPTS = 16
 RANDOM_PLY = 4
 """Stream of random numbers: U"""
@@ -66,12 +66,11 @@ class ValuePlan(Plan):
         players[:, 0], players[:, 1] = SL, RL
         return setups._replace(players=players, switches=self.random_plies(wanted) - 1)
 
-    def kept(self, finished: Finished) -> tuple[Games, np.ndarray]:
+    def kept(self, finished: Finished) -> Games:
         """See :class:`Plan`: the games that went on after their random move, cut off one move later."""
-        games, at = finished.games, finished.switches + 1
+        games, at = super().kept(finished), finished.switches + 1
         rows = np.flatnonzero(np.diff(games.offsets) > at)
         kept, at = select(games, rows), at[rows]
         offsets = offsets_of(at + 1)
         moves = kept.moves[np.arange(offsets[-1]) + np.repeat(kept.offsets[:-1] - offsets[:-1], at + 1)]
-        kept = kept._replace(offsets=offsets, moves=moves, number=kept.number // ATTEMPTS, position=at.astype(np.int16))
-        return kept, finished.resigner[rows]
+        return kept._replace(offsets=offsets, moves=moves, number=kept.number // ATTEMPTS, position=at.astype(np.int16))

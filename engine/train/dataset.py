@@ -24,9 +24,10 @@ from engine.config import TrainOptions
 from engine.features.encoder import Encoder
 from engine.go.geometry import MAX_SIZE, MIN_SIZE
 from engine.records.final_owners import FinalOwners
-from engine.records.games import Games, join, select
+from engine.records.games import Games, select
 from engine.records.labels import Labels
 from engine.records.replay import game_rules
+from engine.records.schema import join
 from engine.train.batches import BatchBuilder, TrainingBatch
 from engine.train.ranks import Ranks
 from engine.train.teacher import Teacher

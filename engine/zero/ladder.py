@@ -19,7 +19,7 @@ from pathlib import Path
 from engine.evaluation.elo import Rated, rated, weakest
 from engine.selfplay.search_match import Outcome
 from engine.system.programs import find_gnugo, gnugo, keima, start_child
-from engine.system.work_folder import add_line, read_lines
+from engine.system.run_folder import add_line, read_lines
 from engine.zero.loop import Zero
 from engine.zero.options import LadderOptions
 

@@ -24,14 +24,15 @@ import numpy as np
 from engine.features.encoder import ENCODERS
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
-from engine.records.search_rows import SearchRows, join_rows, read_search_rows
-from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
+from engine.records.schema import join
+from engine.records.search_rows import SearchRows, read_search_rows
 from engine.selfplay.search_games import resignation_bound
 from engine.selfplay.search_match import Outcome, match_options
 from engine.selfplay.search_match_job import SearchMatchJob
 from engine.selfplay.search_options import MOST_KOMI
 from engine.system.crew import Crew
 from engine.system.files import sha256_of
+from engine.system.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.train.curves import Curves
 from engine.train.turns import TurnLearner, first_network
 from engine.train.window import WindowBatches, newest
@@ -42,7 +43,7 @@ from engine.zero.self_play import ZeroPlay
 from engine.zero.turn import CHECK, PLAY, TRAIN, Progress, Turn
 
 MANIFEST, ROWS, CURVES = "zero.json", "rows", "curves.csv"
-FORMAT = "keima zero"
+FORMAT = "keima zero 2"
 COOL = 0.1
 """Share of the learning rate in the cooldown"""
 KOMI_STEP = 0.5
@@ -236,13 +237,13 @@ class Zero:
     def _new_rows(self) -> SearchRows:
         """The rows of this turn alone; errors as of :meth:`_window`."""
         shards = self._window()
-        return join_rows(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
+        return join(shards[-newest([len(one.game) for one in shards], self.turn.rows) :])
 
     def _train(self) -> None:
         """The steps of this turn, the network they come to, and what it is like."""
         turn, learner = self.turn, self.learner
         self.progress.at("training", 0, 1, "reading the window")
-        window = join_rows(self._window())
+        window = join(self._window())
         encoder, seed = ENCODERS[learner.spec.encoder], self.config.play.seed
         data = WindowBatches(encoder, window, turn.batch, seed)
 
@@ -350,7 +351,7 @@ class Zero:
         """The next turn, in which the network of a step plays."""
         resign = 0.0
         if self.config.loop.resigns:
-            resign = max(0.0, 0.5 + 0.5 * resignation_bound(join_rows(self._window())))
+            resign = max(0.0, 0.5 + 0.5 * resignation_bound(join(self._window())))
         self._write(
             number=self.turn.number + 1, phase=PLAY, network=step, rows_before=self.turn.wanted,
             wanted=self.turn.wanted + self.config.loop.rows, komi=self._next_komi(), resign=resign,

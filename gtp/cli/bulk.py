@@ -21,8 +21,7 @@ from engine.records.archive import SHARD_FILE, holds_records
 from engine.records.filters import Filters
 from engine.records.games import shard_files
 from engine.records.shards import MANIFEST, BuildOptions, build, read_manifest
-from engine.selfplay.bulk import BulkPlay
-from engine.selfplay.bulk_job import BulkJob
+from engine.selfplay.bulk import BulkJob, BulkPlay
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.labelling import GAMES, Labelling, check_out
@@ -354,7 +353,7 @@ def label_command(
     bulk.stack.callback(labelling.close)
     networks = {f"network{k}-{file.name}": file for k, file in enumerate(files_of(path))}
     games = {f"games{k}-{file.name}": file for k, file in enumerate(shards)}
-    job = LabelJob(options, tuple(networks), tuple(games), labelling.begun(), bulk.at_once)
+    job = LabelJob(options, tuple(networks), tuple(games), labelling.begun, bulk.at_once)
     away = bulk.away(CHUNK_BATCHES, job, networks | games)
     run = partial(labelling.run, positions, bulk.at_once, groups_for(teacher.server), away=away)
     bulk.run(positions, lambda: labelling.positions, labelling.stop, run)

@@ -23,9 +23,10 @@ from engine.nets.on_device import load_network
 from engine.play.assembly import shipped_tables
 from engine.records.archive import SHARD_FILE
 from engine.records.filters import Filters
-from engine.records.games import Games, join, read_games
+from engine.records.games import Games, read_games
 from engine.records.gather import gather
 from engine.records.labels import read_labels
+from engine.records.schema import join
 from engine.rollout.model import load_rollout
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.policy_rollouts import policy_values

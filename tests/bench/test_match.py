@@ -67,7 +67,7 @@ def test_a_match_from_the_first_game_to_the_last_and_on(tmp_path):
     assert run("--games", "4", *options).stdout == answer.stdout
     answer = run("--games", "4", *options, "--komi", "0.5")
     assert answer.exit_code == 1
-    assert "holds a match with other settings: komi was 7.5 and is 0.5" in answer.stderr
+    assert "begun with komi 7.5, not 0.5" in answer.stderr
 
 
 def test_an_engine_that_crashed_plays_again():
@@ -212,8 +212,8 @@ def test_what_is_no_opening(tmp_path, text):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("match.json", "no json", "not the settings of a match"),
-        ("match.json", "[]", "not the settings of a match"),
+        ("match.json", "no json", "not the record of such a folder"),
+        ("match.json", "[]", "not the record of such a folder"),
         ("games.jsonl", "{}\n", "line 1 is no result"),
         ("games.jsonl", "[1]\n", "line 1 is no result"),
     ],

@@ -95,11 +95,11 @@ def test_folders_of_other_campaigns_and_damaged_lines_are_refused(tmp_path):
         return done.stderr.splitlines()[-1]
 
     assert refused().startswith("| Legal positions")  # nothing was run
-    assert "quick was False and is True; choose another folder" in refused("--quick")
+    assert "quick False, not True; choose another folder" in refused("--quick")
     (tmp_path / "counts.jsonl").write_text("[]\n")
     assert "counts.jsonl: line 1 is no finished case" in refused()
     (tmp_path / "campaign.json").write_text(json.dumps({"quick": False, "games": None, "weights": DEFAULT}))
-    assert "runner was None and is 'pytest'" in refused()
+    assert "runner None, not pytest" in refused()
 
 
 def test_of_two_lines_of_a_case_the_later_one_counts_and_a_torn_one_does_not(tmp_path):

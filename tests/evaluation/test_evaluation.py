@@ -16,7 +16,8 @@ from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.nets.files.checkpoint import save_network
 from engine.nets.network import HEADS
 from engine.play.assembly import shipped_tables
-from engine.records.games import join, write_games
+from engine.records.games import write_games
+from engine.records.schema import join
 from engine.train.metrics import PositionMetrics
 from gtp.cli import main
 from tests.train.made import made_games, settled_games

@@ -12,8 +12,9 @@ from filelock import FileLock
 from engine.records.archive import Document
 from engine.records.duplicates import fingerprints, first_of_each, split_of
 from engine.records.filters import Filters
-from engine.records.games import Games, join, offsets_of, read_games, write_games
+from engine.records.games import Games, offsets_of, read_games, write_games
 from engine.records.gather import DocumentBatch, gather, read_batch
+from engine.records.schema import join
 from gtp.cli import main
 from tests.records.made import games_of
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from engine.records.filters import Filters
-from engine.records.games import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID, join
+from engine.records.games import COUNTED, FORFEIT, RESIGNED, TIME, UNKNOWN, VOID
+from engine.records.schema import join
 from engine.records.sgf_values import date_of, rank_of, rank_text, result_of, seconds_of
 from tests.records.made import games_of
 

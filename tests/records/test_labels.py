@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.records.games import shard_files
-from engine.records.labels import NO_MOVE, read_labels
+from engine.records.labels import CHINESE_FLAGS, NO_MOVE, RECORDED, SELF_PLAYED, read_labels
 
 
 def label_arrays():
@@ -30,9 +30,18 @@ def write(path, arrays):
 
 
 def test_a_shard_reads(tmp_path):
-    labels = read_labels(write(tmp_path / "good.npz.xz", label_arrays()))
-    assert labels.ply.tolist() == [4, 0]
-    assert labels.policy[:, 0].tolist() == [1, 1]
+    """One that lacks what is optional, and one that has it."""
+    arrays = label_arrays()
+    labels = read_labels(write(tmp_path / "good.npz.xz", arrays))
+    assert labels.ply.tolist() == [4, 0] and labels.game.tolist() == [0, 1]
+    assert labels.policy[:, 0].tolist() == [1, 1] and labels.policy_index[:, 0].tolist() == [40, 81]
+    assert labels.games.moves.tolist() == arrays["moves"].tolist() and labels.games.komi.tolist() == [7.5, 6.5]
+    assert labels.own_offsets.tolist() == [0, 81, 162] and (labels.flags == CHINESE_FLAGS).all()
+    assert labels.games.number.tolist() == [-1, -1] and labels.source.tolist() == [RECORDED, RECORDED]
+    more = {"source": np.array([0, 1], np.uint8), "number": np.array([5, 6]), "rules": np.ones((2, 7), np.uint8)}
+    labels = read_labels(write(tmp_path / "whole.npz.xz", arrays | more))
+    assert labels.games.number.tolist() == [5, 6] and labels.source.tolist() == [RECORDED, SELF_PLAYED]
+    assert labels.flags.tolist() == [7 * [1], 7 * [1]]
 
 
 @pytest.mark.parametrize(
@@ -42,9 +51,9 @@ def test_a_shard_reads(tmp_path):
         ("row_ply", np.array([5, 0], np.uint16), "an impossible ply"),
         ("row_game", np.array([0, 2], np.uint32), "damaged shard of labels"),
         ("moves", np.array([1, 2, 3, 4, 5, 6, 7, 82], np.uint16), "an impossible move"),
-        ("ownership", np.zeros(161, np.int8), "the ownership has not the length"),
+        ("ownership", np.zeros(161, np.int8), "ownership_black has 161 entries, expected 162"),
         ("value", np.array([0, np.nan], np.float16), "an impossible value"),
-        ("lead", np.zeros(3, np.float16), "lead_black has not 2 rows"),
+        ("lead", np.zeros(3, np.float16), "lead_black has 3 entries, expected 2"),
         ("size", np.array([9, 99], np.uint8), "damaged shard of labels"),
     ],
 )

@@ -8,14 +8,14 @@ from click.testing import CliRunner
 
 import gtp.cli.bulk
 from engine.nets.fakes import HashNetwork
-from engine.selfplay.bulk_job import BulkJob
+from engine.selfplay.bulk import BulkJob
 from engine.selfplay.label_job import LabelJob
 from engine.selfplay.label_options import LabelOptions
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.search_games import Origin
-from engine.selfplay.search_job import NETWORK_FILE, SearchJob
 from engine.selfplay.search_match_job import FIRST, SearchMatchJob
 from engine.selfplay.search_options import SearchPlayOptions
+from engine.selfplay.search_play import NETWORK_FILE, SearchJob
 from engine.zero.networks import ZeroNetworks
 from gtp.cli import main
 from tests.selfplay.runs import variety
@@ -62,7 +62,7 @@ def test_so_do_those_who_play_elsewhere(tiny_network, job, file):
             *getattr(worker, "_servers", ()),
             *(player.server for player in getattr(worker, "_players", ())),
             *([worker._server] if hasattr(worker, "_server") else ()),
-            *([worker._teacher.server] if hasattr(worker, "_teacher") else ()),
+            *([worker.teacher.server] if hasattr(worker, "teacher") else ()),
         ]
         assert servers and {server.max_batch for server in servers} == {AT_ONCE}
 

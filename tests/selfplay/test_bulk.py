@@ -12,16 +12,14 @@ from engine.go.random import seed_state
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, join, read_games, shard_files, write_games
-from engine.records.shards import FORMAT as BUILT
-from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay
-from engine.selfplay.bulk_job import BulkWorker
-from engine.selfplay.game_journal import GameJournal, packed_games, unpacked_games
+from engine.records.games import COUNTED, LIMIT, RESIGNED, Games, read_games, shard_files, write_games
+from engine.selfplay.bulk import JOURNAL, MANIFEST, BulkPlay, BulkWorker
 from engine.selfplay.plan import FORMAT, BulkOptions, Plan
 from engine.selfplay.table import NEVER, fill_state
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew import Away, Opened
 from engine.system.files import alone_in
+from engine.system.run_folder import read_blocks
 from engine.train.ranks import Ranks
 from gtp.cli import main
 from tests.selfplay.runs import run_bulk
@@ -66,12 +64,14 @@ def test_a_run_that_was_killed_behind_its_shard_has_every_game_once(server, tmp_
     """The journal still holds what the shard does."""
     play(server, tmp_path, 10, stop_after=10)
     before = all_games(tmp_path)
-    journal = GameJournal(tmp_path / JOURNAL, 5)
-    games = read_games(tmp_path / "games-00000.npz.xz")
-    journal.append(games, np.zeros(len(games.size), np.uint8))
-    journal.close()
-    play(server, tmp_path, 12)
-    assert sorted(all_games(tmp_path)) == list(range(12))
+    play(server, tmp_path, 12, stop_after=12)
+    held = (tmp_path / JOURNAL).read_bytes()
+    bulk = BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+    bulk._cut()
+    bulk.close()
+    (tmp_path / JOURNAL).write_bytes(held)
+    play(server, tmp_path, 14)
+    assert sorted(all_games(tmp_path)) == list(range(14))
     assert all_games(tmp_path).items() >= before.items()
 
 
@@ -80,32 +80,6 @@ def test_games_draw_from_the_generator_that_everything_else_draws_from():
     for seed, stream in ((0, 0), (1, 0), (7, 12345), (2**62, 3)):
         fill_state(state, seed, stream)
         np.testing.assert_array_equal(state, seed_state(seed, stream))
-
-
-def test_a_torn_journal_keeps_its_whole_blocks(tmp_path):
-    path = tmp_path / "journal.bin"
-    journal = GameJournal(path, 5)
-    for number in range(3):
-        moves = np.arange(number + 2, dtype=np.uint16)
-        games = Games(
-            size=np.array([5]), offsets=np.array([0, number + 2]), moves=moves, number=np.array([number]),
-            margin=np.array([0.5], np.float32), result=np.array([1], np.int8),
-        )  # fmt: skip
-        journal.append(games, np.array([number % 3]))
-    journal.close()
-    content = path.read_bytes()
-    for cut in (len(content) - 1, len(content) - 30):
-        path.write_bytes(content[:cut])
-        journal = GameJournal(path, 5)
-        games, resigner = journal.held()
-        assert games.number.tolist() == [0, 1] and games.moves.tolist() == [0, 1, 0, 1, 2]
-        assert resigner.tolist() == [0, 1] and games.margin.tolist() == [0.5, 0.5]
-        journal.close()
-        assert path.stat().st_size < cut
-    path.write_bytes(bytes(reversed(content)))
-    journal = GameJournal(path, 5)
-    assert journal.held() is None
-    journal.close()
 
 
 def test_resignations_are_those_of_the_games_played_out(server, tmp_path):
@@ -145,32 +119,29 @@ def test_a_folder_of_something_else_is_refused(server, tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"size": 6}, "begun with size 5, not 6"), ({"seed": 4}, "begun with seed 3, not 4")],
+    [
+        ({"size": 6}, "begun with size 5, not 6"),
+        ({"seed": 4}, "begun with seed 3, not 4"),
+        ({"dead_stones": "removed"}, "dead_stones alive, not removed"),
+    ],
 )
 def test_a_run_goes_on_only_as_it_began(server, tmp_path, change, message):
     play(server, tmp_path, 2)
     with pytest.raises(ValueError, match=message):
         BulkPlay([server], Plan(BulkOptions(**vars(OPTIONS) | change), 1), NETWORKS, tmp_path)
-    removed = BulkOptions(**vars(OPTIONS) | {"dead_stones": "removed"})
-    with pytest.raises(ValueError, match="begun with dead_stones as by default, not removed"):
-        BulkPlay([server], Plan(removed, 1), NETWORKS, tmp_path)
-    play(server, tmp_path / "removed", 2, removed)
-    with pytest.raises(ValueError, match="begun with dead_stones removed, not as by default"):
-        BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path / "removed")
     with pytest.raises(ValueError, match="begun with networks"):
         BulkPlay([server], Plan(OPTIONS, 1), [{"name": "other", "sha256": "1"}], tmp_path)
 
 
-def test_a_folder_of_the_former_format_goes_on(server, tmp_path):
-    """It was called as built folders are, whose manifest says other things."""
-    play(server, tmp_path, 2)
-    text = (tmp_path / MANIFEST).read_text()
-    assert f'"{FORMAT}"' in text and FORMAT != BUILT
-    (tmp_path / MANIFEST).write_text(text.replace(FORMAT, "keima games"))
-    assert play(server, tmp_path, 3).games == 3
-    (tmp_path / MANIFEST).write_text(text.replace(FORMAT, "keima values"))
-    with pytest.raises(ValueError, match="begun with format keima values, not keima played games"):
-        BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+def test_a_folder_that_an_older_version_began_is_refused_and_left_as_it_is(server, tmp_path):
+    play(server, tmp_path, 2, stop_after=1)
+    for former in ("keima games", FORMAT.removesuffix(" 2")):
+        manifest = {"format": former, "options": {}, "networks": NETWORKS, "shards": []}
+        (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+        before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(ValueError, match=f"begun with .*format {former}, not {FORMAT}.*; choose another folder$"):
+            BulkPlay([server], Plan(OPTIONS, 1), NETWORKS, tmp_path)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):
@@ -193,10 +164,9 @@ def test_a_network_that_fails_ends_the_run_with_all_finished_games(tmp_path):
         count = bulk.games
         bulk.close()
     assert count > 0
-    again = GameJournal(tmp_path / JOURNAL, 5)
     shards = json.loads((tmp_path / MANIFEST).read_text())["shards"]
-    assert again.count + sum(shard["games"] for shard in shards) == count
-    again.close()
+    held = sum(len(block.numbers) for block in read_blocks(tmp_path / JOURNAL))
+    assert held + sum(shard["games"] for shard in shards) == count
 
 
 def test_numbers_outlive_a_shard_and_others_have_none(tmp_path):
@@ -275,12 +245,11 @@ def test_the_running_count_of_positions_is_that_of_all_games(server, tmp_path, s
 
         class Crew:
             def work(self, job, files, numbers, take, stopped, *rest, bulk=bulk, check=check, stops_at=stops_at):
-                last = []
                 for done in job.open(None, files, 1).do(numbers, stopped):
-                    # Each block once more with the next one, as Ray repeats what an actor did that died.
-                    last = [*last[-1:], unpacked_games(done[1], len(done[0]), 5)]
-                    games, resigner = join([games for games, _ in last]), np.concatenate([of for _, of in last])
-                    take((games.number.tolist(), packed_games(games, resigner)))
+                    take(done)
+                    check()
+                    # Once more, as where an actor has died.
+                    take(done)
                     check()
                     if bulk.games >= stops_at:
                         bulk.stop()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.go.rules import RULE_SETS
-from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames, has_ended
+from engine.selfplay.labelled_games import FREE_MOVES, LEAST_SHARE, LabelledGames
 from engine.selfplay.many_games import Group
 from engine.selfplay.plan import BulkOptions, move_limit, setups_of
 from engine.selfplay.variety import Komi, Variety
@@ -25,6 +25,11 @@ def bulk(server):
     return found
 
 
+def has_ended(moves):
+    """Whether a game of these moves is over: by two passes, or by its length."""
+    return moves[-2:] == 2 * [SIZE * SIZE] or len(moves) >= move_limit(SIZE)
+
+
 def to_the_end(games, begun):
     """Play some games and all that follow them to 12; moves by number."""
     found, left = {number: list(moves) for number, moves in begun}, [n for n in range(12) if n not in dict(begun)]
@@ -36,7 +41,7 @@ def to_the_end(games, begun):
         for number, ply, move, is_over in zip(step.numbers, step.plies, step.moves, step.ended, strict=True):
             assert len(found.setdefault(int(number), [])) == ply
             found[int(number)].append(int(move))
-            assert is_over == has_ended(np.array(found[int(number)]), SIZE)
+            assert is_over == has_ended(found[int(number)])
         assert not step.outputs["policy"].min() < 0
         np.testing.assert_allclose(step.outputs["policy"].sum(axis=1), 1.0, atol=1e-6)
     return found
@@ -46,9 +51,3 @@ def to_the_end(games, begun):
 def test_they_are_the_games_of_bulk_play_wherever_they_are_taken_up(server, bulk, moves_known):
     begun = [(number, bulk[number][:moves_known]) for number in (5, 0, 7)] if moves_known else []
     assert to_the_end(LabelledGames(server, SIZE, 3, VARIETY, SEED), begun) == bulk
-
-
-def test_two_passes_and_the_limit_end_a_game():
-    passing = SIZE * SIZE
-    assert has_ended(np.array([3, passing, passing]), SIZE) and not has_ended(np.array([passing, 3]), SIZE)
-    assert has_ended(np.zeros(move_limit(SIZE)), SIZE)

@@ -3,11 +3,13 @@
 import json
 import threading
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from engine.features.symmetry import SYMMETRIES, symmetry_table
@@ -15,13 +17,14 @@ from engine.go.random import next_below, next_unit, seed_state
 from engine.go.rules import RULE_SETS
 from engine.nets.on_device import load_network
 from engine.records.filters import Filters
-from engine.records.games import join, read_arrays, read_games, write_games
-from engine.records.labels import LABEL_ARRAYS, RECORDED, SELF_PLAYED, read_labels
+from engine.records.games import read_games, write_games
+from engine.records.labels import RECORDED, SELF_PLAYED, read_labels
+from engine.records.schema import join
 from engine.records.shards import BuildOptions, build
-from engine.selfplay.journal import Journal, new_rows, row_type
 from engine.selfplay.label_job import LabelWorker
-from engine.selfplay.label_options import LabelOptions
-from engine.selfplay.labelling import Labelling
+from engine.selfplay.label_options import LabelOptions, game_of, pieces_of
+from engine.selfplay.label_rows import new_rows, pack_rows, unpack_rows
+from engine.selfplay.labelling import Labelling, check_out
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.variety import Komi, Variety
 from engine.system.crew import Away, Here, Opened
@@ -57,7 +60,8 @@ def label(teacher, shard, out, positions, options=SHARES, threads=3, stop_after=
     labelling = Labelling(teacher, options, [shard], NETWORK, out)
     away = None
     if games:
-        worker = LabelWorker(teacher, options, [shard], labelling.begun(), at_once=4)
+        recorded = RecordedGames([shard], options.seed, options.every)
+        worker = LabelWorker(teacher, options, recorded, labelling.begun, at_once=4)
         away = Away(Here(), Opened(worker), {})
 
     def report():
@@ -74,7 +78,7 @@ def all_labels(out):
     found = {}
     for path in sorted(out.glob("labels-*.npz.xz")):
         labels = read_labels(path)
-        source, number = _identities(path)
+        source, number = labels.source, labels.games.number
         for row, (game, ply) in enumerate(zip(labels.game, labels.ply, strict=True)):
             games = labels.games
             moves = games.moves[games.offsets[game] : games.offsets[game + 1]][:ply]
@@ -83,11 +87,6 @@ def all_labels(out):
             found[key] = (float(games.komi[game]), labels.flags[game].tobytes(), moves.tobytes(),
                           round(float(labels.value_black[row]), 2), labels.policy_index[row, 0])  # fmt: skip
     return found
-
-
-def _identities(path):
-    data = read_arrays(path, "labels", LABEL_ARRAYS, set())
-    return data["source"], data["number"]
 
 
 def shown_under(numbers, plies):
@@ -105,7 +104,8 @@ def test_labels_are_what_the_network_answers(teacher, shard, tmp_path):
     label(teacher, shard, tmp_path / "out", 700)
     compared = dict.fromkeys((7, 9), 0)
     for path in (tmp_path / "out").glob("labels-*.npz.xz"):
-        labels, (source, number) = read_labels(path), _identities(path)
+        labels = read_labels(path)
+        source, number = labels.source, labels.games.number
         sizes = labels.games.size[labels.game]
         for size in compared:
             rows = np.flatnonzero(sizes == size)[:80]
@@ -176,11 +176,17 @@ def test_recorded_games_whose_rows_had_not_come_are_labelled_next_time(teacher, 
     """A process is killed when a later game is in the journal already; a shard is written between."""
     recorded = replace(SHARES, self_play=(), positions_per_shard=30)
     labelling = Labelling(teacher, recorded, [shard], NETWORK, tmp_path / "out")
-    pieces, lost = list(labelling._pieces(120)), 3
-    worker = LabelWorker(teacher, recorded, [shard], {}, at_once=4)
-    for done in worker.do((piece for piece in pieces if piece != lost), threading.Event()):
-        labelling._take(done)
-        labelling._take(done)
+    lost = 3
+
+    class Crew:
+        def work(self, job, files, numbers, take, stopped, *rest):
+            for done in job.open(None, files, 0).do((piece for piece in numbers if piece != lost), stopped):
+                take(done)
+                take(done)
+            labelling.stop()
+
+    worker = LabelWorker(teacher, recorded, RecordedGames([shard], recorded.seed, recorded.every), {}, at_once=4)
+    labelling.run(120, 4, 1, lambda: None, away=Away(Crew(), Opened(worker), {}))
     labelling.close()
     for games in (True, False):
         label(teacher, shard, tmp_path / "out", 10_000, recorded, games=games)
@@ -196,27 +202,24 @@ def all_labels_of(teacher, shard, folder, options):
     return all_labels(folder / "all")
 
 
-def test_rows_cut_off_by_a_crash_are_dropped_and_whole_ones_kept(tmp_path):
+def test_rows_are_for_black_and_come_back_as_they_were_packed():
     labels = {"policy": np.full((3, 82), 1 / 82), "value": np.array([0.5, 0.5, 0.5])}
-    journal = Journal(tmp_path, 9, 8)
     rows = new_rows(9, 8, SELF_PLAYED, np.array([1, 2, 3]), np.array([0, 1, 2]), np.array([4, 5, 6]), labels)
     assert rows["value"].tolist() == [0.5, -0.5, 0.5] and np.isnan(rows["lead"]).all()
-    journal.append(rows)
-    journal.close()
-    path = next(tmp_path.glob("journal-9.bin"))
-    path.write_bytes(path.read_bytes() + b"\x01" * (row_type(9, 8).itemsize - 1))
-    again = Journal(tmp_path, 9, 8)
-    assert again.rows()["number"].tolist() == [1, 2, 3]
-    again.append(rows[:1])
-    again.keep(again.rows()[1:])
-    again.close()
-    assert Journal(tmp_path, 9, 8).rows()["number"].tolist() == [2, 3, 1]
+    size, again = unpack_rows(pack_rows(9, rows), 8)
+    assert size == 9 and again.tobytes() == rows.tobytes()
+
+
+@given(st.integers(0, 10**6), st.integers(1, 5), st.data())
+def test_games_as_pieces_of_work_are_told_apart(number, n_kinds, data):
+    place = data.draw(st.integers(0, n_kinds - 1))
+    assert game_of(pieces_of(place, number, n_kinds), n_kinds) == (place, number)
 
 
 def test_killed_between_a_shard_and_its_journal_nothing_is_twice(teacher, shard, tmp_path):
     out = tmp_path / "out"
     label(teacher, shard, out, 5000, stop_after=290, threads=1)
-    before = {path: path.read_bytes() for path in out.glob("journal-*.bin")}
+    before = {path: path.read_bytes() for path in out.glob("journal.bin")}
     labelling = Labelling(teacher, SHARES, [shard], NETWORK, out)
 
     def stop_at_the_first_shard():
@@ -237,14 +240,14 @@ def test_the_folder_keeps_to_what_it_was_begun_with(teacher, shard, tmp_path):
     other = replace(SHARES, every=3)
     with pytest.raises(ValueError, match="begun with every 7, not 3"):
         Labelling(teacher, other, [shard], NETWORK, tmp_path / "out")
-    with pytest.raises(ValueError, match="begun with network tiny, not huge"):
+    with pytest.raises(ValueError, match=r"begun with network.name tiny, not huge, network.sha256 0, not 1; choose"):
         Labelling(teacher, SHARES, [shard], {"name": "huge", "sha256": "1"}, tmp_path / "out")
     # A data set that was built anew has the names of the one before; the run may be killed before its first shard.
     (tmp_path / "anew").mkdir()
     (tmp_path / "anew" / shard.name).write_bytes(shard.read_bytes() + bytes(4))
     Labelling(teacher, SHARES, [shard], NETWORK, tmp_path / "killed").close()
     for out in ("out", "killed"):
-        with pytest.raises(ValueError, match="begun with other games in files of these names"):
+        with pytest.raises(ValueError, match=r"begun with games [0-9a-f]{64}, not [0-9a-f]{64}; choose another folder"):
             Labelling(teacher, SHARES, [tmp_path / "anew" / shard.name], NETWORK, tmp_path / out)
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "file").touch()
@@ -279,22 +282,18 @@ def test_an_error_of_a_thread_ends_the_run(teacher, shard, tmp_path, monkeypatch
 def test_recorded_games_come_once_each_in_an_order_of_their_own(shard, tmp_path):
     write_games(tmp_path / "second.npz.xz", made_games(30, seed=9))
     files = [shard, tmp_path / "second.npz.xz"]
-    stream, number, seen = RecordedGames(files, 1, 7), 0, []
-    while (taken := stream.take(9, number, 12)) is not None:
-        assert len(taken.rows) == len(taken.plies) == len(taken.numbers)
-        assert set(np.unique(np.diff(taken.plies))) <= set(range(-30, 8))
-        for game in np.unique(taken.numbers):
-            plies = taken.plies[taken.numbers == game]
-            assert (np.diff(plies) == 7).all() and plies[0] < 7 and plies[-1] + 7 > 30
-            row = taken.rows[taken.numbers == game][0]
-            moves = taken.games.moves[taken.games.offsets[row] : taken.games.offsets[row + 1]]
-            np.testing.assert_array_equal(stream.moves_of(9, int(game)), moves)
-            seen.append(moves.tobytes())
-        number = int(taken.numbers[-1]) + 1
+    stream, seen = RecordedGames(files, 1, 7), []
+    for number in count():
+        taken = stream.take(9, number)
+        if taken is None:
+            break
+        assert (np.diff(taken.plies) == 7).all() and taken.plies[0] < 7 and taken.plies[-1] + 7 > 30
+        np.testing.assert_array_equal(stream.moves_of(9, number), taken.game.moves)
+        seen.append(taken.game.moves.tobytes())
     assert number == 90 and len(set(seen)) == 90
-    assert stream.take(13, 0, 5) is None
-    first, again = RecordedGames(files, 1, 7).take(9, 3, 9), stream.take(9, 3, 9)
-    assert first.plies.tolist() == again.plies.tolist() and first.rows.tolist() == again.rows.tolist()
+    assert stream.take(13, 0) is None
+    again = RecordedGames(files, 1, 7).take(9, 63)
+    assert again.game.moves.tobytes() == seen[63] and again.plies.tolist() == stream.take(9, 63).plies.tolist()
 
 
 def test_the_command_labels_sgf_files_and_goes_on(tiny_network, tmp_path):
@@ -336,3 +335,12 @@ def test_all_but_held_out_games_are_labelled_whatever_else_is_named(sources, tmp
 
 def moves_of(games):
     return [games.moves[start:end].tolist() for start, end in pairwise(games.offsets)]
+
+
+def test_labels_are_made_beside_their_games(tmp_path):
+    for name in (".games-1.partial", "labels.json.partial"):
+        (tmp_path / name).mkdir()
+    check_out(tmp_path)
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(ValueError, match="or one of labels"):
+        check_out(tmp_path)

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from engine.records.games import read_arrays, read_games
-from engine.records.labels import LABEL_ARRAYS
+from engine.records.games import read_games
+from engine.records.labels import read_labels
 from gtp.cli import main
 
 pytest.importorskip("ray")
@@ -48,10 +48,9 @@ def test_actors_label_what_is_missing(tiny_network, tmp_path):
 
 def rows_of(path):
     """Source, size, game and ply of every position of a shard of labels."""
-    data = read_arrays(path, "labels", LABEL_ARRAYS, set())
-    games = data["row_game"]
-    return list(zip(*(data[name][games].tolist() for name in ("source", "size", "number")), data["row_ply"].tolist(),
-                    strict=True))  # fmt: skip
+    labels = read_labels(path)
+    of_games = labels.source, labels.games.size, labels.games.number
+    return list(zip(*(array[labels.game].tolist() for array in of_games), labels.ply.tolist(), strict=True))
 
 
 def test_no_cluster_is_one_line(tiny_network, tmp_path):

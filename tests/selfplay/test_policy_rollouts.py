@@ -6,7 +6,8 @@ import pytest
 from engine.go.geometry import BLACK, WHITE
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
-from engine.records.games import Games, join
+from engine.records.games import Games
+from engine.records.schema import join
 from engine.selfplay.many_games import Group
 from engine.selfplay.policy_rollouts import SEED, _setups, policy_values
 from engine.selfplay.table import Conduct

@@ -18,8 +18,9 @@ from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import new_spec
 from engine.nets.fakes import HashNetwork
 from engine.nets.files.checkpoint import save_network
-from engine.records.games import MAX_MOVES, join
+from engine.records.games import MAX_MOVES
 from engine.records.labels import read_labels
+from engine.records.schema import join
 from engine.search.search import Search
 from engine.search.stoppers import SearchLimits
 from engine.search.tree import META_ROOT, META_ROOT_VISITS, NONE, TERMINAL
@@ -151,9 +152,9 @@ def test_roots_are_those_of_the_games_full_searches(server):
 
 def test_a_stopped_run_goes_on_to_the_same_positions(server, tmp_path):
     whole = run(server, tmp_path / "whole", 700)
-    for stop_after in (1, 150, None):
+    for stop_after in (1, 5, None):
         last = run(server, tmp_path / "parts", 700, stop_after, groups=3)
-    assert whole.games == last.games == whole.positions() >= 700 and not last.is_stopped
+    assert whole.games == last.games > 5 and whole.positions() >= 700 and not last.is_stopped
     assert by_number(tmp_path / "whole") == by_number(tmp_path / "parts")
 
 

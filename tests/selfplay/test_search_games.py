@@ -11,7 +11,8 @@ from engine.features.keima import KOMI
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
 from engine.records.games import COUNTED, RESIGNED, Games
-from engine.records.search_rows import SearchRows, join_rows, replies, targets
+from engine.records.schema import join
+from engine.records.search_rows import SearchRows, replies, targets
 from engine.search.tree import META_IN_FLIGHT, META_ROOT_VISITS, Tree
 from engine.selfplay.search_games import Origin, SearchGroup, false_resignations, resignation_bound, surprise_weights
 from engine.selfplay.search_options import SearchPlayOptions
@@ -55,7 +56,7 @@ def by_number(rows):
 
 
 def played(group, numbers):
-    return join_rows(list(group.play(iter(numbers))))
+    return join(list(group.play(iter(numbers))))
 
 
 BOUND = replace(WHOLE, sensible=0.7)

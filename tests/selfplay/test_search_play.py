@@ -11,12 +11,11 @@ import pytest
 
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork
-from engine.records.search_rows import join_rows, packed, read_search_rows, unpacked, write_search_rows
-from engine.selfplay.numbers import Numbers, numbers_of, ranges_of
+from engine.records.schema import join
+from engine.records.search_rows import SEARCH_ROWS, read_search_rows, write_search_rows
 from engine.selfplay.search_games import Origin, SearchGroup
-from engine.selfplay.search_job import played_here
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay
+from engine.selfplay.search_play import JOURNAL, MANIFEST, SearchPlay, played_here
 from engine.system.crew import Away
 
 OPTIONS = SearchPlayOptions(size=3, visits=12, fast_visits=4, full_share=0.5, komi=2.0)
@@ -52,14 +51,14 @@ def assert_same(one, other):
 
 
 def played(server, numbers, options=OPTIONS):
-    return join_rows(list(SearchGroup(server, options, 4, Origin(1 << 63, 5)).play(iter(numbers))))
+    return join(list(SearchGroup(server, options, 4, Origin(1 << 63, 5)).play(iter(numbers))))
 
 
 def test_rows_are_read_as_they_were_written(server, tmp_path):
     rows = played(server, range(8), replace(OPTIONS, resign=0.45, resign_count=1))
     write_search_rows(tmp_path / "rows.npz.xz", rows)
     assert_same(read_search_rows(tmp_path / "rows.npz.xz"), rows)
-    assert_same(unpacked(packed(rows)), rows)
+    assert_same(SEARCH_ROWS.unpack(SEARCH_ROWS.pack(rows)), rows)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,7 @@ class Delivering:
     """A crew that has a hundred games in play, and delivers eight at a time, always the same ones."""
 
     def __init__(self, rows):
-        self.body = packed(rows)
+        self.body = SEARCH_ROWS.pack(rows)
 
     def work(self, job, files, numbers, enter, *_):
         playing = []
@@ -219,22 +218,3 @@ def test_a_run_goes_on_with_its_own_seed_and_perhaps_other_visits(tmp_path):
     SearchPlay(tmp_path, replace(OPTIONS, visits=24)).close()
     with pytest.raises(ValueError, match="begun with seed 1, not 2"):
         SearchPlay(tmp_path, replace(OPTIONS, seed=2))
-
-
-def test_ranges_hold_the_numbers_they_are_of():
-    numbers = np.array([3, 0, 1, 2, 7, 9, 8])
-    assert ranges_of(numbers) == [[0, 3], [7, 9]]
-    assert numbers_of([[0, 3], [7, 9]]).tolist() == sorted(numbers)
-    assert ranges_of(numbers[:0]) == []
-
-
-def test_a_set_of_numbers_is_one():
-    order = np.random.default_rng(5).permutation(600).tolist()
-    numbers, twin = Numbers([[0, 4], [10, 12]]), {0, 1, 2, 3, 4, 10, 11, 12}
-    for number in order:
-        numbers.add([number, 11])
-        twin |= {number, 11}
-        assert len(numbers) == len(twin) and all((one in numbers) == (one in twin) for one in range(605))
-        assert numbers.has(np.arange(602)).tolist() == [one in twin for one in range(602)]
-        assert numbers.ranges() == ranges_of(np.array(sorted(twin)))
-    assert Numbers(numbers.ranges()).ranges() == [[0, 599]] and not len(Numbers([]))

@@ -10,7 +10,8 @@ from engine.go.position import META_TO_MOVE, apply_rules, is_legal_move, new_pos
 from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.fakes import HashNetwork, UniformNetwork
-from engine.records.games import Games, join, read_games, write_games
+from engine.records.games import Games, read_games, write_games
+from engine.records.schema import join
 from engine.selfplay.bulk import BulkPlay
 from engine.selfplay.plan import BulkOptions, Plan
 from engine.selfplay.values import ATTEMPTS, RL, SL, ValuePlan, published_latest

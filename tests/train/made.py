@@ -5,7 +5,7 @@ import numpy as np
 from engine.config import TrainOptions
 from engine.features.encoder import KEIMA
 from engine.records.games import Games
-from engine.records.labels import CHINESE_FLAGS, Labels
+from engine.records.labels import CHINESE_FLAGS, RECORDED, Labels
 from engine.train.dataset import Material, Mixture
 
 
@@ -53,7 +53,7 @@ def made_labels(seed=0):
         games, game, ply, index, weight, np.linspace(-1, 1, rows, dtype=np.float32),
         np.linspace(-30, 30, rows, dtype=np.float32),
         np.tile(np.repeat(np.arange(-4, 5), 9).astype(np.int8), rows), np.arange(rows + 1) * 81,
-        np.tile(CHINESE_FLAGS, (40, 1)),
+        np.tile(CHINESE_FLAGS, (40, 1)), np.full(40, RECORDED, np.uint8),
     )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from engine.features.encoder import KEIMA
 from engine.features.keima import RECENT
 from engine.nets.fakes import HashNetwork
 from engine.nets.network import NetOutput, with_pass
-from engine.records.games import join
 from engine.records.replay import game_rules
+from engine.records.schema import join
 from engine.train.batches import BatchBuilder
 from engine.train.metrics import (
     PositionMetrics,

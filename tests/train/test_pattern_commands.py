@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from engine.records.games import join, read_games, write_games
+from engine.records.games import read_games, write_games
+from engine.records.schema import join
 from engine.rollout.model import load_patterns
 from gtp.cli import main
 from gtp.cli.patterns import _read

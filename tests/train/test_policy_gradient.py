@@ -17,7 +17,8 @@ from engine.go.rules import RULE_SETS
 from engine.inference.server import InferenceServer
 from engine.nets.architectures.registry import ARCHITECTURES, new_spec
 from engine.nets.compute.adapter import TorchNetwork
-from engine.records.games import join, select
+from engine.records.games import select
+from engine.records.schema import join
 from engine.selfplay.many_games import Group, Setups
 from engine.selfplay.table import NEVER, Conduct
 from engine.train.policy_gradient import Experience, PolicyGradient, learners_moves

@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 
 from engine.nets.architectures.registry import new_spec
 from engine.nets.files.checkpoint import load_model, save_network
-from engine.records.search_rows import join_rows, read_search_rows
+from engine.records.schema import join
+from engine.records.search_rows import read_search_rows
 from engine.selfplay.search_play import SearchPlay
 from engine.train.turns import STATE
 from engine.train.window import newest
@@ -162,7 +163,7 @@ def test_a_turn_is_measured_on_all_its_games(tmp_path, monkeypatch):
         zero = run(tmp_path, config, turns=turns)
         shards = shards_of(tmp_path)[seen:]
         assert len(shards) > 2
-        facts = facts_of_rows(join_rows([read_search_rows(tmp_path / ROWS / shard["file"]) for shard in shards]))
+        facts = facts_of_rows(join([read_search_rows(tmp_path / ROWS / shard["file"]) for shard in shards]))
         measured = latest(tmp_path)
         assert {name: measured[name] for name in facts} == pytest.approx(facts, rel=1e-4)
         assert zero.turn.number == turns
