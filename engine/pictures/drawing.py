@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 LIGHT = (Path(__file__).parent / "page.css").read_text(encoding="utf-8").partition("}")[0] + "}"
 """The rule of ``page.css`` that sets the colours of the light theme"""
-COLORS = dict(re.findall(r"--([\w-]+):([^;}]+)", LIGHT))
+DECLARATIONS = (item.partition(":") for item in LIGHT.partition("{")[2].rstrip("}").split(";"))
+COLORS = {name.strip()[2:]: value for name, _, value in DECLARATIONS if name.strip().startswith("--")}
 PIXELS = 2
 """Of a PNG, for each unit of the drawing"""
 
