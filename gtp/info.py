@@ -7,8 +7,7 @@ end of the segment.
 The lead in points is the mean over the search of what the network's score head says, or of rollouts where there is no
 value network; without either it is left out. It stands for the score that selfplay would reach too, which nothing here
 estimates. The standard deviation of the score is that of ``keima analysis``, which follows from
-how open the owners of the points are (:func:`engine.insight.glance.score_stdev`); it is left out where nothing says who
-owns them.
+how open the ownership is (:func:`engine.insight.raw_outputs.score_stdev`); it is left out where ownership is not known.
 
 Sources: KataGo, docs/GTP_Extensions.md, and what its version 1.17.2 writes; Leela Zero's ``lz-analyze``, and what
 gtp2ogs reads of its standard error; for CGOS, zakki/cgos, wiki page "GTP tournament game expansion".
@@ -17,13 +16,15 @@ gtp2ogs reads of its standard error; for CGOS, zakki/cgos, wiki page "GTP tourna
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.go.points import to_vertex
+from weights import NetworkPath, files_of
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.inference.server import InferenceServer
     from engine.insight.analyses import Analysis
     from engine.search.report import MoveReport, Report
 
@@ -124,7 +125,7 @@ def cgos_line(found: "Analysis", size: int, is_black: bool, options: ReportOptio
     Args:
         is_black: Black is to move.
     """
-    from engine.insight.glance import owner_letters
+    from engine.insight.raw_outputs import owner_letters
 
     report = found.report
     moves = [
@@ -209,3 +210,23 @@ def _lead(score: float | None, stdev: float | None) -> str:
 def vertices(points: Iterable[int], size: int) -> str:
     """Points as GTP writes them, in one line; a pass in lower case, as analysing clients know it."""
     return " ".join(to_vertex(point, size) for point in points)
+
+
+def described(network: NetworkPath | None, server: "InferenceServer | None") -> list[dict[str, Any]]:
+    """KataGo's description of each file of a network; none where rollouts play alone."""
+    from engine.nets.files.header import recognise
+
+    files = files_of(network)
+    if server is None:
+        return []
+    return [
+        {
+            "name": str(file),
+            "internalName": recognise(file).network if len(files) > 1 else server.spec.name,
+            "maxBatchSize": server.max_batch,
+            "usesHumanSLProfile": False,
+            "version": recognise(file).version,
+            "usingFP16": "auto",
+        }
+        for file in files
+    ]

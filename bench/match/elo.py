@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
-from bench.match.record import GameRecord, different, read_records
+from bench.match.folder import GameRecord, different, read_records
 from engine.evaluation.elo import rated, unconnected
-from engine.insight.charts import interval_chart, stand_alone
+from engine.pictures.charts import interval_chart
+from engine.pictures.drawing import stand_alone
 from engine.system.files import written_whole
 from gtp.cli.terminal import one_line_errors
 

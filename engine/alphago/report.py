@@ -5,7 +5,6 @@ A stage that has not been run leaves its part out. Start at :func:`write_report`
 
 import json
 from collections.abc import Iterator
-from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ import numpy as np
 
 from engine.alphago.stages import EVALUATION, PATTERNS, PLAYERS, SL, VALUE, VALUE_KINDS, Plan
 from engine.evaluation.elo import rated, weakest, wilson_interval, win_rate
-from engine.insight.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart
+from engine.pictures.charts import interval_chart, line_chart
+from engine.pictures.pages import page
 from engine.records.games import join, read_games
 from engine.records.shards import MANIFEST, every_shard_file
 from engine.rollout.model import load_patterns
 from engine.system.files import written_whole
+from engine.train.curves import Series, series_of
 
 REPORT, PAGE, PLAYER = "report.json", "report.html", "player.toml"
 LAST_QUARTER = 0.75
@@ -66,7 +67,7 @@ def report_of(plan: Plan, seconds: dict[str, float]) -> dict[str, Any]:
     }  # fmt: skip
     if built := _json(out / "games" / "set" / MANIFEST):
         report["games"] = {"games": built["games"]["train"], "positions": built["moves"]["train"]}
-    if curves := curves_of(out / "sl"):
+    if curves := series_of(out / "sl" / "curves.csv"):
         report["sl"] = _supervised(curves)
         report["sl"] |= _known(over_shipped_policy=outcomes_of(out / "sl" / "against-shipped"))
         if played := _json(out / "sl" / "against-gnugo" / "summary.json"):
@@ -75,7 +76,7 @@ def report_of(plan: Plan, seconds: dict[str, float]) -> dict[str, Any]:
         Path(name).stem: load_patterns(out / name).record["validation"]["top1"]
         for name in PATTERNS if (out / name).exists()
     }  # fmt: skip
-    if curves := curves_of(out / "rl"):
+    if curves := series_of(out / "rl" / "curves.csv"):
         rates = {name.removeprefix("rl/"): points[-1][1] for name, points in curves.items() if "win_rate/" in name}
         report["rl"] = {"updates": int(max(points[-1][0] for points in curves.values()))} | rates
     games = {"rl_over_sl": "sampling", "rl_over_sl_greedy": "greedy"}
@@ -145,7 +146,7 @@ def _supervised(curves: Series) -> dict[str, Any]:
 def _value_errors(folder: Path, training: Path) -> dict[str, Any] | None:
     """Errors (z - v)^2 of a value network at the step that was chosen, and how many positions it learnt from. The
     evaluation has its error on other positions, the report's ``test``."""
-    curves = curves_of(folder)
+    curves = series_of(folder / "curves.csv")
     tested, trained = (curves.get(f"validation/{key}value_mse", []) for key in ("", "seen/"))
     if not tested:
         return None
@@ -216,22 +217,16 @@ def rows_of(report: dict[str, Any]) -> Iterator[Row]:
 
 def page_of(plan: Plan, report: dict[str, Any]) -> str:
     """The report as HTML with its charts inside."""
-    parts = [f"<!doctype html><meta charset=utf-8><title>AlphaGo on {plan.preset.size}x{plan.preset.size}</title>"]
-    parts.append(f"<style>{PAGE_STYLE}</style><h1>AlphaGo on {plan.preset.size}x{plan.preset.size}</h1>")
-    cells = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows_of(report))
-    parts.append(f"<table><tr><th></th><th>paper</th><th>ours</th></tr>{cells}</table><h2>Curves</h2>")
-    parts += _charts(plan, report)
-    parts.append("<h2>Stages</h2>")
-    for stage in plan.stages():
-        minutes = report["seconds"].get(stage.name, 0.0) / 60
-        commands = escape("\n".join(f"keima {command.text}" for command in stage.commands))
-        parts.append(f"<h3>{stage.name}: {escape(stage.what)}, {minutes:.1f} minutes</h3><pre>{commands}</pre>")
-    return "\n".join(parts) + "\n"
+    minutes = {name: seconds / 60 for name, seconds in report["seconds"].items()}
+    return page(
+        Path(__file__).parent / "alphago.html", size=plan.preset.size, rows=rows_of(report),
+        charts=_charts(plan, report), stages=plan.stages(), minutes=minutes,
+    )  # fmt: skip
 
 
 def _charts(plan: Plan, report: dict[str, Any]) -> Iterator[str]:
     """Everything that is drawn."""
-    sl, rl = curves_of(plan.out / "sl"), curves_of(plan.out / "rl")
+    sl, rl = series_of(plan.out / "sl" / "curves.csv"), series_of(plan.out / "rl" / "curves.csv")
     held_out = {"training": sl.get("train/policy", []), "held out": sl.get("validation/cross_entropy", [])}
     yield line_chart("SL policy: cross-entropy, nats", held_out, "step")
     win_rates = {name: rl.get(f"rl/win_rate/{name}", []) for name in ("start", "newest", "pool")}
@@ -240,7 +235,7 @@ def _charts(plan: Plan, report: dict[str, Any]) -> Iterator[str]:
                         ("moves", "moves of a game"), ("games_per_s", "games a second")):  # fmt: skip
         yield line_chart(f"RL policy: {words}", {name: rl.get(f"rl/{name}", [])}, "update")
     for name, network, *_ in VALUE_KINDS:
-        curves = curves_of((plan.out / network).parent)
+        curves = series_of((plan.out / network).with_name("curves.csv"))
         errors = {"training": "validation/seen/value_mse", "held out": "validation/value_mse"}
         series = {words: curves.get(key, []) for words, key in errors.items()}
         yield line_chart(f"Value network, {name.replace('_', ' ')}: (z - v)^2", series, "step")

@@ -20,9 +20,9 @@ from typing import Any
 from engine.alphago.stages import Command, Plan, Stage
 from engine.config.declaration import core_count
 from engine.selfplay.run_folder import refuse_foreign
+from engine.system.crew import StopOnSignal
 from engine.system.files import sha256_of, written_whole
 from engine.system.programs import start_child
-from engine.system.signals import StopOnSignal
 
 RECORD, LOG, PART = "alphago.json", "log.txt", ".part"
 MATCH = "match.json"

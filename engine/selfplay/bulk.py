@@ -27,8 +27,7 @@ from engine.selfplay.numbers import Numbers
 from engine.selfplay.plan import Plan, check_player
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.table import NEVER
-from engine.system.crew.here import Here
-from engine.system.crew.job import Away, Done, Opened
+from engine.system.crew import Away, Done, Here, Opened
 from engine.train.ranks import Ranks
 
 MANIFEST, JOURNAL = "games.json", "journal.bin"
@@ -54,7 +53,7 @@ class BulkPlay:
         """
         for server in servers:
             check_player(server.spec, [plan.options.size], plan.options.variety)
-            if plan.options.resign > 0.0 and not server.spec.has_value:
+            if plan.options.resign > 0.0 and "value" not in server.spec.heads:
                 raise ValueError(f"network {server.spec.name} has no value to resign by")
         self._servers, self._plan, self._options, self._out = servers, plan, plan.options, out
         self._ranks = ranks or Ranks()

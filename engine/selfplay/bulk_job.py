@@ -11,11 +11,11 @@ from engine.nets.on_device import load_network
 from engine.selfplay.game_journal import packed_games
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.plan import Plan
-from engine.system.crew.job import Done, Files
+from engine.system.crew import Done, Files
 
 
 class BulkWorker:
-    """Plays games of a plan with the networks of some servers. See :class:`engine.system.crew.job.Worker`."""
+    """Plays games of a plan with the networks of some servers. See :class:`engine.system.crew.Worker`."""
 
     def __init__(self, servers: Sequence[InferenceServer], plan: Plan, at_once: int, groups: int = 0) -> None:
         """Take the servers, which the caller closes.
@@ -29,7 +29,7 @@ class BulkWorker:
         self._servers, self._plan, self._at_once = servers, plan, at_once
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: the games that the plan keeps, packed.
+        """See :meth:`engine.system.crew.Worker.do`: the games that the plan keeps, packed.
 
         Raises:
             RuntimeError: a network failed.
@@ -41,7 +41,7 @@ class BulkWorker:
 
 @dataclass(frozen=True)
 class BulkJob:
-    """Games in bulk, wherever they are played. See :class:`engine.system.crew.job.Job`."""
+    """Games in bulk, wherever they are played. See :class:`engine.system.crew.Job`."""
 
     plan: Plan
     networks: tuple[tuple[str, ...], ...]

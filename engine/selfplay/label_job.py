@@ -19,7 +19,7 @@ from engine.selfplay.label_options import Kind, LabelOptions, game_of
 from engine.selfplay.labelled_games import LabelledGames
 from engine.selfplay.many_games import groups_for
 from engine.selfplay.recorded import RecordedGames, Taken
-from engine.system.crew.job import Done, Files
+from engine.system.crew import Done, Files
 from engine.train.teacher import Teacher
 
 
@@ -45,7 +45,7 @@ def played_rows(games: LabelledGames, moves: int) -> tuple[np.ndarray, np.ndarra
 
 
 class LabelWorker:
-    """Labels whole games. See :class:`engine.system.crew.job.Worker`."""
+    """Labels whole games. See :class:`engine.system.crew.Worker`."""
 
     def __init__(
         self, teacher: Teacher, options: LabelOptions, shards: Sequence[Path], begun: Mapping[int, Sequence[int]],
@@ -64,7 +64,7 @@ class LabelWorker:
         self._kinds = list(options.kinds())
 
     def do(self, numbers: Iterator[int], stopped: threading.Event) -> Iterator[Done]:
-        """See :meth:`engine.system.crew.job.Worker.do`: rows of a journal, of games of one kind.
+        """See :meth:`engine.system.crew.Worker.do`: rows of a journal, of games of one kind.
 
         Raises:
             RuntimeError: the network failed.
@@ -149,7 +149,7 @@ class _Playing:
 
 @dataclass(frozen=True)
 class LabelJob:
-    """Labelling, wherever it is done. See :class:`engine.system.crew.job.Job`."""
+    """Labelling, wherever it is done. See :class:`engine.system.crew.Job`."""
 
     options: LabelOptions
     network: tuple[str, ...]

@@ -27,8 +27,7 @@ from engine.selfplay.numbers import numbers_of, ranges_of
 from engine.selfplay.plan import check_player
 from engine.selfplay.recorded import RecordedGames
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
-from engine.system.crew.job import Away, Done
-from engine.system.crew.threads import work_in_threads
+from engine.system.crew import Away, Done, work_in_threads
 from engine.system.files import sha256_of
 from engine.train.teacher import Teacher
 
@@ -347,8 +346,8 @@ def _check(teacher: Teacher, options: LabelOptions, files: list[Path]) -> None:
         ValueError: one line.
     """
     spec = teacher.spec
-    if not (spec.has_policy and spec.has_value):
-        raise ValueError(f"network {spec.name} has no {'value' if spec.has_policy else 'policy'}, labels need both")
+    for head in {"policy", "value"} - set(spec.heads):
+        raise ValueError(f"network {spec.name} has no {head}, labels need both policy and value")
     if not options.recorded and not options.self_play:
         raise ValueError("nothing to label: neither recorded nor self-played positions are asked for")
     if options.recorded and not files:

@@ -24,7 +24,7 @@ from engine.selfplay.game_journal import BlockFile
 from engine.selfplay.numbers import Numbers
 from engine.selfplay.run_folder import open_manifest, refuse_foreign, write_manifest
 from engine.selfplay.search_options import SearchPlayOptions
-from engine.system.crew.job import Away, Done
+from engine.system.crew import Away, Done
 
 MANIFEST, JOURNAL = "rows.json", "journal.bin"
 FORMAT = "keima self-play rows"

@@ -3,14 +3,17 @@ else and reloads itself; and ``curves.svg``, those of the curves that sum up a r
 
 import time
 from collections.abc import Iterator
-from html import escape
+from pathlib import Path
 
 import numpy as np
 
 from engine.evaluation.elo import Rated
-from engine.insight.charts import PAGE_STYLE, Series, curves_of, interval_chart, line_chart, side_by_side
-from engine.insight.review import svg
+from engine.pictures.boards import board, circle, label
+from engine.pictures.charts import interval_chart, line_chart, side_by_side
+from engine.pictures.drawing import stand_alone
+from engine.pictures.pages import page
 from engine.system.files import written_whole
+from engine.train.curves import Series, series_of
 from engine.zero.facts import first_moves
 from engine.zero.ladder import GNUGO, RANDOM, Match, standings
 from engine.zero.loop import Zero
@@ -52,46 +55,26 @@ def write_page(zero: Zero, matches: list[Match], status: str) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    curves, players = curves_of(zero.out), standings(matches)
-    charts = {title: _chart(curves, title, names) for title, names in CHARTS}
-    elo = elo_chart(players, curves)
-    with written_whole(zero.out / PAGE) as part:
-        lines = _page(zero, matches, status, curves, players, [elo, *charts.values()])
-        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    if curves:
-        with written_whole(zero.out / PICTURE) as part:
-            part.write_text(side_by_side([elo, *(charts[title] for title in OF_PICTURE)]), encoding="utf-8")
-
-
-def _chart(curves: Series, title: str, names: dict[str, str]) -> str:
-    return line_chart(title, {name: by_minutes(curves, key) for name, key in names.items()}, "minutes")
-
-
-def _page(
-    zero: Zero, matches: list[Match], status: str, curves: Series, players: list[Rated], charts: list[str]
-) -> Iterator[str]:  # fmt: skip
-    """The lines of the page."""
-    size = zero.config.play.size
-    yield f'<!doctype html><meta charset=utf-8><meta http-equiv=refresh content="{RELOAD_S}">'
-    yield f"<title>keima zero {size}x{size}</title><style>{PAGE_STYLE}</style>"
-    yield f"<h1>AlphaGo Zero on {size}x{size}</h1>"
-    yield f"<p>{escape(status)} <small>({time.strftime('%Y-%m-%d %H:%M:%S')})</small></p><table>"
-    for name, text in _latest_numbers(zero, curves, players):
-        yield f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>"
-    yield "</table>"
-    if zero.board is not None:
-        yield f"<h2>First moves</h2>{board_picture(zero.board.policy, size)}"
-    yield "<h2>Curves</h2>"
-    shown = players[-RATED_SHOWN:]
+    curves, players, size = series_of(zero.out / "curves.csv"), standings(matches), zero.config.play.size
+    charts = {
+        title: line_chart(title, {name: by_minutes(curves, key) for name, key in names.items()}, "minutes")
+        for title, names in CHARTS
+    }
+    elo, shown = elo_chart(players, curves), players[-RATED_SHOWN:]
     intervals = [(one.name.removeprefix("network "), *_of(one)) for one in shown]
-    yield interval_chart("Elo and 95% interval, random moves being 0", intervals, "Elo")
-    yield from charts
-    yield "<h2>Matches</h2><table><tr><th>first</th><th>second</th><th>won</th><th>drawn</th><th>lost</th></tr>"
-    for match in matches[::-1][: 4 * RATED_SHOWN]:
-        cells = (match.first, match.second, *match.outcome)
-        yield f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in cells)}</tr>"
-    yield f"</table><h2>Options</h2><pre>{escape(_options(zero))}</pre>"
-    yield f"<p>To play the newest network: <code>keima gtp --weights {escape(str(zero.out / NETWORK))}</code></p>"
+    rated = interval_chart("Elo and 95% interval, random moves being 0", intervals, "Elo")
+    text = page(
+        Path(__file__).parent / "zero.html", size=size, status=status, time=time.strftime("%Y-%m-%d %H:%M:%S"),
+        numbers=_latest_numbers(zero, curves, players), charts=[rated, elo, *charts.values()], reload_s=RELOAD_S,
+        matches=matches[::-1][: 4 * RATED_SHOWN], settings=zero.config.settings, network=zero.out / NETWORK,
+        board=None if zero.board is None else board_picture(zero.board.policy, size),
+    )  # fmt: skip
+    files = {PAGE: text}
+    if curves:
+        files[PICTURE] = stand_alone(side_by_side([elo, *(charts[title] for title in OF_PICTURE)]))
+    for name, text in files.items():
+        with written_whole(zero.out / name) as part:
+            part.write_text(text, encoding="utf-8")
 
 
 def _latest_numbers(zero: Zero, curves: Series, players: list[Rated]) -> Iterator[tuple[str, str]]:
@@ -143,20 +126,11 @@ def board_picture(policy: np.ndarray, size: int) -> str:
     Args:
         policy: float64[N*N + 1] in policy order.
     """
-    (width, height), most = svg.side(size), max(float(policy[:-1].max()), 1e-9)
-    parts = [svg.STANDALONE, svg.grid(size)]
-    for index, share in enumerate(policy[:-1].tolist()):
-        if share >= 0.005:
-            x, y = svg.centre(index, size)
-            place = f'cx="{x:g}" cy="{y:g}" r="{svg.CELL * 0.48:.1f}"'
-            parts.append(f'<circle {place} fill="#1b6ca8" opacity="{share / most:.2f}"/>')
-            parts.append(f'<text x="{x:g}" y="{y + 4:g}" text-anchor="middle" fill="#fff">{100 * share:.0f}</text>')
-    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(parts)}</svg>'
-
-
-def _options(zero: Zero) -> str:
-    """All options of the run, a line each."""
-    lines = []
-    for group, options in zero.config.settings.items():
-        lines += [f"{group}.{name} = {value}" for name, value in options.items()]
-    return "\n".join(lines)
+    shares, most = policy[:-1].tolist(), max(float(policy[:-1].max()), 1e-9)
+    shown = {index: share for index, share in enumerate(shares) if share >= 0.005}
+    drawn = [
+        circle(index, size, 11.5, f'fill="var(--s0)" opacity="{share / most:.2f}"')
+        + label(index, size, f"{100 * share:.0f}", "var(--stone-w)")
+        for index, share in shown.items()
+    ]
+    return board(size, "".join(drawn), "Probabilities of the first moves, in percent")

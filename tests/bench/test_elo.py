@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from bench.match.elo import command, results_in
-from bench.match.record import GameRecord
+from bench.match.folder import GameRecord
 from engine.evaluation.elo import rated, unconnected
-from engine.insight.charts import interval_chart
+from engine.pictures.charts import interval_chart
 
 
 def _line(first, second, winner, moves=()):
@@ -87,7 +87,7 @@ def test_ratings_count_from_the_reference_and_stand_in_a_picture(tmp_path):
     texts = {item.text: item for item in root if item.text}
     assert float(texts["a network < 1"].get("x")) > 6 * len("a network < 1")
     chart = interval_chart("", [("first " * 9, 0.0, -1.0, 1.0), ("n" * 36, 0.0, -1.0, 1.0)], "")
-    for item in ElementTree.fromstring(chart).iter("text"):
+    for item in ElementTree.fromstring(chart).iter("{http://www.w3.org/2000/svg}text"):
         if item.text and item.text.startswith(("first", "nn")):
             assert float(item.get("x")) >= 6 * len(item.text) > 200
     (tmp_path / "games.jsonl").write_text(_line("a", "b", None))

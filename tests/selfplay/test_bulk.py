@@ -20,7 +20,7 @@ from engine.selfplay.game_journal import GameJournal, packed_games, unpacked_gam
 from engine.selfplay.plan import FORMAT, BulkOptions, Plan
 from engine.selfplay.table import NEVER, fill_state
 from engine.selfplay.variety import Komi, Variety
-from engine.system.crew.job import Away, Opened
+from engine.system.crew import Away, Opened
 from engine.system.files import alone_in
 from engine.train.ranks import Ranks
 from gtp.cli import main
