@@ -86,7 +86,7 @@ def load(name: str, encoder: str) -> None:
     # Processors with a matrix unit compute networks otherwise.
     if not (name.startswith("engine.nets.") and "+amx-tile" in FEATURES.split(",")):
         # Without a network there is no encoder; kernels of endings need none.
-        scratch = ENCODERS[encoder].new_scratch(2) if encoder else None
+        scratch: Any = ENCODERS[encoder].new_scratch(2) if encoder else None
         module, _, function = name.partition("#")[0].rpartition(".")
         kernel = getattr(import_module(module), function) if module else kernel_of(scratch)
         kernel.compile(argument_types(KERNELS[name][1], scratch))
